@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
-
-# pydantic needs this one before Python 3.12
 from typing_extensions import TypedDict
 
 from app.core.trace import Trace
 from app.core.turn import FinishReason, Source
+
+# pydantic needs this one before Python 3.12
+
 
 ErrorType = Literal["invalid_request_error", "rate_limit_error", "server_error"]
 

@@ -28,27 +28,25 @@ from app.api.answer_models import (
     SearchResult,
 )
 from app.api.bodies import JsonResponse
-from app.api.conversations.objects import ConversationRequest, FeedbackRequest
 from app.api.interface import InterfaceBody
 from app.api.passages import PassageInPage
 from app.api.request_models import (
     ChatRequest,
     IngestRequest,
     QuestionRequest,
-    ResponsesRequest,
     RollbackRequest,
     SearchRequest,
 )
-from app.api.responses.objects import ResponseObject, ResponseStreamEvent
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
 
 
-_returned: list[type[Any]] = []
+_models: dict[JsonSchemaMode, dict[str, type[Any]]] = {"validation": {}, "serialization": {}}
 
 
-def _json(body: type[Any]) -> dict[str, Any]:
-    _returned.append(body)
+def json_of(body: type[Any]) -> dict[str, Any]:
+    """The description of a JSON body of a response."""
+    _models["serialization"][body.__name__] = body
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}}
 
 
@@ -56,7 +54,7 @@ def returned(body: type[Any], description: str) -> dict[str, Any]:
     """The description of a response. By reference, since FastAPI would build a validator for each response of each route,
     which took nine tenths of the time to create the service.
     """
-    return {"description": description, "content": _json(body)}
+    return {"description": description, "content": json_of(body)}
 
 
 def refusal(description: str) -> dict[str, Any]:
@@ -83,15 +81,17 @@ ANSWER_FAILURES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def body_of(model: str, *, required: bool = True) -> dict[str, Any]:
-    """The description of a JSON body with this model."""
-    schema = {"$ref": f"#/components/schemas/{model}"}
+def body_of(model: type[Any], *, required: bool = True) -> dict[str, Any]:
+    """The description of a JSON body of a request."""
+    _models["validation"][model.__name__] = model
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
-def _stream(model: str, *ends: str) -> dict[str, Any]:
+def stream_of(model: type[Any], *ends: str) -> dict[str, Any]:
     """Server-sent events with this model as JSON; `ends` are other possible values of their data."""
-    event = {"$ref": f"#/components/schemas/{model}"}
+    _models["serialization"][model.__name__] = model
+    event = {"$ref": f"#/components/schemas/{model.__name__}"}
     data: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
     data = {"anyOf": [data, *({"const": end} for end in ends)]} if ends else data
     schema = {"type": "object", "properties": {"event": {"type": "string"}, "data": data}, "required": ["data"]}
@@ -113,25 +113,11 @@ CHAT: dict[str, Any] = {
     "responses": {
         200: {
             "description": "The answer, or with `stream` server-sent events.",
-            "content": {**_json(ChatCompletion), **_stream("ChatCompletionChunk", "[DONE]")},
+            "content": {**json_of(ChatCompletion), **stream_of(ChatCompletionChunk, "[DONE]")},
         },
         **ANSWER_FAILURES,
     },
-    "openapi_extra": {**KEY, **body_of("ChatRequest")},
-}
-RESPONSES: dict[str, Any] = {
-    "name": "responses",
-    "summary": "Ask a question, in the form of the Responses API",
-    "description": "Like the chat API. `previous_response_id` or `conversation` put what was said before it.",
-    "tags": ["OpenAI API"],
-    "responses": {
-        200: {
-            "description": "The answer, or with `stream` named server-sent events.",
-            "content": {**_json(ResponseObject), **_stream("ResponseStreamEvent")},
-        },
-        **ANSWER_FAILURES,
-    },
-    "openapi_extra": {**KEY, **body_of("ResponsesRequest")},
+    "openapi_extra": {**KEY, **body_of(ChatRequest)},
 }
 SEARCH: dict[str, Any] = {
     "name": "search",
@@ -139,7 +125,7 @@ SEARCH: dict[str, Any] = {
     "description": "Returns the passages for a query, with the scores of both searches.",
     "tags": ["Search"],
     "responses": {200: returned(SearchResult, "The passages, best first."), **FAILURES},
-    "openapi_extra": {**KEY, **body_of("SearchRequest")},
+    "openapi_extra": {**KEY, **body_of(SearchRequest)},
 }
 SEARCH_GET: dict[str, Any] = {
     "name": "search_get",
@@ -251,7 +237,7 @@ INGEST: dict[str, Any] = {
     },
     "openapi_extra": {
         **ADMIN,
-        **body_of("IngestRequest", required=False),
+        **body_of(IngestRequest, required=False),
     },
 }
 RUNS: dict[str, Any] = {
@@ -272,7 +258,7 @@ RUN: dict[str, Any] = {
     },
     "openapi_extra": ADMIN,
 }
-ROLLBACK_BODY, QUESTION_BODY = body_of("RollbackRequest"), body_of("QuestionRequest")
+ROLLBACK_BODY, QUESTION_BODY = body_of(RollbackRequest), body_of(QuestionRequest)
 CANCEL: dict[str, Any] = {
     "name": "ingest_cancel",
     "summary": "Stop a run",
@@ -327,21 +313,8 @@ def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:
 
 def _schemas() -> dict[str, Any]:
     """The schemas of all bodies: FastAPI knows none of them."""
-    kinds: dict[JsonSchemaMode, tuple[Any, ...]] = {
-        "validation": (
-            ChatRequest,
-            ResponsesRequest,
-            SearchRequest,
-            IngestRequest,
-            RollbackRequest,
-            QuestionRequest,
-            ConversationRequest,
-            FeedbackRequest,
-        ),
-        "serialization": (ChatCompletionChunk, ResponseStreamEvent, *dict.fromkeys(_returned)),
-    }
     _, schema = TypeAdapter.json_schemas(
-        [(kind.__name__, mode, TypeAdapter(kind)) for mode, those in kinds.items() for kind in those],
+        [(name, mode, TypeAdapter(model)) for mode, models in _models.items() for name, model in models.items()],
         ref_template="#/components/schemas/{model}",
     )
     definitions: dict[str, Any] = schema["$defs"]

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from app.api.answer_models import Passage
+from app.api.bodies import SMALL, validated
 from app.api.errors import api_error
 from app.api.middleware.requestlog import info_of, log_error
-from app.api.parsing import validated
 from app.api.request_models import RequestModel, SearchFilters, SearchRequest
 from app.api.search import search_result
 from app.api.service import Service
@@ -81,7 +81,7 @@ class Mcp:
             self._server(),
             json_response=True,
             stateless=True,
-            max_request_body_size=self._service.settings.max_body,
+            max_request_body_size=SMALL,
         )
         ready = asyncio.Event()
 
@@ -134,7 +134,7 @@ class Mcp:
         given = validated(TOOLS[name], arguments, "The arguments")
         if isinstance(given, SearchDocs):
             body = SearchRequest(query=given.query, limit=given.limit, filters=given.filters)
-            data = await search_result(assistant, body, "mcp", max_question=self._service.settings.max_question)
+            data = await search_result(assistant, body, "mcp")
             return _passages(data["data"]), dict(data)
         assert isinstance(given, ReadPage)
         url = given.url.strip().partition("#")[0]

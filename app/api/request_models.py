@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.filters import Filters
-from app.pipeline.overrides import Overrides
+from app.pipeline.recording import Overrides
 
 MAX_INT = 2**31 - 1
 Name = Annotated[str, Field(max_length=200)]
@@ -38,6 +38,12 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
+class ExactModel(RequestModel):
+    """Base of the request models for which an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class ContentPart(RequestModel):
     """A part of a message. Images, audio and files are an error in the question and replaced by a placeholder before it."""
 
@@ -65,10 +71,8 @@ class ResponseFormat(RequestModel):
     type: Literal["text"]
 
 
-class SearchFilters(RequestModel):
+class SearchFilters(ExactModel):
     """Restricts which pages may be found. A missing or empty field doesn't restrict; an unknown field is an error."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     collections: list[Name] = Field(
         default_factory=list, max_length=100, description="Collections that pages are indexed in."
@@ -98,17 +102,17 @@ class SearchFilters(RequestModel):
         return Filters(**{name: tuple(values) for name, values in self})
 
 
-class OverridesBody(RequestModel):
+class OverridesBody(ExactModel):
     """Other settings and prompts for this answer alone; an unknown field is an error."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
     top_k: int | None = Field(None, ge=1, le=50, description="As DOCS_TOP_K.")
-    per_page: int | None = Field(None, ge=1, le=50, description="As DOCS_PER_PAGE.")
-    vector_weight: float | None = Field(None, ge=0, le=1, description="As DOCS_VECTOR_WEIGHT, for every language.")
-    fusion: Literal["weighted", "rrf"] | None = Field(None, description="As DOCS_FUSION.")
+    per_page: int | None = Field(None, ge=1, le=50, description="As DOCS_TUNING__PER_PAGE.")
+    vector_weight: float | None = Field(
+        None, ge=0, le=1, description="As DOCS_TUNING__VECTOR_WEIGHT, for every language."
+    )
+    fusion: Literal["weighted", "rrf"] | None = Field(None, description="As DOCS_TUNING__FUSION.")
     min_evidence: float | None = Field(None, ge=0, le=1, description="As DOCS_MIN_EVIDENCE.")
-    temperature: float | None = Field(None, ge=0, le=2, description="As DOCS_TEMPERATURE.")
+    temperature: float | None = Field(None, ge=0, le=2, description="As DOCS_TUNING__TEMPERATURE.")
     prompts: dict[Name, Annotated[str, Field(max_length=100_000)]] | Name = Field(
         default_factory=dict,
         description="Texts by file, for every language or one; or `shipped`, for the prompts of the package.",
@@ -137,7 +141,8 @@ ConversationField = Annotated[
 Store = Annotated[bool | None, Field(description="With false, the question and the answer aren't kept.")]
 
 
-def _id_of(given: str | ConversationReference | None) -> str:
+def id_of(given: str | ConversationReference | None) -> str:
+    """The id of a conversation that is given in either form; empty without one."""
     return given.id if isinstance(given, ConversationReference) else given or ""
 
 
@@ -183,7 +188,7 @@ class ChatRequest(RequestModel):
     @property
     def conversation_id(self) -> str:
         """The id of its conversation; empty without one."""
-        return _id_of(self.conversation)
+        return id_of(self.conversation)
 
     @property
     def include_usage(self) -> bool:
@@ -191,69 +196,8 @@ class ChatRequest(RequestModel):
         return bool(self.stream_options and self.stream_options.include_usage)
 
 
-class InputPart(RequestModel):
-    """A part of a message of /v1/responses."""
-
-    type: Literal["input_text", "output_text", "refusal", "input_image", "input_file", "input_audio"]
-    text: str | None = None
-    refusal: str | None = None
-
-
-class InputItem(RequestModel):
-    """One message of the conversation; items of other types (calls, reasoning) are skipped."""
-
-    type: str | None = None
-    role: Literal["system", "developer", "user", "assistant"] | None = None
-    content: str | list[InputPart] | None = None
-
-
-class TextOptions(RequestModel):
-    """Options of the text output."""
-
-    format: ResponseFormat | None = None
-
-
-class ResponsesRequest(RequestModel):
-    """A request of the Responses API."""
-
-    model: Name = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
-    input: str | list[InputItem] = Field(min_length=1, examples=["How do I create a volume?"])
-    instructions: str | None = Field(None, description="Instructions on style, like a system message.")
-    stream: bool | None = Field(default=False, description="Send the answer as it is written.")
-    temperature: float | None = Field(None, ge=0, le=2)
-    max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
-    text: TextOptions | None = None
-    filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
-    language: Language = None
-    persona: Name | None = Field(
-        None, description="Name of a persona, which sets the tone of the answer.", examples=["kids"]
-    )
-    page: PageAddress = None
-    previous_response_id: Name | None = Field(None, description="Id of the answer that this question follows.")
-    conversation: ConversationField = None
-    store: Store = None
-    background: bool | None = Field(
-        None, description="Only false is supported.", json_schema_extra={"enum": [False, None]}
-    )
-    metadata: dict[Name, Place] | None = Field(None, max_length=16, description="Returned unchanged.")
-
-    @property
-    def conversation_id(self) -> str:
-        """The id of its conversation; empty without one."""
-        return _id_of(self.conversation)
-
-    @field_validator("background")
-    @classmethod
-    def _refuse(cls, value: bool | None) -> bool | None:
-        if value:
-            raise ValueError("background responses aren't supported")
-        return value
-
-
-class SearchRequest(RequestModel):
+class SearchRequest(ExactModel):
     """A search request. Unknown fields are an error, because ignoring one would return unwanted passages."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     query: str = Field(examples=["How do I create a volume?"])
     model: Name = Field(default="", description="Assistant whose pages are searched; the first assistant by default.")
@@ -267,10 +211,8 @@ class SearchRequest(RequestModel):
     )
 
 
-class QuestionRequest(RequestModel):
+class QuestionRequest(ExactModel):
     """A question for the question set; an unknown field is an error."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     question: str = Field(min_length=1, max_length=2000, examples=["How do I create a volume?"])
     language: Name = Field(min_length=1, description="Language of the question.", examples=["en"])
@@ -283,8 +225,8 @@ class QuestionRequest(RequestModel):
     model: Name = Field(default="", description="Assistant whose index has the pages; the first one by default.")
 
 
-class IngestRequest(RequestModel):
-    """Which sites to index again."""
+class IngestRequest(ExactModel):
+    """Which sites to index again. Unknown fields are an error, because ignoring one would index everything."""
 
     sites: list[str] | None = Field(
         None,
@@ -301,8 +243,8 @@ class IngestRequest(RequestModel):
     )
 
 
-class RollbackRequest(RequestModel):
-    """Which generation becomes live again."""
+class RollbackRequest(ExactModel):
+    """Which generation becomes live again. Unknown fields are an error."""
 
     index: Name | None = Field(
         None, description="Name of an [[index]], empty for that of DOCS_STORE; the first assistant's by default."

@@ -1,36 +1,153 @@
-"""/v1/search: returns the passages for a query without calling a language model."""
+"""/v1/search: returns the passages for a query, with the words of the query marked, without calling a language model."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.access import Access
-from app.api.answer_models import SearchResult
-from app.api.bodies import JsonResponse
-from app.api.facets import facets_of, shown_query
+from app.api.answer_models import Facets, Highlights, Passage, PieceObject, SearchResult
+from app.api.bodies import MAX_QUESTION, JsonResponse, validated
 from app.api.middleware.admission import cancel_on_disconnect
+from app.api.middleware.keys import Access
 from app.api.middleware.requestlog import info_of
-from app.api.parsing import validated
 from app.api.request_models import SearchRequest
-from app.api.search_rows import rows_of
 from app.api.service import Service
+from app.citing.sections import asked_stems, best_section, section_text
 from app.core import turn
 from app.core.errors import RequestError, quoted
+from app.core.filters import Filters
+from app.core.generation import GenerationInfo
 from app.core.log_message import LogMessage
+from app.core.turn import Turn
+from app.core.types import Hit, Section
+from app.index import Store
+from app.index.protocols import Generation
+from app.pipeline.steps.cite import source_of
+from app.pipeline.type_ahead import query_words, read, sections_of
+from app.text.analysis import fold
+from app.text.plain import plain_title, readable
+from app.text.query_highlight import Piece, QueryWords
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant
 
+log = logging.getLogger("app.api")
+
+
+def rows_of(turn: Turn) -> list[Passage]:
+    """The passages, best first; of a search as you type, each section once, and the sections of a page one below the other."""
+    typed = turn.request.as_you_type
+    words = query_words(turn)
+    sections = sections_of(turn) if typed else _sections(turn)
+    rows = [_row(number, *one, words) for number, one in enumerate(zip(turn.hits, sections, strict=True), start=1)]
+    return list(_grouped(rows)) if typed else rows
+
+
+def _grouped(rows: Sequence[Passage]) -> Iterator[Passage]:
+    by_page: dict[str, dict[str, Passage]] = {}
+    for row in rows:
+        by_page.setdefault(row["url"].partition("#")[0], {}).setdefault(row["url"], row)
+    ordered = (row for of_page in by_page.values() for row in of_page.values())
+    for number, row in enumerate(ordered, start=1):
+        yield {**row, "number": number}
+
+
+def _sections(turn: Turn) -> list[Section | None]:
+    """Of each hit the section with most words of the query."""
+    wanted = asked_stems(turn)
+    return [best_section(hit.chunk, wanted) for hit in turn.hits]
+
+
+def _row(number: int, hit: Hit, section: Section | None, words: QueryWords) -> Passage:
+    chunk, source = hit.chunk, source_of(number, hit, section)
+    headings = map(plain_title, section.path if section else ())
+    breadcrumbs = list(dict.fromkeys((source.title, *headings)))
+    return {
+        "object": "passage",
+        "id": chunk.id,
+        "number": source.number,
+        "title": source.title,
+        "url": source.url,
+        "section": source.section,
+        "breadcrumbs": breadcrumbs,
+        "language": source.language,
+        "score": source.score,
+        "translated_from": source.translated_from,
+        "headings": chunk.heading_path,
+        "collection": chunk.collection,
+        "published": chunk.published,
+        "modified": chunk.modified,
+        "text": chunk.text,
+        "highlights": _highlights(breadcrumbs, section_text(chunk, section), words),
+        "scores": {"lexical": hit.lexical, "vector": hit.cosine, "fused": hit.fused, "rerank": hit.rerank},
+    }
+
+
+def _highlights(breadcrumbs: Sequence[str], text: str, words: QueryWords) -> Highlights:
+    return {
+        "breadcrumbs": [_objects(words.pieces(crumb)) for crumb in breadcrumbs],
+        "excerpt": _objects(words.excerpt(readable(text))),
+    }
+
+
+def _objects(pieces: Iterable[Piece]) -> list[PieceObject]:
+    return [{"text": piece.text, "match": piece.match} for piece in pieces]
+
+
+_languages: WeakKeyDictionary[Store, tuple[GenerationInfo, dict[Filters, AbstractSet[str]]]] = WeakKeyDictionary()
+"""Those of the pages within each limit, which are read once for each generation."""
+
+
+async def facets_of(turn: Turn, assistant: Assistant) -> Facets:
+    """The collections and languages of the index that the reader may choose from."""
+    info, allowed = turn.generation.info, assistant.limits.within(assistant.collections)
+    collections = {source.collection for source in info.sources} | {hit.chunk.collection for hit in turn.hits}
+    languages = info.languages if allowed == Filters() else await _languages_within(turn, assistant.store, allowed)
+    return {
+        "collections": sorted(name for name in collections if name in allowed.collections or not allowed.collections),
+        "languages": sorted(code for code in languages if code in allowed.languages or not allowed.languages),
+    }
+
+
+async def _languages_within(turn: Turn, store: Store, allowed: Filters) -> AbstractSet[str]:
+    generation: Generation = turn.generation
+    info = generation.info
+    known, by_limits = _languages.get(store, (info, {}))
+    if known != info:
+        by_limits = {}
+    if allowed not in by_limits:
+        pages = await generation.pages()
+        by_limits[allowed] = {
+            page.language for page in pages if allowed.admits(page.url, page.collection, {page.language}, page.versions)
+        }
+    _languages[store] = (info, by_limits)
+    return by_limits[allowed] | {hit.chunk.language for hit in turn.hits}  # translations have languages of their own
+
+
+def shown_query(turn: Turn, assistant: Assistant) -> str:
+    """The query as it was searched; as it was typed if a correction is no word of what was found.
+
+    Corrections come from all words of the index, which a limited key mustn't learn.
+    """
+    typed = turn.request.question
+    if not turn.refined or assistant.limits.within(assistant.collections) == Filters():
+        return turn.refined or typed
+    corrections = {fold(word) for word in turn.refined.split()} - {fold(word) for word in typed.split()}
+    found = [text for hit in turn.hits for _, fields in read(hit.chunk) for text in fields]
+    seen = all(any(f" {word}" in text for text in found) for word in corrections)
+    return turn.refined if seen else typed
+
+
 LISTS = {"collection": "collections", "language": "languages"}
 """Parameters of the address, and the fields of `filters` that they are."""
-
-log = logging.getLogger("app.api")
 
 
 @dataclass(frozen=True)
@@ -61,9 +178,8 @@ class Search:
         )
 
     async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str, language: str) -> SearchResult:
-        longest = self.service.settings.max_question
         async with self.service.limits.answer():
-            return await search_result(assistant, body, id_, max_question=longest, language=language)
+            return await search_result(assistant, body, id_, language=language)
 
 
 def from_parameters(parameters: QueryParams) -> SearchRequest:
@@ -88,16 +204,15 @@ async def search_result(
     body: SearchRequest,
     id: str,  # noqa: A002  # as Request names it
     *,
-    max_question: int,
     language: str = "",
 ) -> SearchResult:
     """The body of the response; `language` is that of the client. Raises `RequestError` if the query is empty or too long."""
     query = body.query.strip()
     if not query:
         raise RequestError("query: is empty.", param="query")
-    if len(query) > max_question:
+    if len(query) > MAX_QUESTION:
         raise RequestError(
-            f"query: has {len(query)} characters, but at most {max_question} are allowed. Shorten it.",
+            f"query: has {len(query)} characters, but at most {MAX_QUESTION} are allowed. Shorten it.",
             param="query",
             code="too_long",
         )

@@ -18,42 +18,35 @@ from starlette.routing import Match, Route
 from starlette.types import Lifespan
 
 from app.api import description as apidocs
+from app.api import feedback
 from app.api.admin import routes as admin
-from app.api.admin.operation import Operation
-from app.api.chat.route import Chat
-from app.api.conversations import routes as conversation_routes
+from app.api.admin.routes import Operation
+from app.api.chat import Chat
 from app.api.health import HealthCheck
 from app.api.interface import Interface
 from app.api.mcp import Mcp
-from app.api.metrics import MetricsPage, RequestMetrics
-from app.api.middleware.admission import Admission, AnswerLimits
-from app.api.middleware.cors import AllowedOrigins, Cors
-from app.api.middleware.counters import Counters
-from app.api.middleware.forwarded import ForwardedHeaders
+from app.api.metrics import Facts, Metrics, MetricsPage, RequestMetrics
+from app.api.middleware.admission import Admission, AnswerLimits, Shutdown
 from app.api.middleware.keys import Keys
-from app.api.middleware.limits import Limits
-from app.api.middleware.request_check import AllowedHosts, RequestCheck
+from app.api.middleware.limits import Counters, Limits
+from app.api.middleware.proxy_headers import ForwardedHeaders
+from app.api.middleware.request_check import AllowedHosts, AllowedOrigins, Cors, RequestCheck
 from app.api.middleware.requestlog import RequestLog, Watch, error_response
-from app.api.middleware.shutdown import Shutdown
 from app.api.models import Models
-from app.api.pages import Pages
+from app.api.pages import Pages, Site, find_docs
 from app.api.passages import Passages
-from app.api.responses.route import Responses
-from app.api.runs.processes import Runs
-from app.api.runs.route import Ingest
+from app.api.runs import Ingest, Runs
 from app.api.search import Search
 from app.api.service import Service
-from app.api.site import Site, find_docs
 from app.api.warm_up import WarmUp
 from app.assistants.answer_cache import AnswerCache
 from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
+from app.core.hooks import plugins, registered
 from app.core.settings import Settings
 from app.core.settings_sources import Origin
 from app.models.protocols import Closable
-from app.watch.facts import Facts
-from app.watch.metrics import Metrics
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
@@ -99,10 +92,11 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
     metrics = Metrics(settings.languages)
     warm_up = WarmUp(assistants, _add_api(app, service))
-    operation = Operation(service, origins)
+    operation = Operation(service, origins, views=registered("register_admin_views"))
     admin.add_to(app, service, operation, runs)
     _add_metrics(app, service, metrics)
-    conversation_routes.add_to(app, service, metrics)
+    feedback.add_to(app, service, metrics)
+    plugins().hook.register_routes(app=app, service=service, metrics=metrics)
     mcp = Mcp(service)
     # no GET: a stream of messages that the service never sends would stay open, also while it stops
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"]))
@@ -181,7 +175,6 @@ def _add_api(app: FastAPI, service: Service) -> Suggester:
     suggester = Suggester()
     models, health = Models(service, suggester), HealthCheck(service)
     app.add_api_route("/v1/chat/completions", Chat(service), methods=["POST"], **apidocs.CHAT)
-    app.add_api_route("/v1/responses", Responses(service), methods=["POST"], **apidocs.RESPONSES)
     search = Search(service)
     app.add_api_route("/v1/search", search, methods=["POST"], **apidocs.SEARCH)
     app.add_api_route("/v1/search", search.get, methods=["GET"], **apidocs.SEARCH_GET)

@@ -1,4 +1,4 @@
-"""What the routes of the API share: the assistants, the settings, the API keys and the limits."""
+"""The dependencies that the routes of the API share: the assistants, the settings, the API keys and the limits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from app.api.accept import named_language, preferred_language
-from app.api.access import Access
-from app.api.bodies import read_body
+from app.api.bodies import MAX_BODY, SMALL, Bodies, Body, parse
 from app.api.middleware.admission import AnswerLimits
-from app.api.middleware.keys import Keys
-from app.api.parsing import Body, parse
+from app.api.middleware.keys import Access, Keys
 from app.core.breaker import Breaker
 from app.core.errors import RequestError
 from app.core.record import AnswerRecord
@@ -43,6 +41,7 @@ class Service:
     breakers: tuple[Breaker, ...] = ()
     conversations: ConversationStore | None = None
     answer_cache: AnswerCache | None = None
+    bodies: Bodies = field(default_factory=Bodies)
 
     def answer(self, request: Request, assistant: Assistant, asked: Question, record: AnswerRecord) -> Events:
         """As `Assistant.answer`, from the cache if there is one. `Cache-Control: no-cache` or `no-store` asks for a new answer."""
@@ -53,9 +52,12 @@ class Service:
             return assistant.answer(asked, record)
         return self.answer_cache.answer(assistant, asked, record, fresh="no-cache" in wanted)
 
-    async def read(self, request: Request, kind: type[Body], default: bytes = b"") -> Body:
-        """The body of the request as this model, or `default` if it is blank. Raises `RequestError` if it is invalid."""
-        body = await read_body(request, self.settings.max_body)
+    async def read(self, request: Request, kind: type[Body], default: bytes = b"", *, small: bool = True) -> Body:
+        """The body of the request as this model, or `default` if it is blank. Raises `RequestError` if it is invalid.
+
+        A `small` body has at most 64 KB; only those of questions, which bring conversations and files, may have more.
+        """
+        body = await self.bodies.read(request, SMALL if small else MAX_BODY)
         return parse(kind, body.strip() or default)
 
     def reader_language(self, request: Request, named: str | None) -> str:

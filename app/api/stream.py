@@ -1,22 +1,157 @@
-"""Writes an answer as server-sent events; all pieces that have arrived go out in one write."""
+"""Writes an answer as server-sent events; all pieces that have arrived go out in one write. Ends it when the client disconnects."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import orjson
-from starlette.types import Send
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Send
 
 from app.api.answer_models import ChatCompletion, ChatCompletionChunk, ChunkChoice, Delta, UsageObject
 from app.api.bodies import encodable
 from app.api.errors import api_error
-from app.api.event_queue import EventQueue
-from app.api.openwebui.display import source_event, status_event
-from app.api.responses.objects import ResponseObject
-from app.core.turn import Done, Event, Failure, FinishReason, Source, Status, Text, Usage
+from app.api.middleware.admission import AnswerLimits
+from app.api.openwebui import source_event, status_event
+from app.core.errors import ModelError
+from app.core.log_message import LogMessage
+from app.core.record import AnswerRecord
+from app.core.turn import Done, Event, Failure, FinishReason, Reasoning, Source, Status, Text, Usage
+
+log = logging.getLogger("app.api")
+CLEANUP_SECONDS = 5.0  # time for a pipeline to clean up after its last event
+
+
+class EventQueue:
+    """Reads an answer in a background task, so that `take` returns all pieces that have arrived.
+
+    `status` includes status lines; `limits` bounds the wait for a free place and the duration of the answer; `record`
+    gets the events, and `ending` is awaited before the last one is given out. Leaving the context closes the answer and cancels its upstream calls. The task never waits for the client: a slow reader
+    costs a few kilobytes of memory, but no connection to a model.
+    """
+
+    def __init__(
+        self,
+        events: AsyncIterator[Event],
+        receive: Receive,
+        *,
+        status: bool = False,
+        limits: AnswerLimits | None = None,
+        record: AnswerRecord | None = None,
+        ending: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._events = events
+        self._ending = ending
+        self._record = record or AnswerRecord()
+        self._limits = limits or AnswerLimits()
+        self._status = status
+        self._receive = receive
+        self._waiting: list[Event] = []
+        self._disconnected = False
+        self._finished = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._taken_at = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._reader = asyncio.create_task(self._read())
+        self._watcher = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._watcher.cancel()
+        if self._finished and not self._reader.done():
+            await asyncio.wait([self._reader], timeout=CLEANUP_SECONDS)
+        self._reader.cancel()
+        await asyncio.gather(self._reader, self._watcher, return_exceptions=True)
+        for task in (self._reader, self._watcher):
+            # a task keeps its cancellation until it is asked for, and with it the frames: the whole answer with its
+            # passages, in a cycle that only the garbage collector finds
+            with suppress(asyncio.CancelledError):
+                if failed := task.exception():
+                    log.warning(LogMessage("closing an answer failed", error=repr(failed)))
+
+    async def take(self) -> list[Event]:
+        """Wait for events and return all that have arrived; an empty list after the silence set with `wake_after`.
+
+        The last event is always `Done` or `Failure`. Raises `ClientDisconnect` once the client has disconnected.
+        """
+        if not self._waiting and not self._disconnected:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+            self._waiter = None
+        if self._disconnected:
+            raise ClientDisconnect
+        taken, self._waiting = self._waiting, []
+        self._taken_at = time.monotonic()
+        return taken
+
+    def wake_after(self, seconds: float) -> None:
+        """Make `take` return an empty list after this many seconds without an event (at most 1.5 times as many)."""
+        if not self._timer:
+            self._taken_at = time.monotonic()
+            self._tick(seconds)
+
+    def _tick(self, seconds: float) -> None:
+        # one recurring timer: a timeout for each piece would cost more than the piece
+        if time.monotonic() - self._taken_at >= seconds:
+            self._notify()
+        self._timer = asyncio.get_running_loop().call_later(seconds / 2, self._tick, seconds)
+
+    async def _read(self) -> None:
+        record = self._record
+        try:
+            async with self._limits.answer() as deadline:
+                async for event in self._events:
+                    if isinstance(event, Text) and record.first_text is None:
+                        deadline.began()
+                    if isinstance(event, Done) and record.first_text is None:
+                        break
+                    if not self._finished:  # after the last event, keep reading so that the pipeline can finish
+                        await self._put(event)
+            if self._finished:
+                return
+            await self._put(
+                Failure(ModelError("The answer broke off." if record.first_text else "The answer was empty."))
+            )
+        except Exception as error:  # noqa: BLE001  # every error is reported to the client
+            await self._put(Failure(error))
+        finally:
+            if close := getattr(self._events, "aclose", None):
+                await close()
+
+    async def _put(self, event: Event) -> None:
+        self._record.add(event)
+        if isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
+            return  # not sent to the client, so they must not reset the keep-alive timer either
+        if isinstance(event, Done | Failure):
+            if self._ending:
+                await self._ending()
+            self._finished = True
+        self._waiting.append(event)
+        self._notify()
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._disconnected = True
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
 
 END = b"data: [DONE]\n\n"
 MARK = "\0"  # stands for the text in the encoded form of a chunk
@@ -65,7 +200,7 @@ class AnswerFormat(Protocol):
         """An encoder for a stream."""
         ...
 
-    def whole(self, answer: CompletedAnswer) -> ChatCompletion | ResponseObject:
+    def whole(self, answer: CompletedAnswer) -> Mapping[str, Any]:
         """The body of a response that isn't streamed."""
         ...
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from app.assistants.suggestions import Suggester
-from app.core.allocator import give_back_memory
 from app.core.log_message import LogMessage
+from app.core.process import give_back_memory
 from app.core.turn import Message, Request
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ It is memory of one process, so it is empty after a start, with which prompts, m
 from __future__ import annotations
 
 import time
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import aclosing
@@ -17,6 +16,7 @@ from app.assistants.assistant import Assistant
 from app.core import spans
 from app.core.record import AnswerRecord
 from app.core.turn import Done, Event, Events, Message, Reasoning, Request, Text, Turn, Usage
+from app.text.analysis import normalized
 
 ENTRIES = 1_000
 SIZE = 16_000_000
@@ -110,14 +110,14 @@ def _normalized(question: str) -> str:
 
     Other capitals and marks may be parts of names: `-V` isn't `-v`, and `$?` isn't `$!`.
     """
-    text = unicodedata.normalize("NFC", question).rstrip()
+    text = normalized("NFC", question).rstrip()
     without = text.rstrip(".?")
     words = (without if without[-1:].isalnum() else text).split()
     return " ".join(word.lower() if word.istitle() and word.isalpha() else word for word in words)
 
 
 def _is_repeatable(turn: Turn, done: Done) -> bool:
-    """Whether the answer is complete, written by a model from pages, and nothing failed on the way."""
+    """True if the answer is complete, written by a model from pages, and nothing failed on the way."""
     complete = done.finish_reason == "stop" and done.language in ("", "corrected")
     written = not (done.extractive or done.refused or turn.smalltalk or turn.choices)
     return complete and written and not any(record.error for record in turn.trace)

@@ -9,23 +9,28 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.assistants.assistant import Assistant, Assistants
-from app.assistants.file import AssistantsFile, AssistantTable, naming_file, read_assistants
-from app.assistants.named import NamedIndex, NamedModel, open_indices, open_models
-from app.core.errors import SettingsError
+from app.assistants.file import (
+    AssistantsFile,
+    AssistantTable,
+    NamedIndex,
+    NamedModel,
+    naming_file,
+    open_indices,
+    open_models,
+    read_assistants,
+)
+from app.core.errors import SettingsError, did_you_mean
 from app.core.filters import Filters
-from app.core.nearest import did_you_mean
-from app.core.prompt_folders import check_folder
-from app.core.prompts import Prompts, load_prompts, placeholders
+from app.core.prompts import Prompts, check_folder, load_prompts, placeholders
 from app.core.settings import Settings
 from app.index import Store, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
 from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
 from app.models.protocols import Closable
-from app.pipeline.own_steps import own_prompts
-from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan
+from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan, own_prompts
 from app.pipeline.runner import Plan
-from app.pipeline.steps.optional.postprocess import Postprocess
+from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.type_ahead import TypeAhead
 from app.text.language import LanguageDetector
 
@@ -45,7 +50,7 @@ def build(
     override = model
     own = model or open_model(settings)
     model = GuardedModel(own) if own else None
-    embedder = GuardedEmbedder(open_embedder(settings), settings.embedding_timeout)
+    embedder = GuardedEmbedder(open_embedder(settings), settings.tuning.embedding_timeout)
     store = GuardedStore(opener(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = GuardedReranker(found) if (found := open_reranker(settings)) else None
@@ -77,7 +82,7 @@ def build(
 
 
 def _guarded(name: str, index: NamedIndex) -> NamedIndex:
-    embedder = GuardedEmbedder(index.embedder, index.settings.embedding_timeout)
+    embedder = GuardedEmbedder(index.embedder, index.settings.tuning.embedding_timeout)
     return replace(index, store=GuardedStore(index.store, f"the store of {name}"), embedder=embedder)
 
 
@@ -144,8 +149,7 @@ class _Extras:
 
     def _with_model(self, name: str, tools: Tools) -> Tools:
         found = _lookup(self.models, name, "model")
-        limits = ("llm_timeout", "llm_context_window", "llm_max_tokens")
-        own = {limit: getattr(found.settings, limit) for limit in limits}
+        own = {limit: found.settings.value(limit) for limit in ("llm_timeout", "llm_context_window", "llm_max_tokens")}
         return replace(tools, model=found.model, settings=tools.settings.model_copy(update=own))
 
 
@@ -188,7 +192,7 @@ def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras
         names=entry.names,
         plan=plan,
         left_out=tuple(name for name in flat(entry.steps) if name not in running),
-        helper_call_warning=helper_call_warning(plan, own.settings.helper_calls),
+        helper_call_warning=helper_call_warning(plan, own.settings.tuning.helper_calls),
         store=named.indices[entry.index].store if entry.index else store,
         collections=tuple(entry.collections),
         listed=entry.listed,

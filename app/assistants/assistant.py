@@ -8,13 +8,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.assistants.file import NamedIndex
 from app.assistants.health import Health, IndexCheck, IndexState, look_at_servers, part_states
-from app.assistants.named import NamedIndex
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
 from app.core.filters import Filters
-from app.core.memory import peak_mb
-from app.core.prompts import Language, Prompts
+from app.core.language import Language
+from app.core.process import peak_mb
+from app.core.prompts import Prompts
 from app.core.record import AnswerRecord
 from app.core.turn import Calls, CitingTrace, Events, Request, Status, Turn
 from app.core.types import Chunk, Page
@@ -23,12 +24,9 @@ from app.models import Embedder, Model
 from app.models.protocols import Closable
 from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
-from app.pipeline.overrides import Overrides, overridden
-from app.pipeline.recording import Recorder
+from app.pipeline.recording import Overrides, Recorder, overridden
 from app.pipeline.registry import search_of, upto
-from app.pipeline.runner import Plan, answer, run
-from app.pipeline.steps.optional.postprocess import Postprocess
-from app.pipeline.steps.optional.rerank import Rerank
+from app.pipeline.runner import Plan, ScoringStep, answer, run
 from app.pipeline.trace import traced
 
 
@@ -206,7 +204,9 @@ class Assistants:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
         found, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
         first, *others = found.values()
-        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | (
+            {"index": told} if (told := first.problem or first.lost) else {}
+        )
         if others:
             named = zip(list(found)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
@@ -239,7 +239,7 @@ class Assistants:
         """Check that rerankers and postprocessors work for their steps. Raises `SettingsError` if one doesn't."""
         steps = {step.name: step for one in self.by_id.values() for group in one.plan for step in group}
         for step in steps.values():
-            if isinstance(step, Rerank | Postprocess):
+            if isinstance(step, ScoringStep):
                 await step.check_scores()
 
     async def close(self) -> None:

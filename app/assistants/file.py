@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -13,13 +16,12 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from app.assistants.named import settings_of_index
-from app.core.errors import SettingsError
-from app.core.nearest import did_you_mean
-from app.core.settings import Settings
+from app.core.errors import SettingsError, did_you_mean
+from app.core.settings import FIELDS, NAMES, Settings
+from app.index import Store, open_store
+from app.models import Embedder, Model, open_embedder, open_model
 from app.models.postprocessor import Scores
-from app.pipeline.own_steps import OwnStep, known_steps
-from app.pipeline.registry import StepFactory, flat
+from app.pipeline.registry import OwnStep, StepFactory, flat, known_steps
 
 
 def _once(names: list[str]) -> list[str]:
@@ -33,7 +35,7 @@ Name = Annotated[str, Field(pattern=r"\S")]
 Limit = Annotated[list[Name], AfterValidator(_once), Field(min_length=1)]
 Group = Annotated[list[Name], Field(min_length=1)]
 TEXT = "a text"
-NAMES = 'a list of names, as ["docs", "blog"]; leave it out to answer from all'
+LISTED_NAMES = 'a list of names, as ["docs", "blog"]; leave it out to answer from all'
 TEXTS = 'texts by language, as { en = "Docs" }'
 YES_NO = "true or false"
 NUMBER = "a whole number"
@@ -93,11 +95,11 @@ class AssistantTable(TableWithID):
     model: str = Field("", description="the id of a [[model]]")
     models: dict[str, str] = Field({}, description='ids of models by step, as { keywords = "small" }')
     index: str = Field("", description="the id of an [[index]]")
-    collections: Limit = Field([], description=NAMES)
-    languages: Limit = Field([], description=NAMES)
-    sites: Limit = Field([], description=NAMES)
-    sections: Limit = Field([], description=NAMES)
-    versions: Limit = Field([], description=NAMES)
+    collections: Limit = Field([], description=LISTED_NAMES)
+    languages: Limit = Field([], description=LISTED_NAMES)
+    sites: Limit = Field([], description=LISTED_NAMES)
+    sections: Limit = Field([], description=LISTED_NAMES)
+    versions: Limit = Field([], description=LISTED_NAMES)
     persona: Annotated[list[Persona], AfterValidator(_own_ids)] = Field(
         [], description="written as [[assistant.persona]]"
     )
@@ -160,10 +162,10 @@ class AssistantsFile(Table):
         [], alias="step", description="written as [[step]]"
     )
 
-    def known_steps(self, *, installed: bool = False) -> Mapping[str, StepFactory]:
+    def known_steps(self) -> Mapping[str, StepFactory]:
         """All steps that assistants may name; loads the classes of those from outside. Raises `SettingsError`."""
         tables = {one.id: OwnStep(one.class_, one.args, one.timeout, one.scores) for one in self.steps}
-        return known_steps(tables, (name for one in self.assistants for name in flat(one.steps)), installed=installed)
+        return known_steps(tables, (name for one in self.assistants for name in flat(one.steps)))
 
 
 @contextmanager
@@ -243,3 +245,85 @@ LONGEST = 100
 def _quoted(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+MODEL_KEYS = {
+    "url": "llm_url", "model": "llm_model", "extra_body": "llm_extra_body", "timeout": "llm_timeout",
+    "context_window": "llm_context_window", "max_tokens": "llm_max_tokens", "class": "llm_class", "args": "llm_args",
+}  # fmt: skip
+EMBEDDING_KEYS = tuple(name for name in FIELDS if name.startswith("embedding_") and "key" not in name)
+INDEX_KEYS = {name: name for name in ("store", *EMBEDDING_KEYS)}
+Tables = Sequence[Mapping[str, Any]]
+"""Validated tables: unique ids, no unknown keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModel:
+    """A language model and the settings with its limits."""
+
+    model: Model
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class NamedIndex:
+    """A store, its embedder, and the settings of both."""
+
+    store: Store
+    embedder: Embedder
+    settings: Settings
+
+
+def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
+    """The models by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
+    found = {}
+    for table in tables:
+        with _naming_table("model", table, MODEL_KEYS):
+            own = _settings(table, MODEL_KEYS, ("llm_key", {"llm_url": "", "llm_class": ""}), settings)
+            if (model := open_model(own)) is None:
+                raise SettingsError("it needs a url, or a class of LlamaIndex.")
+            found[table["id"]] = NamedModel(model, own)
+    return found
+
+
+def open_indices(
+    tables: Tables, settings: Settings, opener: Callable[[Settings], Store] = open_store
+) -> dict[str, NamedIndex]:
+    """The indices by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
+    found = {}
+    for table in tables:
+        own = settings_of_index(table, settings)
+        with _naming_table("index", table, INDEX_KEYS):
+            found[table["id"]] = NamedIndex(opener(own), open_embedder(own), own)
+    return found
+
+
+def settings_of_index(table: Mapping[str, Any], settings: Settings) -> Settings:
+    """The settings with the store and embedder of this index. Raises `SettingsError`."""
+    none = {name: FIELDS[name].get_default(call_default_factory=True) for name in EMBEDDING_KEYS}
+    with _naming_table("index", table, INDEX_KEYS):
+        return _settings(table, INDEX_KEYS, ("embedding_key", none), settings)
+
+
+def _settings(
+    table: Mapping[str, Any], names: Mapping[str, str], key: tuple[str, Mapping[str, Any]], settings: Settings
+) -> Settings:
+    """The settings overridden by the table. The variable that `key_env` names contains the API key."""
+    secret, cleared = key
+    variable = table.get("key_env", "")
+    if variable and variable not in os.environ:
+        raise SettingsError(f"it has its key in {variable}, which isn't set.")
+    own = {names[name]: value for name, value in table.items() if name in names}
+    values = {**settings.model_dump(), **cleared, secret: os.environ.get(variable, ""), **own}
+    return type(settings).load(None, **values)
+
+
+@contextmanager
+def _naming_table(kind: str, table: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[None]:
+    """Context in which a `SettingsError` names the table, and its keys instead of settings."""
+    keys = {NAMES.variable(setting): key for key, setting in names.items()}
+    try:
+        yield
+    except SettingsError as error:
+        message = re.sub(r"DOCS_\w+", lambda found: keys.get(found[0], found[0]), str(error))
+        raise SettingsError(f"{kind} {table['id']!r}: {message}") from error

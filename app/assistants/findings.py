@@ -1,4 +1,4 @@
-"""What operators see of an index, in the command line and in the browser, and the way back to its previous generation."""
+"""Facts about an index for operators, in the command line and in the browser, and the way back to its previous generation."""
 
 from __future__ import annotations
 

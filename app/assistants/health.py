@@ -1,4 +1,4 @@
-"""What is known about the parts of the service: indices from a look at them, the others from the calls of questions."""
+"""The state of the parts of the service: indices from a look at them, the others from the calls of questions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from app.core.breaker import Breaker, Part
+from app.core.breaker import IDLE, Breaker, Part, Probe
 from app.core.errors import AssistantError, IndexDamaged, ModelTimeout, ModelUnavailable, NoIndex, StoreUnavailable
 from app.core.generation import GenerationInfo
-from app.core.probe import IDLE, Probe
 from app.index import Generation, Store
-from app.index.checkup import Checkup, damage_message
-from app.index.run_history import runs_of
+from app.index.run_history import Checkup, damage_message
 from app.models import Embedder
 from app.models.protocols import for_index
 
@@ -27,16 +25,20 @@ STORE_WAIT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of an index; `store_problem` and `problem` are empty if it can be searched."""
+    """The state of an index; `store_problem` and `problem` are empty if it can be searched.
+
+    `lost` is a damage of it that keeps no question from being answered.
+    """
 
     embedder: str
     info: GenerationInfo | None = None
     store_problem: str = ""
     problem: str = ""
+    lost: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether questions can be answered from it."""
+        """True if questions can be answered from it."""
         return not (self.store_problem or self.problem)
 
     def summary(self) -> Mapping[str, Any]:
@@ -45,7 +47,7 @@ class IndexState:
             return {"ok": False, "problem": problem}
         assert self.info is not None
         known = {name: getattr(self.info, name) for name in ("pages", "chunks", "built_at")}
-        return {"ok": True, "generation": self.info.id, **known}
+        return {"ok": True, "generation": self.info.id, **known} | ({"problem": self.lost} if self.lost else {})
 
 
 class IndexCheck:
@@ -72,7 +74,8 @@ class IndexCheck:
             return IndexState(embedder.name, store_problem=str(error))
         damage = await self._checkup.problem(live)
         problem = embedder_mismatch(live.info, embedder) or too_old
-        return IndexState(for_index(embedder, live.info.recipe.embedder).name, live.info, damage, problem)
+        used = for_index(embedder, live.info.recipe.embedder)
+        return IndexState(used.name, live.info, damage, problem, self._checkup.lost)
 
     async def _opened(self) -> tuple[Generation, str]:
         if self._opening is None or self._opening.done():
@@ -95,7 +98,7 @@ class IndexCheck:
         limit = self._max_age * 3600
         if not limit or (age := info.age or 0.0) <= limit:
             return ""
-        ended = (await runs_of(self._store)).ended  # a run that finds no change publishes nothing
+        ended = (await self._store.runs()).ended  # a run that finds no change publishes nothing
         age = min(age, time.time() - max(ended.get("published", 0.0), ended.get("partial", 0.0)))
         if age <= limit:
             return ""
@@ -155,7 +158,8 @@ class Health:
         """`degraded` if a part fails and questions are answered nevertheless, such as extractively."""
         if not self.ok:
             return "unavailable"
-        return "degraded" if any(part and part.state == "failing" for part in self.parts.values()) else "ok"
+        fails = any(part and part.state == "failing" for part in self.parts.values())
+        return "degraded" if fails or "index" in self.details else "ok"
 
 
 def empty_index_message(index: str, error: NoIndex) -> str:

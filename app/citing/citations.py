@@ -1,11 +1,15 @@
-"""Renumbers the citations of an answer as in its list of sources."""
+"""Citations of an answer, numbered as in its list of sources; refusals and words about passages that a model writes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+
+from app.core.language import Language
+from app.text.analysis import fold
+from app.text.blocks import informal_sentences
 
 LARGEST = 50  # more passages are never retrieved, so a larger number is a value, not a citation
 
@@ -24,7 +28,7 @@ class Citations:
 
     @property
     def any(self) -> bool:
-        """Whether something was cited."""
+        """True if something was cited."""
         return bool(self._order)
 
     def cited(self, words: str) -> str | None:
@@ -98,3 +102,131 @@ def _pattern(words: Iterable[str], and_or: Iterable[str]) -> re.Pattern[str]:
     number = rf"(?:(?:{called})\.?\s*)?[\^#]?\d{{1,3}}" if called else r"[\^#]?\d{1,3}"
     between = "|".join((r"[,;&–—\u2011-]", *(rf"\b{re.escape(word)}\b" for word in sorted(and_or))))
     return re.compile(rf"\s*{number}(?:\s*(?:{between})\s*{number})*\s*(?:†.*)?", re.IGNORECASE)
+
+
+_MARKER = r"(?:[-*+]|\d{1,9}[.)])"
+WORDS = re.compile(
+    rf"( {{0,3}})({_MARKER} {{1,3}}|#{{1,6}} )?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?=[^\W_]|[^\x00-\x7f\s【]|`{{1,2}}[^`])(?!\d{{1,9}}(?:[.)]|\Z))"
+)
+WORDS_UNSURE = re.compile(
+    rf" {{0,3}}(?:{_MARKER}? {{0,3}}|\d{{1,9}}|#{{1,6}} ?)?(?:\*{{1,2}}|_{{1,2}}|\(|[“„\"])?(?:\d{{1,9}}|`{{1,2}})?\Z"
+)
+ITEM = re.compile(rf"({_MARKER}) ")
+BLANK = re.compile(r"[ \t]*\n")
+FENCE = re.compile(r"(`{3,20})[^`\n|]{0,100}\n|(~{3,20})(?!~)[^\n|]{0,100}\n")  # with a bar, some clients read a table
+FENCE_UNSURE = re.compile(r"(?:`{1,20}(?:(?<=```)[^`\n|]{0,100})?|~{1,20}(?:(?<=~~~)[^~\n|][^\n|]{0,99})?)\Z")
+CLOSING = re.compile(r" {0,3}([`~]{3,})[ \t\n]*")
+ANY_FENCE = re.compile(r"`{3,}|~{3,}")
+ANEW = re.compile(
+    rf"(?:^|(?<=\n))(?:#{{1,6}} |{_MARKER} (?=\S)|`{{3,12}}(?=[^`\n]{{0,50}}\n)|~{{3,12}}|(?<=\n\n)(?=\S)|(?<=[ \t]\n)(?=\S))"
+)
+SIGN = re.compile(r"[\n`\[<\\&!|【]|\(?(?:https?://|ftps?://|www\.)|//", re.IGNORECASE)
+TAIL = re.compile(r"\(?(?:h|ht|htt|https?:?/?|f|ft|ftps?:?/?|ww?w?|/)\Z|\(\Z", re.IGNORECASE)
+MORE: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {  # complete, and possibly incomplete
+    "`": (re.compile(r"(`{1,20})(?!`)[^`\n]{1,300}(?<!`)\1(?!`)(?=.|\n)"), re.compile(r"`{1,20}(?:[^`\n]{0,300}`{0,20})?\Z")),
+    "[": (
+        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){1,20}(?=[^\[(])|\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【\[]{0,2000}\)(?=.|\n)"),
+        re.compile(r"(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){0,20}(?:\[[^\[\]`<\\&!\n|:【]{0,80}|\]?\([^\s()<>\\&`|\"'【\[]{0,2000}\)?)?\Z"),
+    ),
+    "<": (re.compile(r"<(?=[^a-z/!?])|</?[a-z][a-z\d-]{0,30} ?/?>", re.IGNORECASE), re.compile(r"<(?:/?[a-z][a-z\d-]{0,30})? ?/?\Z", re.IGNORECASE)),
+    "\\": (re.compile(r"\\(?:[!-/:-@\[-`{-~]|(?=.|\n))"), re.compile(r"\\\Z")),
+    "&": (re.compile(r"&(?=[^#a-z])|&(?:[a-z][a-z\d]{1,31}|#\d{1,7}|#x[\da-f]{1,6});|&(?=[a-z]{1,31}[^a-z\d;])", re.IGNORECASE), re.compile(r"&[#a-z\d]{0,32}\Z", re.IGNORECASE)),
+    "!": (re.compile(r"!(?=[^\[])"), re.compile(r"!\Z")),
+    "【": (re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】(?=[^(])"), re.compile(r"【[^】\[\]`<\\&!\n|:]{0,80}】?\Z")),
+    "|": (re.compile(r"\|(?=[^\n]{0,300}\n[ \t]{0,20}[^\s|:>+*-])|\|(?=[^\n]{0,300}\n[ \t]{0,20}\n)"), re.compile(r"\|[^\n]{0,300}(?:\n[ \t]{0,20})?\Z")),
+}  # fmt: skip
+RUN = re.compile(r"[^\s<]{1,2000}(?=\s)")
+RUN_UNSURE = re.compile(r"[^\s<]{1,2000}\Z")
+
+
+LONGEST = 450  # characters; a longer text is an answer
+LONGEST_CITING = 1500  # if its citations only show what the documentation is about
+LONGEST_SENTENCE = 400
+GREETING = 3  # words of a sentence before the refusal: "I am sorry."
+_MARKS = re.compile(r"[*_`>#\\“”„]+")
+
+
+def is_refusal(answer: str, language: Language, citations: Citations) -> bool:
+    """True if the first sentence says that there is no answer, and no sentence that cites says anything else."""
+    if len(answer) > (LONGEST_CITING if citations.any else LONGEST) or "```" in answer or not language.no_answer:
+        return False
+    lines = [line for line in answer.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    said = [one for line in lines for one in informal_sentences(line.strip(), language.abbreviations)]
+    while len(said) > 1 and len(said[0].split()) <= GREETING and not _refuses(said[0], language, citations):
+        said.pop(0)
+    if not said or not _refuses(said[0], language, citations):
+        return False
+    parts = [part for one in said for part in _contrast(language.contrast).split(one) if _cites(part, citations)]
+    return all(_refuses(part, language, citations) or _only(language.only).search(fold(part)) for part in parts)
+
+
+def _refuses(sentence: str, language: Language, citations: Citations) -> bool:
+    if len(sentence) > LONGEST_SENTENCE:
+        return False
+    uncited = BRACKET.sub(lambda found: "" if citations.numbers(inner(found[0])) else found[0], sentence)
+    plain = " ".join(_MARKS.sub(" ", fold(uncited)).replace("’", "'").split())
+    return bool(re.search(language.no_answer, plain))
+
+
+def _cites(text: str, citations: Citations) -> bool:
+    return any(citations.numbers(inner(found[0])) for found in BRACKET.finditer(text))
+
+
+@lru_cache(maxsize=32)
+def _contrast(words: frozenset[str]) -> re.Pattern[str]:
+    joined = "|".join(re.escape(word) for word in sorted(words))
+    return re.compile(rf";|\b(?:{joined})\b" if joined else ";", re.IGNORECASE)
+
+
+@lru_cache(maxsize=32)
+def _only(words: frozenset[str]) -> re.Pattern[str]:
+    joined = "|".join(re.escape(fold(word)) for word in sorted(words))
+    return re.compile(rf"\b(?:{joined})\b" if joined else r"(?!)")
+
+
+_LAST_WORD = re.compile(r"(?<![^\W_])[^\W_]{1,60}\s{0,9}\Z")
+_END = re.compile(r"[\n`]")  # code stays as it is
+
+
+class Wording:
+    """Rewrites a text piece by piece. Words that the reader or a page uses stay: `known` gives all their text."""
+
+    def __init__(self, words: Mapping[str, str], known: Callable[[], str]) -> None:
+        self._words, self._known = words, known
+        self._held = ""
+        self._left = LONGEST if words else 0
+
+    def feed(self, text: str) -> str:
+        """The text that is decided by now; a word that may be one of ours waits for what follows it."""
+        if not self._left:
+            return text
+        text, self._held = self._held + text, ""
+        if (end := _END.search(text, 0, self._left)) or len(text) >= self._left:
+            at, self._left = end.start() if end else self._left, 0
+            return self._replaced(text[:at]) + text[at:]
+        last = _LAST_WORD.search(text)
+        if last and any(word.startswith(last[0].strip().casefold()) for word in self._words):
+            text, self._held = text[: last.start()], last[0]
+        self._left -= len(text)
+        return self._replaced(text)
+
+    def rest(self) -> str:
+        """The rest of the text at its end."""
+        held, self._held = self._held, ""
+        return self._replaced(held)
+
+    def _replaced(self, text: str) -> str:
+        return _pattern_of_words(tuple(self._words)).sub(self._word, text) if text else text
+
+    def _word(self, found: re.Match[str]) -> str:
+        word = self._words[found[0].casefold()]
+        if found[0].casefold() in self._known().casefold():
+            return found[0]
+        return word.capitalize() if found[0][0].isupper() else word
+
+
+@lru_cache(maxsize=32)
+def _pattern_of_words(words: tuple[str, ...]) -> re.Pattern[str]:
+    """The words, but not where they name a passage by its number: that is a citation."""
+    longest_first = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.compile(rf"(?<![\w\[(-])(?:{longest_first})(?![\w-]|\s*[\[\d])", re.IGNORECASE)

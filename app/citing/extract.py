@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.citing.links import escaped
 from app.citing.sections import STEM, asked_stems, stems
-from app.core.language import vocabulary
-from app.core.prompts import Language
+from app.core.language import Language, vocabulary
 from app.core.turn import Text, Turn
 from app.core.types import Hit
 from app.text.blocks import Block, blocks_of, joined, shortened, units_of

@@ -8,13 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 from html import unescape
 from typing import ClassVar
 
-from app.citing.citations import Citations
-from app.citing.edits import Edit, applied, escaping, escaping_open_brackets, fenced, with_marks
-from app.citing.links import ADDRESS, Addresses, address_in
-from app.citing.markdown import Reading, Words, begins_anew, read
-from app.citing.parser import Span
-from app.citing.removals import Removals
-from app.citing.signs import ANY_FENCE
+from app.citing.citations import ANY_FENCE, Citations
+from app.citing.links import ADDRESS, Addresses, Removals, address_in
+from app.citing.markdown import (
+    Edit,
+    Reading,
+    Span,
+    Words,
+    applied,
+    begins_anew,
+    escaping,
+    escaping_open_brackets,
+    fenced,
+    read,
+    with_marks,
+)
 
 LONGEST = 20_000  # characters of a block
 _MOST_BRACKETS = 300  # of a block: the parser needs quadratic time to find their ends
@@ -164,7 +172,7 @@ class Judge:
 
     @staticmethod
     def _leads(span: Span, words: str, allowed: bool) -> bool:
-        """Whether it is allowed, and all clients read it as we do."""
+        """True if it is allowed, and all clients read it as we do."""
         return allowed and words.count("`") % 2 == 0 and not _TITLE.search(span.title)
 
     def _autolink(self, text: str, span: Span) -> Iterator[Edit]:
@@ -257,7 +265,7 @@ class Judge:
 
 
 def _opens_fence(first: str, text: str) -> bool:
-    """Whether a block leaves a fence open that it did not open as the model wrote it."""
+    """True if a block leaves a fence open that it did not open as the model wrote it."""
     return bool(ANY_FENCE.search(text)) and not _is_closed(text) and _is_closed(first)
 
 
@@ -266,7 +274,7 @@ def _is_closed(text: str) -> bool:
 
 
 def is_joined(text: str, at: int) -> bool:
-    """Whether brackets here are an index: right after a word, or after up to ten such brackets."""
+    """True if brackets here are an index: right after a word, or after up to ten such brackets."""
     for _ in range(10):
         if text[at - 1 : at] != "]" or (opening := text.rfind("[", 0, at)) < 0:
             break
@@ -276,7 +284,7 @@ def is_joined(text: str, at: int) -> bool:
 
 
 def harmless(entity: str) -> bool:
-    """Whether the entity is one of a sign that needs escaping, not of a part of an address."""
+    """True if the entity is one of a sign that needs escaping, not of a part of an address."""
     sign = unescape(entity)
     return sign in _ENTITY_SIGNS or not sign.isascii()
 

@@ -1,17 +1,112 @@
-"""Finds the parts of a Markdown text and their places in the source, as a CommonMark parser reads them."""
+"""Reads the Markdown of a model, piece by piece while it streams, and edits it: parts are removed, replaced or escaped."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from app.citing.parser import Span, parser_with_spans
+Kind = Literal["backticks", "escape", "link", "image", "autolink", "html_inline", "entity"]
+_SIGNS: dict[Kind, str] = {
+    "backticks": "`", "escape": "\\", "link": "[", "image": "![", "autolink": "<", "html_inline": "<", "entity": "&",
+}  # fmt: skip
+_ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
+
+
+class Span(NamedTuple):
+    """An inline element. A link or image has its words at `inner`; `target` is its address as the parser decodes it."""
+
+    kind: Kind
+    start: int
+    end: int
+    inner: tuple[int, int] = (0, 0)
+    target: str = ""
+    title: str = ""
+
+
+def parser_with_spans() -> MarkdownIt:
+    """A parser whose inline tokens have their `Span`s under `meta["spans"]`."""
+    parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
+    parser.disable(["html_block", "reference"])
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005  # other clients accept what this one refuses
+    parser.normalizeLink = str  # type: ignore[method-assign,assignment]
+    helpers = parser.helpers
+
+    def label(state: StateInline, start: int, disableNested: bool = False) -> int:  # noqa: N803
+        end: int = helpers.parseLinkLabel(state, start, disableNested)
+        state.env.setdefault("labels", {})[start] = end
+        return end
+
+    parser.helpers = SimpleNamespace(  # type: ignore[assignment]
+        parseLinkLabel=label,
+        parseLinkDestination=helpers.parseLinkDestination,
+        parseLinkTitle=helpers.parseLinkTitle,
+    )
+    rules = dict(zip(parser.get_active_rules()["inline"], parser.inline.ruler.getRules(""), strict=True))
+    for kind in _SIGNS:
+        parser.inline.ruler.at(kind, _noted(kind, rules[kind]))
+    parser.core.ruler.at("inline", _inlines)
+    return parser
+
+
+def _inlines(state: Any) -> None:
+    """Parses inline tokens and notes their spans."""
+    for token in state.tokens:
+        if token.type == "inline":
+            state.env["spans"], state.env["labels"] = [], {}
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
+            token.meta["spans"] = state.env["spans"]
+
+
+def _noted(kind: Kind, rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    sign = _SIGNS[kind]
+
+    def noted(state: StateInline, silent: bool) -> bool:
+        if not state.src.startswith(sign, state.pos):
+            return False
+        start, count = state.pos, len(state.tokens)
+        spans, labels = state.env["spans"], state.env["labels"]
+        if kind == "image":  # the parser reads its words as a source of their own
+            state.env["spans"], state.env["labels"] = [], dict(labels)
+        matched = rule(state, silent)
+        if kind == "image":
+            labels = state.env["labels"] if not (matched and not silent) else labels
+            state.env["spans"] = spans
+        if matched and not silent:
+            tokens = state.tokens[count:]
+            if _is_one(kind, state.src, start, tokens):
+                spans.append(_span(kind, start, state, tokens))
+        state.env["labels"] = labels
+        return matched
+
+    return noted
+
+
+def _is_one(kind: Kind, text: str, start: int, tokens: list[Token]) -> bool:
+    """True if the rule found its element, and didn't just skip signs."""
+    if kind == "escape":
+        return bool(_ESCAPE.match(text, start))
+    return kind != "backticks" or bool(tokens and tokens[-1].type == "code_inline")
+
+
+def _span(kind: Kind, start: int, state: StateInline, tokens: list[Token]) -> Span:
+    if kind == "link":
+        opened = next(token for token in tokens if token.type == "link_open")
+        inner = (start + 1, state.env["labels"][start])
+        return Span(kind, start, state.pos, inner, str(opened.attrs["href"]), str(opened.attrs.get("title", "")))
+    if kind == "image":
+        made = tokens[-1]
+        inner = (start + 2, start + 2 + len(made.content))
+        return Span(kind, start, state.pos, inner, str(made.attrs["src"]), str(made.attrs.get("title", "")))
+    return Span(kind, start, state.pos)
+
 
 _MARKS = re.compile(r"[^\s>#*+=_|:.)\d-]")  # signs that no block marker has
 _CLOSING = re.compile(r"[ \t>]*([`~]{3,})[ \t]*")
@@ -56,7 +151,7 @@ def read(text: str) -> Reading:
 
 
 def begins_anew(text: str, line: str) -> bool:
-    """Whether a line that begins so ends every block before it, except a list that it continues."""
+    """True if a line that begins so ends every block before it, except a list that it continues."""
     at = text.count("\n")
     tokens = _BLOCKS.parse(f"{text}{line}{_PROBE}")
     return any(
@@ -118,7 +213,7 @@ class _Placed:
         )
 
     def _loose(self, fence: Token, start: int, end: int) -> bool:
-        """Whether other clients can see another end of the fence."""
+        """True if other clients can see another end of the fence."""
         lines = self._text[start:end].rstrip("\n").split("\n")
         closing = [_CLOSING.fullmatch(line) for line in lines]
         ends = [
@@ -210,3 +305,78 @@ def _texts(content: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
 
 _PARSER = parser_with_spans()
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["inline", "html_block", "reference"])
+
+
+_BACKTICKS = re.compile(r"`+")
+_BRACKET = re.compile(r"[\[\]]")
+_BLACK = re.compile(r"\S")
+_REST = re.compile(r"[ \t]*\S")  # of a line
+
+
+class Edit(NamedTuple):
+    """Other text for a part of the source."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+def applied(text: str, edits: list[Edit]) -> str:
+    """The text with all edits made; an edit within a removed part has no effect."""
+    parts, at = [], 0
+    for edit in sorted(set(edits)):
+        if edit.start < at:
+            continue  # within what another one took out
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])
+
+
+def with_marks(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]:
+    """The edits in order; an ellipsis replaces a removed part if the rest of its line could begin another block, or
+    if a marker of a list would stand alone.
+    """
+    kept: list[Edit] = []
+    for edit in sorted(set(edits), reverse=True):
+        bares = not edit.text and edit.start in reading.line_starts
+        marked = bares and (_may_begin(text, edit.end, kept) or _empties_item(text, edit))
+        kept.append(edit._replace(text="…") if marked else edit)
+    return kept[::-1]
+
+
+def _may_begin(text: str, at: int, behind: list[Edit]) -> bool:
+    """True if what is left from here may begin a block."""
+    if behind and behind[-1].start == at and not behind[-1].text:
+        at = behind[-1].end
+    return not text[at : at + 1].isalpha() and bool(_BLACK.search(text, at))
+
+
+def _empties_item(text: str, edit: Edit) -> bool:
+    """True if only a marker would be left of the line: an empty item can't interrupt a paragraph."""
+    begins = text.rfind("\n", 0, edit.start) + 1
+    return bool(_BLACK.search(text, begins, edit.start)) and not _REST.match(text, edit.end)
+
+
+def escaping(signs: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Edit]:
+    """A backslash before each of the signs in this part of the text."""
+    for found in signs.finditer(text, start, end):
+        yield Edit(found.start(), found.start(), "\\")
+
+
+def escaping_open_brackets(text: str, start: int, end: int) -> Iterator[Edit]:
+    """A backslash before each bracket that nothing closes: some clients take code behind it for its end."""
+    open_at: list[int] = []
+    for found in _BRACKET.finditer(text, start, end):
+        if found[0] == "[":
+            open_at.append(found.start())
+        elif open_at:
+            open_at.pop()
+    yield from (Edit(at, at, "\\") for at in open_at)
+
+
+def fenced(block: Indented) -> Edit:
+    """The indented code as a fenced block, which all clients read as code."""
+    fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(block.code))])
+    lines = [fence, *block.code.rstrip("\n").split("\n"), fence]
+    indent = " " * block.indent
+    return Edit(block.start, block.end, "".join(f"{indent}{line}".rstrip() + "\n" for line in lines))

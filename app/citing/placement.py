@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from app.citing.citations import BRACKET, Citations, inner
-from app.citing.signs import CLOSING
+from app.citing.citations import BRACKET, CLOSING, Citations, inner
 
 LONGEST_WAIT = 1000  # characters of code; longer code is shown at once
 _RUN = re.compile(rf"{BRACKET.pattern}(?:[ \t]{{0,3}}[,;]?[ \t]{{0,3}}{BRACKET.pattern}){{0,20}}")
@@ -111,7 +110,7 @@ class Placement:
         return self._released()
 
     def _is_indented_code(self, line: str) -> bool:
-        """Whether the line is code without a fence: after a blank line that ends a paragraph, or after such code."""
+        """True if the line is code without a fence: after a blank line that ends a paragraph, or after such code."""
         if not line.startswith(("    ", "\t")) or not self._line or _NESTED.match(self._line):
             return False
         return self._code or self._end.endswith("\n\n")
@@ -143,7 +142,7 @@ class Placement:
     # ---- a line of citations alone ---------------------------------------------------------------------
 
     def _alone(self, line: str, *, whole: bool) -> bool | None:
-        """Whether the line has nothing but citations; None if more of it must come first."""
+        """True if the line has nothing but citations; None if more of it must come first."""
         if len(line) > _LONGEST_LONE:
             return False
         rest, cites = line, False

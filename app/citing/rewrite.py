@@ -1,24 +1,15 @@
-"""Rewrites a model's Markdown while it streams: renumbers citations and removes addresses that no passage has.
+"""Rewrites a model's Markdown while it streams: renumbers citations, and removes addresses that no passage has and lists of sources.
 
-Plain text passes at once. `inline.py` decides on simple things (a number, code or a link on one line of a paragraph) when
-they are complete. All else waits for the end of its block, which a parser finds, and `judge.py` rewrites the block. The
-result depends on the text alone, never on how it was cut into pieces.
+Plain text passes at once. A sign within a line is decided as soon as the text behind it has come; the rest waits for the end of its block.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
-from app.citing.citations import Citations
-from app.citing.inline import WHOLE_BLOCK, Inline
-from app.citing.judge import LONGEST, Judge, neutral
-from app.citing.links import Addresses
-from app.citing.markdown import begins_anew
-from app.citing.own_list import OwnList
-from app.citing.placement import Placement
-from app.citing.removals import Removals
-from app.citing.signs import (
+from app.citing.citations import (
     ANEW,
     ANY_FENCE,
     BLANK,
@@ -26,11 +17,185 @@ from app.citing.signs import (
     FENCE,
     FENCE_UNSURE,
     ITEM,
+    MORE,
+    RUN,
+    RUN_UNSURE,
     SIGN,
     TAIL,
     WORDS,
     WORDS_UNSURE,
+    Citations,
 )
+from app.citing.judge import LONGEST, SCHEME, TAG, Judge, harmless, is_joined, neutral
+from app.citing.links import Addresses, Removals
+from app.citing.markdown import begins_anew
+from app.citing.placement import Placement
+
+
+class Decision(NamedTuple):
+    """The first `end` characters are decided; `text` replaces them, None leaves them as they are."""
+
+    end: int
+    text: str | None = None
+
+
+WHOLE_BLOCK = Decision(0)
+"""Only the whole block shows what the sign means."""
+
+
+class Inline:
+    """Decides on numbers, code, links, tags and addresses on one line of a paragraph."""
+
+    def __init__(self, judge: Judge, removals: Removals | None) -> None:
+        self._judge, self._removals = judge, removals
+
+    def decide(self, sign: str, text: str, before: str, *, within: bool) -> Decision | None:
+        """The decision on the sign that `text` begins with; None if more text must come first.
+
+        `before` is what readers got of the same block; `within` is true if the line has begun in it.
+        """
+        if sign == "//":
+            return self._host(text)
+        if sign not in MORE:
+            return self._address(text, before, within=within)
+        simple, unsure = MORE[sign]
+        if match := simple.match(text):
+            return self._simple(sign, match[0], text, before)
+        return None if unsure.match(text) else WHOLE_BLOCK
+
+    def _simple(self, sign: str, found: str, text: str, before: str) -> Decision:
+        written: str | None = found
+        if sign == "`":
+            coded = next(self._judge.in_code(found, 0, len(found)), None)
+            written = None if coded or ("|" in found) else found
+        elif sign == "<":
+            written = found if found == "<" or TAG.fullmatch(found) else f"\\{found}"
+            if written != found and self._removals:
+                self._removals.tag(found)
+        elif sign == "&":
+            written = found if found[-1] != ";" or harmless(found) else None
+        elif sign in "[【":
+            apart = before[-1:].isspace() or text[len(found)].isspace()
+            written = self._link(found, before) if found[-1] == ")" else self._numbers(found, before, apart=apart)
+        return WHOLE_BLOCK if written is None else Decision(len(found), written)
+
+    def _link(self, link: str, before: str) -> str | None:
+        """The link; None if it may have to change."""
+        words, target = link[1:-1].split("](", 1)
+        plain = not SCHEME.search(words) and "//" not in words and self._judge.bracket(f"[{words}]") is None
+        return link if plain and not is_joined(before, len(before)) and target in self._judge.addresses else None
+
+    def _numbers(self, brackets: str, before: str, *, apart: bool) -> str | None:
+        """The brackets with our numbers; None if that depends on what is around them."""
+        if SCHEME.search(brackets) or "//" in brackets:
+            return None
+        joined = is_joined(before, len(before))
+        parts = [brackets] if brackets[0] == "【" else [f"[{part}" for part in brackets.split("[")[1:]]
+        cited = [self._judge.bracket(part, joined=joined) for part in parts]
+        if not apart and "" in cited:
+            return None
+        if self._removals:
+            self._removals.citations(part for part, one in zip(parts, cited, strict=True) if one is not None)
+        return "".join(part if one is None else one for part, one in zip(parts, cited, strict=True))
+
+    def _address(self, text: str, before: str, *, within: bool) -> Decision | None:
+        if not RUN.match(text):
+            return None if RUN_UNSURE.match(text) else WHOLE_BLOCK
+        last = before[-1:]
+        whole = last + text
+        edit, end = self._judge.bare(whole, len(last) + (text[0] == "("), len(whole))
+        end -= len(last)
+        if edit is None:
+            return Decision(end)
+        if edit.text == " ":
+            at = edit.start - len(last)
+            return Decision(end, f"{text[:at]} {text[at:end]}")
+        apart = last.isspace() or text[end].isspace()
+        if edit.start == edit.end or not apart or not within:
+            return WHOLE_BLOCK
+        if self._removals:
+            self._removals.edits(whole, [edit])
+        return Decision(end, "")
+
+    @staticmethod
+    def _host(text: str) -> Decision | None:
+        if len(text) == 2:
+            return None
+        return Decision(2) if text[2].isspace() else WHOLE_BLOCK
+
+
+_ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])(?:\s|\Z)|[\[【<]|https?://)")
+_ITEM_UNSURE = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]?|ht{0,2}p?s?:?/{0,2})?\Z")
+LONGEST_LIST = 4000  # characters; a longer text is more than a list of sources
+_NAMES_SOURCE = re.compile(r"\[[^\[\]\n]+\]|://|www\.|【")
+
+
+class OwnList:
+    """Removes a list of sources at the end of a text, below one of the headings, because ours follows."""
+
+    def __init__(self, headings: frozenset[str]) -> None:
+        self._headings = headings  # in small letters
+        self._held = ""
+        self._fresh = True  # nothing has passed yet
+        self._heading, self._looked = False, 0  # whether the heading was read, and how much of `_held`
+
+    @property
+    def idle(self) -> bool:
+        """True if text without a line end can't belong to such a list."""
+        return not (self._held or self._fresh)
+
+    def feed(self, text: str) -> str:
+        """The text that can't belong to such a list; line ends wait for the next text."""
+        if self.idle and "\n" not in text:
+            return text
+        text, self._held = self._held + text, ""
+        start = 0 if self._fresh else text.find("\n")
+        while start >= 0:
+            end = self._undecided(text, start)
+            if end == len(text) and end - start <= LONGEST_LIST:
+                self._held = text[start:]
+                return text[:start]
+            self._fresh, self._heading, self._looked = False, False, 0
+            start = text.find("\n", max(end, start + 1))
+        return text
+
+    def _undecided(self, text: str, start: int) -> int:
+        """How far the lines from here can be a heading and its list: the whole text, or up to a line that isn't."""
+        at = start + self._looked
+        while at < len(text):
+            newline = text.find("\n", at)
+            line, whole = (text[at:newline], True) if newline >= 0 else (text[at:], False)
+            if line.strip() and not (self._heading and _lists(line, whole=whole)):
+                if self._heading or not self._heads(line, whole=whole):
+                    return at - 1 if at > start else start
+                self._heading = whole
+            if not whole:
+                break
+            at = newline + 1
+            self._looked = at - start
+        return len(text)
+
+    def _heads(self, line: str, *, whole: bool) -> bool:
+        name = line.lstrip(" \t#*_").casefold()
+        if whole:
+            return name.rstrip(" \t\r*_:#") in self._headings
+        return any(heading.startswith(name) or name.rstrip(" \t*_:#") == heading for heading in self._headings)
+
+    def rest(self) -> tuple[str, str]:
+        """The rest at the end: text, and the list that was removed."""
+        held, self._held, self._fresh = self._held, "", True
+        self._heading, self._looked = False, 0
+        lines = held.strip().splitlines()
+        if len(lines) > 1 and self._heads(lines[0], whole=True) and _NAMES_SOURCE.search(held):
+            return "", held
+        return held, ""
+
+
+def _lists(line: str, *, whole: bool) -> bool:
+    """True if a line can be an item of a list, or continue one."""
+    unsure = not whole and _ITEM_UNSURE.match(line)
+    return bool(unsure or _ITEM.match(line) or line.startswith(("  ", "\t")))
+
 
 Where = Literal["start", "line", "fence", "block"]
 _AHEAD = 64  # characters of a line show how it begins
@@ -152,7 +317,7 @@ class Rewriter:
             self._item = 0
 
     def _fences(self, held: str) -> bool:
-        """Whether a fence begins here, or could begin when more text comes."""
+        """True if a fence begins here, or could begin when more text comes."""
         indent = len(held) - len(held.lstrip(" "))
         if held[indent : indent + 1] not in {"`", "~"} or (indent and not 0 < self._item <= indent < self._item + 4):
             return False
@@ -165,7 +330,7 @@ class Rewriter:
         return bool(FENCE_UNSURE.match(held, indent))
 
     def _anew(self, marker: str, *, blank: bool) -> bool:
-        """Whether a line with this marker begins a new block, or an item that earlier lines don't affect."""
+        """True if a line with this marker begins a new block, or an item that earlier lines don't affect."""
         if blank or marker[:1] in {"#", "-", "*", "+"}:
             return bool(marker or blank)
         return bool(marker) and (marker[:-1].strip() in {"1.", "1)"} or bool(ITEM.match(self._said)))
@@ -253,7 +418,7 @@ class Rewriter:
         return f"{neutral(text)}\n\n"
 
     def _ends(self, text: str, line: str) -> bool:
-        """Whether the line after the text ends its block; only fences and numbers need the parser for that."""
+        """True if the line after the text ends its block; only fences and numbers need the parser for that."""
         before = self._said + text
         if not line and before.rstrip(" \t\n").count("\n") + 1 >= before.count("\n"):
             return False  # no blank line is before it
@@ -274,5 +439,5 @@ class Rewriter:
 
 
 def _known(text: str, at: int) -> bool:
-    """Whether enough text has come to know how the line here begins."""
+    """True if enough text has come to know how the line here begins."""
     return text[at : at + 1].isalpha() or "\n" in text[at : at + _AHEAD] or len(text) >= at + _AHEAD

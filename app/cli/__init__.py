@@ -1,69 +1,121 @@
-"""The command line, with one module per command. It may import every other package."""
+"""The command line: `commands` lists the commands, `main` runs one. It may import every other package."""
 
 from __future__ import annotations
 
-import argparse
+import os
+import signal
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+import threading
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
 
-from app.cli.output import print_error
+from app.cli.shared import print_error
 from app.core.errors import AssistantError
+from app.core.log_message import masked
 
-DESCRIPTION = "Answers questions about a documentation site from its own pages, with links."
-COMMANDS = (
-    "init",
-    "run",
-    "serve",
-    "ask",
-    "ingest",
-    "pages",
-    "generations",
-    "assistants",
-    "check",
-    "eval",
-    "report",
-    "prompts",
-    "key",
-    "new",
-)
+INTERRUPTED = 128 + signal.SIGINT
+GRACE = 2.0
+"""Seconds after Ctrl-C in which a command may tidy up. Threads and processes that hang, such as in a model or on a name
+server, would keep it from ending for minutes: then it ends without them. The index is as it was at any moment."""
+
+
+class Interrupt:
+    """Notices Ctrl-C in a thread, also while the main thread hangs, and ends the program after `GRACE`, or at the second one."""
+
+    def __init__(self) -> None:
+        self.received = False
+        self._told = threading.Lock()  # taken by the thread that tells it, for good
+        self._pipe = -1
+
+    def watch(self) -> None:
+        """Begin; in the main thread."""
+        self._pipe, end = os.pipe()
+        os.set_blocking(end, False)
+        signal.set_wakeup_fd(end, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, daemon=True, name="interrupt").start()
+
+    def tell(self) -> None:
+        """Say in one line that the command was stopped, if that was watched. A further Ctrl-C changes nothing any more."""
+        if self._pipe < 0:
+            return
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self._told.acquire(blocking=False):
+            os.write(2, b"\x1b[?25h\n" * os.isatty(2) + b"docs-assistant: stopped by Ctrl-C\n")
+
+    def _watch(self) -> None:
+        while signal.SIGINT not in os.read(self._pipe, 64):
+            pass
+        self.received = True
+        timer = threading.Timer(GRACE, self._end)
+        timer.daemon = True
+        timer.start()
+        while signal.SIGINT not in os.read(self._pipe, 64):
+            pass
+        self._end()
+
+    def _end(self) -> NoReturn:
+        with suppress(OSError):  # only Linux lists them; elsewhere, they notice the end of their parent
+            for task in Path("/proc/self/task").iterdir():
+                for child in (task / "children").read_text().split():
+                    os.kill(int(child), signal.SIGKILL)
+        self.tell()
+        os._exit(INTERRUPTED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 for success, 2 for invalid input, 1 for other errors."""
+    """Run a command and return its exit code: 0 for success, 2 for invalid input, 130 after Ctrl-C, 1 for other errors."""
+    interrupt = Interrupt()
     try:
-        argv = sys.argv[1:] if argv is None else argv
-        return _run(_parser(*argv[:1]).parse_args(argv))  # Ctrl-C may also arrive while the commands are imported
+        if argv is None:
+            argv = sys.argv[1:]
+            if argv[:1] != ["serve"]:  # it lets answers in progress finish
+                interrupt.watch()
+        code = _run(list(argv), interrupt)
+        if not interrupt.received:
+            return code
     except KeyboardInterrupt:
-        return 130
+        pass
     except BrokenPipeError:  # the reader of the output has closed it, like head or less
         sys.stderr.close()
         return 141
+    except BaseException:
+        if not interrupt.received:
+            raise
+    interrupt.tell()
+    return INTERRUPTED
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(argv: list[str], interrupt: Interrupt) -> int:
+    import click
+
+    from app.cli.commands import explained, with_plugins
+
+    debug = argv[:1] == ["--debug"]  # click takes it out
     try:
-        code: int = arguments.handler(arguments)
+        root = with_plugins(argv)
+        with root.make_context(root.name, argv) as context:
+            code: Any = root.invoke(context)
+            if isinstance(code, Coroutine):
+                import asyncio
+
+                code = asyncio.run(code)
+            return int(code or 0)  # a plugin's command may return None
     except AssistantError as error:
-        if arguments.debug:
+        if debug or interrupt.received:  # what it broke is no error of its own
             raise
         print_error(error)
         return 1
-    return code
-
-
-def _parser(chosen: str = "") -> argparse.ArgumentParser:
-    """The commands; only the chosen one, if there is one: importing all takes 1 s and 33 MB. `generations` adds `rollback`."""
-    from app.cli.parser import Parser, Version
-
-    parser = Parser(
-        prog="docs-assistant",
-        description=DESCRIPTION,
-        epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant init asks for the important ones, docs-assistant check lists all.",
-    )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.add_argument("--version", action=Version, nargs=0, help="print the version")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in [chosen] if chosen in COMMANDS else COMMANDS:
-        import_module(f"app.cli.{name}").add_command(commands)
-    return parser
+    except click.exceptions.Exit as ended:  # after --help
+        return ended.exit_code
+    except click.UsageError as error:
+        sys.stderr.write(masked(explained(error)))
+        return error.exit_code
+    except click.ClickException as error:  # of a plugin
+        print(f"docs-assistant: {masked(error.format_message())}", file=sys.stderr)
+        return error.exit_code
+    except click.Abort:
+        print("docs-assistant: the input ended at a question.", file=sys.stderr)
+        return 1

@@ -1,55 +1,51 @@
-"""`docs-assistant check`: says whether store, index and models work, and shows the settings."""
+"""`docs-assistant check`: says whether store, index and models work, and shows the settings; `assistants`: shows their steps."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import json
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.cli.options import Commands
+import click
+
+from app.cli.shared import json_option, json_text
 from app.core.errors import AssistantError, NoIndex
-from app.core.masking import masked
+from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.shown_settings import setting_lines, shown_settings
 
 if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
     from app.index import Store
     from app.models import Embedder
+    from app.pipeline.runner import Step
+
+GROUP_MARKS = ("┌", "│", "└")
+KINDS = ("model", "embedder", "reranker", "postprocessor")
 
 
-def add_command(commands: Commands) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "check", help="say whether everything works, and what is configured, reachable and indexed"
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="show all settings, not only those that differ from the defaults"
-    )
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.set_defaults(handler=check)
-
-
-def check(arguments: argparse.Namespace) -> int:
-    """Print the findings, the verdict first. Returns 1 if a configured part doesn't work or nothing is indexed."""
+@click.command
+@click.option("--all", "all_", is_flag=True, help="show all settings, not only those that differ from the defaults")
+@json_option
+@click.pass_context
+async def check(context: click.Context, /, all_: bool, as_json: bool) -> int:
+    """Says whether everything works. The exit code is 1 if a configured part doesn't work or nothing is indexed."""
     try:
         settings, origins = Settings.load_with_origins()
-        findings = asyncio.run(_findings(settings))
+        findings = await _findings(settings)
     except AssistantError as error:
-        if arguments.debug or not arguments.json:
+        if context.find_root().params["debug"] or not as_json:
             raise
         problems = [line.strip() for line in masked(str(error)).splitlines() if not line.endswith(":")]
         findings = {"ok": False, "verdict": _verdict({"problems": problems}), "problems": problems}
     else:
-        findings |= {"settings": shown_settings(settings, origins, all_=arguments.all)}
-    if arguments.json:
-        print(json.dumps(findings, ensure_ascii=False, indent=2))
+        findings |= {"settings": shown_settings(settings, origins, all_=all_)}
+    if as_json:
+        print(json_text(findings))
     else:
-        _print(findings, all_=arguments.all)
+        _print(findings, all_=all_)
     return 0 if findings["ok"] else 1
 
 
@@ -72,8 +68,8 @@ async def _findings(settings: Settings) -> dict[str, Any]:
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
     findings = {
         "store": masked(settings.store),
-        "service_problem": _service_problem(settings),
-        "indexing_problem": _indexing_problem(settings),
+        "service_problem": await _problem(_check_service(settings)),
+        "indexing_problem": await _problem(_check_indexing(settings)),
         **named.pop("", unused),
         "indices": named,
         "collections_without_pages": lacking,
@@ -110,29 +106,21 @@ def _verdict(findings: Mapping[str, Any]) -> str:
     return f"Works: {pages} pages are indexed, and {answers}."
 
 
-def _service_problem(settings: Settings) -> str:
-    from app.api.key_file import read_keys
+async def _check_service(settings: Settings) -> None:
+    from app.api.middleware.keys import read_keys
 
-    try:
-        settings.check_open()
-        if settings.keys:
-            read_keys(settings.keys, settings)
-    except AssistantError as error:
-        return str(error)
-    return ""
+    settings.check_open()
+    if settings.keys:
+        read_keys(settings.keys, settings)
 
 
-def _indexing_problem(settings: Settings) -> str:
-    """What is wrong with the configured sources or the splitter; reads nothing of the sources."""
+async def _check_indexing(settings: Settings) -> None:
+    """Open the configured sources and the splitter; reads nothing of the sources."""
     from ingestion.sources import as_sources, configured
     from ingestion.split import open_splitter
 
-    try:
-        open_splitter(settings)
-        as_sources(configured(settings))
-    except AssistantError as error:
-        return str(error)
-    return ""
+    open_splitter(settings)
+    as_sources(configured(settings))
 
 
 async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
@@ -146,6 +134,7 @@ async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str,
 
 
 async def _problem(call: Awaitable[object]) -> str:
+    """The message of the error; empty if it works."""
     try:
         await call
     except AssistantError as error:
@@ -195,10 +184,8 @@ def _print(findings: dict[str, Any], *, all_: bool) -> None:
     for assistant, names in findings["collections_without_pages"].items():
         print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
     model = findings["language_model"]
-    state = "PROBLEM: " + model["problem"] if model["problem"] else "answers"
-    print(
-        f"language model  {model['name'] + ': ' + state if model['name'] else 'none (DOCS_LLM_URL): answers are extractive'}"
-    )
+    named = f"{model['name']}: {_state(model)}" if model["name"] else "none (DOCS_LLM_URL): answers are extractive"
+    print(f"language model  {named}")
     print(f"conversations   {_kept(findings['conversations'])}")
 
 
@@ -207,26 +194,96 @@ def _kept(state: Mapping[str, Any]) -> str:
         return "not kept (DOCS_RETENTION_DAYS=0)"
     kept = f"questions, answers and feedback are kept for {state['days']} days (DOCS_RETENTION_DAYS)"
     place = f" in {state['database']}" if state["database"] else ""
-    return (
-        f"{kept}{place}: {'PROBLEM: ' + state['problem'] if state['problem'] else str(state['answers']) + ' answers'}"
-    )
+    return f"{kept}{place}: {_state(state, str(state['answers']) + ' answers')}"
+
+
+def _state(part: Mapping[str, Any], works: str = "answers") -> str:
+    return f"PROBLEM: {part['problem']}" if part["problem"] else works
 
 
 def _print_index(state: dict[str, Any]) -> None:
     index, embedder = state["index"], state["embedder"]
     if index:
         languages = ", ".join(f"{code} {n}" for code, n in index["pages_by_language"].items())
+        built = f"built {index['built_at']} ({index['age_hours']} h ago) with {index['embedder']}"
         print(
             f"index           generation {index['generation']}, {index['pages']} pages ({languages}), {index['chunks']} chunks"
         )
-        print(
-            f"                built {index['built_at']} ({index['age_hours']} h ago) with {index['embedder']}, {index['dimension']} numbers"
-        )
+        print(f"                {built}, {index['dimension']} numbers")
     if state["index_problem"]:
         print(f"index           PROBLEM: {state['index_problem']}")
     elif not index:
         print("index           not used: each assistant has an [[index]] of its own")
         return
-    print(
-        f"embedder        {embedder['name']}: {'PROBLEM: ' + embedder['problem'] if embedder['problem'] else 'answers'}"
-    )
+    print(f"embedder        {embedder['name']}: {_state(embedder)}")
+
+
+@click.command
+@json_option
+async def assistants(as_json: bool) -> int:
+    """Shows the steps of each assistant in order, which of them run in parallel, and which models they use."""
+    from app.assistants.assembly import opened
+
+    async with opened(Settings.load()) as made:  # invalid settings are errors, as when the service starts
+        described = [_assistant_object(one) for one in made.by_id.values()]
+    print(json_text(described) if as_json else "\n\n".join(map(_assistant_text, described)))
+    return 0
+
+
+def _assistant_object(assistant: Assistant) -> dict[str, Any]:
+    limits = {name: list(values) for name, values in asdict(assistant.limits).items() if values}
+    return {
+        "id": assistant.id,
+        "names": dict(assistant.names),
+        "listed": assistant.listed,
+        "persona": assistant.persona,
+        "index": assistant.index,
+        "limits": {**({"collections": list(assistant.collections)} if assistant.collections else {}), **limits},
+        "steps": [[_step(step) for step in group] for group in assistant.plan],
+        "left_out": list(assistant.left_out),
+        "warning": assistant.helper_call_warning,
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    asked = {kind: getattr(step, kind, None) for kind in KINDS}
+    settings, seconds = getattr(step, "settings", None), getattr(step, "seconds", None)
+    if asked["model"] and step.optional and settings:
+        seconds = settings.tuning.helper_timeout
+    return {
+        "step": step.name,
+        **({"model": None} if hasattr(step, "model") else {}),
+        **{kind: tool.name for kind, tool in asked.items() if tool is not None},
+        **({} if seconds is None else {"seconds": seconds}),
+        "optional": step.optional,
+    }
+
+
+def _assistant_text(one: dict[str, Any]) -> str:
+    name = next(iter(one["names"].values()), "")
+    notes = [name, "" if one["listed"] else "not listed", f"persona {one['persona']}" if one["persona"] else ""]
+    lines = [f"{one['id']}  {', '.join(filter(None, notes))}".rstrip()]
+    if one["persona"]:
+        base = one["id"].removesuffix(f":{one['persona']}")
+        return f"{lines[0]}\n  steps as {base}"
+    if one["index"]:
+        lines.append(f"  index {one['index']}")
+    lines += [f"  limited to {kind}: {', '.join(values)}" for kind, values in one["limits"].items()]
+    for number, group in enumerate(one["steps"], 1):
+        for place, step in enumerate(group):
+            last = place == len(group) - 1
+            mark = GROUP_MARKS[0 if place == 0 else 2 if last else 1] if len(group) > 1 else " "
+            label = f"{number}." if place == 0 else ""
+            lines.append(f"  {label:>3} {mark} {step['step']:<13} {_step_notes(step)}".rstrip())
+    if one["left_out"]:
+        lines.append(f"  left out, no language model: {', '.join(one['left_out'])}")
+    if one["warning"]:
+        lines.append(f"  WARNING: {one['warning']}")
+    return "\n".join(lines)
+
+
+def _step_notes(step: dict[str, Any]) -> str:
+    notes = [step[kind] or "no language model" for kind in KINDS if kind in step]
+    if "seconds" in step:
+        notes.append(f"{step['seconds']:g} s at most")
+    return ", ".join([*notes, *(["may fail"] if step["optional"] else [])])

@@ -1,151 +1,100 @@
-"""`docs-assistant ingest`: indexes sites into the store."""
+"""`docs-assistant ingest`: indexes sites into the store. Also which sites `run` reads, and what becomes of the others."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, cast
 
-from app.cli import logs, tracing
-from app.cli.options import Commands, add_index_option, settings_of
-from app.cli.output import print_error
-from app.cli.sites import again, indexed
-from app.core.errors import NotPublished, SettingsError, StoreError, StoreUnavailable
+import click
+
+from app.cli import tracing
+from app.cli.shared import index_option, opened_store, print_error, settings_of, site_argument
+from app.core import logs
+from app.core.errors import IndexDamaged, NoIndex, NotPublished, SettingsError, StoreError, StoreUnavailable
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
+    from app.core.generation import SourceRecord
     from app.index import Store
     from app.models import Embedder
+    from ingestion.embedding import ResumingEmbedder
     from ingestion.report import Report
-    from ingestion.resuming import ResumingEmbedder
-    from ingestion.sharding.shared import Shard
     from ingestion.sources import Source
 
-
-def add_command(commands: Commands) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "ingest",
-        help="index documentation sites",
-        description="Indexes sites and publishes the new index in one step; pages of other sites are kept.",
-        epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages or a reader failed; 3 not published, because too much of "
-        "a site was missing, failed or empty (--force publishes it); 1 not published, because of an error.",
-    )
-    parser.add_argument(
-        "site",
-        nargs="*",
-        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else what is indexed)",
-    )
-    parser.add_argument("--only", action="store_true", help="remove the pages of all other sites from the index")
-    parser.add_argument("--force", action="store_true", help="publish even if too much of a site is missing")
-    parser.add_argument(
-        "--collection",
-        action="append",
-        metavar="NAME",
-        help="index only the sources of this collection (can be repeated)",
-    )
-    parser.add_argument(
-        "--indexed",
-        action="append",
-        metavar="URL",
-        help="read this site of the index again with its recorded settings, too (can be repeated)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="write nothing, only report what would change")
-    parser.add_argument(
-        "--rebuild", action="store_true", help="build a new index, even if the existing one can't be read"
-    )
-    parser.add_argument(
-        "--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to finish"
-    )
-    parser.add_argument(
-        "--draft", metavar="NAME", help="divide this run among several machines: the name that all its shards share"
-    )
-    parser.add_argument(
-        "--shard", metavar="2/4", help="read the second of four parts of the pages; the last one that is done publishes"
-    )
-    parser.add_argument(
-        "--finish", type=int, metavar="SHARDS", help="publish what all shards of the draft have read, so many of them"
-    )
-    add_index_option(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
-    parser.set_defaults(handler=ingest)
+LOCAL = "an index on a server may not choose files, readers and keys of this machine"
+BACK = "`docs-assistant rollback` brings them back."
+OTHER_EMBEDDER = (
+    "They were indexed with the embedder {embedder}, and another one is set: to bring them back, set that embedder again, "
+    "then `docs-assistant rollback`."
+)
+DAMAGED = "The index is damaged and is built anew, so they can't be brought back."
+NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought back."
 
 
-def ingest(arguments: argparse.Namespace) -> int:
-    """Index the sites. Returns the exit code of the report."""
-    from ingestion.report_page import write_page
+@click.command(
+    epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages or a reader failed; 3 not published, because too"
+    " much of a site was missing, failed or empty (--force publishes it); 1 not published, because of an error."
+)
+@site_argument
+@click.option("--only", is_flag=True, help="remove the pages of all other sites from the index")
+@click.option("--force", is_flag=True, help="publish even if too much of a site is missing")
+@click.option(
+    "--collection", multiple=True, metavar="NAME", help="index only the sources of this collection (can be repeated)"
+)
+@click.option(
+    "--indexed",
+    multiple=True,
+    metavar="URL",
+    help="read this site of the index again with its recorded settings, too (can be repeated)",
+)
+@click.option("--dry-run", is_flag=True, help="write nothing, only report what would change")
+@click.option("--rebuild", is_flag=True, help="build a new index, even if the existing one can't be read")
+@click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to finish")
+@index_option
+@click.option("--json", "as_json", is_flag=True, help="print the report as JSON")
+async def ingest(**options: Any) -> int:
+    """Indexes sites and publishes the new index in one step; pages of other sites are kept."""
     from ingestion.sources import as_sources, configured, of_collections
 
-    settings = settings_of(arguments)
+    settings = settings_of(options["index"])
     logs.configure(settings)
-    named = arguments.site or configured(settings)
-    if arguments.only and not named:  # of the recorded sites, some may not be read again
+    named = options["site"] or configured(settings)
+    if options["only"] and not named:  # of the recorded sites, some may not be read again
         raise SettingsError("--only needs the sites that stay: name them, or set DOCS_SITES.")
     sites: Sequence[str | Source] = named
-    if arguments.indexed or not named:
-        sites = (*as_sources(named), *_indexed(settings, arguments.indexed))
-    if arguments.collection:
-        sites = of_collections(as_sources(sites), arguments.collection, settings)
-    if arguments.html and not Path(arguments.html).parent.is_dir():
-        raise SettingsError(f"--html {arguments.html}: there is no directory {Path(arguments.html).parent}.")
-    given = dict(vars(arguments))
-    given["shard"] = shard_of(arguments)
-    options = IngestOptions(**{one.name: given[one.name] for one in fields(IngestOptions) if one.name in given})
+    if options["indexed"] or not named:
+        sites = (*as_sources(named), *await _indexed(settings, options["indexed"]))
+    if options["collection"]:
+        sites = of_collections(as_sources(sites), options["collection"], settings)
+    wanted = IngestOptions(**{one.name: options[one.name] for one in fields(IngestOptions) if one.name in options})
     try:
         # a reader may print, and the output is the report
         with redirect_stdout(sys.stderr), tracing.tracing():
-            report = asyncio.run(index(settings, sites, options))
+            report = await index(settings, sites, wanted)
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)
-    print(report.to_json() if arguments.json else report.text)
-    if arguments.html:
-        write_page(report, Path(arguments.html))
+    print(report.to_json() if options["as_json"] else report.text)
     return report.exit_code
 
 
-def shard_of(arguments: argparse.Namespace) -> Shard | None:
-    """What of a draft is to be done. Raises `SettingsError` for options that don't fit."""
-    from ingestion.sharding.shared import Shard
-
-    draft, shard, count = arguments.draft, arguments.shard, arguments.finish
-    if draft is shard is count is None:
-        return None
-    if draft is None or (shard is None) == (count is None):
-        raise SettingsError(
-            "A draft needs its name and what to do: --draft NAME with either --shard 2/4 or --finish 4."
-        )
-    if count is not None:
-        return Shard(draft, count)
-    number, _, of = shard.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and int(number)):
-        raise SettingsError(f"--shard {shard}: write its number and how many there are, as --shard 2/4.")
-    return Shard(draft, int(of), int(number))
-
-
-def _indexed(settings: Settings, urls: Sequence[str] | None) -> Sequence[Source]:
+async def _indexed(settings: Settings, urls: Sequence[str]) -> Sequence[Source]:
     """The sources of the index, or those with these addresses, which are said on standard error.
 
     Raises `SettingsError` if there are none.
     """
-    sources, lines = asyncio.run(_again(settings, urls))
+    held = await indexed(settings)
+    sources, lines = again(held.only(urls) if urls else held, settings)
     print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
     if not sources:
         raise SettingsError(
             "No site to index: name a sitemap, for example docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
         )
     return sources
-
-
-async def _again(settings: Settings, urls: Sequence[str] | None) -> tuple[Sequence[Source], Sequence[str]]:
-    found = await indexed(settings)
-    return again(found if urls is None else found.only(urls), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +108,6 @@ class IngestOptions:
     rebuild: bool = False
     supersede: bool = False
     wait: float = 0.0
-    shard: Shard | None = None
 
 
 async def index(settings: Settings, sites: Sequence[str | Source], options: IngestOptions) -> Report:
@@ -199,20 +147,20 @@ def _resuming(embedder: Embedder, settings: Settings) -> Mapping[str, ResumingEm
     from app.index.vector_cache import VectorCache
     from app.models.default import DefaultEmbedder
     from app.models.static import StaticEmbedder
-    from ingestion.resuming import ResumingEmbedder
+    from ingestion.embedding import ResumingEmbedder
 
     if (directory := directory_of(settings)) is None:
         return {}
-    options = settings.embedding_max_chars, settings.embedding_extra_body, settings.embedding_args
+    options = settings.tuning.embedding_max_chars, settings.tuning.embedding_extra_body, settings.embedding_args
     others = embedder.others if isinstance(embedder, DefaultEmbedder) else {}
-    found = {
+    embedders = {
         one.name: ResumingEmbedder(one, VectorCache(directory, one.name, *options))
         for one in (embedder, *others.values())
         if not isinstance(one, StaticEmbedder)
     }
     if isinstance(embedder, DefaultEmbedder):
-        embedder.others = found
-    return found
+        embedder.others = embedders
+    return embedders
 
 
 async def live_embedder(store: Store) -> str:
@@ -226,3 +174,140 @@ async def live_embedder(store: Store) -> str:
         raise
     except StoreError:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The sources of the live index, and how many pages each collection has of each root.
+
+    Of an index with a `damage`, at most the sources are known.
+    """
+
+    records: tuple[SourceRecord, ...] = ()
+    pages: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    damage: str = ""
+    embedder: str = ""
+
+    def beside(self, sources: Iterable[Source], settings: Settings) -> Indexed:
+        """What the index holds beside these sources."""
+        named = {(source.collection or settings.tuning.collection, source.without_login().url) for source in sources}
+        left = [one for one in self.records if named.isdisjoint((one.collection, url) for url in (one.url, *one.roots))]
+        return replace(self, records=tuple(left))
+
+    def only(self, urls: Sequence[str]) -> Indexed:
+        """The sources with these addresses. Raises `SettingsError` for an address that none has."""
+        known = dict.fromkeys(one.url for one in self.records)
+        if unknown := [url for url in urls if url not in known]:
+            raise SettingsError(
+                f"--indexed: {', '.join(unknown)} isn't in the index. It has: {', '.join(known) or 'none'}."
+            )
+        return replace(self, records=tuple(one for one in self.records if one.url in urls))
+
+    def listed(self, records: Iterable[SourceRecord]) -> str:
+        """Their addresses, each with the number of its pages."""
+        return ", ".join(self._with_pages(one) for one in records)
+
+    def _with_pages(self, record: SourceRecord) -> str:
+        named = (record.options.get(key) for key in ("directory", "git", "archive"))
+        where = str(next(filter(None, named), record.url))
+        count = sum(self.pages.get((record.collection, root), 0) for root in record.roots)
+        return where if self.damage else f"{where} ({count} {'page' if count == 1 else 'pages'})"
+
+
+async def indexed(settings: Settings) -> Indexed:
+    """What the index of these settings holds; nothing if there is none. Raises `StoreUnavailable`."""
+    from ingestion.recorded import recorded, recorded_of_damaged
+
+    async with opened_store(settings) as store:
+        try:
+            live = await store.live()
+            pages = await live.pages()
+        except NoIndex:
+            return Indexed()
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            return Indexed(await recorded_of_damaged(store), damage=str(error))
+    counts = Counter((page.collection, page.source) for page in pages)
+    return Indexed(recorded(live.info, pages), counts, embedder=live.info.recipe.embedder)
+
+
+def again(held: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[str]]:
+    """The sources of the index to read again, and lines about them.
+
+    Raises `IndexDamaged` if they are unknown, and `SettingsError` if a reader's class is gone.
+    """
+    from app.index import directory_of
+    from ingestion.recorded import sources_of, uses_this_machine
+
+    if held.damage and not held.records:
+        raise IndexDamaged(
+            f"{held.damage} The sites that it held are unknown. Name them to build it again: "
+            "docs-assistant ingest https://docs.example.org/sitemap.xml"
+        )
+    is_shared = directory_of(settings) is None
+    read: list[SourceRecord] = []
+    lines: list[str] = []
+    for one in held.records:
+        local = is_shared and uses_this_machine(one)
+        if why := one.unreadable or (LOCAL if local else ""):
+            lines.append(f"Not read again: {held.listed([one])}, because {why}. Its pages stay; to read it, name it.")
+        else:
+            read.append(one)
+    if read:
+        lines.insert(0, f"Reading the indexed sites again: {held.listed(read)}")
+    return sources_of(read), lines
+
+
+async def plan(
+    settings: Settings, named: Sequence[str], own: str, *, replaces: bool
+) -> tuple[tuple[Source, ...], list[str]]:
+    """The sources that `run` reads, and lines about what becomes of others.
+
+    Without `named` sites, they are those of the index; without an index, the `own` documentation, by its address.
+    """
+    from ingestion.sources import OwnDocumentation, as_sources
+
+    held = await indexed(settings)
+    if not named and not held.damage and all(one.demo for one in held.records):
+        return (OwnDocumentation(url=own),), []
+    if not named:
+        return again(held, settings)
+    sources = as_sources(named)
+    others = held.beside(sources, settings)
+    demo = [one for one in others.records if one.demo]
+    lines = (
+        [f"Removing from the index: {held.listed(demo)}, our own documentation, which was there for a first try."]
+        if demo
+        else []
+    )
+    others = replace(others, records=tuple(one for one in others.records if not one.demo))
+    if not others.records:
+        return sources, lines
+    if replaces:
+        back = await _way_back(held, settings)
+        return sources, [*lines, f"Removing from the index (--replace): {others.listed(others.records)}. {back}"]
+    if held.damage:
+        rest, more = again(others, settings)
+        return (*rest, *sources), [*lines, *more]
+    return sources, [
+        *lines,
+        f"Staying in the index: {others.listed(others.records)}. To keep only the sites that you name, use --replace (make run REPLACE=1).",
+    ]
+
+
+async def _way_back(held: Indexed, settings: Settings) -> str:
+    """How the pages come back that are removed: an embedder that is set now may not be that of their generation."""
+    from app.models import open_embedder
+    from app.models.protocols import for_index
+
+    if settings.generations == 1:
+        return NO_BACK
+    if held.damage:
+        return DAMAGED
+    embedder = open_embedder(settings)
+    try:
+        used = for_index(embedder, held.embedder).name
+    finally:
+        await embedder.close()
+    return BACK if used == held.embedder else OTHER_EMBEDDER.format(embedder=held.embedder)

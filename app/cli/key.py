@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import secrets
 import sys
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from app.cli.options import Commands
-from app.cli.output import table_lines
+import click
+
+from app.cli.shared import table_lines
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.settings_types import HASHED
@@ -22,54 +23,40 @@ BYTES = 32
 COLUMNS = ("name", "role", "assistants", "collections", "origins", "rate", "concurrency", "expires", "note")
 
 
-def add_command(commands: Commands) -> None:
-    """Register the command."""
-    parser = commands.add_parser("key", help="make and list the keys of clients")
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    new = actions.add_parser(
-        "new",
-        help="make a key and print it, once",
-        description="Prints a new key, and adds its entry, which has only a hash, to the file of DOCS_KEYS. Without DOCS_KEYS, prints the entry, too.",
-    )
-    new.add_argument("name", metavar="NAME", help="who uses the key; logs show it")
-    new.add_argument(
-        "--role", default="reader", help="reader, widget (public, for web pages) or admin; default: reader"
-    )
-    lists = {
-        "origin": "a site that may use this widget key, such as https://docs.example.org",
-        "assistant": "an assistant that the key may use",
-        "collection": "a collection that the key may search",
-    }
-    for option, what in lists.items():
-        new.add_argument(
-            f"--{option}",
-            action="append",
-            metavar=option.upper(),
-            dest=f"{option}s",
-            help=f"{what}; may be repeated",
-        )
-    new.add_argument("--rate", help="questions over time, such as 60/minute, or 5/second;1000/day")
-    new.add_argument("--concurrency", type=int, metavar="N", help="answers at the same time")
-    new.add_argument("--expires", metavar="DATE", help="last day on which the key works, such as 2027-01-31")
-    new.add_argument("--note", help="anything that you want to remember")
-    new.set_defaults(handler=new_key)
-    listed = actions.add_parser("list", help="list the keys of the file, without secrets")
-    listed.set_defaults(handler=list_keys)
+@click.command
+@click.argument("name", metavar="NAME", help="who uses the key; logs show it")
+@click.option("--role", default="reader", help="reader, widget (public, for web pages) or admin; default: reader")
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="a site that may use this widget key, such as https://docs.example.org; may be repeated",
+)
+@click.option("--assistant", "assistants", multiple=True, help="an assistant that the key may use; may be repeated")
+@click.option(
+    "--collection", "collections", multiple=True, help="a collection that the key may search; may be repeated"
+)
+@click.option("--rate", help="questions over time, such as 60/minute, or 5/second;1000/day")
+@click.option("--concurrency", type=int, metavar="N", help="answers at the same time")
+@click.option("--expires", metavar="DATE", help="last day on which the key works, such as 2027-01-31")
+@click.option("--note", help="anything that you want to remember")
+def new(**values: Any) -> int:
+    """Prints a new key, and adds its entry, which has only a hash, to the file of DOCS_KEYS.
 
-
-def new_key(arguments: argparse.Namespace) -> int:
-    """Print the key on standard output. Raises `SettingsError` if the entry isn't valid; then nothing is written."""
-    from app.api.key_file import parse_keys
+    Without DOCS_KEYS, prints the entry, too. Nothing is written if the entry isn't valid.
+    """
+    from app.api.middleware.keys import parse_keys
 
     settings, key = Settings.load(), PREFIX + secrets.token_urlsafe(BYTES)
-    entry = _entry(arguments, HASHED + sha256(key.encode()).hexdigest())
+    entry = _entry(values, HASHED + sha256(key.encode()).hexdigest())
     path = Path(settings.keys or "keys.toml")
     before = path.read_text("utf-8") if settings.keys and path.exists() else ""
     parse_keys(f"{before}\n{entry}", str(path), settings)
     if settings.keys:
         with path.open("a", encoding="utf-8") as file:
             file.write(f"\n{entry}" if before.endswith("\n") else f"\n\n{entry}" if before else entry)
-        said = f"Added to {path}: {arguments.name}."
+        said = f"Added to {path}: {values['name']}."
     else:
         said = f"Add this to a file of keys, and name the file in DOCS_KEYS:\n\n{entry}"
     print(f"{said}\nThe key, which is shown only now:", file=sys.stderr)
@@ -77,9 +64,10 @@ def new_key(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def list_keys(_: argparse.Namespace) -> int:
-    """Print a table of the keys."""
-    from app.api.key_file import read_keys
+@click.command
+def list_keys() -> int:
+    """Lists the keys of the file, without secrets."""
+    from app.api.middleware.keys import read_keys
 
     settings = Settings.load()
     if not settings.keys:
@@ -97,12 +85,12 @@ def list_keys(_: argparse.Namespace) -> int:
     return 0
 
 
-def _entry(arguments: argparse.Namespace, hashed: str) -> str:
+def _entry(given: Mapping[str, Any], hashed: str) -> str:
     """The `[[key]]` of the key. JSON's texts, lists and numbers are also TOML's; a date has no quotation marks there."""
-    values: dict[str, Any] = {"name": arguments.name, "hash": hashed}
-    values |= {name: getattr(arguments, name) for name in COLUMNS[1:] if getattr(arguments, name) is not None}
-    lines = [
+    values = {"name": given["name"], "hash": hashed}
+    values |= {name: given[name] for name in COLUMNS[1:] if given[name] not in (None, ())}
+    lines = (
         f"{name} = {value if name == 'expires' else json.dumps(value, ensure_ascii=False)}"
         for name, value in values.items()
-    ]
+    )
     return "\n".join(["[[key]]", *lines, ""])

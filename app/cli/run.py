@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -13,16 +12,17 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING
 
+import click
 import httpx
 
-from app.cli import logs, serve
-from app.cli.address import base_url, index_state, serving_line
-from app.cli.ingest import IngestOptions, index, live_embedder
-from app.cli.options import Commands, opened_store
-from app.cli.output import print_error
-from app.cli.sites import plan
+from app.cli import serve
+from app.cli.ingest import IngestOptions, index, live_embedder, plan
+from app.cli.serve import base_url, index_state, serving_line
+from app.cli.shared import host_option, opened_store, port_option, print_error, site_argument
+from app.core import logs
 from app.core.errors import AssistantError, SettingsError
 from app.core.language import load_language
 from app.core.settings import Settings
@@ -36,42 +36,32 @@ NICE = 10
 EXAMPLE = "How do I index another site?"
 
 
-def add_command(commands: Commands) -> None:
-    """Register the command."""
-    parser = commands.add_parser(
-        "run",
-        help="start the service, index a site, and print the next steps",
-        description="Starts the service, indexes the sites and keeps serving. Other sites in the index stay there. Without a site, "
-        "what is indexed is read again; an empty index gets this product's own documentation.",
-    )
-    parser.add_argument(
-        "site",
-        nargs="*",
-        help="address of a sitemap or a site, or a TOML file of sources (default: DOCS_SITES and DOCS_SOURCES, else what is indexed)",
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="remove the pages of all other sites from the index, once these are read"
-    )
-    parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
-    parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
-    parser.set_defaults(handler=run)
+@click.command
+@site_argument
+@click.option("--replace", is_flag=True, help="remove the pages of all other sites from the index, once these are read")
+@host_option
+@port_option
+def run(site: tuple[str, ...], replace: bool, host: str | None, port: int | None) -> int:
+    """Starts the service, indexes the sites and keeps serving. Other sites in the index stay there.
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Serve until stopped. Returns 1 if there is nothing to answer from; raises `SettingsError` if the service ends."""
+    Without a site, what is indexed is read again; an empty index gets this product's own documentation. The exit code is 1 if
+    there is nothing to answer from.
+    """
     from ingestion.sources import configured
 
-    settings = Settings.load(**serve.overrides(arguments))
+    settings = Settings.load(**serve.given(host=host, port=port))
     settings.check_open()
     logs.configure(settings)
-    named = arguments.site or configured(settings)
-    if arguments.replace and not named:
+    named = site or configured(settings)
+    if replace and not named:
         raise SettingsError("--replace needs the sites that replace the others: name them, or set DOCS_SITES.")
     received = _forward_signals()
     try:
-        return _serve_and_index(settings, named, replaces=arguments.replace)
+        return _serve_and_index(settings, named, replaces=replace)
     except KeyboardInterrupt:
-        return 128 + (received or [signal.SIGINT])[0]
+        if not received:
+            raise
+        return 128 + received[0]
 
 
 def _serve_and_index(settings: Settings, named: Sequence[str], *, replaces: bool) -> int:
@@ -172,9 +162,11 @@ def _forward_signals() -> list[int]:
     """Make SIGTERM and SIGHUP act like Ctrl-C, so that asyncio cleans up. Received signals are added to the list."""
     received: list[int] = []
 
-    def interrupt(number: int, _: object) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        signal.raise_signal(signal.SIGINT)
+        handler = signal.getsignal(signal.SIGINT)  # asyncio has its own
+        if callable(handler):
+            handler(signal.SIGINT, frame)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)

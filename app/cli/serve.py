@@ -1,8 +1,7 @@
-"""`docs-assistant serve`: runs the HTTP service."""
+"""`docs-assistant serve`: runs the HTTP service, and says where it can be reached, by whom, and what it answers from."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import errno
 import gc
@@ -16,14 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.cli import logs, tracing
-from app.cli.options import Commands
-from app.core.errors import SettingsError
+import click
+
+from app.cli import tracing
+from app.cli.shared import host_option, port_option
+from app.core import logs
+from app.core.errors import AssistantError, NoIndex, SettingsError
 from app.core.log_message import LogMessage
-from app.core.settings import Settings
+from app.core.settings import Settings, is_loopback
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
+    from app.index import Store
+    from app.models import Embedder
 
 log = logging.getLogger("app.cli.serve")
 
@@ -38,32 +42,24 @@ OLDER_GARBAGE = (5, 2)
 """Searches after which older objects are searched, too, and then all: with Python's (10, 10), which is after 2.4 million new
 objects, what errors leave in cycles took hundreds of megabytes; this is after 360,000.
 """
-SHORT_DRAIN = 10.0
-"""Seconds for answers in progress when `run` ends: a person waits for it."""
+SHORT_DRAIN = 1.0
+"""Seconds for answers in progress when `run` ends: a person waits for it, who has pressed Ctrl-C."""
+ALL = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not bound
+HOUR = 3600
 INGEST = (sys.executable, "-P", "-m", "app.cli", "ingest", "--json")
 
 
-def add_command(commands: Commands) -> None:
-    """Register the command."""
-    parser = commands.add_parser("serve", help="serve the OpenAI chat API and the documentation site")
-    parser.add_argument("--host", help="address to listen on (DOCS_HOST)")
-    parser.add_argument("--port", type=int, help="port to listen on (DOCS_PORT)")
-    parser.add_argument("--until-stdin-ends", action="store_true", help=argparse.SUPPRESS)
-    parser.set_defaults(handler=serve)
-
-
-def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The settings that the command line overrides: host and port."""
-    return {key: value for key in ("host", "port") if (value := getattr(arguments, key)) is not None}
-
-
-def serve(arguments: argparse.Namespace) -> int:
-    """Serve until stopped."""
-    settings, origins = Settings.load_with_origins(**overrides(arguments))
+@click.command
+@host_option
+@port_option
+@click.option("--until-stdin-ends", is_flag=True, hidden=True)
+def serve(host: str | None, port: int | None, until_stdin_ends: bool) -> int:
+    """Serves the OpenAI chat API and the documentation site until it is stopped."""
+    settings, origins = Settings.load_with_origins(**given(host=host, port=port))
     settings.check_open()
     logs.configure(settings)
     listener = bind(settings.host, settings.port)
-    if arguments.until_stdin_ends:
+    if until_stdin_ends:
         threading.Thread(target=_stop_at_the_end_of_stdin, daemon=True).start()
 
     import uvicorn
@@ -72,7 +68,6 @@ def serve(arguments: argparse.Namespace) -> int:
     from app.api.middleware.protocol import BoundedProtocol
     from app.api.server import create_app
     from app.assistants.assembly import build
-    from app.cli.address import index_state, serving_line
     from app.cli.server import DRAIN_TIMEOUT, Server
     from app.conversations.opening import open_conversations
     from app.index import directory_of
@@ -89,7 +84,7 @@ def serve(arguments: argparse.Namespace) -> int:
         http=partial(BoundedProtocol, Connections(connection_limits())),  # type: ignore[arg-type]  # any callable that makes a protocol
         ws="none",
         backlog=BACKLOG,
-        proxy_headers=False,  # app.api.middleware.forwarded reads them
+        proxy_headers=False,  # app.api.middleware.proxy_headers reads them
         log_config=None,
         access_log=False,
         server_header=False,
@@ -105,8 +100,13 @@ def serve(arguments: argparse.Namespace) -> int:
         store, embedder = next(iter(assistants.used().values()))
         log.info("%s", serving_line(settings, await index_state(store, embedder)))
 
-    Server(app, config, SHORT_DRAIN if arguments.until_stdin_ends else DRAIN_TIMEOUT, announce).run(sockets=[listener])
+    Server(app, config, SHORT_DRAIN if until_stdin_ends else DRAIN_TIMEOUT, announce).run(sockets=[listener])
     return 0
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The settings that the command line overrides: those options that are given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def log_left_out(assistants: Assistants) -> None:
@@ -155,3 +155,38 @@ def bind(host: str, port: int) -> socket.socket:
             f"Can't listen on {host}:{port}: {error.strerror or error}. DOCS_HOST must be an address of this machine, such as 127.0.0.1."
         ) from error
     return listener
+
+
+def base_url(settings: Settings) -> str:
+    """The address of the service, as seen from this machine."""
+    host = ALL.get(settings.host, settings.host)
+    return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
+
+
+def serving_line(settings: Settings, index: str) -> str:
+    """Address, who may use it, and the state of the index."""
+    keys = f"{n} API key{'s' if n > 1 else ''}" if (n := len(settings.api_keys)) else "no key needed"
+    if settings.keys:
+        keys = f"keys of {settings.keys}"
+    if is_loopback(settings.host):
+        place = "this machine only"
+    else:
+        place = "every network of this machine" if settings.host in ALL else f"reachable at {settings.host}"
+    return f"Serving on {base_url(settings)} ({place}, {keys}); {index}"
+
+
+async def index_state(store: Store, embedder: Embedder | None = None, *, fills: bool = False) -> str:
+    """Pages and age of the live generation, or why nothing can be answered from it. `fills`: the caller fills an empty one."""
+    from app.assistants.health import embedder_mismatch
+
+    try:
+        info = (await store.live()).info
+    except NoIndex as error:
+        return "the index is empty so far" if fills else f"index: {error}"
+    except AssistantError as error:
+        return f"index: {error}"
+    if embedder and (problem := embedder_mismatch(info, embedder)):
+        return f"index: {problem}"
+    hours = (info.age or 0.0) / HOUR
+    age = f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} h" if hours >= 1 else f"{hours * 60:.0f} min"
+    return f"index: {info.pages} pages, built {age} ago"

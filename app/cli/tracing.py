@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from app.core import spans
-from app.core.masking import masked
+from app.core.log_message import masked
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

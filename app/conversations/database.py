@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 
 from app.conversations.tables import REVISION, answers
 from app.core.errors import DatabaseError, DatabaseTooNew, DatabaseUnavailable, SettingsError
-from app.core.masking import masked
+from app.core.log_message import masked
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -38,6 +38,8 @@ PRAGMAS = (
     "secure_delete=ON",  # deleted texts are overwritten
 )
 WRITES = "docs_assistant_writes"
+Identity = tuple[int, int] | None
+"""Device and number of a file; None if there is none."""
 
 
 class Database:
@@ -46,6 +48,7 @@ class Database:
     def __init__(self, url: URL) -> None:
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._file = Path(url.database) if self.is_sqlite and url.database else None
+        self._place: tuple[Identity, Identity] | None = None  # of the file and its folder, once it is made
         # SQLite has one writer at a time, and lets those who wait compete; a lock is fair enough to keep nobody out
         self._turn = threading.Lock() if self.is_sqlite else nullcontext()
         self.name = str(self._file or masked(url.render_as_string(hide_password=True)))
@@ -97,6 +100,33 @@ class Database:
 
         return self.read(counted)
 
+    def loss(self) -> str:
+        """What happened to the file while it was open; empty if it is in its place. SQLite would write on in a deleted one.
+
+        The next `migrate` makes a new one where that is safe.
+        """
+        if not self._file or self._place is None or _identity(self._file) == self._place[0]:
+            return ""
+        self._engine.dispose()
+        gone = f"{self._file} was deleted while the service ran, with all that it held. Answers are kept in a new file."
+        return self._danger(self._file) or gone
+
+    def _danger(self, file: Path) -> str:
+        """The reason why no answer may be kept in what is at the place of the file now; empty if it may."""
+        there, (known, folder) = _identity(file), self._place or (None, None)
+        if there and there != known and file.stat().st_size:
+            return (
+                f"{file} was replaced by another file while the service ran, and the journal beside it belongs to the old"
+                f" one, so no answers are kept: stop the service, remove {file.name}-wal and {file.name}-shm, copy the file"
+                " there again, and start the service."
+            )
+        if not there and folder and _identity(file.parent) != folder:
+            return (
+                f"{file.parent} was moved, deleted or unmounted while the service ran, so no answers are kept: bring it"
+                " back, or start the service again to keep them in a new file."
+            )
+        return ""
+
     def close(self) -> None:
         """Close the connections."""
         self._engine.dispose()
@@ -119,12 +149,26 @@ class Database:
                 yield connection
 
     def _make(self, file: Path) -> None:
-        """An empty file that only its owner may read; SQLite gives its journal the same rights."""
+        """An empty file that only its owner may read; SQLite gives its journal the same rights.
+
+        Raises `DatabaseUnavailable` if another file or folder took the place of the one that was open.
+        """
+        if self._place and (danger := self._danger(file)):
+            raise DatabaseUnavailable(danger)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise _not_made(file, error.strerror) from error
+        self._place = _identity(file), _identity(file.parent)
+
+
+def _identity(path: Path) -> Identity:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _check_place(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a report of gaps asks of the question log. The database counts, so that a million questions need little memory here."""
+"""Queries of the question log for a report of gaps. The database counts, so that a million questions need little memory here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sqlalchemy import (
     true,
 )
 
-from app.conversations.question_log import FIELDS
+from app.conversations.queries import FIELDS
 from app.conversations.records import LoggedQuestion
 from app.conversations.tables import questions
 

@@ -27,14 +27,14 @@ def open_conversations(settings: Settings, folder: Path) -> ConversationStore | 
     if not settings.retention_days:
         return None
     from app.conversations.database import Database, url_of
-    from app.conversations.question_log import QuestionLog
+    from app.conversations.queries import QuestionLog
     from app.conversations.store import ConversationStore
 
     database = Database(url_of(settings.database, folder))
     log_ = None
     if settings.question_log != "off":
         words = vocabulary(with_words(settings.languages, settings.prompts), settings.prompts)
-        log_ = QuestionLog(hashed=settings.question_log == "hashed", secrets=words.secrets)
+        log_ = QuestionLog(hashed=settings.question_log == "hashed", words=words)
     store = ConversationStore(database, settings.retention_days, question_log=log_)
     try:
         store.prepare()

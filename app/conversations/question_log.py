@@ -1,73 +1,120 @@
-"""The question log: what was asked, redacted before it is written, and what was found; for reports of what the docs lack."""
+"""The question log: opens it, and says of which period. Its figures are queries of `log_figures`."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, select
+import click
 
-from app.conversations.queries import insert_new
-from app.conversations.records import Found, KeptAnswer, LoggedQuestion
-from app.conversations.tables import question_key, questions
-from app.text.analysis import fold
-from app.text.redaction import redacted
+from app.core.errors import RequestError, quoted
+from app.core.settings import Settings
 
-UNLOGGED = frozenset({"smalltalk", "cancelled"})
-"""Outcomes that say nothing of the documentation."""
-AT_ONCE = 5_000
-"""Rows that are read at once."""
-FIELDS = {field.name for field in dataclasses.fields(LoggedQuestion)}
+if TYPE_CHECKING:
+    from app.conversations.database import Database
 
-
-@dataclass(frozen=True)
-class QuestionLog:
-    """Writes questions: their text, or with `hashed` only digests. `secrets` are the words for a password."""
-
-    hashed: bool = False
-    secrets: AbstractSet[str] = frozenset()
-
-    def add(self, connection: Connection, kept: Sequence[KeptAnswer]) -> None:
-        """Write the questions of these answers, in the transaction that writes the answers."""
-        if not (logged := [one for one in kept if one.found and one.outcome not in UNLOGGED]):
-            return
-        key = connection.scalar(select(question_key.c.key)) or b""
-        connection.execute(insert_new(connection.dialect.name, questions), [self._row(one, key) for one in logged])
-
-    def _row(self, one: KeptAnswer, key: bytes) -> dict[str, Any]:
-        found = one.found or Found()
-        return {
-            "id": one.id,
-            "created": one.created,
-            "assistant": one.assistant,
-            "language": one.language,
-            "text": "" if self.hashed else redacted(one.question, self.secrets),
-            "digest": digest(one.question, key),
-            "outcome": one.outcome,
-            "evidence": found.evidence,
-            "needed": found.needed,
-            "nearest": dict(found.nearest),
-            "used": list(dict.fromkeys(source.url for source in one.sources)),
-            "vector": b"" if self.hashed else found.vector,
-            "embedder": found.embedder,
-            "rating": "",
-        }
+T = TypeVar("T")
+WEAK = 1.25
+"""An answer is weak if its evidence is less than so many times the needed one. Of answers below it, the right page was found
+for half of the questions of `eval/sets/docs.jsonl`; above it, for four fifths."""
+SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
+PERIOD_OPTIONS = (
+    click.Option(
+        ["--since"], default="30d", metavar="TIME", help="how long ago, such as 30d or 12h, or a day (default 30d)"
+    ),
+    click.Option(["--until"], default="", metavar="TIME", help="the end of the period (default: now)"),
+)
+_AGO = re.compile(r"(\d{1,5})([hdw])")
 
 
-def digest(question: str, key: bytes) -> str:
-    """The same for the same words, whatever their case and diacritics; without the key, nobody can try questions out."""
-    words = " ".join(fold(question).split()).strip(" .?!")
-    return blake2b(words.encode("utf-8", "replace"), key=key[:64], digest_size=16).hexdigest()
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `since` until before `until`, in seconds since 1970."""
+
+    since: float
+    until: float
+
+    @classmethod
+    def read(cls, since: str, until: str, now: float) -> Period:
+        """The period between two times. An empty `until` is now. Raises `RequestError` that names the invalid one."""
+        period = cls(_time("since", since, now), _time("until", until, now) if until else now)
+        if period.since >= period.until:
+            raise RequestError("since: it must be before the end of the period.", param="since")
+        return period
 
 
-def questions_between(connection: Connection, since: float, until: float, after: int = 0) -> Sequence[LoggedQuestion]:
-    """Up to `AT_ONCE` questions of this time (seconds since 1970) with a number greater than `after`, by number."""
-    query = select(questions).where(
-        questions.c.created >= since, questions.c.created < until, questions.c.number > after
-    )
-    rows = connection.execute(query.order_by(questions.c.number).limit(AT_ONCE))
-    return [LoggedQuestion(**{name: value for name, value in row._mapping.items() if name in FIELDS}) for row in rows]  # noqa: SLF001  # its public name
+def _time(name: str, text: str, now: float) -> float:
+    if found := _AGO.fullmatch(text.strip().lower()):
+        return max(now - int(found[1]) * SECONDS[found[2]], 0.0)
+    try:
+        time = datetime.fromisoformat(text.strip())
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise RequestError(
+            f"{name}: {quoted(text)} is no time. Write how long ago, such as 30d, 12h or 4w, or a day, such as 2026-11-01.",
+            param=name,
+        ) from error
+
+
+def iso(time: float) -> str:
+    """The time as ISO 8601 in UTC; empty for 0."""
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds") if time else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The question log of an open database."""
+
+    database: Database
+
+    def read(self, query: Callable[..., T], *args: Any) -> T:
+        """The result of a query of `log_figures`, which may take longer than those of an answer."""
+        from app.conversations.log_figures import with_time
+
+        result: T = self.database.read(with_time, query, *args)
+        return result
+
+
+@contextmanager
+def opened_log(settings: Settings, directory: Path | None) -> Iterator[Log]:
+    """Context of the question log. A database that DOCS_DATABASE doesn't name is in the directory of the index, or in `data`. Raises `RequestError` if nothing is kept, and a `DatabaseError` if there is no database."""
+    if not settings.retention_days:
+        raise RequestError(
+            "DOCS_RETENTION_DAYS is 0: no question is kept, so there is nothing to report.", code="no_log"
+        )
+    from app.conversations.database import Database, revision, url_of
+    from app.conversations.tables import REVISION
+
+    url = url_of(settings.database, directory or Path("data"))
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        raise RequestError(
+            f"{url.database} doesn't exist: no question was asked yet, or DOCS_DATABASE names another database.",
+            code="no_log",
+        )
+    database = Database(url)
+    try:
+        if database.read(revision) != REVISION:
+            database.migrate()
+        yield Log(database)
+    finally:
+        database.close()
+
+
+def nothing_logged(settings: Settings, period: Period, log_from: float, kind: str = "all") -> RequestError:
+    """The error for a period without questions, with the reason as far as it is known."""
+    which = "question" if kind == "all" else f"question of the kind {kind!r}"
+    text = f"No {which} was logged from {iso(period.since)} until {iso(period.until)}."
+    if settings.question_log == "off":
+        text += " DOCS_QUESTION_LOG is off: set it to text or hashed, and questions asked from then on are logged."
+    elif kind != "all" or settings.question_log == "hashed":
+        text += " With DOCS_QUESTION_LOG=hashed, the log has no texts." if settings.question_log == "hashed" else ""
+    elif log_from:
+        text += f" The log begins at {iso(log_from)}; questions are kept for {settings.retention_days} days."
+    else:
+        text += " The log is empty: it has what was asked since this release was installed."
+    return RequestError(text, code="no_log")

@@ -1,4 +1,4 @@
-"""What the database keeps, as the API gets it. Times are in seconds since 1970."""
+"""The rows of the database, as the API gets them. Times are in seconds since 1970."""
 
 from __future__ import annotations
 

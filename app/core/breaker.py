@@ -5,17 +5,17 @@ Every call to a model, embedder, reranker or store goes through one, so it also 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from app.core import spans
 from app.core.errors import AssistantError, NoIndex
-from app.core.probe import Probe
 
 log = logging.getLogger("app.breaker")
 
@@ -128,7 +128,7 @@ class Breaker:
         return None if began is None or not self.is_too_long(began) else began
 
     def is_too_long(self, began: float) -> bool:
-        """Whether a call that began then and still has no answer shows that the server hangs."""
+        """True if a call that began then and still has no answer shows that the server hangs."""
         patience = max(PATIENCE, SLOWER * self.record.latency)
         return self.clock() - began > patience and (self.record.last_success or -math.inf) < began
 
@@ -139,7 +139,7 @@ class Breaker:
         return Call(self, operation, proves)
 
     def enter(self) -> bool:
-        """Whether this call is the one that tries the server. Raises the refusal if the breaker is open."""
+        """True if this call is the one that tries the server. Raises the refusal if the breaker is open."""
         if self._count < FAILURES:
             return False
         now = self.clock()
@@ -252,3 +252,50 @@ class Call:
     def _observe(self, seconds: float, error: Exception | None) -> None:
         for observer in self._breaker.observers:
             observer(self._breaker.part, self._breaker.name, self._operation, seconds, error)
+
+
+IDLE = 60.0
+"""Seconds without a call after which the server is asked."""
+
+INTERVAL = 30.0
+"""Seconds between two times that it is asked."""
+
+WAIT = 0.5
+"""Seconds to wait for the result; a later one is seen the next time."""
+
+
+class Probe:
+    """Calls `ask` when it is due. `ask` costs nothing, ends within some seconds, and raises an `AssistantError`.
+
+    `asked_at` is when it last had a result, and `error` what it raised; `failing_since` is its first failure in a row.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[None]], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._next = -math.inf
+        self._asking: asyncio.Task[None] | None = None
+        self.asked_at = -math.inf
+        self.error: AssistantError | None = None
+        self.failing_since: float | None = None
+
+    async def look(self) -> None:
+        """Ask if `INTERVAL` has passed, and wait a moment for the result."""
+        if self._clock() >= self._next:
+            self._next = self._clock() + INTERVAL
+            self._asking = asyncio.create_task(self._look())
+        if self._asking is not None:
+            await asyncio.wait({self._asking}, timeout=WAIT)
+
+    def answered(self, at: float) -> None:
+        """Note that the server was reachable then."""
+        self.asked_at, self.error, self.failing_since = at, None, None
+
+    async def _look(self) -> None:
+        try:
+            await self._ask()
+        except AssistantError as error:
+            self.asked_at, self.error = self._clock(), error
+            self.failing_since = self.failing_since or self.asked_at
+        else:
+            self.answered(self._clock())

@@ -13,7 +13,6 @@ AssistantError
  ├─ StoreError                    the store gave an unexpected response
  │   ├─ StoreUnavailable          the store can't be reached
  │   ├─ StoreBusy                 another run is writing to the index
- │   ├─ ShardsMissing, ShardsDiffer  of a divided run: some aren't done, or have other settings
  │   ├─ NoIndex                   nothing has been indexed yet
  │   ├─ IndexDamaged              the index can't be read; `ingest --rebuild` builds a new one
  │   └─ IndexMismatch             the index was built with another embedder or dimension
@@ -33,7 +32,8 @@ AssistantError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 ECHOED = 100
 
@@ -111,14 +111,6 @@ class StoreBusy(StoreError):
     """Another run is writing to the index."""
 
 
-class ShardsMissing(StoreError):
-    """Shards of a draft aren't done, so that it can't be published."""
-
-
-class ShardsDiffer(StoreError):
-    """A shard was started with other settings than the others of its draft."""
-
-
 class NoIndex(StoreError):
     """Nothing has been indexed yet."""
 
@@ -189,3 +181,16 @@ class NotPublished(CrawlError):
 
 class RunRefused(NotPublished):
     """A run would have removed so many pages that the site is probably broken."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that is most similar, or an empty string if none is similar. Upper and lower case are the same."""
+    spellings = {one.lower(): one for one in known}
+    found = get_close_matches(name.lower(), spellings, n=1)
+    return spellings[found[0]] if found else ""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean X?`, to append to an error about an unknown name; empty if no known name is similar."""
+    found = nearest(name, known)
+    return f" Did you mean {found}?" if found else ""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from app.core.versions import plain_version
+from app.core.generation import plain_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Filters:
         return tuple(dict.fromkeys(map(plain_version, self.versions)))
 
     def admits(self, url: str, collection: str, languages: Collection[str], versions: Collection[str] = ()) -> bool:
-        """Whether a search could return a chunk of the page at this address, with chunks in these languages.
+        """True if a search could return a chunk of the page at this address, with chunks in these languages.
 
         `versions` are those that the page states.
         """

@@ -69,7 +69,7 @@ class Gate:
 
     @property
     def full(self) -> bool:
-        """Whether a new request is refused."""
+        """True if a new request is refused."""
         waiting = len(self._waiting)
         return self.open >= self._most_open or (
             waiting >= QUEUE and (waiting >= BURST or self._clock() >= self._burst_ends)

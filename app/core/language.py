@@ -11,8 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from app.core.errors import PromptError
-from app.core.nearest import did_you_mean
+from app.core.errors import PromptError, did_you_mean
 
 LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
 TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", "searching", "found")
@@ -20,7 +19,7 @@ FLAGS = ("nouns_capitalised", "lends_words")
 OPTIONAL_TEXTS = ("example_question", "encoding")
 OPTIONAL_LISTS = (
     "question_words", "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
-    "secrets",
+    "secrets", "at", "dot",
 )  # fmt: skip
 PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
 TABLES = ("translated", "written")
@@ -69,6 +68,8 @@ class Language:
     also_called: frozenset[str] = frozenset()
     close_to: frozenset[str] = frozenset()
     secrets: frozenset[str] = frozenset()
+    at: frozenset[str] = frozenset()
+    dot: frozenset[str] = frozenset()
     none: str = ""
     labels: str = ""
     up_to: str = ""
@@ -102,6 +103,8 @@ class Vocabulary:
     abbreviations: frozenset[str]
     and_or: frozenset[str]
     secrets: frozenset[str]
+    at: frozenset[str]
+    dot: frozenset[str]
     encoding: str
     none: str
     labels: str
@@ -134,6 +137,8 @@ def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
         abbreviations=frozenset().union(*(one.abbreviations for one in languages)),
         and_or=frozenset().union(*(one.and_or for one in languages)),
         secrets=frozenset().union(*(one.secrets for one in languages)),
+        at=frozenset().union(*(one.at for one in languages)),
+        dot=frozenset().union(*(one.dot for one in languages)),
         encoding=next(iter(encodings), USUAL_ENCODING),
         none=_any(one.none for one in languages),
         labels=_any(one.labels for one in languages),

@@ -1,8 +1,10 @@
-"""A log message with fields: one word after another in a text log, real fields in a JSON log."""
+"""Lines of the log: an event with its fields, the id of the request, and addresses without their secrets."""
 
 from __future__ import annotations
 
 import re
+import secrets
+from contextvars import ContextVar
 from typing import Any
 
 MAX_FIELD_CHARS = 200
@@ -15,7 +17,7 @@ class LogMessage:
     """The message of one log call, such as `log.info(LogMessage("ingest ended", run="r1", state="done"))`.
 
     As text it is `ingest ended run=r1 state=done`. Values that aren't one word are quoted, so that they can't forge lines
-    or fields. `app.cli.logs` writes `fields` as JSON.
+    or fields. `app.core.logs` writes `fields` as JSON.
     """
 
     __slots__ = ("fields", "text")
@@ -39,3 +41,54 @@ def _printable(name: str, value: object) -> str:
         return str(value)
     text = shortened(name, str(value))
     return text if _UNQUOTED.fullmatch(text) and text.isprintable() else repr(text)
+
+
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+"""Empty outside a request."""
+
+
+def upstream_headers() -> dict[str, str]:
+    """The header `x-request-id` for a call to another server: the id of the request with a suffix.
+
+    A request makes several calls at the same time, and clients may repeat an id, but vLLM fails when two running requests
+    have the same one.
+    """
+    id_ = REQUEST_ID.get()
+    return {"x-request-id": f"{id_}-{secrets.token_hex(4)}"} if id_ else {}
+
+
+_USERINFO = re.compile(r"""(?<=://)(?P<user>[^/\s:@?#"'<>]*)(?P<secret>:(?!password@)[^/\s?#"'<>]*)?@""")
+
+_TOKEN = re.compile(
+    r"token|secret|passw|pwd|credential|signature|api[_-]?key|^(?:sig|auth|authorization)$", re.IGNORECASE
+)
+_PARAMETER = re.compile(r"""(?<=[?&])(?P<name>[^=&?\s"'<>#]{1,80})=(?:[^&\s"'<>#\\]|\\[^"'\s])+""")
+"""A backslash before a quotation mark isn't a part of the value: in JSON, it keeps the text from ending there."""
+_SECRET = re.compile(
+    r"key|token|secret|passw|passphrase|pwd|credential|auth|bearer|cookie|session|(?<![a-z])(?:pat|sas)(?![a-z])",
+    re.IGNORECASE,
+)
+
+
+def names_secret(text: str) -> bool:
+    """True if this name of an argument, or a name in this JSON, is that of a secret."""
+    return _SECRET.search(text) is not None
+
+
+def names_token(name: str) -> bool:
+    """True if a parameter of an address is a token, a password or a signature by its name."""
+    return _TOKEN.search(name) is not None
+
+
+def masked(text: str) -> str:
+    """The text without the passwords and tokens of its addresses; the `user:password@` of our own hints stays."""
+    return _PARAMETER.sub(_without_token, _USERINFO.sub(_without, text))
+
+
+def _without_token(match: re.Match[str]) -> str:
+    return f"{match['name']}=…" if names_token(match["name"]) else match[0]
+
+
+def _without(match: re.Match[str]) -> str:
+    # a user name without a password is likely a token
+    return f"{match['user']}:…@" if match["secret"] else "…@"

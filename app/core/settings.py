@@ -6,27 +6,30 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from app.core.errors import SettingsError
-from app.core.settings_errors import problem
-from app.core.settings_sources import Names, Origin, collect
+from app.core.settings_sources import Names, Origin, collect, problem
 from app.core.settings_types import (
+    EMPTY,
     Filled,
+    Hosts,
     Keys,
     LimitsStore,
     Object,
     Origins,
+    Proxies,
     Rates,
     SomeWords,
+    SourceForms,
     Splitter,
     Url,
     Weights,
     Words,
-    parse_object,
 )
 
 STATIC_VECTOR_WEIGHT = 0.2  # also of any model, if the words of a question have keywords beside them
@@ -39,7 +42,6 @@ class Index(BaseModel):
 
     store: Filled = Field("data/", description="A directory, or opensearch(s)://user:password@host:9200/index.")
     store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
-    store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     generations: int = Field(2, ge=1, description="Number of published generations to keep, including the live one.")
 
 
@@ -48,17 +50,11 @@ class Crawl(BaseModel):
 
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
     sources: str = Field("", description="TOML file of sources with settings of their own, in addition to sites.")
-    collection: Filled = Field("docs", description="Name of the collection for indexed pages.")
     user_agent: Filled = Field(
         "docs-assistant (+https://github.com/docs-assistant/docs-assistant)", description="Name that the crawler sends."
     )
-    crawl_parallel: int = Field(4, ge=1, le=64, description="Maximum number of simultaneous requests to one host.")
-    crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
-    crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
     crawl_allow: Words = Field((), description="More hosts (also *.example.org) and internal networks to reach.")
-    crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
     render: Literal["off", "auto"] = Field("off", description="auto renders pages that need JavaScript.")
-    browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
     max_lost: int = Field(30, ge=0, le=100, description="Percentage of a site's pages that a published run may lose.")
 
 
@@ -69,45 +65,22 @@ class Pages(BaseModel):
         "markdown",
         description="How pages are split: markdown, semantic, fixed, page, or a LlamaIndex NodeParser as module:Class.",
     )
-    splitter_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
-    chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
-    anchors: Literal["auto", "github", "mkdocs", "none"] = Field(
-        "auto", description="Rule for section ids of raw Markdown."
-    )
+    splitter_args: Object = Field({}, description="JSON arguments of that class.")
     summaries: bool = Field(default=False, description="Let the language model summarise each page.")
-    questions: bool = Field(
-        default=False, description="Let the language model write questions that each chunk answers."
-    )
+    questions: bool = Field(default=False, description="Let the language model write questions of each chunk.")
     translate: Words = Field((), description="Languages into which the language model translates pages.")
-    translate_from: Words = Field(
-        (), description="Languages of the pages to translate. Empty: all others than DOCS_LANGUAGES."
-    )
     glossary: str = Field("", description="TOML or CSV file with fixed translations of terms.")
-    translations: Filled = Field(
-        "translations", description="Directory for translations and questions, so that each is made only once."
-    )
+    translations: Filled = Field("translations", description="Directory that keeps translations and questions.")
 
 
 class Embedding(BaseModel):
     """The embedding model."""
 
-    embedding_url: Url = Field(
-        "", description="OpenAI-compatible address. Empty: vectors of the package, no server needed."
-    )
-    embedding_model: str = Field(
-        "",
-        description="Name of the embedding model; local:NAME is one in this process. DOCS_EMBEDDING is short for it.",
-    )
+    embedding_url: Url = Field("", description="OpenAI-compatible address. Empty: vectors of the package, no server.")
+    embedding_model: str = Field("", description="Name of the embedding model; local:NAME is one in this process.")
     embedding_key: SecretStr = Field(SecretStr(""), description="Key for it.")
-    embedding_extra_body: Object = Field(default_factory=dict, description="JSON merged into each request body.")
-    embedding_timeout: float = Field(30.0, gt=0, description="Timeout of one call.")
-    embedding_batch: int = Field(32, ge=1, description="Number of texts in one call.")
-    embedding_parallel: int = Field(4, ge=1, description="Maximum number of simultaneous calls during indexing.")
-    embedding_max_chars: int = Field(8000, ge=100, description="Texts are cut to this length before they are embedded.")
-    embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
-    embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     embedding_class: str = Field("", description="LlamaIndex embedding class to use instead, as module:Class.")
-    embedding_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
+    embedding_args: Object = Field({}, description="JSON arguments of that class.")
 
 
 class LanguageModel(BaseModel):
@@ -116,12 +89,11 @@ class LanguageModel(BaseModel):
     llm_url: Url = Field("", description="OpenAI-compatible address, as http://host/v1. Empty: extractive answers.")
     llm_model: str = Field("", description="Name of the language model.")
     llm_key: SecretStr = Field(SecretStr(""), description="Key for it.")
-    llm_extra_body: Object = Field(default_factory=dict, description="JSON merged into each request body.")
+    llm_extra_body: Object = Field({}, description="JSON merged into each request body.")
     llm_timeout: float = Field(60.0, gt=0, description="Timeout for each piece of text of an answer.")
     llm_context_window: int = Field(16000, ge=1000, description="Size of the context window in tokens.")
-    llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
     llm_class: str = Field("", description="LlamaIndex LLM class to use instead, as module:Class.")
-    llm_args: Object = Field(default_factory=dict, description="JSON arguments of that class.")
+    llm_args: Object = Field({}, description="JSON arguments of that class.")
 
 
 class Rerank(BaseModel):
@@ -130,34 +102,13 @@ class Rerank(BaseModel):
     rerank_url: Url = Field("", description="Address of a server with /rerank, for the step rerank.")
     rerank_model: str = Field("", description="Name of the reranking model; local:NAME is one in this process.")
     rerank_key: SecretStr = Field(SecretStr(""), description="Its key.")
-    rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Format of the requests.")
-    rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
-    rerank_sigmoid: bool = Field(default=False, description="Convert its scores to 0..1, for models with other scores.")
 
 
 class Retrieval(BaseModel):
     """How passages are found and ranked."""
 
     top_k: int = Field(5, ge=1, le=50, description="Number of passages that an answer is made from.")
-    passage_tokens: int = Field(8000, ge=200, description="Maximum length of all passages in a prompt, in tokens.")
-    per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
-    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
-    vector_weight: Weights = Field(
-        default_factory=dict, description='Weight of the vector search by question language; "*": all others.'
-    )
-    exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
-    other_language: float = Field(
-        0.8, ge=0, le=1, description="Factor for passages in another language than the question."
-    )
-    keyword_weight: float = Field(
-        1.0,
-        ge=0,
-        le=10,
-        description="Weight of the model's keywords in the search by words; the question's words have 1.",
-    )
-    min_evidence: float = Field(
-        0.32, ge=0, le=1, description="Share of the question that the best passage must contain."
-    )
+    min_evidence: float = Field(0.32, ge=0, le=1, description="Share of the question that the best passage has.")
 
 
 class Answers(BaseModel):
@@ -167,14 +118,7 @@ class Answers(BaseModel):
     default_language: Filled = Field("en", description="Used if the language of a question or page can't be detected.")
     prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
     assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
-    temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
-    images: Literal["site", "none"] = Field("site", description="Images in answers: from the pages' hosts, or none.")
-    on_model_failure: Literal["extractive", "error"] = Field(
-        "extractive", description="What to return if the language model fails."
-    )
     answer_cache: int = Field(0, ge=0, le=604_800, description="Seconds for which answers are repeated. 0: not at all.")
-    helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
-    helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
 
 
 class Conversations(BaseModel):
@@ -191,47 +135,73 @@ class Server(BaseModel):
 
     host: Filled = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
-    allowed_hosts: Words = Field((), description="More host names that requests may use, such as *.example.org.")
+    allowed_hosts: Hosts = Field((), description="More host names that requests may use, such as *.example.org.")
     origins: Origins = Field((), description="Origins whose pages may ask, such as https://docs.example.org.")
-    trusted_proxies: Words = Field((), description="Proxies whose X-Forwarded-For, -Proto and -Prefix are trusted.")
+    trusted_proxies: Proxies = Field((), description="Proxies whose X-Forwarded-For, -Proto and -Prefix are trusted.")
     api_keys: Keys = Field((), description="Keys that clients must send. Unset: only this machine may ask.")
     open: bool = Field(default=False, description="Let other machines ask without a key, too.")
     admin_keys: Keys = Field((), description="Keys of operators, who start runs and read traces.")
     keys: str = Field("", description="TOML file of keys with roles and limits; docs-assistant key new writes one.")
     admin_open: bool = Field(default=False, description="Let this machine use admin routes without a key.")
-    rate_limit: Rates = Field(
-        "300/minute",
-        description="Questions of one address without a key, or of one key without a rate. Empty: no limit.",
-    )
-    concurrency_limit: int = Field(
-        100, ge=0, description="Answers at the same time for one address without a key, or one key. 0: no limit."
-    )
-    limits_store: LimitsStore = Field(
-        "memory", description="Where requests are counted: memory, or redis://host:6379 for several instances."
-    )
-    question_sets: Filled = Field(
-        "question-sets", description="Directory for the questions that engineers add from a trace."
-    )
-    openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
-    key_sources: Annotated[dict[str, Literal["events", "links", "both"]], parse_object] = Field(
-        default_factory=dict, description="Form of the sources by position or name of the client's key."
-    )
-    max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; further requests get 503.")
-    max_body: int = Field(2_000_000, ge=1000, description="Maximum size of a request body in bytes.")
-    max_index_age: float = Field(
-        0.0, ge=0, description="Hours without a run after which the index is too old. 0: never."
-    )
-    max_question: int = Field(20_000, ge=100, description="Maximum length of a question in characters.")
+    rate_limit: Rates = Field("300/minute", description="Questions of one address or key. Empty: no limit.")
+    concurrency_limit: int = Field(100, ge=0, description="Answers at a time for one address or key. 0: no limit.")
+    limits_store: LimitsStore = Field("memory", description="memory, or redis://host:6379 for several instances.")
+    max_index_age: float = Field(0.0, ge=0, description="Hours without a run until the index is too old. 0: never.")
 
 
 class Log(BaseModel):
     """What is logged."""
 
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Log level; debug also logs questions."
-    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug also logs questions.")
     log_client: Literal["full", "cut", "none"] = Field("cut", description="How much of a client's address is logged.")
     log_json: bool = Field(default=False, description="Write log lines as JSON.")
+
+
+class Tuning(BaseModel):
+    """What few need: measure before and after a change. DOCS_TUNING__NAME is the environment variable of a name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
+    collection: Filled = Field("docs", description="Collection of pages whose source names none.")
+    crawl_parallel: int = Field(4, ge=1, le=64, description="Simultaneous requests to one host.")
+    crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
+    crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
+    crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
+    browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
+    chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
+    translate_from: Words = Field((), description="Languages to translate. Empty: all others than DOCS_LANGUAGES.")
+    embedding_extra_body: Object = Field({}, description="JSON merged into each request to the embedding model.")
+    embedding_timeout: float = Field(30.0, gt=0, description="Timeout of one call to the embedding model.")
+    embedding_batch: int = Field(32, ge=1, description="Texts in one call to the embedding model.")
+    embedding_parallel: int = Field(4, ge=1, description="Simultaneous calls to the embedding model during indexing.")
+    embedding_max_chars: int = Field(8000, ge=100, description="Texts are cut to this length before they are embedded.")
+    embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
+    embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
+    llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
+    rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Form of requests to the reranker.")
+    rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
+    rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")
+    passage_tokens: int = Field(8000, ge=200, description="Maximum length of all passages in a prompt, in tokens.")
+    per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
+    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
+    vector_weight: Weights = Field({}, description='Weight of vectors by language of the question; "*": all others.')
+    exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
+    other_language: float = Field(0.8, ge=0, le=1, description="Factor for passages in another language.")
+    keyword_weight: float = Field(
+        1.0, ge=0, le=10, description="Weight of a model's keywords; the question's words: 1."
+    )
+    temperature: float = Field(0.1, ge=0, le=2, description="Temperature of the answer.")
+    images: Literal["site", "none"] = Field("site", description="Images in answers: from the pages' hosts, or none.")
+    on_model_failure: Literal["extractive", "error"] = Field(
+        "extractive", description="What to return if the language model fails."
+    )
+    helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
+    helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
+    question_sets: Filled = Field("question-sets", description="Directory for questions that are added from a trace.")
+    openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
+    key_sources: SourceForms = Field({}, description="Form of the sources by position or name of the client's key.")
+    max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; more requests get 503.")
 
 
 TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
@@ -247,9 +217,14 @@ TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
         "conversations": Conversations,
         "server": Server,
         "log": Log,
+        "tuning": Tuning,
     }
 )
 """The tables of docs-assistant.toml."""
+FIELDS: Mapping[str, FieldInfo] = MappingProxyType(
+    {name: field for group in TABLES.values() for name, field in group.model_fields.items()}
+)
+"""All settings, and those of `Settings.tuning`, under the names that `Settings.load` takes."""
 FILE_KEYS: Mapping[str, str] = MappingProxyType(
     {
         name: f"{table}.{name.removeprefix(f'{table}_')}"
@@ -270,6 +245,19 @@ class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageM
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    tuning: Tuning = Tuning.model_validate({})
+
+    def value(self, name: str) -> Any:
+        """The value of a setting, or of one of `tuning`."""
+        return getattr(self.tuning if name in Tuning.model_fields else self, name)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values; those of `tuning` under their own names, too."""
+        own = _nested(update or {})
+        if tuning := own.pop("tuning"):
+            own["tuning"] = self.tuning.model_copy(update=tuning)
+        return super().model_copy(update=own, deep=deep)
+
     def vector_share(self, language: str, embedder: str, *, keywords: bool = False) -> float:
         """The weight of the vector search for a question in this language, in an index that records this embedder, 0..1.
 
@@ -277,7 +265,8 @@ class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageM
         """
         served = self.embedding_url or self.embedding_class or embedder.startswith("local:")
         default = MODEL_VECTOR_WEIGHT if served and not keywords else STATIC_VECTOR_WEIGHT
-        return self.vector_weight.get(language, self.vector_weight.get("*", default))
+        weights = self.tuning.vector_weight
+        return weights.get(language, weights.get("*", default))
 
     def check_open(self) -> None:
         """Raise `SettingsError` if other machines could ask or administer without a key, and the settings don't say that
@@ -300,7 +289,8 @@ class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageM
     def load(cls, env_file: str | Path | None = ".env", **values: Any) -> Self:
         """Read the settings. `values` override the environment, `env_file`, and the docs-assistant.toml beside it.
 
-        With `env_file=None`, no file is read. Raises `SettingsError`, which names each unknown and each invalid setting.
+        With `env_file=None`, no file is read. Values of `tuning` are given like the others: `Settings.load(per_page=3)`.
+        Raises `SettingsError`, which names each unknown and each invalid setting.
         """
         return cls.load_with_origins(env_file, **values)[0]
 
@@ -309,13 +299,16 @@ class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageM
         cls, env_file: str | Path | None = ".env", **values: Any
     ) -> tuple[Self, Mapping[str, Origin]]:
         """The settings, as `load` returns them, and where each one that isn't in `values` or a default was written."""
+        values |= dict(values.pop("tuning", {})) | values
         given = collect(NAMES, Path(env_file) if env_file else None, values)
         found, problems = None, given.problems
         try:
-            found = cls.model_validate({**given.values, **values})
+            found = cls.model_validate(_nested({**given.values, **values}))
         except ValidationError as error:
             problems += [_problem(details, given.origins) for details in error.errors()]
         problems += _without_address({**given.values, **values}, given.origins)
+        if "keys" in given.origins and not str(given.values.get("keys", "")).strip():
+            problems.append(f"{given.origins['keys']} is empty: {EMPTY}")
         if found is None or problems:
             lines = list(dict.fromkeys(problems))
             head = [f"{len(lines)} settings are wrong:"] if len(lines) > 1 else []
@@ -323,11 +316,19 @@ class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageM
         return found, given.origins
 
 
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with those of `tuning` in a mapping of their own."""
+    tuning = {name: value for name, value in values.items() if name in Tuning.model_fields}
+    return {name: value for name, value in values.items() if name not in tuning} | {"tuning": tuning}
+
+
 def _problem(details: ErrorDetails, origins: Mapping[str, Origin]) -> str:
+    if details["loc"][0] == "tuning":
+        details["loc"] = details["loc"][1:]
     name = str(details["loc"][0])
-    place = str(origins.get(name, f"DOCS_{name.upper()}"))
+    place = str(origins.get(name, NAMES.variable(name)))
     # the body and the arguments of a model may hold secrets, too
-    return problem(details, Settings.model_fields, place, secret=name.endswith(SECRET))
+    return problem(details, FIELDS, place, secret=name.endswith(SECRET))
 
 
 def _without_address(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> Iterator[str]:
@@ -343,7 +344,7 @@ def _without_address(values: Mapping[str, Any], origins: Mapping[str, Origin]) -
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a service that listens on this address or name."""
+    """True if only this machine reaches a service that listens on this address or name."""
     try:
         return host.lower() == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:  # another name

@@ -1,4 +1,4 @@
-"""Collects the values of the settings from the environment, `.env`, docs-assistant.toml and files with secrets."""
+"""Collects the values of the settings from the environment, `.env`, docs-assistant.toml and files with secrets, and words their errors."""
 
 from __future__ import annotations
 
@@ -8,22 +8,90 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from dotenv import dotenv_values
 from dotenv.parser import Original, parse_stream
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
-from app.core.nearest import nearest
+from app.core.errors import did_you_mean, nearest, quoted
+from app.core.hooks import VARIABLE
+from app.core.log_message import masked
+
+LISTS = "words separated by spaces or commas, or a list of texts in docs-assistant.toml"
+OBJECT = 'a JSON object such as {"name": "value"}, or a table in docs-assistant.toml'
+
+
+def problem(details: ErrorDetails, fields: Mapping[str, FieldInfo], place: str, *, secret: bool) -> str:
+    """The sentence for one error of pydantic. The value is left out where it may hold a secret."""
+    name, *inner = details["loc"]
+    if name not in fields:
+        return f"there is no setting {name}.{did_you_mean(str(name), fields)}"
+    within = "".join(f"[{part}]" for part in inner)
+    return f"{place}{within}{_shown(details['input'], secret=secret)}: {wanted(details, fields)}"
+
+
+def _shown(value: Any, *, secret: bool) -> str:
+    if isinstance(value, str | list | tuple) and not "".join(map(str, value)).strip(" ,"):
+        return " is empty"
+    if secret or not isinstance(value, str | int | float):
+        return ""
+    return f" has value {masked(quoted(value)) if isinstance(value, str) else value}"
+
+
+def wanted(details: ErrorDetails, fields: Mapping[str, FieldInfo], lists: str = LISTS) -> str:
+    """What a value must be, as a sentence, from the field that has it; `lists` says how a list of texts is written."""
+    if details["type"] == "value_error":
+        return str(details["ctx"]["error"])
+    name, *inner = details["loc"]
+    field = fields[str(name)]
+    schema: Any = TypeAdapter[Any](Annotated[field.annotation, field]).json_schema()  # type: ignore[arg-type]
+    for _ in inner:
+        values = schema.get("additionalProperties", schema.get("items"))
+        schema = values if isinstance(values, dict) else {}
+    return f"it must be {_must_be(schema, lists)}."
+
+
+def _must_be(schema: Mapping[str, Any], lists: str) -> str:
+    schema = schema.get("anyOf", [schema])[0]
+    if "enum" in schema:
+        *most, last = (str(choice) or "empty" for choice in schema["enum"])
+        return f"{', '.join(most)} or {last}"
+    names = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "object": OBJECT}
+    return (names | {"array": lists}).get(schema.get("type", ""), "a text") + _limits(schema)
+
+
+def _limits(schema: Mapping[str, Any]) -> str:
+    if {"minimum", "maximum"} <= schema.keys():
+        return f" from {schema['minimum']:.15g} to {schema['maximum']:.15g}"
+    words = {
+        "minimum": ", at least",
+        "exclusiveMinimum": " above",
+        "maximum": ", at most",
+        "exclusiveMaximum": " below",
+    }
+    return "".join(f"{word} {schema[name]:.15g}" for name, word in words.items() if name in schema)
+
 
 FILE = "docs-assistant.toml"
 ENVIRONMENT = "environment"
 PREFIX = "DOCS_"
-TESTS = "DOCS_TEST_"
-"""Variables of the tests and benchmarks of this project, which are no settings."""
+OTHERS = ("DOCS_TEST_", VARIABLE)
+"""Beginnings of variables of the tests and benchmarks of this project, and the one that names plugins."""
 IN_FILE = "_file"
 """Ending of the name that has the path of a file with the value."""
-SHORT = {"embedding": "embedding_model"}
+TUNING = "TUNING__"
+REMOVE = "Remove it: names that begin with DOCS_ are settings."
+NO_SETTINGS = {
+    "anchors": "write it for a source, in the file of DOCS_SOURCES",
+    "embedding": "write DOCS_EMBEDDING_MODEL",
+    "max_body": "change the constant MAX_BODY of app/api/bodies.py",
+    "max_question": "change the constant MAX_QUESTION of app/api/bodies.py",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +124,15 @@ class Names:
     keys: Mapping[str, str]
     secrets: frozenset[str]
 
+    def variable(self, name: str) -> str:
+        """The environment variable of a setting, or of a setting and `_file`."""
+        tuned = self.keys.get(name, self.keys.get(name.removesuffix(IN_FILE), "")).startswith("tuning.")
+        return f"{PREFIX}{TUNING * tuned}{name.upper()}"
+
     def variables(self) -> dict[str, str]:
         """The setting, or setting and `_file`, of each environment variable."""
         known = [*self.keys, *(name + IN_FILE for name in self.secrets)]
-        return {PREFIX + name.upper(): name for name in known} | {
-            PREFIX + short.upper(): name for short, name in SHORT.items()
-        }
+        return {self.variable(name): name for name in known}
 
     def in_file(self) -> dict[str, str]:
         """The setting, or setting and `_file`, of each key in docs-assistant.toml."""
@@ -81,8 +152,8 @@ def collect(names: Names, env_file: Path | None, override: Mapping[str, Any]) ->
         sources.append(_env_file(env_file, names, given.problems))
         sources.append(_settings_file(env_file.with_name(FILE), names, given.problems))
     found: dict[str, tuple[Any, Origin]] = {}
-    for source in sources:
-        found = {**_each_once(source, given.problems), **found}
+    for name, value, origin in chain.from_iterable(sources):
+        found.setdefault(name, (value, origin))
     for name, (value, origin) in found.items():
         if name in names.keys and name not in override:
             given.values[name], given.origins[name] = value, origin
@@ -93,26 +164,17 @@ def collect(names: Names, env_file: Path | None, override: Mapping[str, Any]) ->
     return given
 
 
-def _each_once(source: Iterator[Found], problems: list[str]) -> dict[str, tuple[Any, Origin]]:
-    found: dict[str, tuple[Any, Origin]] = {}
-    for name, value, origin in source:
-        if name in found:
-            problems.append(f"{found[name][1]} and {origin.name} are the same setting: keep one of them.")
-        found[name] = (value, origin)
-    return found
-
-
 def _environment(names: Names, problems: list[str]) -> Iterator[Found]:
     known = names.variables()
     variables = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
     services = _service_variables(variables)
     for name, value in variables.items():
-        if name.startswith(TESTS) or name in services:
+        if name.startswith(OTHERS) or name in services:
             continue
         if name in known:
             yield known[name], value, Origin(ENVIRONMENT, name)
         else:
-            problems.append(_unknown_variable(name, known))
+            problems.append(_unknown(name, known, REMOVE))
 
 
 def _service_variables(variables: Mapping[str, str]) -> set[str]:
@@ -139,14 +201,14 @@ def _env_file(path: Path, names: Names, problems: list[str]) -> Iterator[Found]:
     for name, value in dotenv_values(stream=io.StringIO("".join(line.string for line in lines.values()))).items():
         if name in known:
             yield known[name], value, Origin(path.name, name)
-        elif name.upper().startswith(PREFIX) and not name.startswith(TESTS):
-            problems.append(f"{path.name}, line {lines[name].line}: {_unknown_variable(name, known)}")
+        elif name.upper().startswith(PREFIX) and not name.startswith(OTHERS):
+            problems.append(f"{path.name}, line {lines[name].line}: {_unknown(name, known, REMOVE)}")
 
 
 def _lines(path: Path, problems: list[str]) -> dict[str, Original]:
     """The line of each name. What python-dotenv would skip with a warning is a problem, and so is a name with two lines."""
     lines: dict[str, Original] = {}
-    for found in parse_stream(io.StringIO(_text(path, problems))):
+    for found in parse_stream(io.StringIO(_text(path, problems) or "")):
         where, name = f"{path.name}, line {found.original.line}", found.key
         if found.error:
             problems.append(f"{where} isn't a setting: write NAME=value.")
@@ -159,26 +221,19 @@ def _lines(path: Path, problems: list[str]) -> dict[str, Original]:
     return lines
 
 
-def _unknown_variable(name: str, known: Mapping[str, str]) -> str:
-    if (plain := name.removesuffix(IN_FILE.upper())) in known:
-        return f"there is no setting {name}. Did you mean {plain}? Only a secret may be in a file of its own."
-    rest = nearest(name.upper().removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in known])
-    remedy = f"Did you mean {PREFIX}{rest}?" if rest else "Remove it: names that begin with DOCS_ are settings."
-    return f"there is no setting {name}. {remedy}"
-
-
 def _settings_file(path: Path, names: Names, problems: list[str]) -> Iterator[Found]:
     try:
-        content = tomllib.loads(_text(path, problems))
+        content = tomllib.loads(_text(path, problems) or "")
     except tomllib.TOMLDecodeError as error:
         problems.append(f"{path.name} isn't valid TOML: {error}.")
         return
     known = names.in_file()
+    tables = f"The tables are {', '.join(dict.fromkeys(key.partition('.')[0] for key in known))}."
     for key, value in _by_key(content):
         if key in known:
             yield known[key], value, Origin(path.name, key)
         else:
-            problems.append(f"{path.name}: {_unknown_key(key, list(known))}")
+            problems.append(f"{path.name}: {_unknown(key, known, tables)}")
 
 
 def _by_key(content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -189,52 +244,47 @@ def _by_key(content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _unknown_key(key: str, known: list[str]) -> str:
-    """The error for an unknown key, with the setting of the most similar name in any table."""
-    short = {name.partition(".")[2]: name for name in known}
-    spellings = {**short, **{name.replace(".", "_"): name for name in known}, **{name: name for name in known}}
-    wanted = key.lower().removeprefix(PREFIX.lower())
-    last = wanted.rpartition(".")[2]
-    tables = dict.fromkeys(name.partition(".")[0] for name in known)
-    same = [name for name in known if name.partition(".")[2] == last]
-    if len(same) > 1 and not nearest(wanted.partition(".")[0], tables):  # such as a url, in a table that doesn't exist
-        return f"there is no setting {key}. Did you mean {', '.join(same[:-1])} or {same[-1]}?"
-    found = last if last in short else nearest(wanted, spellings) or nearest(last, spellings)
-    remedy = f"Did you mean {spellings[found]}?" if found else f"The tables are {', '.join(tables)}."
-    return f"there is no setting {key}. {remedy}"
+def _unknown(written: str, known: Mapping[str, str], otherwise: str) -> str:
+    """The error for a name that isn't in `known`, which has the setting of each name: with the most similar name."""
+    names = {setting: name for name, setting in known.items()}
+    whole = written.lower().removeprefix(PREFIX.lower()).removeprefix(TUNING.lower()).replace(".", "_")
+    table, _, last = written.lower().rpartition(".")
+    if do := NO_SETTINGS.get(whole, NO_SETTINGS.get(last)):
+        return f"{written} is no setting any more: {do}."
+    same = [name for name in known if name.endswith(f".{last}")]
+    plain = whole.removesuffix(IN_FILE)
+    if plain in names:
+        alone = " Only a secret may be in a file of its own." * (plain != whole)
+        remedy = f"Did you mean {names[plain]}?{alone}"
+    elif len(same) > 1 and not nearest(table, [name.partition(".")[0] for name in known]):  # such as a url, in no table
+        remedy = f"Did you mean {', '.join(same[:-1])} or {same[-1]}?"
+    else:
+        setting = last if last in names else nearest(whole, names) or nearest(last, names)
+        remedy = f"Did you mean {names[setting]}?" if setting else otherwise
+    return f"there is no setting {written}. {remedy}"
 
 
-def _text(path: Path, problems: list[str]) -> str:
-    """The file's text; empty if there is no file or it can't be read, which is a problem."""
+def _text(path: Path, problems: list[str], name: str = "") -> str | None:
+    """The file's text, or None if it can't be read, which is a problem. Only a file with a `name` must be there."""
     try:
         return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return ""
-    except IsADirectoryError:  # Docker makes one where a mounted file is missing; a virtual environment may be one
-        if not (path / "pyvenv.cfg").exists():
-            problems.append(f"{path.name} is a directory, but must be a file.")
     except UnicodeDecodeError:
-        problems.append(f"{path.name} can't be read: it isn't written in UTF-8.")
+        problem = "it isn't written in UTF-8"
     except OSError as error:
-        problems.append(f"{path.name} can't be read: {error.strerror}.")
-    return ""
+        if not name and (isinstance(error, FileNotFoundError) or (path / "pyvenv.cfg").exists()):
+            return None  # there is no such file, but maybe a virtual environment named .env
+        problem = error.strerror or str(error)
+    problems.append(f"{name or path.name} can't be read: {problem}.")
+    return None
 
 
 def _read_secret(setting: str, path: str, origin: Origin, given: Given) -> None:
     """Take the value from the file. A value beside it, a file that can't be read and an empty one are problems."""
     if setting in given.values:
         given.problems.append(f"{given.origins[setting]} and {origin} both set the same secret: keep one of them.")
-        return
-    try:
-        value = Path(path).read_text(encoding="utf-8-sig").strip() if path else ""
-    except UnicodeDecodeError:
-        given.problems.append(f"{origin}: the file {path} can't be read: it isn't written in UTF-8.")
-    except OSError as error:
-        given.problems.append(f"{origin}: the file {path} can't be read: {error.strerror}.")
-    else:
-        if not path:
-            given.problems.append(f"{origin} is empty: write the path of a file, or remove the setting.")
-        elif not value:
-            given.problems.append(f"{origin}: the file {path} is empty.")
-        else:
-            given.values[setting], given.origins[setting] = value, Origin(path, origin.name)
+    elif not path:
+        given.problems.append(f"{origin} is empty: write the path of a file, or remove the setting.")
+    elif (text := _text(Path(path), given.problems, f"{origin}: the file {path}")) and text.strip():
+        given.values[setting], given.origins[setting] = text.strip(), Origin(path, origin.name)
+    elif text is not None:
+        given.problems.append(f"{origin}: the file {path} is empty.")

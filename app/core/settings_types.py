@@ -1,18 +1,42 @@
-"""Types of settings: lists of words, keys, JSON objects, addresses and texts that must not be empty."""
+"""Types of settings whose values are checked, with messages that say what to write."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any
+from functools import lru_cache
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
-from app.core.rates import parse_rates
+if TYPE_CHECKING:
+    from limits import RateLimitItem
+
+EXAMPLE = '"60/minute" or "5/second; 1000/day"'
+
+
+@lru_cache(maxsize=256)
+def parse_rates(text: str) -> tuple[RateLimitItem, ...]:
+    """The rates in a text, the shortest window first; none in an empty text. Raises `ValueError` for any other text."""
+    from limits import parse_many  # takes .1 s
+
+    if not text.strip():
+        return ()
+    try:
+        rates = parse_many(text.strip())
+    except ValueError as error:
+        raise ValueError(f"it must be a rate, such as {EXAMPLE}.") from error
+    if not all(rate.amount for rate in rates):
+        raise ValueError("a rate must allow at least 1 request. To revoke a key, remove it.")
+    return tuple(sorted(rates, key=lambda rate: rate.get_expiry()))
+
 
 EMPTY = "write a value, or remove the setting."
 HASHED = "sha256:"
+SHORTEST_KEY = 16  # characters
+QUOTES = "\"'“”„`"
 HASH = f"{HASHED}[0-9a-fA-F]{{64}}"
 PORTS = {"http": 80, "https": 443}
 
@@ -63,6 +87,10 @@ def web_origin(text: str) -> str:
     host = parts.netloc.removesuffix(f":{port}")
     given = f"{parts.scheme}://{parts.netloc}"
     name = re.fullmatch(r"(\*\.)?[\w-]++(\.[\w-]++)*+|\[[0-9a-f:.]++\]", host, re.ASCII)
+    if host.startswith("*.") and host.count(".") < 2:
+        raise ValueError(
+            f"{text!r} allows all sites below {host[2:]}: name your domain, such as https://*.example.org."
+        )
     if parts.scheme not in PORTS or not name or given != text.lower().rstrip("/"):
         raise ValueError(
             f"{text!r} is no origin: write a scheme and a host without a path, such as https://docs.example.org or https://*.example.org."
@@ -77,10 +105,36 @@ def _filled(text: str) -> str:
 
 
 def _keys(values: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-    for value in values:
-        if value.get_secret_value().startswith(HASHED) and not re.fullmatch(HASH, value.get_secret_value()):
+    for value in map(SecretStr.get_secret_value, values):
+        if value.startswith(HASHED) and not re.fullmatch(HASH, value):
             raise ValueError("a hash must be sha256: and 64 hexadecimal digits, as `docs-assistant key new` prints it.")
+        if value[0] in QUOTES or value[-1] in QUOTES:
+            raise ValueError("write the keys without quotation marks.")
+        if len(value) < SHORTEST_KEY:
+            raise ValueError(
+                f"a key must have at least {SHORTEST_KEY} characters: `docs-assistant key new NAME` makes one that nobody guesses."
+            )
     return values
+
+
+def _proxy(text: str) -> str:
+    try:
+        network = ip_network(text, strict=False)
+    except ValueError as error:
+        raise ValueError(
+            f"{text!r} is no address: write the IP addresses or networks of your proxies, such as 10.0.0.2 or 10.0.0.0/24."
+        ) from error
+    if not network.prefixlen:
+        raise ValueError(f"{text!r} trusts everybody, who could then pretend any address: write those of your proxies.")
+    return text
+
+
+def _host_name(text: str) -> str:
+    if text != "*" and not re.fullmatch(r"(\*\.)?[\w-]++(\.[\w-]++)*+", text, re.ASCII):
+        raise ValueError(
+            f"{text!r} is no host name: write names without scheme, port and path, such as docs.example.org or *.example.org."
+        )
+    return text
 
 
 def _rates(text: str) -> str:
@@ -104,6 +158,8 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(web_origin)], ...], BeforeValidator(_split)]
 SomeWords = Annotated[tuple[str, ...], BeforeValidator(_split_some)]
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_split_some), AfterValidator(_keys)]
+Proxies = Annotated[tuple[Annotated[str, AfterValidator(_proxy)], ...], BeforeValidator(_split)]
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], BeforeValidator(_split)]
 LimitsStore = Annotated[str, AfterValidator(_limits_store)]
 Rates = Annotated[str, AfterValidator(_rates)]
 Object = Annotated[dict[str, Any], BeforeValidator(_object)]
@@ -111,4 +167,4 @@ Weights = Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], BeforeValida
 Url = Annotated[str, AfterValidator(_address)]
 Filled = Annotated[str, AfterValidator(_filled)]
 Splitter = Annotated[str, AfterValidator(_splitter)]
-parse_object = BeforeValidator(_object)
+SourceForms = Annotated[dict[str, Literal["events", "links", "both"]], BeforeValidator(_object)]

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from app.core.masking import masked
-from app.core.settings import Settings
-from app.core.settings_sources import ENVIRONMENT, PREFIX, Origin
+from app.core.log_message import masked
+from app.core.settings import FIELDS, NAMES, Settings
+from app.core.settings_sources import ENVIRONMENT, Origin
 
 SET = "(set)"
 DEFAULT = "default"
@@ -21,10 +21,10 @@ _SECRET = re.compile(r"(key|token|secret|password|authorization|credential)s?$",
 
 def shown_settings(settings: Settings, origins: Mapping[str, Origin], *, all_: bool) -> dict[str, dict[str, Any]]:
     """For each setting that isn't the default, or for all, its `value`, and where it comes `from`."""
-    values = {name: getattr(settings, name) for name in type(settings).model_fields}
-    changed = {name for name, value in values.items() if value != _default(settings, name)}
+    values = {name: settings.value(name) for name in FIELDS}
+    changed = {name for name, value in values.items() if value != _default(name)}
     return {
-        f"{PREFIX}{name.upper()}": {
+        NAMES.variable(name): {
             "value": _shown(name, value),
             "from": _place(origins.get(name), COMMAND_LINE if name in changed else DEFAULT),
         }
@@ -43,18 +43,15 @@ def setting_lines(shown: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def described_settings(settings: Settings, origins: Mapping[str, Origin]) -> list[dict[str, Any]]:
     """All settings as `shown_settings` has them, each with its `name`, `default` and `description`."""
+    shown = shown_settings(settings, origins, all_=True)
     return [
-        {"name": name, **shown, "default": _shown(field, _default(settings, field)), "description": text}
-        for (name, shown), (field, text) in zip(
-            shown_settings(settings, origins, all_=True).items(),
-            ((field, info.description or "") for field, info in type(settings).model_fields.items()),
-            strict=True,
-        )
+        {"name": variable, **one, "default": _shown(name, _default(name)), "description": field.description or ""}
+        for (variable, one), (name, field) in zip(shown.items(), FIELDS.items(), strict=True)
     ]
 
 
-def _default(settings: Settings, name: str) -> Any:
-    return type(settings).model_fields[name].get_default(call_default_factory=True)
+def _default(name: str) -> Any:
+    return FIELDS[name].get_default(call_default_factory=True)
 
 
 def _place(origin: Origin | None, without: str) -> str:

@@ -180,7 +180,7 @@ def call(part: str, name: str, operation: str, facts: Facts) -> NoSpan:
 
 
 def with_contents() -> bool:
-    """Whether spans have the texts of questions and answers."""
+    """True if spans have the texts of questions and answers."""
     return _contents
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from app.core.errors import SettingsError
-from app.core.masking import masked
+from app.core.log_message import masked
 from app.core.plugins import load
 from app.core.settings import Settings
 from app.index.protocols import Draft, Generation, Store
@@ -52,7 +52,7 @@ def directory_of(settings: Settings) -> Path | None:
 
 
 def _opensearch(parts: SplitResult, settings: Settings) -> Store:
-    from app.index.opensearch.address import parse
+    from app.index.opensearch.connection import parse
     from app.index.opensearch.store import OpenSearchStore
 
     address = parse(parts)
@@ -62,7 +62,7 @@ def _opensearch(parts: SplitResult, settings: Settings) -> Store:
         layout=address.layout,
         keep=settings.generations,
         ca=settings.store_ca,
-        timeout=settings.store_timeout,
+        timeout=settings.tuning.store_timeout,
         auth=address.auth,
         notice_seconds=NOTICE_SECONDS,
         vector_share=partial(settings.vector_share, ""),

@@ -1,19 +1,80 @@
-"""A wrapper of a store with a circuit breaker; a search takes a place of the gate (`app.core.gate`)."""
+"""A wrapper of a store with a circuit breaker, which keeps lately read chunks; a search takes a place of the gate (`app.core.gate`)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
 from app.core.generation import GenerationInfo, Recipe
 from app.core.types import Chunk, Legs, Page, PlainText, Query, Vector
-from app.index.protocols import Draft, Generation, Store
-from app.index.recent import Recent, size_of_chunk, size_of_text
-from app.index.run_history import RunHistory, runs_of
-from app.index.translation_sets import TranslationSets
+from app.index.protocols import Draft, Generation, Store, TranslationSets
+from app.index.run_history import RunHistory
 from app.index.vocabulary import Vocabulary
+
+MOST_BYTES = 16_000_000
+"""About what the plain texts of 500 pages of documentation take, or 5,000 chunks."""
+
+_BORDER, _SECTION, _PLACE, _CHUNK = 40, 400, 200, 600  # bytes that one takes
+
+T = TypeVar("T")
+
+
+class Recent(Generic[T]):
+    """Keeps the latest read values of the generation that was asked for last, `most` bytes of them by `size`."""
+
+    def __init__(self, size: Callable[[T], int], most: int = MOST_BYTES) -> None:
+        self._size, self._most = size, most
+        self._info: GenerationInfo | None = None
+        self._values: OrderedDict[str, T] = OrderedDict()
+        self._bytes = 0
+
+    async def of(
+        self, info: GenerationInfo, keys: Sequence[str], read: Callable[[Sequence[str]], Awaitable[Mapping[str, T]]]
+    ) -> Mapping[str, T]:
+        """The values of these keys; those that aren't kept are read from the generation."""
+        if info != self._info:
+            self._info, self._values, self._bytes = info, OrderedDict(), 0
+        values, own = self._values, self._info
+        found = {key: values[key] for key in keys if key in values}
+        for key in found:
+            values.move_to_end(key)
+        if missing := [key for key in keys if key not in found]:
+            new = await read(missing)
+            found |= new
+            if self._info is own:  # no newer generation was asked for meanwhile
+                self._keep(new)
+        return found
+
+    def _keep(self, new: Mapping[str, T]) -> None:
+        for key, value in new.items():
+            if key not in self._values:
+                self._values[key] = value
+                self._bytes += self._size(value)
+        while self._bytes > self._most:
+            self._bytes -= self._size(self._values.popitem(last=False)[1])
+
+
+def size_of_text(plain: PlainText) -> int:
+    """About how many bytes the plain text of a page takes."""
+    return (
+        _letters(plain.text)
+        + _BORDER * len(plain.borders)
+        + _SECTION * len(plain.sections)
+        + _PLACE * len(plain.places)
+    )
+
+
+def size_of_chunk(chunk: Chunk) -> int:
+    """About how many bytes a chunk takes, with its questions."""
+    return _letters(chunk.text) + _letters(chunk.questions_text) + _SECTION * len(chunk.sections) + _CHUNK
+
+
+def _letters(text: str) -> int:
+    return len(text) * (1 if text.isascii() else 2)
 
 
 class GuardedStore:
@@ -22,7 +83,7 @@ class GuardedStore:
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
         self._breaker = Breaker("store", name, (StoreUnavailable,), StoreUnavailable)
-        self._breaker.facts = getattr(store, "facts", {"db.system.name": type(store).__name__})
+        self._breaker.facts = store.facts
         self._texts, self._chunks = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk)
         self.breakers = (self._breaker,)
 
@@ -42,7 +103,16 @@ class GuardedStore:
     async def runs(self) -> RunHistory:
         """The results of the runs so far."""
         with self._breaker.call("runs", proves=False):
-            return await runs_of(self._store)
+            return await self._store.runs()
+
+    @property
+    def facts(self) -> Mapping[str, str | int]:
+        """What traces say of the server."""
+        return self._store.facts
+
+    async def write_runs(self, runs: RunHistory) -> None:
+        """Replace the results."""
+        await self._store.write_runs(runs)
 
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again."""
@@ -93,8 +163,7 @@ class GuardedGeneration:
     async def language_centres(self) -> Mapping[str, Vector]:
         """The mean vector of the chunks in each language."""
         with self._breaker.call("language_centres", proves=False), busy():  # they are cached, so success proves nothing
-            centres = getattr(self._generation, "language_centres", None)  # a store from outside may have none
-            return await centres() if centres else {}
+            return await self._generation.language_centres()
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages."""
@@ -102,10 +171,9 @@ class GuardedGeneration:
             return await self._generation.chunks_of(urls)
 
     async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of the texts of these chunks; none of a store that doesn't tell them."""
+        """The vectors of the texts of these chunks."""
         with self._breaker.call("vectors"), busy():
-            vectors = getattr(self._generation, "vectors", None)
-            return await vectors(ids) if vectors else {}
+            return await self._generation.vectors(ids)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""
@@ -115,8 +183,11 @@ class GuardedGeneration:
     async def vocabulary(self) -> Vocabulary:
         """The words of the chunks."""
         with self._breaker.call("vocabulary", proves=False), busy():  # it is cached, so success proves nothing
-            vocabulary = getattr(self._generation, "vocabulary", None)  # a store from outside may have none
-            return await vocabulary() if vocabulary else Vocabulary()
+            return await self._generation.vocabulary()
+
+    async def lost(self) -> str:
+        """What is damaged and made up for."""
+        return await self._generation.lost()
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown."""

@@ -6,14 +6,73 @@ never sees an incomplete one. Every method is async; failures are `StoreError`s.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
-from app.core.types import Chunk, Legs, Page, PlainText, Query, Vector
-from app.index.translation_sets import TranslationSets
+from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from app.index.run_history import RunHistory
+
+KEPT_COUNTERPARTS = 2000  # pairs of pages, each a few kilobytes
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationSet:
+    """The addresses of its pages by language; `id` is one of them."""
+
+    id: str
+    pages: Mapping[str, str]
+
+    def own_page(self, candidate: Candidate, query: Query) -> str:
+        """The address of the page in the reader's language, if the filters of the query admit it; else empty."""
+        url = self.pages.get(query.language, "")
+        collection = next(iter(query.filters.collections), "")  # that of the candidate: a set is in one collection
+        admitted = url and query.filters.admits(url, collection, {query.language}, candidate.versions)
+        return url if admitted else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counterparts:
+    """For the chunks of a page, by their ids, the chunks of a translation that say the same.
+
+    `only_there` are the names (see `app.text.marks`) that the translation lacks, `first` is its first chunk.
+    """
+
+    of: Mapping[str, str]
+    only_there: frozenset[str] = frozenset()
+    first: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationSets:
+    """The translation set of each page that is in one, by address.
+
+    `counterparts` caches comparisons, by the addresses of both pages.
+    """
+
+    of: Mapping[str, TranslationSet] = field(default_factory=dict)
+    counterparts: dict[tuple[str, str], Counterparts] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, rows: Iterable[tuple[str, str, str]]) -> TranslationSets:
+        """From the address, the language and the set of each page that is in one."""
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        for url, language, id_ in rows:
+            found[id_].setdefault(language, url)
+        several = [TranslationSet(id_, pages) for id_, pages in found.items() if len(pages) > 1]
+        return cls({url: one for one in several for url in one.pages.values()})
+
+    def cache(self, pages: tuple[str, str], counterparts: Counterparts) -> None:
+        """Keep a comparison, and drop the oldest one if there are too many."""
+        while len(self.counterparts) >= KEPT_COUNTERPARTS:
+            del self.counterparts[next(iter(self.counterparts))]
+        self.counterparts[pages] = counterparts
 
 
 class Generation(Protocol):
@@ -48,10 +107,7 @@ class Generation(Protocol):
         ...
 
     async def language_centres(self) -> Mapping[str, Vector]:
-        """The mean vector of the chunks in each language, of a sample of them. Read once per generation and cached.
-
-        A store may leave this method out: pages in another language than the question then rank as their cosines say.
-        """
+        """The mean vector of the chunks in each language, of a sample of them. Read once per generation and cached."""
         ...
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
@@ -59,10 +115,7 @@ class Generation(Protocol):
         ...
 
     async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of the texts of these chunks, by id; of any length. Unknown ids and chunks without a vector are left out.
-
-        A store may leave this method out: operators then see no neighbours of a chunk.
-        """
+        """The vectors of the texts of these chunks, by id; of any length. Unknown ids and chunks without a vector are left out."""
         ...
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
@@ -70,10 +123,7 @@ class Generation(Protocol):
         ...
 
     async def vocabulary(self) -> Vocabulary:
-        """The words of the chunks, of a sample of them in a large index. Read once per generation and cached.
-
-        A store may leave this method out: a half-typed word then finds what has it as it is.
-        """
+        """The words of the chunks, of a sample of them in a large index. Read once per generation and cached."""
         ...
 
     async def page(self, url: str) -> Page | None:
@@ -82,6 +132,10 @@ class Generation(Protocol):
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
+        ...
+
+    async def lost(self) -> str:
+        """What is damaged and made up for, so that answers are worse; empty if nothing is."""
         ...
 
 
@@ -140,49 +194,13 @@ class Draft(Protocol):
     ) -> None: ...
 
 
-class Parts(Protocol):
-    """What several processes prepare for one run, the `draft`, until it is published. Others see at once what one has written."""
+class Store(Protocol):
+    """An index with its generations."""
 
     @property
-    def draft(self) -> str:
-        """The name of the run."""
+    def facts(self) -> Mapping[str, str | int]:
+        """What traces say of the server: OpenTelemetry's attributes of a database, such as `db.system.name`."""
         ...
-
-    async def open(self) -> None:
-        """Make room for the parts, unless another process has."""
-        ...
-
-    async def find(self, key: str) -> Mapping[str, Any] | None:
-        """What is kept under this key; None if there is nothing, or no such draft."""
-        ...
-
-    async def find_all(self, keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """What is kept under these keys, without those that aren't there."""
-        ...
-
-    async def keep(self, key: str, values: Mapping[str, Any]) -> None:
-        """Keep the values under this key, in place of others."""
-        ...
-
-    async def keep_all(self, values: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep each of these values under its key."""
-        ...
-
-    async def first(self, key: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is kept under this key: the values, if no other process was first."""
-        ...
-
-    async def is_published(self) -> bool:
-        """True if a run has published the draft."""
-        ...
-
-    async def publish(self) -> None:
-        """Remember that the draft is published, and delete its parts and those that were forgotten."""
-        ...
-
-
-class Store(Protocol):
-    """An index with its generations. One that several machines can write may also have `parts(draft)`, which gives `Parts`."""
 
     async def live(self) -> Generation:
         """The published generation, pinned. Raises `NoIndex` when nothing was published yet. Cheap: called per question."""
@@ -200,6 +218,14 @@ class Store(Protocol):
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
         """The kept generations, newest first, including the live one."""
+        ...
+
+    async def runs(self) -> RunHistory:
+        """The results of the runs so far. Raises `IndexDamaged` if they can't be read."""
+        ...
+
+    async def write_runs(self, runs: RunHistory) -> None:
+        """Replace them; the index stays as it is."""
         ...
 
     async def rollback(self) -> GenerationInfo:

@@ -1,18 +1,24 @@
-"""The results of the runs that wrote to an index, kept with it: runs are other processes than the service."""
+"""The history of an index's runs, and the check that it can be read."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from app.core.errors import IndexDamaged
-from app.core.types import Page
-from app.index.protocols import Store
+from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
+from app.core.generation import GenerationInfo
+from app.core.types import LexicalText, Page, Query
+from app.index.protocols import Generation, Store
+from app.text.analysis import analyse
 
 RunResult = Literal["published", "partial", "unpublished", "failed"]
+COUNTED = 14
+"""Published runs whose numbers of pages are kept: two weeks of nights."""
+
 RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
 
 
@@ -21,12 +27,22 @@ class SourceRuns:
     """What runs learned about a sitemap, directory or reader. `read` is when one last read all of it, in Unix seconds.
 
     `proofs` are pages whose text changed together with their lastmod, since a text last changed without it; that happened in
-    `lies` runs.
+    `lies` runs. `pages` is how many pages the index had of it after each of the last runs that were published.
     """
 
     read: float = 0.0
     proofs: int = 0
     lies: int = 0
+    pages: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> SourceRuns:
+        """Those with these values of `RunHistory.as_json`."""
+        return cls(**{**values, "pages": tuple(map(int, values.get("pages", ())))})
+
+    def with_pages(self, count: int, *, accepted: bool) -> SourceRuns:
+        """A copy with a published run that left so many pages; what was before an `accepted` loss no longer counts."""
+        return replace(self, pages=((() if accepted else self.pages) + (count,))[-COUNTED:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,7 @@ def parse(values: Any, place: str) -> RunHistory:
             {result: int(values["counts"][result]) for result in RESULTS if result in values["counts"]},
             {result: float(values["ended"][result]) for result in RESULTS if result in values["ended"]},
             float(values["seconds"]),
-            {root: SourceRuns(**known) for root, known in values.get("sources", {}).items()},
+            {root: SourceRuns.of(known) for root, known in values.get("sources", {}).items()},
         )
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(
@@ -79,16 +95,10 @@ def parse(values: Any, place: str) -> RunHistory:
         ) from error
 
 
-async def runs_of(store: Store) -> RunHistory:
-    """The runs of this store so far; empty for a store of a project that doesn't keep them."""
-    read = getattr(store, "runs", None)
-    return await read() if read else RunHistory()
-
-
 async def readable_runs_of(store: Store) -> RunHistory:
     """The runs of this store so far; empty also if they can't be read because of a damage."""
     try:
-        return await runs_of(store)
+        return await store.runs()
     except IndexDamaged:
         return RunHistory()
 
@@ -102,6 +112,102 @@ async def as_last_read(store: Store, pages: Iterable[Page]) -> tuple[Page, ...]:
 async def add_run(
     store: Store, result: RunResult, seconds: float, sources: Mapping[str, SourceRuns] | None = None
 ) -> None:
-    """Keep the result of a run that has ended now, and what it learned. A store of a project may leave that out."""
-    if write := getattr(store, "write_runs", None):
-        await write((await readable_runs_of(store)).with_run(result, seconds, sources))
+    """Keep the result of a run that has ended now, and what it learned."""
+    await store.write_runs((await readable_runs_of(store)).with_run(result, seconds, sources))
+
+
+FRESH = 5.0  # seconds that a result is valid
+FIRST_WAIT = 5.0  # seconds to wait for the first result
+LATER_WAIT = 0.5  # seconds to wait for a later result; then the previous one is returned
+
+
+async def check_readable(generation: Generation) -> None:
+    """Raises `StoreError` that names what can't be read."""
+    try:
+        lacking = await _damage(generation)
+    except StoreError:
+        raise
+    except Exception as error:  # corrupt rows may fail anywhere
+        raise IndexDamaged(f"What the index has isn't what was written to it: {error!r}.") from error
+    if lacking:
+        raise IndexDamaged(lacking)
+
+
+async def _damage(generation: Generation) -> str:
+    info = generation.info
+    if not info.chunks:
+        return ""
+    near = (await generation.search(Query((), [1.0] * info.recipe.dimension, depth=1))).vector
+    chunks = await generation.fetch([candidate.id for candidate in near])
+    if not chunks:
+        return f"The index should have {info.chunks} chunks, but a search finds none of them."
+    text, language = chunks[0].embedded_text[:500], chunks[0].language
+    words = Query((LexicalText(language, text),), depth=1)
+    if tokens := analyse(text, language):
+        if not (await generation.search(words)).lexical:
+            return "A search for a chunk's own words finds nothing."
+        if not any((await generation.frequencies(tokens)).values()):
+            return "The words of the index have none of a chunk's own."
+    page = await generation.page(chunks[0].url)
+    return "" if page else f"The page {chunks[0].url} has chunks, but no record."
+
+
+class Checkup:
+    """Checks the live generation of a store, at most every few seconds and only on demand.
+
+    `lost` is what a damage costs although questions are answered.
+
+    `index` is the name of the index; empty for the configured one.
+    """
+
+    def __init__(self, index: str = "") -> None:
+        self._index = index
+        self._of: GenerationInfo | None = None
+        self._known: str | None = None
+        self.lost = ""
+        self._until = 0.0
+        self._looking: asyncio.Task[None] | None = None
+
+    async def problem(self, generation: Generation) -> str:
+        """The problem found, or an empty string. Waits only briefly; a slow check is reported by a later call."""
+        if generation.info != self._of:
+            self._of, self._known, self._until, self._looking = generation.info, None, 0.0, None
+        if time.monotonic() >= self._until and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.create_task(self._look(generation))
+        if self._looking is not None:
+            await asyncio.wait({self._looking}, timeout=FIRST_WAIT if self._known is None else LATER_WAIT)
+        return self._known or ""
+
+    async def _look(self, generation: Generation) -> None:
+        found = lost = ""
+        try:
+            await check_readable(generation)
+            lost = await generation.lost()
+        except StoreUnavailable as error:
+            found = str(error)
+        except StoreError as error:
+            found = damage_message(error, self._index)
+        if generation.info == self._of:
+            self._known, self._until = found, time.monotonic() + FRESH
+            self.lost = (
+                lost and f"{lost} Its words are counted at each start instead. `{_run(self._index)}` writes them again."
+            )
+
+
+def unreadable(what: str, error: Exception) -> StoreError:
+    """The error for a list of generations that raised this: `IndexDamaged`, which a run repairs, unless a later version wrote it."""
+    if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+        return StoreError(
+            f"{what} was written by a later version of this program ({error}): "
+            "use that version, restore a backup, or choose another index in DOCS_STORE."
+        )
+    return IndexDamaged(f"{what} is damaged ({error!r}): restore it from a backup, or index the sites again.")
+
+
+def damage_message(error: StoreError, index: str = "") -> str:
+    """The message for operators, with the command that repairs the index."""
+    return f"{error} `{_run(index, ' --rebuild')}` builds it again."
+
+
+def _run(index: str, options: str = "") -> str:
+    return f"docs-assistant ingest{options}" + (f" --index {index}" if index else "")

@@ -1,20 +1,59 @@
-"""The words of a generation: how rare each is, and what a half-typed word may become.
+"""The words of a generation: the tokens that a chunk is found by, how rare each is, and the completions of a half-typed word.
 
 They are kept in one text, because a dictionary of the 389,000 tokens of 100,000 chunks takes 172 MB, and this 8 MB.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Self
 
 import numpy as np
 
-from app.text.analysis import HEADED_MARK, PREFIX_MARK, STEM_MARK
+from app.core.types import Chunk
+from app.text.analysis import HEADED_MARK, PREFIX_MARK, STEM_MARK, analyse, fold, runs
+
+_NAME = re.compile(r"[^\W_][._][^\W_]|[^\W\d_][A-Z]")
+"""An identifier: parts joined by a dot or an underscore, or capitals inside."""
+
+
+def tokens_of(chunk: Chunk) -> list[str]:
+    """The analysed text, the symbols in its headings, then the analysed questions, each in its own language."""
+    tokens = list(analyse(chunk.embedded_text, chunk.language))
+    tokens += dict.fromkeys(token for section in chunk.sections for token in _headed(section.path))
+    for language, text in chunk.questions:
+        tokens += analyse(text, language)
+    return tokens
+
+
+def tokens_of_question(text: str, language: str) -> list[str]:
+    """The tokens that a search for the text counts, each once: its words, and sections headed by a symbol that it names."""
+    named = [fold(run) + HEADED_MARK for run in runs(text) if _NAME.search(run)]
+    return list(dict.fromkeys([*analyse(text, language), *named]))
+
+
+def _headed(path: Sequence[str]) -> Iterator[str]:
+    """The names that people call the symbol by which is the last heading: `MultiDict.items`, `items`."""
+    own, parent = (_symbol(heading) for heading in (*path[-1:], *path[-2:-1], "", "")[:2])
+    if not own:
+        return
+    name = own.rpartition(".")[2]
+    yield own + HEADED_MARK
+    yield name + HEADED_MARK
+    if parent:
+        yield f"{parent.rpartition('.')[2]}.{name}{HEADED_MARK}"
+
+
+def _symbol(heading: str) -> str:
+    """The heading folded if it is one identifier, else empty."""
+    found = runs(heading)
+    return fold(found[0]) if len(found) == 1 and " " not in heading.strip() else ""
+
 
 SHORTEST_CORRECTED = 5  # letters, one more of a word that is being typed; shorter ones have too many neighbours
 LONGEST_CORRECTED = 40  # letters; the work grows with the square of the length
@@ -41,6 +80,10 @@ class Vocabulary:
         tokens = sorted(counts)
         numbers = np.fromiter((counts[token] for token in tokens), np.uint32, len(tokens))
         return cls("".join(f"{token}\n" for token in tokens).encode(), numbers.tobytes())
+
+    def is_whole(self) -> bool:
+        """True if each token has its count."""
+        return len(self._sorted) == len(self._counts)
 
     def count(self, token: str) -> int:
         """The number of chunks with the token."""
@@ -91,10 +134,11 @@ class _Lines:
 
 def _neighbours(word: str) -> Iterator[str]:
     """The texts at a distance of one, without those that begin with another letter: few people mistype that."""
+    letters = _LETTERS if word.isascii() else ""
     for i in range(1, len(word)):
         before, letter, after = word[:i], word[i], word[i + 1 :]
         yield before + after
         yield before + after[:1] + letter + after[1:]
-        yield from (before + other + after for other in _LETTERS if other != letter)
-        yield from (before + other + letter + after for other in _LETTERS)
-    yield from (word + other for other in _LETTERS)
+        yield from (before + other + after for other in letters if other != letter)
+        yield from (before + other + letter + after for other in letters)
+    yield from (word + other for other in letters)

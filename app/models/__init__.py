@@ -44,8 +44,8 @@ def open_embedder(settings: Settings) -> Embedder:
     if settings.embedding_class:
         if kind == LOCAL:
             raise SettingsError(
-                f"DOCS_EMBEDDING_CLASS={settings.embedding_class} and DOCS_EMBEDDING_MODEL={settings.embedding_model} (or"
-                " DOCS_EMBEDDING, which is short for it) name two embedding models: remove one of them."
+                f"DOCS_EMBEDDING_CLASS={settings.embedding_class} and DOCS_EMBEDDING_MODEL={settings.embedding_model} name"
+                " two embedding models: remove one of them."
             )
         from app.models.llamaindex import open_embedding
 
@@ -60,25 +60,25 @@ def open_embedder(settings: Settings) -> Embedder:
     if not settings.embedding_url:
         from app.models.default import DefaultEmbedder
 
-        return DefaultEmbedder(settings.embedding_max_chars)
+        return DefaultEmbedder(settings.tuning.embedding_max_chars)
     if not settings.embedding_model:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
     from app.models.openai import Endpoint, OpenAIEmbedder
 
     key = settings.embedding_key.get_secret_value()
     return OpenAIEmbedder(
-        Endpoint(settings.embedding_url, key, timeout=settings.embedding_timeout),
+        Endpoint(settings.embedding_url, key, timeout=settings.tuning.embedding_timeout),
         settings.embedding_model,
         prefixes=_prefixes(settings.embedding_model, settings),
-        max_chars=settings.embedding_max_chars,
-        extra_body=settings.embedding_extra_body,
+        max_chars=settings.tuning.embedding_max_chars,
+        extra_body=settings.tuning.embedding_extra_body,
     )
 
 
 def _prefixes(model: str, settings: Settings) -> tuple[str, str]:
-    from app.models.prefixes import prefixes_of
+    from app.models.protocols import prefixes_of
 
-    return prefixes_of(model, settings.embedding_query_prefix, settings.embedding_passage_prefix)
+    return prefixes_of(model, settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix)
 
 
 def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
@@ -95,16 +95,16 @@ def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
     if name != e5.NAME:
         from app.models.onnx import OnnxEmbedder
 
-        given = (settings.embedding_query_prefix, settings.embedding_passage_prefix)
-        return OnnxEmbedder(name, given, settings.embedding_max_chars)
+        given = (settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix)
+        return OnnxEmbedder(name, given, settings.tuning.embedding_max_chars)
     if problem := e5.unusable():
         raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name} can't be used: {problem}")
     if _prefixes(name, settings) != e5.PREFIXES:
         raise SettingsError(
             f"DOCS_EMBEDDING_MODEL=local:{name} writes its prefixes itself:"
-            " remove DOCS_EMBEDDING_QUERY_PREFIX and DOCS_EMBEDDING_PASSAGE_PREFIX."
+            " remove DOCS_TUNING__EMBEDDING_QUERY_PREFIX and DOCS_TUNING__EMBEDDING_PASSAGE_PREFIX."
         )
-    return e5.E5Embedder(settings.embedding_max_chars)
+    return e5.E5Embedder(settings.tuning.embedding_max_chars)
 
 
 def open_reranker(settings: Settings) -> Reranker | OnnxReranker | None:
@@ -114,21 +114,23 @@ def open_reranker(settings: Settings) -> Reranker | OnnxReranker | None:
         return _local_reranker(name, settings)
     if not settings.rerank_url:
         return None
-    if not settings.rerank_model and settings.rerank_form != "tei":
+    if not settings.rerank_model and settings.tuning.rerank_form != "tei":
         raise SettingsError("DOCS_RERANK_URL is set, but DOCS_RERANK_MODEL isn't: name the model to ask.")
     from app.models.openai import Endpoint
     from app.models.rerank import Reranker
 
-    endpoint = Endpoint(settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.helper_timeout)
-    return Reranker(endpoint, settings.rerank_model or "reranker", settings.rerank_form)
+    endpoint = Endpoint(
+        settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.tuning.helper_timeout
+    )
+    return Reranker(endpoint, settings.rerank_model or "reranker", settings.tuning.rerank_form)
 
 
 def _local_reranker(name: str, settings: Settings) -> OnnxReranker:
-    if settings.rerank_url or settings.rerank_sigmoid:
+    if settings.rerank_url or settings.tuning.rerank_sigmoid:
         raise SettingsError(
             f"DOCS_RERANK_MODEL=local:{name} needs no server and scores in 0..1:"
-            " remove DOCS_RERANK_URL and DOCS_RERANK_SIGMOID."
+            " remove DOCS_RERANK_URL and DOCS_TUNING__RERANK_SIGMOID."
         )
     from app.models.onnx import OnnxReranker
 
-    return OnnxReranker(name, settings.helper_timeout)
+    return OnnxReranker(name, settings.tuning.helper_timeout)

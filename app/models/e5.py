@@ -56,7 +56,7 @@ class E5Engine:
 
 
 def unusable(cpu_info: Path = Path("/proc/cpuinfo")) -> str:
-    """Why the model can't run on this machine, and what to do; empty if it can."""
+    """The reason why the model can't run on this machine, and what to do; empty if it can."""
     try:
         from importlib.metadata import version
 

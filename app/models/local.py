@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.log_message import LogMessage
-from app.core.memory import peak_mb
+from app.core.process import peak_mb
 from app.core.types import Vector
-from app.models.prefixes import recorded_name
+from app.models.protocols import recorded_name
 
 QUERY_CHARS = 1000
 """Questions are cut to this length, because each token costs time and the words find the rest."""

@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.errors import ModelTimeout, ModelUnavailable, SettingsError
-from app.core.nearest import did_you_mean
+from app.core.errors import ModelTimeout, ModelUnavailable, SettingsError, did_you_mean
 from app.models.local import InThreads, LocalEmbedder, encodable
-from app.models.prefixes import AUTO, prefixes_of
+from app.models.protocols import AUTO, prefixes_of
 
 BATCH = 8
 SHOWN = 5  # models in a message

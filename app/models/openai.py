@@ -21,13 +21,12 @@ import orjson
 
 from app.core import spans
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
-from app.core.request_id import upstream_headers
+from app.core.log_message import upstream_headers
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models import responses
-from app.models.prefixes import recorded_name
-from app.models.protocols import CallOptions
-from app.models.thinking import ThinkFilter
+from app.models.protocols import CallOptions, recorded_name
+from app.models.responses import ThinkFilter
 
 CONNECT_TIMEOUT = 10.0
 HINTS: Mapping[int, str] = MappingProxyType(
@@ -102,7 +101,7 @@ class Endpoint:
 
 
 def _reason(error: Exception) -> str:
-    """Why there is no connection, without what aiohttp repeats of the address."""
+    """The reason why there is no connection, without what aiohttp repeats of the address."""
     cause = getattr(error, "os_error", error)
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno)

@@ -14,8 +14,8 @@ from app.core.errors import ModelError, ModelTimeout, ModelUnavailable, Settings
 from app.core.gate import away
 from app.core.plugins import made
 from app.core.types import Hit
-from app.models.blocking import in_thread
 from app.models.guarded import breaker
+from app.models.llamaindex import in_thread
 
 Scores = Literal["relative", "0..1", "sigmoid"]
 MOST_RUNNING = 8
@@ -23,7 +23,7 @@ MOST_RUNNING = 8
 
 
 def is_postprocessor(class_: type) -> bool:
-    """Whether the class is a `BaseNodePostprocessor`. Doesn't import LlamaIndex, which takes seconds."""
+    """True if the class is a `BaseNodePostprocessor`. Doesn't import LlamaIndex, which takes seconds."""
     return _derives(class_, "BaseNodePostprocessor")
 
 

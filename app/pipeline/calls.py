@@ -1,15 +1,25 @@
-"""Calls the language model and counts the calls: helper calls, which are short and few, and the answer itself."""
+"""Calls of a step to language models: counted, retried once after a rate limit, and their short replies parsed."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import lru_cache
+from typing import TypeVar
 
-from app.core.errors import ModelError
+from app.core.errors import ModelError, ModelRateLimited
+from app.core.language import Vocabulary, vocabulary
+from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.settings import Settings
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Turn, Usage
 from app.models.protocols import CallOptions, Model
+from app.text.analysis import fold
+
+log = logging.getLogger("app.pipeline")
 
 LONGEST_ANSWER = 300  # tokens
 LONGEST_REPLY = 20_000  # characters: some servers ignore max_tokens
@@ -32,12 +42,12 @@ async def call_helper(
 ) -> Completion:
     """The whole completion, for a step that makes its own request; all that `ask` does counts as one call."""
     begun = sum(turn.calls.begun.values())
-    if begun >= settings.helper_calls:
+    if begun >= settings.tuning.helper_calls:
         raise ModelError(
-            f"{step} was left out: a question may use {settings.helper_calls} helper calls (DOCS_HELPER_CALLS)."
+            f"{step} was left out: a question may use {settings.tuning.helper_calls} helper calls (DOCS_TUNING__HELPER_CALLS)."
         )
     turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
-    options = CallOptions(temperature=0, max_tokens=max_tokens, timeout=settings.helper_timeout)
+    options = CallOptions(temperature=0, max_tokens=max_tokens, timeout=settings.tuning.helper_timeout)
     started = time.perf_counter()
     try:
         completion = await ask(options)
@@ -72,3 +82,56 @@ async def recorded(events: Events, turn: Turn, step: str) -> Events:
         turn.calls.add(step, started, usage, error)
     if done:  # last, so that its reader finds the call recorded
         yield done
+
+
+def unquoted(answer: str) -> str:
+    """The reply without the quotation marks that models put around it."""
+    return answer.strip().strip("\"'„“”").strip()
+
+
+def braced(answer: str) -> str:
+    """The reply from its first opening to its last closing brace; empty without braces."""
+    start, end = answer.find("{"), answer.rfind("}") + 1
+    return answer[start:end] if 0 <= start < end else ""
+
+
+def says_none(answer: str, words: Vocabulary | None = None) -> bool:
+    """True if the reply begins with "none", in any language."""
+    return re.match(rf"\W*(?:{(words or vocabulary()).none})\b", fold(answer)) is not None
+
+
+def replied_numbers(answer: str, words: Vocabulary | None = None) -> tuple[int, ...] | None:
+    """The numbers of a reply that only lists numbers, or says that there are none; None for any other reply."""
+    words = words or vocabulary()
+    text = re.sub(r"^[^\S\n]*[-•]\s+|[\[\]()*`\"'„“”]", "", fold(answer), flags=re.MULTILINE)
+    text = " ".join(text.split()).rstrip(".").strip()
+    if re.fullmatch(rf"(?:{words.none})|0|-|", text):
+        return ()
+    found = _list(words.labels, words.and_or).fullmatch(text)
+    return tuple(map(int, re.findall(r"\d+", found[1]))) if found else None
+
+
+@lru_cache(maxsize=8)
+def _list(labels: str, and_or: frozenset[str]) -> re.Pattern[str]:
+    joined = "|".join(re.escape(fold(word)) for word in sorted(and_or))
+    between = rf"(?: ?[,;] ?(?:(?:{joined}) )?| (?:(?:{joined}|&) )?)"
+    return re.compile(rf"(?:(?:{labels}) ?:? ?)?(\d++(?:{between}\d++)*+)")
+
+
+Result = TypeVar("Result")
+
+LONGEST_WAIT = 2.0  # seconds
+DEFAULT_WAIT = 0.5  # seconds, if the server sends no Retry-After
+
+
+async def retry_once(call: Callable[[], Awaitable[Result]]) -> Result:
+    """The result of the call. Retries once after `ModelRateLimited` with a short wait; raises any other error."""
+    try:
+        return await call()
+    except ModelRateLimited as error:
+        wait = DEFAULT_WAIT if error.retry_after is None else error.retry_after
+        if wait > LONGEST_WAIT:
+            raise
+        log.info(LogMessage("asking again", id=REQUEST_ID.get(), reason=error, in_s=wait))
+        await asyncio.sleep(wait)
+    return await call()

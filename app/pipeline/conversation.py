@@ -1,18 +1,31 @@
-"""The earlier conversation: what the model gets of it, and whether the question refers to it."""
+"""Texts that a model reads: the earlier conversation, and the sections of the hits, numbered, within a budget."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
+from typing import TypeVar
 
-from app.core.prompts import Language, Prompts
+from app.core.errors import AnswerTimeout, StoreError
+from app.core.language import Language
+from app.core.log_message import LogMessage
+from app.core.prompts import Prompts
+from app.core.settings import Settings
 from app.core.turn import Message, Turn
+from app.core.types import Passage, PlainText
+from app.index.protocols import Generation
 from app.text.analysis import fold
-from app.text.fences import outside_code
+from app.text.blocks import outside_code
+from app.text.growth import grown, heading_line
 from app.text.language import is_smalltalk
+
+log = logging.getLogger("app.pipeline")
 
 KEPT_MESSAGES = 6
 KEPT_CHARACTERS = 1500
@@ -93,7 +106,7 @@ def referred(messages: Sequence[Message], language: Language) -> str:
 
 
 def _is_name(word: str, language: Language) -> bool:
-    """Whether a word is a name ("Kubernetes"). An acronym such as CPU isn't: it is a property of many things."""
+    """True if a word is a name ("Kubernetes"). An acronym such as CPU isn't: it is a property of many things."""
     capital = word[1:] != word[1:].lower() if language.nouns_capitalised else word[:1].isupper()
     return capital and not word.isupper()
 
@@ -152,3 +165,94 @@ def conversation(question: str, history: Sequence[Message]) -> str:
         return question
     lines = [f"{m.role}: {m.content}" for m in history]
     return "\n".join(["<conversation>", *lines, "</conversation>", "", question])
+
+
+CHARACTERS_PER_TOKEN = 3  # a low estimate for Czech, so that the passages fit
+LONGEST_QUESTION_TOKENS = 2000
+LONGEST_STYLE = 2000
+
+
+async def read_passages(turn: Turn, settings: Settings, prompts: Prompts) -> tuple[Passage, ...]:
+    """The passages for the model, grown from the hits; those of an earlier step if there are any.
+
+    If the texts of the pages can't be read, the passages are the chunks.
+    """
+    return turn.passages or tuple(grown(turn.hits, await _plain_texts(turn), _budget(turn, settings, prompts)))
+
+
+def as_found(turn: Turn) -> Turn:
+    """The turn with the best hit of each passage in the place of the hits, so that both have the same numbers."""
+    return replace(turn, hits=tuple(one.hits[0] for one in turn.passages)) if turn.passages else turn
+
+
+async def _plain_texts(turn: Turn) -> Mapping[str, PlainText]:
+    generation: Generation | None = turn.generation
+    try:
+        urls = list(dict.fromkeys(hit.chunk.url for hit in turn.hits))
+        return await generation.plain_texts(urls) if generation else {}
+    except StoreError as error:
+        log.warning(LogMessage("pages not read, passages are only chunks", id=turn.request.id, error=error))
+        return {}
+
+
+def _budget(turn: Turn, settings: Settings, prompts: Prompts) -> int:
+    """How many characters the passages may have."""
+    room = room_for_pages(turn, settings, prompts)
+    attached, style = client_texts(turn, room)
+    return min(settings.tuning.passage_tokens * CHARACTERS_PER_TOKEN, room - len(attached) - len(style))
+
+
+def room_for_pages(turn: Turn, settings: Settings, prompts: Prompts) -> int:
+    """How many characters the context window has for passages and for what the client attached."""
+    history = earlier(turn.request.messages, prompts) if len(turn.request.messages) > 1 else ()
+    return room_in(settings, settings.tuning.llm_max_tokens) - sum(len(message.content) for message in history)
+
+
+def client_texts(turn: Turn, room: int) -> tuple[str, str]:
+    """What the client attached, at most half of the room, and its wishes for the style of the answer."""
+    return "\n\n".join(turn.request.attached)[: max(room // 2, 0)], turn.request.style[:LONGEST_STYLE]
+
+
+def room_in(settings: Settings, answer: int) -> int:
+    """How many characters of passages fit into the context window, beside a question and an answer of so many tokens."""
+    return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
+
+
+def numbered(passages: Sequence[Passage], condensed: Mapping[str, str] | None = None, first: int = 1) -> str:
+    """The passages with their numbers from `first` on, each below its site, page and headings.
+
+    A text of `condensed`, by the id of the chunk, replaces that of the passage.
+    """
+    texts = (
+        f"[{number}] {heading_line(one.chunk)}\n{(condensed or {}).get(one.chunk.id) or _below_title(one)}"
+        for number, one in enumerate(passages, start=first)
+    )
+    return "\n\n".join(texts)
+
+
+def _below_title(passage: Passage) -> str:
+    """The text without the title of its page, which the line above it has."""
+    title = f"# {passage.chunk.title}\n"
+    return passage.chunk.text.removeprefix(title).lstrip("\n")
+
+
+LONG = 20_000  # characters; shorter texts take too little time to matter
+LONGEST = 10.0  # seconds
+
+_threads = ThreadPoolExecutor(2, "reading")  # separate, so that searches of the store don't wait for them
+T = TypeVar("T")
+
+
+async def off_loop(read: Callable[[], T], length: int) -> T:
+    """The result of `read`, which runs in a thread if its texts have over `LONG` characters.
+
+    Raises `AnswerTimeout` if it takes over `LONGEST` seconds.
+    """
+    if length <= LONG:
+        return read()
+    try:
+        return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(_threads, read), LONGEST)
+    except TimeoutError as error:
+        raise AnswerTimeout(
+            f"Reading {length} characters of passages took over {LONGEST:.0f} s. Try again, or index shorter passages (DOCS_SPLITTER)."
+        ) from error

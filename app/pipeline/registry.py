@@ -1,39 +1,31 @@
-"""The registry of steps; makes plans from the step names in assistants.toml."""
+"""The steps of an assistant: makes them by name or from a class of the operator, and proves their order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from inspect import signature
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from inspect import getfile, iscoroutinefunction, signature
 from itertools import accumulate
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from app.core.errors import SettingsError
-from app.core.nearest import did_you_mean
+from app.core.errors import SettingsError, StepError, did_you_mean
+from app.core.hooks import registered
+from app.core.plugins import check_arguments, instance, load
 from app.core.prompts import Prompts
 from app.core.settings import Settings
+from app.core.turn import Turn
+from app.models.postprocessor import Scores, is_postprocessor, open_postprocessor
 from app.models.protocols import Embedder, Model
 from app.models.rerank import Reranker
-from app.pipeline.order import validate
-from app.pipeline.runner import Plan, Step, StepDeclaration
+from app.pipeline.runner import Changes, Fallback, Plan, Step, StepDeclaration
 from app.pipeline.steps.cite import Cite
-from app.pipeline.steps.detect import Detect
-from app.pipeline.steps.keywords import Keywords
-from app.pipeline.steps.optional.analyze import Analyze
-from app.pipeline.steps.optional.associate import Associate
-from app.pipeline.steps.optional.clarify import Clarify
-from app.pipeline.steps.optional.condense import Condense
-from app.pipeline.steps.optional.first_search import FirstSearch
-from app.pipeline.steps.optional.helpful import Helpful
-from app.pipeline.steps.optional.hyde import HypotheticalAnswer
-from app.pipeline.steps.optional.multi_query import MultiQuery
-from app.pipeline.steps.optional.period import AskedPeriod
-from app.pipeline.steps.optional.period_rules import open_rules
-from app.pipeline.steps.optional.rerank import Rerank
-from app.pipeline.steps.optional.second_search import SecondSearch
-from app.pipeline.steps.overview import Overview
-from app.pipeline.steps.refine import Refine
-from app.pipeline.steps.relevance import Relevance
+from app.pipeline.steps.postprocess import Postprocess
+from app.pipeline.steps.question import Detect, Keywords, Refine
+from app.pipeline.steps.relevance import Overview, Relevance
 from app.pipeline.steps.retrieve import Probe, Retrieve
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
@@ -61,67 +53,61 @@ class NoReranker(SettingsError):
 
 @dataclass(frozen=True, slots=True)
 class StepFactory:
-    """A known step: its class, which declares what it reads and writes, and the function that makes one."""
+    """A known step: its class, which declares what it reads and writes, and the function that makes one. In an order in
+    which all known steps can run, it comes `before` another one; without it, `eval grid` tries all places.
+    """
 
     step: StepDeclaration
     make: Callable[[Tools], Step]
+    before: str = ""
+
+    @property
+    def has_place(self) -> bool:
+        """True if the step stands at its place in `steps()`."""
+        return bool(self.before) or self in _FACTORIES
 
     @property
     def asks_model(self) -> bool:
-        """Whether the step calls a language model if there is one."""
+        """True if the step calls a language model if there is one."""
         return "model" in signature(self.step).parameters  # type: ignore[arg-type]  # steps are classes
 
 
-def _model(tools: Tools) -> Model:
+def model_of(tools: Tools) -> Model:
+    """The language model. Raises `NoModel` if none is configured; then the step is left out."""
     if tools.model is None:
         raise NoModel
     return tools.model
 
 
-def _reranker(tools: Tools) -> Reranker:
-    if tools.reranker is None:
-        raise NoReranker(
-            "The step rerank needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or DOCS_RERANK_MODEL=local:NAME, or leave it out."
-        )
-    return tools.reranker
-
-
-def _first_search(tools: Tools) -> Step:
-    probe = Probe(tools.embedder, tools.prompts, tools.settings)
-    retrieve = Retrieve(tools.embedder, tools.prompts, tools.settings)
-    return FirstSearch(probe, retrieve, Relevance(tools.prompts, tools.settings))
-
-
-def _second_search(tools: Tools) -> Step:
-    retrieve = Retrieve(tools.embedder, tools.prompts, tools.settings)
-    relevance = Relevance(tools.prompts, tools.settings)
-    return SecondSearch(_model(tools), retrieve, relevance, tools.prompts, tools.settings)
-
-
 _FACTORIES = (
     StepFactory(Detect, lambda t: Detect(t.detector, t.prompts)),
-    StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts))),
-    StepFactory(FirstSearch, _first_search),
-    StepFactory(Refine, lambda t: Refine(_model(t), t.prompts, t.settings, t.detector)),
-    StepFactory(Keywords, lambda t: Keywords(_model(t), t.prompts, t.settings)),
-    StepFactory(Analyze, lambda t: Analyze(_model(t), t.prompts, t.settings, t.detector)),
-    StepFactory(MultiQuery, lambda t: MultiQuery(_model(t), t.embedder, t.prompts, t.settings)),
-    StepFactory(HypotheticalAnswer, lambda t: HypotheticalAnswer(_model(t), t.embedder, t.prompts, t.settings)),
-    StepFactory(Associate, lambda t: Associate(_model(t), t.prompts, t.settings)),
+    StepFactory(Refine, lambda t: Refine(model_of(t), t.prompts, t.settings, t.detector)),
+    StepFactory(Keywords, lambda t: Keywords(model_of(t), t.prompts, t.settings)),
     StepFactory(Probe, lambda t: Probe(t.embedder, t.prompts, t.settings)),
     StepFactory(Retrieve, lambda t: Retrieve(t.embedder, t.prompts, t.settings)),
-    StepFactory(Rerank, lambda t: Rerank(_reranker(t), t.settings)),
-    StepFactory(Helpful, lambda t: Helpful(t.model, t.prompts, t.settings)),
     StepFactory(Relevance, lambda t: Relevance(t.prompts, t.settings)),
-    StepFactory(SecondSearch, _second_search),
     StepFactory(Overview, lambda t: Overview(t.prompts)),
-    StepFactory(Clarify, lambda t: Clarify(t.prompts, t.settings)),
-    StepFactory(Condense, lambda t: Condense(_model(t), t.prompts, t.settings)),
     StepFactory(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
-    StepFactory(Cite, lambda t: Cite(t.prompts, t.settings.images)),
+    StepFactory(Cite, lambda t: Cite(t.prompts, t.settings.tuning.images)),
 )
-STEPS: Mapping[str, StepFactory] = MappingProxyType({factory.step.name: factory for factory in _FACTORIES})
-"""By name, in an order in which they can run: `eval grid --steps` adds each at its place."""
+
+
+@cache
+def steps() -> Mapping[str, StepFactory]:
+    """Those of the core and of plugins by name, in an order in which they can run, and after them those of plugins that say
+    nothing of it. Raises `SettingsError` for a class that is no step, or a name that is taken.
+    """
+    ordered = list(_FACTORIES)
+    for item in registered("register_steps"):
+        factory = (
+            item if isinstance(item, StepFactory) else _factory(item, getattr(item, "name", ""), OwnStep(""), "plugin")
+        )
+        names = [one.step.name for one in ordered]
+        if factory.step.name in names:
+            raise SettingsError(f"Two plugins register the step {factory.step.name}: leave one of them out.")
+        ordered.insert(names.index(factory.before) if factory.before in names else len(names), factory)
+    return MappingProxyType({factory.step.name: factory for factory in ordered})
+
 
 Names = Sequence[str | Sequence[str]]
 """Step names as in assistants.toml; the steps of an inner list form a group and run in parallel."""
@@ -131,14 +117,15 @@ def make_plan(
     names: Names,
     tools: Tools,
     by_step: Mapping[str, Tools] = MappingProxyType({}),
-    known: Mapping[str, StepFactory] = STEPS,
+    known: Mapping[str, StepFactory] | None = None,
 ) -> Plan:
     """The steps in their groups, without those that need a language model if there is none. `by_step` has the tools of
-    steps with a different model; if it has any, no step may lack a model. `known` are all steps by name.
+    steps with a different model; if it has any, no step may lack a model. `known` are all steps by name, or else `steps()`.
 
     Raises `SettingsError` for an unknown name, an invalid order (even of steps that are left out), or a step without
     what it needs.
     """
+    known = known or steps()
     validate_order(names, known)
     _validate_models({name: known[name] for name in flat(names)}, tools, by_step)
     groups = (
@@ -148,8 +135,9 @@ def make_plan(
     return tuple(group for group in groups if group)
 
 
-def validate_order(names: Names, known: Mapping[str, StepFactory] = STEPS) -> None:
+def validate_order(names: Names, known: Mapping[str, StepFactory] | None = None) -> None:
     """Raises `SettingsError` for an unknown name or an invalid order; makes no steps."""
+    known = known or steps()
     if unknown := next((name for name in flat(names) if name not in known), ""):
         raise SettingsError(
             f"Unknown step {unknown!r}.{did_you_mean(unknown, known)} Known are: {', '.join(known)}. A step of your own is written as module:Class."
@@ -206,7 +194,7 @@ def helper_call_warning(plan: Plan, most: int) -> str:
     if not (late := [step.name for step, calls in zip(asking, before, strict=False) if calls >= most]):
         return ""
     return (
-        f"steps may make up to {before[-1]} helper calls a question, but DOCS_HELPER_CALLS is {most}: if the others use "
+        f"steps may make up to {before[-1]} helper calls a question, but DOCS_TUNING__HELPER_CALLS is {most}: if the others use "
         f"them up, {', '.join(late)} will be left out"
     )
 
@@ -222,3 +210,203 @@ def search_of(plan: Plan) -> Plan:
     judging = {"related", "choices", "passages", "events"}
     first = next((i for i, group in enumerate(plan) for step in group if judging & set(step.writes)), len(plan))
     return plan[:first]
+
+
+Groups = Sequence[Sequence[StepDeclaration]]
+GIVEN = frozenset({"request", "generation"})
+ANSWER = "events"
+
+
+def validate(groups: Groups, known: Mapping[str, StepDeclaration]) -> None:
+    """Raises `SettingsError` if a step is named twice, writes the same field as another step of its group, reads a field
+    that is missing or not final, or writes only fields that no step reads, or if no step writes an answer. `known` has
+    all existing steps by name.
+    """
+    _validate_once([step.name for group in groups for step in group])
+    written = set(GIVEN)
+    for index, group in enumerate(groups):
+        _validate_apart(group)
+        for step in group:
+            _validate_inputs(step, written, known)
+            _validate_final(step, [other for after in groups[index:] for other in after if other is not step])
+        written |= {field for step in group for field in step.writes}
+    if ANSWER not in written:
+        raise SettingsError("These steps write no answer: synthesize is missing.")
+    for index, group in enumerate(groups):
+        for step in group:
+            _validate_read(step, groups[index + 1 :])
+
+
+def _validate_once(names: Sequence[str]) -> None:
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise SettingsError(f"Step {twice} is named twice: remove one of them.")
+
+
+def _validate_apart(group: Sequence[StepDeclaration]) -> None:
+    fields = [field for step in group for field in step.writes]
+    if twice := {field for field in fields if fields.count(field) > 1}:
+        both = ", ".join(step.name for step in group if twice & set(step.writes))
+        raise SettingsError(
+            f"Steps {both} write {', '.join(sorted(twice))} at the same time: put one after the other, or remove one."
+        )
+
+
+def _validate_inputs(step: StepDeclaration, written: set[str], known: Mapping[str, StepDeclaration]) -> None:
+    if lacking := [field for field in step.reads if field not in written]:
+        writer = next((other.name for other in known.values() if lacking[0] in _made(other)), "a step that does")
+        raise SettingsError(
+            f"Step {step.name} needs {', '.join(lacking)}, which no earlier step writes: put {writer} before it."
+        )
+
+
+def _validate_final(step: StepDeclaration, later: Sequence[StepDeclaration]) -> None:
+    """`later` includes the other steps of its group."""
+    for name in (*step.reads, *step.uses):
+        changing = (_made(other) if name in step.writes else other.writes for other in later)
+        if after := next((other for other, fields in zip(later, changing, strict=True) if name in fields), None):
+            raise SettingsError(f"Step {step.name} uses {name}, so it must come after {after.name}.")
+
+
+def _validate_read(step: StepDeclaration, later: Groups) -> None:
+    if not any(field == ANSWER or _is_read(field, later) for field in step.writes):
+        raise SettingsError(
+            f"Step {step.name} has no effect: no step reads its {', '.join(step.writes)}{_overwritten(step, later)}. Remove it."
+        )
+
+
+def _is_read(field: str, later: Groups) -> bool:
+    """True if a later step reads the field before another overwrites it."""
+    for group in later:
+        if any(field in (*step.reads, *step.uses) for step in group):
+            return True
+        if any(field in step.writes for step in group):
+            return False
+    return False
+
+
+def _overwritten(step: StepDeclaration, later: Groups) -> str:
+    anew = next((other.name for group in later for other in group if set(step.writes) & set(other.writes)), "")
+    return f" before {anew} overwrites it" if anew else ""
+
+
+def _made(step: StepDeclaration) -> frozenset[str]:
+    return frozenset(step.writes).difference(step.reads, step.uses)
+
+
+DECLARED: Mapping[str, type] = {"reads": tuple, "uses": tuple, "writes": tuple, "optional": bool, "helper_calls": int}
+_TOOLS = frozenset(one.name for one in fields(Tools))
+_FIELDS = frozenset(one.name for one in fields(Turn))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStep:
+    """A `[[step]]` of assistants.toml. `timeout` in seconds, 0 means DOCS_TUNING__HELPER_TIMEOUT; `scores` is for postprocessors."""
+
+    path: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float = 0.0
+    scores: Scores | None = None
+
+
+def known_steps(tables: Mapping[str, OwnStep], names: Iterable[str] = ()) -> Mapping[str, StepFactory]:
+    """`steps()`, those of the tables, and those of `names` that are written as `module:Class`.
+
+    Raises `SettingsError` for a class that is no step, or for wrong arguments.
+    """
+    if taken := next((name for name in tables if name in steps()), ""):
+        raise SettingsError(f"step {taken!r}: a shipped step has this name. Write another id.")
+    own = {name: _loaded(name, table, f"step {name!r}: class") for name, table in tables.items()}
+    classes = dict.fromkeys(name for name in names if ":" in name and name not in own)
+    return {**steps(), **own, **{name: _loaded(name, OwnStep(name), "steps") for name in classes}}
+
+
+def own_prompts(steps: Iterable[StepFactory]) -> frozenset[str]:
+    """The names of the prompts beside these steps, in any language."""
+    found = {_prompts_beside(one.step) for one in steps}
+    return frozenset(path.stem for folder in found for path in folder.glob("*/*.md"))
+
+
+def _prompts_beside(step: Any) -> Path:
+    return Path(getfile(step)).parent / "prompts"
+
+
+def _loaded(name: str, table: OwnStep, what: str) -> StepFactory:
+    loaded = load(table.path, object, what)
+    if is_postprocessor(loaded):
+        return _postprocess(name, table, what)
+    return _factory(loaded, name, table, f"{what}={table.path}")
+
+
+def _factory(found: Any, name: str, table: OwnStep, what: str) -> StepFactory:
+    if table.scores:
+        raise SettingsError(f"{what}: `scores` is for postprocessors of LlamaIndex, and this is none.")
+    _check_declaration(found, what)
+    tools = {key: one for key, one in signature(found).parameters.items() if key in _TOOLS}
+    if both := ", ".join(tools.keys() & table.arguments.keys()):
+        raise SettingsError(f"{what}: {both} comes from the settings, so leave it out of `args`.")
+    check_arguments(found, {**tools, **table.arguments}, what)
+
+    def make(given: Tools) -> Any:
+        given = replace(given, prompts=given.prompts.with_own(_prompts_beside(found), given.settings.prompts))
+        parts = {key: getattr(given, key) for key in tools}
+        lacking = {key for key, one in tools.items() if parts[key] is None and one.default is one.empty}
+        if "model" in lacking:
+            raise NoModel
+        if lacking:
+            raise NoReranker(f"The step {name} needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL.")
+        seconds = table.timeout or given.settings.tuning.helper_timeout
+        return instance(_guarded(found, name, seconds), {**parts, **table.arguments}, what)
+
+    return StepFactory(_guarded(found, name), make)
+
+
+def _postprocess(name: str, table: OwnStep, what: str) -> StepFactory:
+    processor = open_postprocessor(name, table.path, table.arguments, table.scores or "relative", what)
+    named: Any = type(Postprocess.__name__, (Postprocess,), {"name": name})
+    return StepFactory(
+        named, lambda tools: named(processor, tools.settings, table.timeout or tools.settings.tuning.helper_timeout)
+    )
+
+
+def _check_declaration(found: type, what: str) -> None:
+    """Raises `SettingsError` if the class doesn't declare what a step declares, or no turn has the fields."""
+    lacking = [name for name in DECLARED if not hasattr(found, name)]
+    lacking += [] if iscoroutinefunction(found.__call__) else ["async def __call__(self, turn)"]
+    if lacking:
+        raise SettingsError(f"{what} is neither a step nor a LlamaIndex postprocessor: it lacks {', '.join(lacking)}.")
+    if named := [name for name in ("name", *DECLARED) if name in signature(found).parameters]:
+        raise SettingsError(f"{what}: write {', '.join(named)} without a type, else it is an argument.")
+    for name, kind in DECLARED.items():
+        if not isinstance(value := getattr(found, name), kind):
+            example = ', as ("hits",)' if kind is tuple else ""
+            raise SettingsError(f"{what}: {name} must be a {kind.__name__}{example}, not {value!r}.")
+    used = (*found.reads, *found.uses, *found.writes)  # type: ignore[attr-defined]  # checked above
+    if unknown := [name for name in used if name.partition(".")[0] not in _FIELDS]:
+        raise SettingsError(f"{what}: a turn has no {', '.join(unknown)}. It has: {', '.join(sorted(_FIELDS))}.")
+
+
+def _guarded(found: Any, name: str, seconds: float = 0.0) -> Any:
+    """The class under the name that the assistant gives it; its changes are checked. Optional steps have a time limit."""
+
+    async def call(self: Any, turn: Turn) -> Changes:
+        limit = asyncio.timeout(seconds if found.optional else None)
+        try:
+            async with limit:
+                return _declared(await found.__call__(self, turn), found, name)
+        except Fallback as fallback:
+            _declared(fallback.changes, found, name)
+            raise
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise StepError(f"The step {name} took over {seconds:g} s.") from error
+
+    return type(found.__name__, (found,), {"name": name, "__call__": call, "__module__": found.__module__})
+
+
+def _declared(changes: Any, found: Any, name: str) -> Changes:
+    if not isinstance(changes, Mapping):
+        raise StepError(f"The step {name} returned {type(changes).__name__} instead of a dict of changed fields.")
+    if undeclared := [key for key in changes if key not in found.writes]:
+        raise StepError(f"The step {name} changes {', '.join(undeclared)}, which it doesn't declare in `writes`.")
+    return changes

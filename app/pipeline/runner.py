@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from app.core import spans
 from app.core.errors import AssistantError
@@ -57,7 +57,7 @@ class StepDeclaration(Protocol):
 
     @property
     def optional(self) -> bool:
-        """Whether the answer continues if the step fails."""
+        """True if the answer continues if the step fails."""
         ...
 
     @property
@@ -71,6 +71,15 @@ class Step(StepDeclaration, Protocol):
 
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""
+        ...
+
+
+@runtime_checkable
+class ScoringStep(Protocol):
+    """A step whose scores are checked when the service starts."""
+
+    async def check_scores(self) -> None:
+        """Score two passages. Raises `SettingsError` for scores that hits can't have; ignores what is unavailable."""
         ...
 
 

@@ -9,25 +9,24 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from app.citing.sections import section_text
+from app.core.generation import named_versions
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Candidate, Chunk, Legs, LexicalText, Query, Section, Vector
-from app.core.versions import named_versions
 from app.index.protocols import Generation
-from app.index.ranking.boosts import near_page
-from app.index.ranking.fuse import rank
+from app.index.ranking.fuse import near_page, rank
 from app.index.vocabulary import Vocabulary
 from app.models.protocols import Embedder, for_index
 from app.pipeline.runner import Changes
 from app.pipeline.steps.retrieve import GUESSED, embed
 from app.text.analysis import fold, runs
 from app.text.language import LanguageDetector, without_stopwords
-from app.text.sought import Sought, folded_words
+from app.text.query_highlight import QueryWords, folded_words
 
 DEPTH = 60  # candidates: what is on the screen comes from the first of them
 COMPLETIONS = 12
-CORRECTED = 32  # words, the last ones: more is a text that was pasted
+CORRECTED = 120  # letters, the last ones: more is a text that was pasted
 COMPLETION_WEIGHT = 0.5  # relative to a word that is written out
 OF_BM25 = 0.3  # share of the score: it decides between sections that have the same words
 OF_LENGTH = 0.25  # share of the score that a heading loses for words that aren't in the query
@@ -107,12 +106,12 @@ class TypeAhead:
             filters=turn.request.filters,
             lexical_weight=1 - share,
             vector_weight=share,
-            other_language=settings.other_language,
+            other_language=settings.tuning.other_language,
             sureness=GUESSED if turn.unsure else 1.0,
             boosts=near_page(turn.request.page),
             depth=DEPTH,
             limit=turn.request.limit or settings.top_k,
-            per_page=settings.per_page,
+            per_page=settings.tuning.per_page,
             versions=named_versions(turn.refined),
         )
 
@@ -151,17 +150,17 @@ class TypeAhead:
         return Legs(tuple(sorted(scored, key=_order)), near)
 
 
-def sought_in(turn: Turn) -> Sought:
+def query_words(turn: Turn) -> QueryWords:
     """The words that were searched for, without stopwords."""
     text = turn.search.texts[0].text if turn.search else turn.question
-    return Sought.of(text, turn.language, open_end=turn.request.as_you_type)
+    return QueryWords.of(text, turn.language, open_end=turn.request.as_you_type)
 
 
 def sections_of(turn: Turn) -> list[Section | None]:
     """Of each hit the section that has the words of the query best."""
-    sought = sought_in(turn)
-    words = Weighted(sought, tuple(1 / len(sought.words) for _ in sought.words))
-    return [words.best(hit.chunk)[1] for hit in turn.hits]
+    words = query_words(turn)
+    weighted = Weighted(words, tuple(1 / len(words.words) for _ in words.words))
+    return [weighted.best(hit.chunk)[1] for hit in turn.hits]
 
 
 def _order(one: Candidate) -> tuple[float, str]:
@@ -171,12 +170,15 @@ def _order(one: Candidate) -> tuple[float, str]:
 def _corrected(typed: str, vocabulary: Vocabulary) -> str:
     """The query with mistyped words replaced by words of the index."""
     words = typed.split()
-    last = len(words) - 1
-    for i, word in list(enumerate(words))[-CORRECTED:]:
-        if len(runs(word)) == 1:
-            folded = fold(word)
+    last, letters = len(words) - 1, 0
+    for i in range(last, -1, -1):
+        letters += len(words[i])
+        if letters > CORRECTED:
+            break
+        if len(runs(words[i])) == 1:
+            folded = fold(words[i])
             corrected = vocabulary.corrected(folded, whole=i < last)
-            words[i] = word if corrected == folded else corrected
+            words[i] = words[i] if corrected == folded else corrected
     return " ".join(words)
 
 
@@ -184,24 +186,24 @@ def _corrected(typed: str, vocabulary: Vocabulary) -> str:
 class Weighted:
     """The words of a query with the weights of their rarity, which add up to 1."""
 
-    sought: Sought
+    words: QueryWords
     weights: tuple[float, ...]
 
     @classmethod
     def of(cls, query: str, language: str, vocabulary: Vocabulary, chunks: int) -> Weighted:
         """The words of a query that is being typed."""
-        sought = Sought.of(query, language, open_end=True)
+        words = QueryWords.of(query, language, open_end=True)
         counts = [
             max(
                 vocabulary.count(word.text), *(vocabulary.count(one) for one in vocabulary.completions(word.text, 1)), 0
             )
             if word.open
             else vocabulary.count(word.text)
-            for word in sought.words
+            for word in words.words
         ]
         rare = [math.log1p(chunks / (1 + count)) for count in counts]
         whole = sum(rare) or 1.0
-        return cls(sought, tuple(weight / whole for weight in rare))
+        return cls(words, tuple(weight / whole for weight in rare))
 
     def best(self, chunk: Chunk) -> tuple[float, Section | None]:
         """How well the chunk's best section has the words, 0..1, and that section, the first of equal ones."""
@@ -209,7 +211,7 @@ class Weighted:
 
     def _score(self, fields: Fields) -> float:
         score = 0.0
-        for word, weight in zip(self.sought.words, self.weights, strict=True):
+        for word, weight in zip(self.words.words, self.weights, strict=True):
             score += weight * word.best_in(fields, FIELDS) / FIELDS[0]
         length = fields[0].count(" ")
         return score - OF_LENGTH * max(0, length - 1 - len(self.weights)) / length

@@ -3,8 +3,6 @@
 Imported by programs that use LlamaIndex, not by the service; imports app.api, app.assistants and app.index.
 """
 
-from app.retriever.embedding import DocsAssistantEmbedding
-from app.retriever.query_engine import DocsAssistantQueryEngine
-from app.retriever.retriever import DocsAssistantRetriever
+from app.retriever.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine, DocsAssistantRetriever
 
 __all__ = ["DocsAssistantEmbedding", "DocsAssistantQueryEngine", "DocsAssistantRetriever"]

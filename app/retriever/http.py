@@ -18,7 +18,7 @@ from app.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from app.core.masking import masked
+from app.core.log_message import masked
 from app.retriever.backend import Answer
 
 SEARCH_SECONDS = 30.0

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from app.api.accept import named_language
 from app.api.answer_models import SearchResult
-from app.api.conversation import from_chat
+from app.api.chat import from_chat
 from app.api.request_models import ChatRequest, SearchRequest
 from app.api.search import search_result
 from app.assistants.assembly import opened
@@ -33,15 +33,12 @@ class IndexBackend:
     async def search(self, body: SearchRequest) -> SearchResult:
         """The passages."""
         assistants, language = await self._assistants.get(self._open), self._language(body.language)
-        longest = self._settings.max_question
-        return await search_result(
-            assistants.get(body.model), body, REQUEST_ID, max_question=longest, language=language
-        )
+        return await search_result(assistants.get(body.model), body, REQUEST_ID, language=language)
 
     async def answer(self, body: ChatRequest) -> Answer:
         """The answer to the question."""
         assistants, language = await self._assistants.get(self._open), self._language(body.language)
-        request = from_chat(body, REQUEST_ID, max_question=self._settings.max_question)
+        request = from_chat(body, REQUEST_ID)
         texts, sources, extractive = list[str](), list[Source](), False
         async with aclosing(assistants.get(body.model).answer(replace(request, language=language))) as events:
             async for event in events:

@@ -1,19 +1,75 @@
-"""The retriever for LlamaIndex."""
+"""LlamaIndex classes of the service: the retriever, the query engine, the embedder, and passages as nodes."""
 
 from __future__ import annotations
 
+import asyncio
 import weakref
+from collections.abc import Sequence
 from typing import Any, Self
+from urllib.parse import urldefrag
 
+from llama_index.core.base.response.schema import Response
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.query_engine import BaseQueryEngine
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from app.api.parsing import validated
-from app.api.request_models import SearchRequest
+from app.api.answer_models import Passage
+from app.api.bodies import validated
+from app.api.request_models import ChatRequest, SearchRequest
+from app.core.errors import NoIndex
 from app.core.settings import Settings
-from app.retriever.backend import open_backend
-from app.retriever.loop import LoopThread
-from app.retriever.nodes import passage_node
+from app.core.turn import Source
+from app.core.types import Vector
+from app.index import open_store
+from app.models import Embedder, open_embedder
+from app.models.protocols import for_index
+from app.retriever.backend import LoopThread, open_backend
+
+SHOWN = ("title", "heading_path", "link")
+"""The metadata that a language model reads with the text."""
+
+
+def passage_node(passage: Passage) -> NodeWithScore:
+    """The passage with the id of its chunk, its score, and where it comes from."""
+    facts = ("section", "language", "translated_from", "collection", "published", "modified")
+    metadata: dict[str, Any] = {
+        "title": passage["title"],
+        "heading_path": " > ".join(passage["headings"]),
+        **_address(passage["url"]),
+        **{name: passage[name] for name in facts},  # type: ignore[literal-required]
+    }
+    return _node(passage["id"], passage["text"], metadata, passage["score"])
+
+
+def source_node(source: Source) -> NodeWithScore:
+    """The section of a source, with the beginning of its text."""
+    metadata = {
+        "title": source.title,
+        "heading_path": " > ".join(part for part in (source.title, source.section) if part),
+        **_address(source.url),
+        **{name: getattr(source, name) for name in ("section", "language", "translated_from")},
+    }
+    return _node(source.url, source.snippet, metadata, source.score)
+
+
+def _address(link: str) -> dict[str, str]:
+    url, anchor = urldefrag(link)
+    return {"url": url, "link": link, "anchor": anchor}
+
+
+def _node(id_: str, text: str, metadata: dict[str, Any], score: float) -> NodeWithScore:
+    hidden = [name for name in metadata if name not in SHOWN]
+    node = TextNode(
+        id_=id_,
+        text=text,
+        metadata=metadata,
+        excluded_llm_metadata_keys=hidden,
+        excluded_embed_metadata_keys=hidden,
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=metadata["url"])},
+    )
+    return NodeWithScore(node=node, score=score)
 
 
 class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex isn't typed
@@ -65,3 +121,97 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+SEARCHED = 20  # passages; keywords of a language model may lead an answer to pages that the question alone ranks lower
+
+
+class DocsAssistantQueryEngine(BaseQueryEngine):  # type: ignore[misc]  # LlamaIndex isn't typed
+    """Answers as the assistant does, with its language model, its citations and its list of links.
+
+    `source_nodes` are the passages of the cited pages in the order of their numbers, as the retriever returns them, with the
+    `number` that the text cites in their metadata. A cited page that the retriever doesn't find has one node with the
+    beginning of the cited section. `metadata["extractive"]` is true if no language model wrote the answer. For answers of a
+    LlamaIndex LLM, give the retriever to LlamaIndex's `RetrieverQueryEngine` instead.
+    """
+
+    def __init__(self, retriever: DocsAssistantRetriever) -> None:
+        super().__init__(callback_manager=retriever.callback_manager)
+        self._retriever = retriever
+
+    def _get_prompt_modules(self) -> dict[str, Any]:
+        return {}  # the prompts are those of the assistant
+
+    def _query(self, query_bundle: QueryBundle) -> Response:
+        return self._retriever.loop.run(self._respond(query_bundle.query_str))
+
+    async def _aquery(self, query_bundle: QueryBundle) -> Response:
+        return await self._retriever.loop.arun(self._respond(query_bundle.query_str))
+
+    async def _respond(self, question: str) -> Response:
+        given = self._retriever.request.model_dump(include={"model", "language", "filters"})
+        body = validated(ChatRequest, {**given, "messages": [{"role": "user", "content": question}]})
+        answer, found = await asyncio.gather(
+            self._retriever.backend.answer(body), self._retriever.search(question, SEARCHED)
+        )
+        nodes = [node for source in answer.sources for node in _nodes(source, found)]
+        return Response(answer.text, source_nodes=nodes, metadata={"extractive": answer.extractive})
+
+
+def _nodes(source: Source, found: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    fallback = source_node(source)
+    nodes = [node for node in found if node.metadata["url"] == fallback.metadata["url"]] or [fallback]
+    for node in nodes:
+        node.node.metadata["number"] = source.number
+    return nodes
+
+
+class DocsAssistantEmbedding(BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
+    """The configured embedder (DOCS_EMBEDDING_...), with its prefixes: for LlamaIndex's own searches in our index.
+
+    If none is configured, it is the one that the index at DOCS_STORE was built with. The constructor raises `SettingsError`
+    for invalid settings and `StoreError` for an index that can't be read; calls raise `ModelError` if the embedder fails.
+    """
+
+    _embedder: Embedder = PrivateAttr()
+    _loop: LoopThread = PrivateAttr()
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        settings = settings or Settings.load()
+        configured = open_embedder(settings)
+        super().__init__(model_name=configured.name)
+        self._loop = LoopThread()
+        weakref.finalize(self, self._loop.close, configured)
+        self._embedder = self._loop.run(_of_index(configured, settings))
+        self.model_name = self._embedder.name
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return list(self._loop.run(self._embedder.embed_queries([query]))[0])
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return list((await self._loop.arun(self._embedder.embed_queries([query])))[0])
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return _lists(self._loop.run(self._embedder.embed_passages(texts)))
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return _lists(await self._loop.arun(self._embedder.embed_passages(texts)))
+
+
+async def _of_index(configured: Embedder, settings: Settings) -> Embedder:
+    if not hasattr(configured, "others"):
+        return configured
+    store = open_store(settings)
+    try:
+        return for_index(configured, (await store.live()).info.recipe.embedder)
+    except NoIndex:
+        return configured
+    finally:
+        await store.close()
+
+
+def _lists(vectors: list[Vector]) -> list[list[float]]:
+    return [list(vector) for vector in vectors]

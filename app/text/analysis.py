@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 ANALYZER = "stem-prefix5-2"  # part of the index's recipe: raise the number when the tokens of a text change
 
@@ -37,6 +37,12 @@ STEMMERS: Mapping[str, str] = MappingProxyType(
 _RUN = re.compile(r"[^\W_]+(?:[._/:@+-]+[^\W_]+)*")
 _WORD = re.compile(r"[^\W_]+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+# the two letters that become a sentence of 18 and 8 letters stay as they are: a question of them would become 18 times as long
+_SENTENCES = re.compile("([\ufdfa\ufdfb]+)")
+LONG_QUESTION = 500  # characters: a longer one is folded once, not by each of the steps that read it
+MOST_MARKS = 30  # in a row, as in the Stream-Safe Text Format of UAX 15: sorting them takes square time
+# marks are neither letters nor ASCII, but for two voiced sound marks, which become one
+_MARKS = re.compile(r"(?:[\uff9e\uff9f]|[^\w\s\x00-\x7f]){31,}+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -50,7 +56,33 @@ def fold(text: str) -> str:
     small = text.casefold()
     if small.isascii():  # fast path for most words
         return small
-    return _NOT_ASCII.sub(_without_marks, unicodedata.normalize("NFKD", small))
+    return _folded_question(small) if len(small) > LONG_QUESTION else _folded(small)
+
+
+def _folded(small: str) -> str:
+    return _NOT_ASCII.sub(_without_marks, normalized("NFKD", small))
+
+
+_folded_question = lru_cache(maxsize=8)(_folded)
+
+
+def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+    """The text in a normal form of Unicode, in linear time: of more than `MOST_MARKS` marks in a row, the first are kept."""
+    if len(text) > MOST_MARKS and not text.isascii():
+        text = _MARKS.sub(_first_marks, text)
+    if form != "NFC" and _SENTENCES.search(text):
+        parts = enumerate(_SENTENCES.split(text))  # every second one is a match
+        return "".join(part if i % 2 else unicodedata.normalize(form, part) for i, part in parts)
+    return unicodedata.normalize(form, text)
+
+
+def _first_marks(match: re.Match[str]) -> str:
+    letters, marks = list[str](), 0
+    for letter in match[0]:
+        marks = marks + 1 if unicodedata.combining(unicodedata.normalize("NFKD", letter)[0]) else 0
+        if marks <= MOST_MARKS:
+            letters.append(letter)
+    return "".join(letters)
 
 
 def _without_marks(found: re.Match[str]) -> str:
@@ -60,7 +92,7 @@ def _without_marks(found: re.Match[str]) -> str:
 def runs(text: str) -> list[str]:
     """The words of a text as they are written; words that signs join, as in `docs.example.org`, are one."""
     # composed, because stemmers expect it and a lone accent isn't part of a word
-    return _RUN.findall(unicodedata.normalize("NFC", text))
+    return _RUN.findall(normalized("NFC", text))
 
 
 def words_of(run: str) -> list[str]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
 
-from app.core.prompts import Language
+import numpy as np
+
+from app.core.language import Language
 from app.core.turn import LanguageCheck
 from app.text.analysis import fold
 from app.text.language import has_profile, letter_statistics, likeliest, profiles_of
-from app.text.letter_odds import LetterOdds
 
 Verdict = Literal["right", "wrong", "unsure"]
 
@@ -95,7 +96,7 @@ class AnswerLanguage:
         return "wrong" if self._leads_to_code(text) else "unsure"
 
     def switched(self, text: str) -> bool:
-        """Whether a considerable part of the sentences of a whole answer is in another language."""
+        """True if a considerable part of the sentences of a whole answer is in another language."""
         windows = [(part, self._count(part)) for part in _windows(_SILENT.sub(" ", text))]
         foreign = sum(count.words for _, count in windows if count.is_foreign)
         strange = [
@@ -107,17 +108,17 @@ class AnswerLanguage:
         return foreign > 0 and foreign >= SWITCHED * sum(count.words for _, count in windows)
 
     def _is_strange(self, part: str, count: _Count) -> bool:
-        """Whether a part could be in a language that isn't configured; uses the slow statistics only if words don't decide."""
+        """True if a part could be in a language that isn't configured; uses the slow statistics only if words don't decide."""
         return count.words >= WINDOW and not self._is_own(count) and self._statistical(part) not in {"", self._code}
 
     def _is_likely(self, prose: str, count: _Count) -> bool:
-        """Whether few words are enough, because related languages have other letters and words."""
+        """True if few words are enough, because related languages have other letters and words."""
         if self._odds is None:
             return count.own >= SURE
         return count.words > 0 and self._odds(prose) >= (LIKELY if count.own else LIKELY_ALONE)
 
     def _is_related(self, prose: str, count: _Count) -> bool:
-        """Whether the letters are those of a related language, which has function words in common.
+        """True if the letters are those of a related language, which has function words in common.
 
         Configured languages have words of their own, and documentation has terms of theirs. Names have capitals.
         """
@@ -130,7 +131,7 @@ class AnswerLanguage:
         return not count.foreign and count.own >= max(FEWEST_OWN, PROSE * count.words)
 
     def _leads_to_code(self, text: str) -> bool:
-        """Whether the first sentence leads to code and is in another language."""
+        """True if the first sentence leads to code and is in another language."""
         if not (leading := _LEADING.match(text)):
             return False
         count = self._count(_SILENT.sub(" ", leading[1]))
@@ -197,3 +198,44 @@ def profiles(languages: Iterable[str] = ()) -> Any:
 @cache
 def _profiles(codes: tuple[str, ...]) -> Any:
     return letter_statistics(profiles_of(codes))
+
+
+RARE = 0.5 / 10_000  # langdetect's smoothing, so that one n-gram that a language lacks doesn't decide
+LONGEST = 3  # letters of an n-gram
+MOST_WORDS = 4096  # whose sums are kept: about 1 MB
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+class LetterOdds:
+    """The odds of a language by naive Bayes over langdetect's n-grams of one to three letters.
+
+    Langdetect itself (Nakatani 2010) makes a probability of the same numbers by seven random trials, which takes about
+    30 times as long. `statistics` is its factory of detectors, which must have the language.
+    """
+
+    def __init__(self, code: str, statistics: Any) -> None:
+        self._known = statistics.word_lang_prob_map
+        self._languages: list[str] = statistics.langlist
+        self._own = self._languages.index(code)
+        self._none = np.zeros(len(self._languages))
+        self._words = lru_cache(MOST_WORDS)(self._counted)
+
+    def __call__(self, text: str, *, without: Iterable[str] = ()) -> float:
+        """The logarithm of the odds against the likeliest other language: 0 is undecided, below 0 it is the other one.
+
+        The languages of `without` are no others.
+        """
+        sums = self._none.copy()
+        for word in _LETTERS.findall(text):
+            sums += self._words(word)
+        own = sums[self._own]
+        sums[[self._own, *(self._languages.index(code) for code in without if code in self._languages)]] = -np.inf
+        return float(own - sums.max())
+
+    def _counted(self, word: str) -> Any:
+        """The sums for one word: no n-gram goes beyond it, so texts that grow are sums of words that are known already."""
+        letters = f" {word} "
+        ngrams = (letters[at : at + size] for size in range(1, LONGEST + 1) for at in range(len(letters) - size + 1))
+        shares = [self._known[ngram] for ngram in ngrams if ngram != " " and ngram in self._known]
+        return np.log(np.asarray(shares) + RARE).sum(axis=0) if shares else self._none

@@ -1,15 +1,166 @@
-"""Splits the Markdown of a passage into blocks that can be quoted: paragraphs, lists, tables and code."""
+"""Parts of Markdown: code and prose, sentences, and blocks that are kept whole."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from app.core.language import vocabulary
 from app.core.types import Chunk
-from app.text.sentences import quotable_sentences
+
+_ANY_FENCE = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-*+]|\d+[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
+_PLACEHOLDER = re.compile("\x00(\\d{1,6})\x00")
+_TICKS = re.compile(r"(?P<escape>\\)?(?P<ticks>`+)|\n[ \t]*+(?=\n)")
+
+
+def blocks(text: str) -> Iterator[tuple[bool, str]]:
+    """The text in pieces that join back to it: (True, fenced code with its fences) or (False, prose)."""
+    fence, lines = "", list[str]()
+    for line in text.splitlines(keepends=True):
+        # most lines have no fence, and searching for one is the faster test
+        if not fence and ("```" in line or "~~~" in line) and (match := _ANY_FENCE.match(line.rstrip("\r\n"))):
+            if lines:
+                yield False, "".join(lines)
+            fence, lines = match[1], [line]
+        elif fence and _closes(line, fence):
+            yield True, "".join([*lines, line])
+            fence, lines = "", []
+        else:
+            lines.append(line)
+    if lines:
+        yield bool(fence), "".join(lines)
+
+
+def _closes(line: str, fence: str) -> bool:
+    signs = line.strip(" \t>\r\n")
+    return len(signs) >= len(fence) and not signs.strip(fence[0])
+
+
+def code_lines(block: str) -> list[str]:
+    """The lines of a fenced block, without those of its fences."""
+    first, *lines = block.splitlines()
+    fence = _ANY_FENCE.match(first)
+    closed = fence and lines and _closes(lines[-1], fence[1])
+    return lines[:-1] if closed else lines
+
+
+def outside_fences(text: str, change: Callable[[str], str]) -> str:
+    """The text with `change` applied to the prose between fenced blocks."""
+    return "".join(piece if code else change(piece) for code, piece in blocks(text))
+
+
+def outside_code(text: str, change: Callable[[str], str]) -> str:
+    """The text with `change` applied to all but fenced blocks and code spans."""
+    return outside_fences(text, lambda prose: outside_spans(prose, change))
+
+
+def code_spans(prose: str) -> Iterator[tuple[int, int]]:
+    """The start and end of each code span; it ends at the next run of as many backticks in the paragraph."""
+    if "`" not in prose:
+        return
+    runs = list[tuple[int, int, bool]]()
+    for match in _TICKS.finditer(prose):
+        if match["ticks"]:
+            runs.append((match.start("ticks"), match.end(), match["escape"] is None))
+        else:
+            yield from _paired(runs)
+            runs.clear()
+    yield from _paired(runs)
+
+
+def _paired(runs: list[tuple[int, int, bool]]) -> Iterator[tuple[int, int]]:
+    waiting: defaultdict[int, list[int]] = defaultdict(list)  # later runs by length, the next one last
+    for number in range(len(runs) - 1, -1, -1):
+        waiting[runs[number][1] - runs[number][0]].append(number)
+    number = 0
+    while number < len(runs):
+        start, end, opens = runs[number]
+        same = waiting[end - start]
+        while same and same[-1] <= number:
+            same.pop()
+        if opens and same:
+            number = same[-1]
+            yield start, runs[number][1]
+        number += 1
+
+
+def outside_spans(prose: str, change: Callable[[str], str]) -> str:
+    """Replaces code spans with placeholders, so that `change` sees constructs around them as a whole."""
+    if "`" not in prose:
+        return change(prose)
+    spans: list[str] = []
+    parts, at = list[str](), 0
+    for start, end in code_spans(prose):
+        parts.append(f"{prose[at:start]}\x00{len(spans)}\x00")
+        spans.append(prose[start:end])
+        at = end
+    changed = change("".join([*parts, prose[at:]]))
+    return _PLACEHOLDER.sub(lambda match: spans[int(match[1])] if int(match[1]) < len(spans) else match[0], changed)
+
+
+# a stop, closing marks, space, then the start of a sentence: a word, a bullet or a link
+_END = re.compile(r"""[.!?…]["'”’“»)\]*_`]{0,3}\s+(?=["'“„«(\[*_`]{0,3}(?P<first>\w)|[-*+]\s|!?\[)""")
+_STOP = re.compile(r"(?<=[.!?])\s+")
+_LAST_WORD = re.compile(r"(?<![\w.])([\w.]+)\.$")
+
+
+def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
+    """The text in sentences, in order, each with the white space after it: they join back to the text.
+
+    The abbreviations are in lower case, without their last stop; the default is those of the shipped languages.
+    """
+    abbreviations = vocabulary().abbreviations if abbreviations is None else abbreviations
+    found, start = list[str](), 0
+    for match in _END.finditer(text):
+        if _is_end(text[max(start, match.start() - 40) : match.start() + 1], match["first"] or "", abbreviations):
+            found.append(text[start : match.end()])
+            start = match.end()
+    return [*found, text[start:]] if start < len(text) else found
+
+
+def quotable_sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
+    """The sentences of a paragraph without the white space between them; none ends within a code span."""
+    found: list[list[str]] = []
+    in_code = False
+    for sentence in sentences(text, abbreviations):
+        if in_code:
+            found[-1].append(sentence.rstrip())
+        else:
+            found.append([sentence.rstrip()])
+        in_code ^= sentence.count("`") % 2 == 1
+    return [" ".join(pieces) for pieces in found]
+
+
+def informal_sentences(text: str, abbreviations: Collection[str]) -> list[str]:
+    """The sentences without the white space between them; they can begin with lower case, as people type."""
+    found, start = list[str](), 0
+    for gap in _STOP.finditer(text):
+        if _last_word(text[max(start, gap.start() - 40) : gap.start()]) not in abbreviations:
+            found.append(text[start : gap.start()])
+            start = gap.end()
+    return [*found, text[start:]]
+
+
+def _is_end(before: str, following: str, abbreviations: Collection[str]) -> bool:
+    if following.islower():
+        return False
+    last = _last_word(before)
+    if not last:
+        return True
+    if last.isdigit():  # "3. listopadu", "1. First": an ordinal or a list item, unless a sentence surely begins
+        return following.isupper() and len(last) > 2
+    return last not in abbreviations and not (len(last) == 1 and last.isalpha())
+
+
+def _last_word(text: str) -> str:
+    """The word before the stop at the end of the text, in lower case; empty if there is no such stop."""
+    word = _LAST_WORD.search(text)
+    return word[1].rpartition("\n")[2].lower().strip(".") if word else ""
+
 
 CUT = "…"
 Kind = Literal["paragraph", "list", "table", "code", "quote"]
@@ -32,7 +183,7 @@ class Block:
 
     @property
     def leads(self) -> bool:
-        """Whether it introduces the next block."""
+        """True if it introduces the next block."""
         return self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":")
 
 
@@ -51,7 +202,7 @@ def blocks_of(chunk: Chunk) -> list[Block]:
 
 
 def _goes_on(lines: list[str]) -> bool:
-    """Whether the lines belong to the list above them."""
+    """True if the lines belong to the list above them."""
     return bool(_ITEM.match(lines[0])) or lines[0].startswith(("  ", "\t"))
 
 

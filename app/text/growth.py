@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from app.core.types import Chunk, Hit, Passage, PlainText, Section
-from app.text.blocks import CUT
-from app.text.fences import blocks
+from app.text.blocks import CUT, blocks, sentences
 from app.text.plain import plain
-from app.text.sentences import sentences
 
 SAME = 80  # characters of a block that no second passage repeats
 LEAST = 600  # characters: with less room, a passage that has to be cut isn't begun
@@ -275,7 +273,7 @@ def _joined(page: PlainText, spans: Iterable[_Span]) -> tuple[str, tuple[Section
 
 
 def _is_part(span: _Span) -> bool:
-    """Whether the chunk is a part of the block where it stands: blank lines, and how a heading is written, may differ."""
+    """True if the chunk is a part of the block where it stands: blank lines, and how a heading is written, may differ."""
     return span.own is not None and len(span.own.text) < WHOLE * (span.end - span.start)
 
 

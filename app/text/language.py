@@ -11,12 +11,13 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.core.prompts import Language
+from app.core.language import Language
+from app.core.prompts import Prompts
 from app.text.analysis import fold
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -52,7 +53,7 @@ def without_stopwords(text: str, language: Language) -> str:
 
 
 def is_smalltalk(text: str, language: Language) -> bool:
-    """Whether the text only greets, thanks or chats.
+    """True if the text only greets, thanks or chats.
 
     A question that refers to something ("and how?", "can you do it?", "how it works") is no small talk.
     """
@@ -69,7 +70,7 @@ def is_smalltalk(text: str, language: Language) -> bool:
 
 
 def is_overview(text: str, language: Language) -> bool:
-    """Whether the text asks what the documentation as a whole is about, and about nothing in it."""
+    """True if the text asks what the documentation as a whole is about, and about nothing in it."""
     words = _letters(text)
     return bool(words & language.whole) and words <= language.whole | language.covering | language.stopwords
 
@@ -153,7 +154,7 @@ class LanguageDetector:
         return ""
 
     def _is_spelled_as(self, code: str, word: str) -> bool:
-        """Whether all non-ASCII letters of the word, at least one, are of this language."""
+        """True if all non-ASCII letters of the word, at least one, are of this language."""
         if word.isascii():
             return False
         return self._languages[code].letters.issuperset(letter for letter in word.lower() if not letter.isascii())
@@ -190,7 +191,7 @@ def _is_acronym(word: str) -> bool:
 
 
 def _is_title(words: Sequence[str]) -> bool:
-    """Whether most words after the first have a capital, so that capitals mean nothing."""
+    """True if most words after the first have a capital, so that capitals mean nothing."""
     return sum(word[:1].isupper() for word in words[1:]) > MOST_CAPITALS * (len(words) - 1)
 
 
@@ -243,7 +244,7 @@ def profile_codes() -> tuple[str, ...]:
 
 @cache
 def has_profile(code: str) -> bool:
-    """Whether langdetect supports the language."""
+    """True if langdetect supports the language."""
     return bool(profiles_of([code]))
 
 
@@ -261,3 +262,25 @@ def _folded_profile(text: str) -> str:
     for letters, count in profile["freq"].items():
         counts[fold(letters)] += count
     return json.dumps({**profile, "freq": counts})
+
+
+def names_of(codes: Sequence[str], prompts: Prompts) -> str:
+    """The languages as a prompt names them."""
+    return ", ".join(f"{prompts.language(code).name} ({code})" for code in codes)
+
+
+def form_of(codes: Sequence[str], line: str = "…, …, …") -> str:
+    """The lines that `parse` reads, as a prompt shows them."""
+    return "\n".join(f"{code}: {line}" for code in codes)
+
+
+def parse(answer: str, codes: Collection[str], longest: int) -> dict[str, str]:
+    """The texts in lines like `code: a, b, c`, which models write with list marks, quotes, bold or JSON brackets."""
+    found: dict[str, str] = {}
+    for line in answer.splitlines():
+        match = re.match(r"\W*([a-z]{2,3})\W*[:=]\s*(.+)", line.strip())
+        if match and match[1] in codes and match[1] not in found:
+            text = re.sub(r"[\[\]{}\"*]", " ", match[2]).strip(" ,;.…")
+            if re.search(r"\w", text):
+                found[match[1]] = text[:longest]
+    return found

@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 
 from app.core.language import vocabulary
-from app.text import fences
+from app.text import blocks
 
 _CITATION = re.compile(r"\[\d{1,3}\]")  # as answers have it; [80, 443] is a value
 _LIST_MARK = re.compile(r"^[^\S\n]*\d+[.)]\s", re.MULTILINE)
@@ -82,28 +82,28 @@ def addresses(text: str) -> tuple[str, ...]:
 
 def code_lines(text: str) -> tuple[str, ...]:
     """The lines of fenced code in a text."""
-    lines = (line.strip() for code, block in fences.blocks(text) if code for line in fences.code_lines(block))
+    lines = (line.strip() for code, block in blocks.blocks(text) if code for line in blocks.code_lines(block))
     return tuple(line for line in lines if line)
 
 
 def code_spans(text: str) -> tuple[str, ...]:
     """The code spans of a text."""
     prose = _without_fences(text)
-    spans = (prose[start:end].strip("`").strip() for start, end in fences.code_spans(prose))
+    spans = (prose[start:end].strip("`").strip() for start, end in blocks.code_spans(prose))
     return tuple(span for span in spans if span)
 
 
 def without_code(text: str) -> str:
     """The text without fenced code and code spans."""
     prose, parts, at = _without_fences(text), list[str](), 0
-    for start, end in fences.code_spans(prose):
+    for start, end in blocks.code_spans(prose):
         parts.append(prose[at:start])
         at = end
     return " ".join([*parts, prose[at:]])
 
 
 def _without_fences(text: str) -> str:
-    return " ".join(piece for code, piece in fences.blocks(text) if not code)
+    return " ".join(piece for code, piece in blocks.blocks(text) if not code)
 
 
 def spaced(text: str) -> str:
@@ -117,7 +117,7 @@ def comparable(text: str) -> str:
 
 
 def occurs(claim: str, text: str) -> bool:
-    """Whether the text has the claim as a whole. Pass both through `comparable`, or both through `spaced`."""
+    """True if the text has the claim as a whole. Pass both through `comparable`, or both through `spaced`."""
     # 10 doesn't occur in 100, 1.2 not in 11.2, "rm -r ." not in "rm -r ./build"
     goes_on = _NUMBER_GOES_ON if claim[-1:].isalnum() else _PATH_GOES_ON
     at = text.find(claim)
@@ -132,7 +132,7 @@ def occurs(claim: str, text: str) -> bool:
 
 
 def _in_table(claim: str, text: str) -> bool:
-    """Whether a table cell has the number, and the text its unit, as in the head of the column."""
+    """True if a table cell has the number, and the text its unit, as in the head of the column."""
     number, _, unit = claim.rpartition(" ")
     cell = rf"\|\s*{re.escape(number)}\s*\|"
     return (

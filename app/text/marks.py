@@ -1,4 +1,4 @@
-"""What a text says in any language: its code, numbers, identifiers, anchors, pictures, and the shape of its blocks.
+"""Marks of a text, which are the same in any language: its code, numbers, identifiers, anchors, pictures, and the shape of its blocks.
 
 Two versions of a page share these marks whatever languages they are in, so they prove that one is a translation of the
 other. They also tell which of its sections is the translation of a given one.
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from app.text.fences import blocks
+from app.text.blocks import blocks
 
 FORM = "1 "
 """What fingerprints begin with; raise the number when the marks of a text change."""

@@ -267,7 +267,7 @@ class QuestionObject(TypedDict):
     """A question that was added to the question set."""
 
     object: Literal["question"]
-    file: Annotated[str, Field(description="The file in the directory of DOCS_QUESTION_SETS.")]
+    file: Annotated[str, Field(description="The file in the directory of DOCS_TUNING__QUESTION_SETS.")]
     row: Annotated[Mapping[str, Any], Field(description="The line of the file, as docs-assistant eval reads it.")]
 
 
@@ -285,3 +285,18 @@ class PromptList(TypedDict):
 
     object: Literal["list"]
     data: list[PromptObject]
+
+
+class ViewBody(TypedDict):
+    """A view of /admin that a plugin has."""
+
+    path: str
+    titles: Annotated[Mapping[str, str], Field(description="By language.")]
+    script: Annotated[str, Field(description="Address of its script; empty for a view of the pages themselves.")]
+
+
+class ViewList(TypedDict):
+    """The views of plugins."""
+
+    object: Literal["list"]
+    data: list[ViewBody]

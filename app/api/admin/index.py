@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Literal, cast
 
@@ -15,9 +15,11 @@ from starlette.responses import Response
 
 from app.api.admin.answer_models import (
     AdminIndexBody,
+    ChunkBody,
     GenerationBody,
     GenerationList,
     IndexBody,
+    PageRow,
     ProblemBody,
     RecipeBody,
     RollbackBody,
@@ -25,22 +27,101 @@ from app.api.admin.answer_models import (
     SourceBody,
 )
 from app.api.admin.problems import Inspected, problems
-from app.api.admin.queries import ChosenIndex, IndexQuery, chosen_index, query_of
-from app.api.admin.records import state_of
+from app.api.admin.queries import ChosenIndex, IndexQuery, PageAge, PageState, chosen_index, query_of
 from app.api.bodies import JsonResponse
 from app.api.health import part_bodies
 from app.api.request_models import RollbackRequest
-from app.api.runs.processes import Runs
-from app.api.runs.route import NO_STORE
-from app.api.runs.sites import beside, configured
+from app.api.runs import NO_STORE, Runs, beside, configured
 from app.api.service import Service
 from app.assistants.findings import roll_back
 from app.assistants.health import IndexState, look_at_servers, part_states
 from app.core.errors import AssistantError, IndexMismatch, NoIndex, RequestError, StoreBusy
 from app.core.generation import GenerationInfo
-from app.core.masking import masked
-from app.core.types import Page
-from app.index.run_history import RunHistory, runs_of
+from app.core.log_message import masked
+from app.core.types import Chunk, Page
+from app.index.run_history import RunHistory
+
+AGES: tuple[tuple[PageAge, timedelta], ...] = (
+    ("week", timedelta(days=7)),
+    ("month", timedelta(days=31)),
+    ("quarter", timedelta(days=92)),
+    ("year", timedelta(days=366)),
+)
+FIRST_LINES = 5
+
+
+def page_row(page: Page, now: datetime) -> PageRow:
+    """The facts about a page."""
+    return {
+        "url": page.url,
+        "title": page.title,
+        "language": page.language,
+        "collection": page.collection,
+        "source": page.source,
+        "state": state_of(page),
+        "age": age_of(page, now),
+        "chunks": len(page.chunk_ids),
+        "status": page.status,
+        "published": page.published,
+        "modified": page.modified,
+        "last_ok": page.last_ok,
+        "stale_since": page.stale_since,
+    }
+
+
+def state_of(page: Page) -> PageState:
+    """Whether the page could be read, and whether it is searched."""
+    if page.stale_since:
+        return "failing"
+    if page.same_as:
+        return "duplicate"
+    return "ok" if page.chunk_ids else "empty"
+
+
+def age_of(page: Page, now: datetime) -> PageAge:
+    """How long ago the page was changed, else published, as it says itself."""
+    try:
+        then = datetime.fromisoformat(page.modified or page.published)
+    except ValueError:
+        return "unknown"
+    age = now - (then if then.tzinfo else then.replace(tzinfo=UTC))
+    return next((name for name, most in AGES if age <= most), "older")
+
+
+def chunk_bodies(chunks: Sequence[Chunk], markdown: str) -> list[ChunkBody]:
+    """The chunks of a page in their order."""
+    found, after, known = [], 0, frozenset[str]()
+    for position, chunk in enumerate(chunks):
+        lines = chunk.text.split("\n")
+        start = -1 if chunk.translated_from else _start([line for line in lines if line not in known], markdown, after)
+        after, known = max(after, start + 1), frozenset(lines)
+        found.append(_chunk_body(chunk, position, start))
+    return found
+
+
+def _start(lines: Sequence[str], markdown: str, after: int) -> int:
+    """Where the first of the first lines stands in the Markdown from `after` on; -1 if none does.
+
+    A chunk has no ids of headings, so whole texts differ. The lines are without those of the chunk before: a chunk repeats the
+    head of a table that it goes on with.
+    """
+    written = (line for line in lines[:FIRST_LINES] if line.strip())
+    return next((at for line in written if (at := f"\n{markdown}".find(f"\n{line}", after)) >= 0), -1)
+
+
+def _chunk_body(chunk: Chunk, position: int, start: int) -> ChunkBody:
+    return {
+        "id": chunk.id,
+        "position": position,
+        "language": chunk.language,
+        "translated_from": chunk.translated_from,
+        "link": chunk.link,
+        "text": chunk.text,
+        "sections": [{"offset": one.offset, "path": one.path, "anchor": one.anchor} for one in chunk.sections],
+        "questions": chunk.questions,
+        "start": None if start < 0 else start,
+    }
+
 
 REFUSED = "The index can't be looked at"
 
@@ -122,7 +203,7 @@ async def _inspected(index: ChosenIndex, state: IndexState) -> Inspected:
     pages: Sequence[Page] = ()
     runs = RunHistory()
     try:
-        runs = await runs_of(index.store)
+        runs = await index.store.runs()
         pages = await (await index.store.live()).pages() if state.info else ()
     except AssistantError as error:
         state = replace(state, store_problem=state.store_problem or str(error))

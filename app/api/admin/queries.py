@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
-from app.api.parsing import validated
+from app.api.bodies import validated
 from app.api.request_models import Name, Place, RequestModel
 from app.api.service import Service
 from app.core.errors import RequestError, quoted
@@ -58,14 +58,6 @@ class PagesQuery(IndexQuery):
     sort: PageOrder = Field("url", description="Field to sort by; with a minus sign, the largest first.")
     offset: int = Field(0, ge=0, le=10_000_000, description="Number of pages to skip.")
     limit: int = Field(100, ge=1, le=1000, description="Number of pages to return.")
-
-
-class GapsQuery(IndexQuery):
-    """Which questions the report of gaps is about."""
-
-    since: Name = Field("30d", description="How long ago, such as 30d, 12h or 4w, or a day in ISO 8601.")
-    until: Name = Field("", description="The end of the period, in the same form; empty for now.")
-    assistant: Name = Field("", description="Only questions to this assistant.")
 
 
 Query = TypeVar("Query", bound=IndexQuery)

@@ -1,15 +1,31 @@
-"""The addresses below /v1/admin, with their description in /openapi.json."""
+"""The addresses below /v1/admin, with their description in /openapi.json; settings, prompts, errors, and the question set of
+`docs-assistant eval`, to which operators add questions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, cast
+from urllib.parse import urldefrag
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
 
 from app.api.admin.answer_models import (
     AdminIndexBody,
     ErrorList,
+    ErrorRow,
     GenerationList,
     NeighbourList,
     OneChunkBody,
@@ -18,19 +34,24 @@ from app.api.admin.answer_models import (
     PromptList,
     QuestionObject,
     RollbackBody,
+    SettingBody,
     SettingList,
+    ViewBody,
+    ViewList,
 )
-from app.api.admin.chunks import IndexedChunks
-from app.api.admin.gaps import Gaps
 from app.api.admin.index import IndexStates
-from app.api.admin.operation import Operation
-from app.api.admin.pages import IndexedPages
-from app.api.admin.queries import GapsQuery, IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
-from app.api.admin.questions import Questions
+from app.api.admin.problems import RecentProblems
+from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
+from app.api.admin.views import IndexedChunks, IndexedPages
+from app.api.bodies import JsonResponse
 from app.api.description import ADMIN, ADMIN_ERRORS, QUESTION_BODY, ROLLBACK_BODY, refusal, returned
-from app.api.runs.processes import Runs
+from app.api.request_models import QuestionRequest
+from app.api.runs import NO_STORE, Runs
 from app.api.service import Service
-from app.gaps.records import GapReport
+from app.core.errors import QuestionSetError, RequestError, quoted
+from app.core.prompts import shipped_files
+from app.core.settings_sources import Origin
+from app.core.shown_settings import described_settings
 
 NO_INDEX: dict[int | str, dict[str, Any]] = {
     400: refusal("The request is invalid; `param` names the field."),
@@ -48,6 +69,7 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
     """Add the routes."""
     states, pages, chunks = IndexStates(service, runs), IndexedPages(service), IndexedChunks(service)
     questions = Questions(service)
+    app.add_api_route(f"{SCRIPTS}/{{path}}.js", operation.script, methods=["GET"], include_in_schema=False)
     for path, handler, summary, model, query in (
         ("index", states.state, "The state of the service and its indexes", AdminIndexBody, IndexQuery),
         ("generations", states.generations, "The kept generations of an index", GenerationList, IndexQuery),
@@ -55,26 +77,208 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
         ("page", pages.get_page, "One page with its Markdown and chunks", PageBody, PageQuery),
         ("chunks/{id:path}/neighbours", chunks.get_neighbours, "The nearest chunks", NeighbourList, NeighboursQuery),
         ("chunks/{id:path}", chunks.get_chunk, "One chunk as it is searched", OneChunkBody, IndexQuery),
-        ("gaps", Gaps(service).report, "What the documentation lacks", GapReport, GapsQuery),
         ("settings", operation.settings, "The settings in force", SettingList, None),
         ("prompts", questions.prompts, "The prompts in force", PromptList, None),
         ("errors", operation.errors, "The last warnings and errors", ErrorList, None),
+        ("views", operation.list_views, "The views of plugins", ViewList, None),
     ):
         responses = {200: returned(model, "The current state."), **(NO_INDEX if query else {})}
         extra = {"parameters": parameters(query)} if query else {}
-        app.add_api_route(f"/v1/admin/{path}", handler, methods=["GET"], **_described(summary, responses, extra))
+        app.add_api_route(f"/v1/admin/{path}", handler, methods=["GET"], **described(summary, responses, extra))
     responses = {200: returned(RollbackBody, "It is live now."), **NO_INDEX, **REFUSED}
-    described = _described("Make the previous generation live again", responses, ROLLBACK_BODY)
-    app.add_api_route("/v1/admin/rollback", states.rollback, methods=["POST"], **described)
+    rollback = described("Make the previous generation live again", responses, ROLLBACK_BODY)
+    app.add_api_route("/v1/admin/rollback", states.rollback, methods=["POST"], **rollback)
     responses = {201: returned(QuestionObject, "The file has this line now."), **NO_INDEX, **KNOWN}
-    described = _described("Add a question to the question set", responses, QUESTION_BODY)
-    app.add_api_route("/v1/admin/questions", questions.add, methods=["POST"], status_code=201, **described)
+    adding = described("Add a question to the question set", responses, QUESTION_BODY)
+    app.add_api_route("/v1/admin/questions", questions.add, methods=["POST"], status_code=201, **adding)
 
 
-def _described(summary: str, responses: Mapping[int | str, dict[str, Any]], extra: Mapping[str, Any]) -> dict[str, Any]:
+def described(summary: str, responses: Mapping[int | str, dict[str, Any]], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The description of a route for admins."""
     return {
         "summary": summary,
         "tags": ["Operation"],
         "responses": {**responses, **ADMIN_ERRORS},
         "openapi_extra": {**ADMIN, **extra},
     }
+
+
+@dataclass(frozen=True, slots=True)
+class AdminView:
+    """A view of /admin that a plugin has. `titles` are by language.
+
+    `script` is a file with an ES module, whose `render(element, service)` draws the view into the element: `service.json(path)`
+    resolves to JSON of the service, `service.language` is that of the page, and `service.query` what follows the address.
+    Without a script, the pages of operators have the view themselves.
+    """
+
+    path: str
+    titles: Mapping[str, str]
+    script: Path | None = None
+
+
+SCRIPTS = "/admin-views"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The handlers of the routes."""
+
+    service: Service
+    origins: Mapping[str, Origin]
+    recent: RecentProblems = field(default_factory=RecentProblems)
+    views: Sequence[AdminView] = ()
+
+    async def settings(self, request: Request) -> Response:
+        """All settings; secrets are only said to be set."""
+        self.service.check_admin(request, "Settings can't be looked at")
+        data = cast("list[SettingBody]", described_settings(self.service.settings, self.origins))
+        body: SettingList = {"object": "list", "data": data}
+        return JsonResponse(body, headers=NO_STORE)
+
+    async def list_views(self, request: Request) -> Response:
+        """The views of plugins."""
+        self.service.check_admin(request, "The pages of operators can't be looked at")
+        data: list[ViewBody] = [
+            {
+                "path": view.path,
+                "titles": view.titles,
+                "script": f"{SCRIPTS[1:]}/{view.path}.js" if view.script else "",
+            }
+            for view in self.views
+        ]
+        body: ViewList = {"object": "list", "data": data}
+        return JsonResponse(body, headers=NO_STORE)
+
+    async def script(self, path: str) -> Response:
+        """The script of a view, which holds no data."""
+        view = next((view for view in self.views if view.path == path and view.script), None)
+        if view is None or view.script is None:
+            raise HTTPException(404)
+        return FileResponse(view.script, media_type="text/javascript", headers={"cache-control": "no-cache"})
+
+    async def errors(self, request: Request) -> Response:
+        """The last warnings and errors of this process."""
+        self.service.check_admin(request, "Errors can't be looked at")
+        data = [cast("ErrorRow", asdict(one)) for one in self.recent.all()]
+        body: ErrorList = {"object": "list", "data": data}
+        return JsonResponse(body, headers=NO_STORE)
+
+
+ANSWERABLE = "questions.jsonl"
+UNANSWERABLE = "unanswerable.jsonl"
+"""`docs-assistant eval` has both kinds in files of their own."""
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """The files with the added questions, in one directory."""
+
+    directory: Path
+
+    def add(self, row: Mapping[str, Any]) -> str:
+        """Add the row to the file of its kind, whose name is returned. A reader sees the old file or the new one.
+
+        Raises `RequestError` with the code `question_exists` if a file has the question, and `QuestionSetError` if one
+        can't be read or written.
+        """
+        name = ANSWERABLE if "doc" in row else UNANSWERABLE
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with self._locked():
+                for file in (ANSWERABLE, UNANSWERABLE):
+                    self._refuse_known(row, file)
+                self._append(row, self.directory / name)
+        except (OSError, ValueError) as error:
+            raise QuestionSetError(f"The question set in {self.directory} can't be changed: {error}") from error
+        return name
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self.directory / "questions.lock").open("w") as lock:  # closing it releases the lock
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _refuse_known(self, row: Mapping[str, Any], file: str) -> None:
+        path = self.directory / file
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        known = {_key(json.loads(line)) for line in lines if line.strip()}
+        if _key(row) in known:
+            raise RequestError(f"{file} has this question already.", param="question", code="question_exists")
+
+    def _append(self, row: Mapping[str, Any], path: Path) -> None:
+        before = path.read_bytes() if path.exists() else b""
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        with NamedTemporaryFile(dir=self.directory, prefix=".questions-", delete=False) as new:
+            try:
+                new.write(before + json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                new.flush()
+                os.fsync(new.fileno())
+                Path(new.name).chmod(0o644)
+                Path(new.name).replace(path)
+            except BaseException:
+                Path(new.name).unlink(missing_ok=True)
+                raise
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return str(row.get("lang", "")), " ".join(str(row.get("question", "")).casefold().split())
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The handlers of the routes; all require an admin key."""
+
+    service: Service
+
+    async def add(self, request: Request) -> Response:
+        """201 with the row that was added, and the file that has it."""
+        self.service.check_admin(request, "Questions can't be added")
+        asked = await self.service.read(request, QuestionRequest)
+        row = await self._row(request, asked)
+        file = await asyncio.to_thread(QuestionSet(Path(self.service.settings.tuning.question_sets)).add, row)
+        body: QuestionObject = {"object": "question", "file": file, "row": row}
+        return JsonResponse(body, 201, NO_STORE)
+
+    async def _row(self, request: Request, asked: QuestionRequest) -> dict[str, Any]:
+        """The row as `eval.questions.cases` reads it. Raises `RequestError` for a page that isn't indexed."""
+        question = asked.question.strip()
+        language = self.service.reader_language(request, asked.language)
+        if not question:
+            raise RequestError("question: it is blank.", param="question")
+        row = {"id": hashlib.sha256(question.encode()).hexdigest()[:12], "lang": language, "question": question}
+        if not asked.answerable:
+            if asked.pages:
+                raise RequestError("pages: a question without an answer has no pages.", param="pages")
+            return row
+        if not asked.pages:
+            raise RequestError(
+                "pages: name the page that answers the question, or send answerable: false.", param="pages"
+            )
+        live = await self.service.assistants.get(asked.model).store.live()
+        for at, url in enumerate(asked.pages):
+            if await live.page(urldefrag(url).url) is None:
+                raise RequestError(f"pages[{at}]: {quoted(url)} isn't an indexed page.", param=f"pages[{at}]")
+        first, *others = dict.fromkeys(asked.pages)
+        optional = {"also": others, "answer": asked.answer, "evidence": asked.evidence}
+        return row | {"doc": first} | {name: value for name, value in optional.items() if value}
+
+    async def prompts(self, request: Request) -> Response:
+        """The prompts in force, which `overrides` of a chat request can replace."""
+        self.service.check_admin(request, "Prompts can't be read")
+        shipped = shipped_files()
+        files = self.service.assistants.prompts.files
+        body: PromptList = {
+            "object": "list",
+            "data": [
+                {
+                    "object": "prompt",
+                    "file": file,
+                    "text": text,
+                    "changed": text.strip() != shipped.get(file, "").strip(),
+                }
+                for file, text in sorted(files.items())
+            ],
+        }
+        return JsonResponse(body, headers=NO_STORE)

@@ -9,12 +9,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeVar
 
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.middleware.forwarded import route_path
+from app.api.middleware.proxy_headers import route_path
 from app.core.errors import AnswerTimeout
 from app.core.gate import Gate
 from app.core.settings import Settings
@@ -69,7 +72,7 @@ class AnswerLimits:
     @classmethod
     def of(cls, settings: Settings, llm_timeout: float) -> Self:
         """The limits for these settings and the longest timeout of a language model."""
-        return cls(Gate(settings.max_answers), UNTIL_FIRST_TEXT * llm_timeout, WHOLE * llm_timeout)
+        return cls(Gate(settings.tuning.max_answers), UNTIL_FIRST_TEXT * llm_timeout, WHOLE * llm_timeout)
 
     @asynccontextmanager
     async def answer(self) -> AsyncIterator[Deadline]:
@@ -105,3 +108,38 @@ async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+READY = "/health/ready"
+
+
+class Shutdown:
+    """ASGI middleware: while `app.state.leaving` is set, /health/ready answers 503 and connections are closed after their
+    response, so that clients connect to another instance; while `app.state.stopping` is set, all requests get a 503.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the request. Raises `HTTPException` if it is refused."""
+        if scope["type"] == "http":
+            state = scope["app"].state
+            leaving, stopping = getattr(state, "leaving", False), getattr(state, "stopping", False)
+            if stopping or (leaving and route_path(scope) == READY):
+                raise shutdown_error()
+            if leaving:
+                send = partial(_send_and_close, send)
+        await self._app(scope, receive, send)
+
+
+async def _send_and_close(send: Send, message: Message) -> None:
+    if message["type"] == "http.response.start":
+        MutableHeaders(scope=message)["connection"] = "close"
+    await send(message)
+
+
+def shutdown_error() -> HTTPException:
+    """The error for a request that arrives during shutdown or exceeds the drain timeout."""
+    headers = {"retry-after": "5", "connection": "close"}
+    return HTTPException(503, "The service is stopping. Try again in a few seconds.", headers)

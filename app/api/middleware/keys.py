@@ -1,29 +1,225 @@
-"""API keys: what the key of a request may do."""
+"""API keys: reads those of the settings and of the file, and tells what the key of a request may do."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
+import time
+import tomllib
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from starlette.requests import Request
 
-from app.api.access import Access, Role
-from app.api.key_file import KeyTable, is_over, read_keys
-from app.api.middleware.clients import network
-from app.api.middleware.cors import is_among, is_shared
-from app.api.middleware.failed_attempts import SECONDS_PER_FAILURE, FailedAttempts
+from app.api.middleware.proxy_headers import network
+from app.api.middleware.request_check import is_among, is_shared
 from app.api.middleware.requestlog import info_of
-from app.core.errors import RequestError, SettingsError, quoted
+from app.assistants.file import Name, Table, read_assistants
+from app.core.errors import RequestError, SettingsError, did_you_mean, quoted
 from app.core.settings import Settings, is_loopback
-from app.core.settings_types import HASHED
+from app.core.settings_types import EXAMPLE, HASH, HASHED, Rates, web_origin
 
 log = logging.getLogger("app.api")
+
+Role = Literal["reader", "widget", "admin"]
+"""A `widget` key is public, because it stands in web pages, and asks and searches only; an `admin` may do everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rights of a request. `key` is the name of its key, as logs show it; empty without a key.
+
+    `owner` is who owns what the request stores: it stays the same while keys are added and removed, and is empty without
+    a key. Empty `assistants` or `collections`, an empty `rate` and a `concurrency` of 0 mean that the key sets no limit.
+    """
+
+    role: Role = "reader"
+    key: str = ""
+    owner: str = ""
+    assistants: frozenset[str] = frozenset()
+    collections: tuple[str, ...] = ()
+    rate: str = ""
+    concurrency: int = 0
+
+
+ROLES = get_args(Role)
+
+
+class KeyTable(Table):
+    """One key. The descriptions say in error messages what a value must be."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z][\w.-]{0,63}$", description="letters, digits, . _ and -, the first one a letter"
+    )
+    hash: str = Field(
+        pattern=f"^{HASH}$", repr=False, description='"sha256:" and 64 hexadecimal digits, as key new prints it'
+    )
+    role: Role = Field(description=f"one of {', '.join(ROLES)}")
+    assistants: list[Name] = Field([], description='a list of assistants, as ["docs"]; leave it out for all')
+    collections: list[Name] = Field([], description='a list of collections, as ["docs"]; leave it out for all')
+    origins: list[Annotated[str, AfterValidator(web_origin)]] = Field(
+        [], description='a list of origins, as ["https://docs.example.org"]'
+    )
+    rate: Rates = Field("", description=f"a rate, such as {EXAMPLE}")
+    concurrency: int = Field(0, ge=1, description="a number of answers at the same time, at least 1")
+    expires: date | None = Field(None, description="a date without quotation marks, as 2027-01-31")
+    note: str = Field("", description="a text")
+
+    @property
+    def expired(self) -> bool:
+        """True if the last day on which the key works is over."""
+        return is_over(self.expires)
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> KeyTable:
+        for name in ("assistants", "collections", "origins"):
+            if name in self.model_fields_set and not getattr(self, name):
+                raise ValueError(f"{name} is empty, which would mean no limit: name some, or leave it out")
+        if (self.role == "widget") != bool(self.origins):
+            raise ValueError(
+                "a widget key is public: it needs origins, the sites whose pages may use it"
+                if self.role == "widget"
+                else f'origins belong to a key with role = "widget", but this one is of a {self.role}'
+            )
+        return self
+
+
+class KeysDocument(Table):
+    """The whole file."""
+
+    keys: list[KeyTable] = Field([], alias="key", description="written as [[key]]")
+
+
+def read_keys(path: str, settings: Settings) -> list[KeyTable]:
+    """The keys of the file. Raises `SettingsError` that lists what is wrong in it."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except OSError as error:
+        hint = " docs-assistant key new NAME makes it." if isinstance(error, FileNotFoundError) else ""
+        raise SettingsError(f"DOCS_KEYS={path} can't be read: {error.strerror}.{hint}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"DOCS_KEYS={path} can't be read: it isn't written in UTF-8.") from error
+    return parse_keys(text, path, settings)
+
+
+def parse_keys(text: str, path: str, settings: Settings) -> list[KeyTable]:
+    """The same for the text of the file at this path."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} isn't valid TOML: {error}") from error
+    try:
+        keys = KeysDocument.model_validate(document).keys
+    except ValidationError as error:
+        messages = dict.fromkeys(_message(one, document) for one in error.errors())
+        raise SettingsError("\n".join(f"{path}: {text}" for text in messages)) from None  # pydantic's text has hashes
+    _check_doubled(path, keys)
+    known = [assistant.id for assistant in read_assistants(settings).assistants]
+    for key in keys:
+        for name in (name for name in key.assistants if name not in known):
+            hint = f"{did_you_mean(name, known)} Available: {', '.join(known)}."
+            raise SettingsError(f"{path}: key {key.name!r}: there is no assistant {name!r}.{hint}")
+    return keys
+
+
+def is_over(last: date | None) -> bool:
+    """True if this last day is over, by the date in UTC, so that it doesn't depend on the machine. None never ends."""
+    return last is not None and last < datetime.now(UTC).date()
+
+
+def _check_doubled(path: str, keys: Collection[KeyTable]) -> None:
+    for field in ("name", "hash"):
+        seen = set[str]()
+        for key in keys:
+            if (value := getattr(key, field).lower()) in seen:
+                raise SettingsError(f"{path}: key {key.name!r}: another key has the same {field}. Each needs its own.")
+            seen.add(value)
+
+
+def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
+    """The key and the field of the error, its value unless that is a hash, and what the value must be."""
+    path = list(error["loc"])
+    if len(path) < 2 or path[0] != "key":
+        return f"the keys must be written as [[key]], and nothing else may be there: {path[0]}."
+    number = int(path[1])
+    table = document["key"][number]
+    name = table.get("name") if isinstance(table, dict) else None
+    where = f"key {name!r}: " if isinstance(name, str) and name else f"key {number + 1}: "
+    if len(path) == 2:
+        return f"{where}{error['ctx']['error'] if 'ctx' in error else 'it must be a table, written as [[key]]'}."
+    return f"{where}{_field_message(error, str(path[2]), table)}"
+
+
+def _field_message(error: ErrorDetails, field: str, table: Mapping[str, Any]) -> str:
+    fields = KeyTable.model_fields
+    if error["type"] == "extra_forbidden":
+        return f"unknown {field}.{did_you_mean(field, fields)} Known: {', '.join(fields)}."
+    if error["type"] == "missing":
+        return f"{field} is missing. It must be {fields[field].description}."
+    if error["type"] == "value_error":
+        return f"{field}: {str(error['ctx']['error']).removesuffix('.')}."
+    shown = "" if field == "hash" else f" = {json.dumps(table[field], ensure_ascii=False, default=str)[:100]}"
+    near = did_you_mean(str(table[field]), ROLES) if field == "role" else ""
+    return f"{field}{shown} must be {fields[field].description}.{near}"
+
+
+MAX_FAILURES = 10
+SECONDS_PER_FAILURE = 6.0
+"""An address may send MAX_FAILURES wrong keys at once, then one every SECONDS_PER_FAILURE seconds."""
+MAX_TRACKED = 4096
+AnyKey = TypeVar("AnyKey")
+Value = TypeVar("Value")
+
+
+class FailedAttempts:
+    """Tracks wrong keys by address. A blocked address may still use keys that it used successfully before.
+
+    So one attacker behind a proxy that isn't in DOCS_TRUSTED_PROXIES doesn't lock out the other clients behind it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._unblocked_at: OrderedDict[str, float] = OrderedDict()
+        self._accepted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+
+    def record_failure(self, address: str) -> None:
+        """Record a wrong key from this address."""
+        now = self._clock()
+        _remember(
+            self._unblocked_at,
+            address,
+            min(
+                max(self._unblocked_at.get(address, 0.0), now) + SECONDS_PER_FAILURE,
+                now + MAX_FAILURES * SECONDS_PER_FAILURE,
+            ),
+        )
+
+    def accept(self, address: str, digest: bytes) -> bool:
+        """True if to accept a valid key; False while its address is blocked and the key is new to it."""
+        if (address, digest) not in self._accepted and self.blocked(address):
+            return False
+        _remember(self._accepted, (address, digest), None)
+        return True
+
+    def blocked(self, address: str) -> bool:
+        """True if this address has sent too many wrong keys."""
+        return self._unblocked_at.get(address, 0.0) > self._clock() + (MAX_FAILURES - 1) * SECONDS_PER_FAILURE
+
+
+def _remember(values: OrderedDict[AnyKey, Value], key: AnyKey, value: Value) -> None:
+    values[key] = value
+    values.move_to_end(key)
+    if len(values) > MAX_TRACKED:
+        values.popitem(last=False)
+
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 _ACCESS = "docs_assistant.access"
@@ -97,7 +293,7 @@ class Keys:
 
     @property
     def admins(self) -> bool:
-        """Whether there is an admin key."""
+        """True if there is an admin key."""
         return any(key.access.role == "admin" for key in self._known().values())
 
     def origins(self) -> frozenset[str]:
@@ -131,7 +327,7 @@ class Keys:
         return access
 
     def is_open_to(self, request: Request) -> bool:
-        """Whether this request may use admin routes without a key (DOCS_ADMIN_OPEN): it comes directly from this machine."""
+        """True if this request may use admin routes without a key (DOCS_ADMIN_OPEN): it comes directly from this machine."""
         return self._admin_open and is_local(request)
 
     def _known(self) -> dict[bytes, Key]:
@@ -218,7 +414,7 @@ def _check_widget(request: Request, key: Key) -> None:
 
 
 def is_local(request: Request) -> bool:
-    """Whether the request comes from this machine, not through a proxy, and not from a page of another host."""
+    """True if the request comes from this machine, not through a proxy, and not from a page of another host."""
     headers, host = request.headers, request.headers.get("host", "").lower()
     origin = headers.get("origin")
     return (

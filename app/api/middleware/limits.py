@@ -1,25 +1,339 @@
-"""Limits how often each key and each address may ask, search and store, and how many answers it may get at the same time."""
+"""Limits how often each key and each address may ask, search and store, and how many answers it may get at the same time.
+
+Requests are counted in this process, or in Redis for all instances.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+import secrets
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, TypeVar
 
 from limits import RateLimitItem
+from limits.aio.storage import MemoryStorage, Storage
+from limits.aio.strategies import MovingWindowRateLimiter
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.access import Access
-from app.api.middleware.clients import is_own_machine, network
-from app.api.middleware.counters import Counters, Lease
-from app.api.middleware.forwarded import route_path
-from app.api.middleware.rates import Standing
+from app.api.middleware.keys import Access
+from app.api.middleware.proxy_headers import is_own_machine, network, route_path
 from app.api.middleware.requestlog import info_of
-from app.core.errors import LimitReached
-from app.core.rates import parse_rates
+from app.core.breaker import Breaker
+from app.core.errors import LimitReached, LimitsUnavailable, SettingsError
+from app.core.log_message import masked
 from app.core.settings import Settings
+from app.core.settings_types import parse_rates
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+SWEEP = 1000
+"""Requests between two searches for windows that are over; more if there are more windows."""
+
+Rate = tuple[RateLimitItem, str]
+"""A rate, and the name of the key or address that it counts for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a request stands to the tightest of its rates: what is allowed, what remains, and the seconds until one more is."""
+
+    rate: RateLimitItem
+    remaining: int
+    seconds: float
+    admitted: bool = False
+
+
+class Windows(MemoryStorage):
+    """The library's storage without its task per request, which visits every window in a thread of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._windows: dict[str, tuple[int, deque[float]]] = {}
+        self._until_sweep = SWEEP
+
+    async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """True if these requests are within the limit; then they are counted."""
+        now = time.time()
+        self._sweep(now)
+        window = self._window(key, expiry, now)
+        if len(window) + amount > limit:
+            return False
+        window.extend([now] * amount)
+        return True
+
+    async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002  # the library's method
+        """The time of the oldest request that counts, or now, and the number of those that count."""
+        now = time.time()
+        window = self._window(key, expiry, now)
+        return (window[0] if window else now), len(window)
+
+    def _window(self, key: str, expiry: int, now: float) -> deque[float]:
+        _, window = self._windows.setdefault(key, (expiry, deque()))
+        while window and window[0] < now - expiry:
+            window.popleft()
+        return window
+
+    def _sweep(self, now: float) -> None:
+        self._until_sweep -= 1
+        if self._until_sweep > 0:
+            return
+        over = [key for key, (expiry, window) in self._windows.items() if not window or window[-1] < now - expiry]
+        for key in over:
+            del self._windows[key]
+        self._until_sweep = max(SWEEP, len(self._windows))
+
+
+class Rates:
+    """Counts requests in moving windows: in any period as long as a rate's, no more than it allows. Raises the errors of
+    the storage.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._limiter = MovingWindowRateLimiter(storage)
+
+    async def hit(self, rates: Sequence[Rate]) -> Standing:
+        """Count a request for all of these rates, or for none if one doesn't admit it."""
+        before = [await self._standing(rate, name) for rate, name in rates]
+        if spent := [one for one in before if not one.remaining]:
+            return max(spent, key=lambda one: one.seconds)
+        for rate, name in rates:
+            if not await self._limiter.hit(rate, name):  # another request came first
+                return await self._standing(rate, name)
+        tightest = min(before, key=lambda one: one.remaining / one.rate.amount)
+        left = tightest.remaining - 1
+        seconds = tightest.seconds if left < tightest.rate.amount - 1 else float(tightest.rate.get_expiry())
+        return Standing(tightest.rate, left, seconds, admitted=True)
+
+    async def _standing(self, rate: RateLimitItem, name: str) -> Standing:
+        reset, remaining = await self._limiter.get_window_stats(rate, name)
+        return Standing(rate, max(0, remaining), max(0.0, reset - time.time()))
+
+
+LEASE = 30.0
+"""Seconds for which a lease in Redis is valid without being renewed."""
+
+# sorted sets of leases by the time at which they end, on the clock of Redis
+ACQUIRE = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+for i, key in ipairs(KEYS) do
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  if redis.call('ZCARD', key) >= tonumber(ARGV[2 + i]) then return i end
+end
+for _, key in ipairs(KEYS) do
+  redis.call('ZADD', key, now + ARGV[2], ARGV[1])
+  redis.call('EXPIRE', key, math.ceil(ARGV[2]))
+end
+return 0
+"""
+# XX: a renewal doesn't bring back a lease that was released meanwhile
+RENEW = """
+local time = redis.call('TIME')
+for _, key in ipairs(KEYS) do
+  redis.call('ZADD', key, 'XX', time[1] + time[2] / 1000000 + ARGV[2], ARGV[1])
+  redis.call('EXPIRE', key, math.ceil(ARGV[2]))
+end
+"""
+LEASE_PREFIX = "docs-assistant:answers:"
+
+Places = Sequence[tuple[str, int]]
+"""What an answer takes a place of, and how many there are: names of keys and addresses with their limits."""
+
+
+class MemoryLeases:
+    """Counts in this process."""
+
+    def __init__(self) -> None:
+        self._taken = Counter[str]()
+        self._held: dict[str, list[str]] = {}
+        self._number = 0
+
+    def acquire(self, places: Places) -> str:
+        """Take one of each of the places and return the id of the lease; empty if one has none left, and none is taken then."""
+        if any(self._taken[name] >= limit for name, limit in places):
+            return ""
+        self._number += 1
+        lease = str(self._number)
+        self._held[lease] = [name for name, _ in places]
+        self._taken.update(self._held[lease])
+        return lease
+
+    def release(self, lease: str) -> None:
+        """Give the places of this lease back."""
+        for name in self._held.pop(lease):
+            self._taken[name] -= 1
+            if not self._taken[name]:
+                del self._taken[name]
+
+
+class RedisLeases:
+    """Counts in Redis. Raises the errors of its client."""
+
+    def __init__(self, redis: Redis, seconds: float = LEASE) -> None:
+        self._redis = redis
+        self._seconds = seconds
+        self._acquire = redis.register_script(ACQUIRE)
+        self._renew = redis.register_script(RENEW)
+        self._held: dict[str, list[str]] = {}
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def acquire(self, places: Places) -> str:
+        """As `MemoryLeases.acquire`."""
+        lease, names = secrets.token_hex(8), [LEASE_PREFIX + name for name, _ in places]
+        if await self._acquire(names, [lease, self._seconds, *(limit for _, limit in places)]):
+            return ""
+        self._held[lease] = names
+        if not self._renewing or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew_all())
+        return lease
+
+    async def release(self, lease: str) -> None:
+        """As `MemoryLeases.release`."""
+        for name in self._held.pop(lease):
+            await self._redis.zrem(name, lease)
+
+    async def close(self) -> None:
+        """Stop renewing."""
+        if self._renewing:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+
+    async def _renew_all(self) -> None:
+        from redis.exceptions import RedisError
+
+        while self._held:
+            await asyncio.sleep(self._seconds / 3)
+            for lease, names in list(self._held.items()):
+                if lease in self._held:
+                    # an error here also shows in the next request; the lease lives for two more renewals
+                    with contextlib.suppress(RedisError, TimeoutError, OSError):
+                        await self._renew(names, [lease, self._seconds])
+
+
+T = TypeVar("T")
+PATIENCE = 2.0
+"""Seconds after which Redis doesn't answer."""
+CONNECTIONS = 32
+PREFIX = "docs-assistant"
+
+
+class Shared:
+    """Counts in Redis. Raises `LimitsUnavailable` if it fails; after several failures in a row it is skipped for some seconds."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            from limits.aio.storage import RedisStorage
+            from redis.asyncio import BlockingConnectionPool, Redis
+        except ImportError as error:
+            raise SettingsError(
+                "DOCS_LIMITS_STORE is a Redis server, but its client isn't installed: install docs-assistant[redis]."
+            ) from error
+        # 1,000 requests at the same time wait here, so that their patience begins with their call, and ends with the first
+        # failures of others
+        self._turns = asyncio.Semaphore(CONNECTIONS)
+        self._returns = asyncio.Semaphore(
+            CONNECTIONS
+        )  # a place that is given back doesn't wait behind those who want one
+        try:
+            pool = BlockingConnectionPool.from_url(address, max_connections=2 * CONNECTIONS + 1)  # one to renew leases
+        except ValueError:
+            raise SettingsError(
+                "DOCS_LIMITS_STORE is no address of a Redis server, such as redis://:password@host:6379/0."
+            ) from None  # its text may have a part of the password
+        self._redis: Redis = Redis(connection_pool=pool)
+        storage = RedisStorage(f"async+{address}", implementation="redispy", key_prefix=PREFIX, connection_pool=pool)  # type: ignore[arg-type]  # documented, but typed as an option
+        self.leases = RedisLeases(self._redis)
+        self.rates = Rates(storage)
+        self.breaker = Breaker("limits", masked(address), (LimitsUnavailable,), LimitsUnavailable)
+
+    async def release(self, id_: str) -> None:
+        """Give the places of this lease back."""
+        await self._call("release", lambda: self.leases.release(id_), self._returns)
+
+    async def call(self, operation: str, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of this work with Redis."""
+        return await self._call(operation, work, self._turns)
+
+    async def _call(self, operation: str, work: Callable[[], Awaitable[T]], turns: asyncio.Semaphore) -> T:
+        async with turns:
+            with self.breaker.call(operation):
+                return await self._in_time(work)
+
+    async def _in_time(self, work: Callable[[], Awaitable[T]]) -> T:
+        from redis.exceptions import RedisError
+
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await work()
+        except (RedisError, OSError) as error:  # TimeoutError is an OSError
+            reason = str(error) or f"no answer within {PATIENCE:g} s"
+            raise LimitsUnavailable(f"{self.breaker.name} can't be reached: {reason}") from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.leases.close()
+        await self._redis.aclose(close_connection_pool=True)
+
+
+Lease = Callable[[], None]
+"""Gives the places of an answer back."""
+
+
+class Counters:
+    """Counts requests and answers in progress. While Redis fails, this process counts its own, so that no request fails."""
+
+    def __init__(self, store: str) -> None:
+        self._shared = None if store == "memory" else Shared(store)
+        self._rates = Rates(Windows())
+        self._leases = MemoryLeases()
+        self._releasing = set[asyncio.Task[None]]()
+        self.breakers = (self._shared.breaker,) if self._shared else ()
+
+    async def hit(self, rates: Sequence[Rate]) -> Standing:
+        """Count a request for all of these rates, or for none if one doesn't admit it."""
+        if shared := self._shared:
+            try:
+                return await shared.call("hit", lambda: shared.rates.hit(rates))
+            except LimitsUnavailable:
+                pass  # the breaker logs it, and /health shows it
+        return await self._rates.hit(rates)
+
+    async def acquire(self, places: Places) -> Lease | None:
+        """Take one of each of these places; None if one of them has none left."""
+        if shared := self._shared:
+            try:
+                id_ = await shared.call("acquire", lambda: shared.leases.acquire(places))
+            except LimitsUnavailable:
+                pass  # as above
+            else:
+                return partial(self._release, shared, id_) if id_ else None
+        own = self._leases.acquire(places)
+        return partial(self._leases.release, own) if own else None
+
+    async def close(self) -> None:
+        """Close the connections, after the last places were given back."""
+        await asyncio.gather(*self._releasing)
+        if self._shared:
+            await self._shared.close()
+
+    def _release(self, shared: Shared, id_: str) -> None:
+        # not awaited: the task of a cancelled request must not wait for Redis
+        task = asyncio.create_task(self._release_in(shared, id_))
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
+
+    async def _release_in(self, shared: Shared, id_: str) -> None:
+        with contextlib.suppress(LimitsUnavailable):  # then the lease ends by itself
+            await shared.release(id_)
+
 
 QUESTIONS = frozenset({"/v1/chat/completions", "/v1/responses"})
 SEARCHES = frozenset({"/v1/search", "/mcp"})

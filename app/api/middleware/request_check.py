@@ -1,21 +1,18 @@
-"""Checks Host, Origin and Content-Type of requests, against DNS rebinding and cross-site requests.
-
-A page can make a browser send requests to any host, including a name of the attacker that resolves to this machine. The
-browser sends that name in `Host` and the page in `Origin`, and asks for permission (CORS) unless the body is simple.
-"""
+"""Checks Host, Origin and Content-Type of requests, against DNS rebinding and cross-site requests, and lets pages of allowed origins ask."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.middleware.cors import AllowedOrigins
+from app.api.middleware.proxy_headers import route_path
 from app.api.middleware.requestlog import info_of
 from app.core.errors import RequestError, quoted
 from app.core.settings import is_loopback
@@ -38,13 +35,13 @@ class AllowedHosts:
         self._loopback = is_loopback(listening)
 
     def known(self, name: str) -> bool:
-        """Whether a request may name this host (without a port)."""
+        """True if a request may name this host (without a port)."""
         if "*" in self._exact or self.allowed(name) or name in self._local or name.endswith(".localhost"):
             return True
         return _is_address(name) or (not self._loopback and ("." not in name or name.endswith(PRIVATE)))
 
     def allowed(self, name: str) -> bool:
-        """Whether DOCS_ALLOWED_HOSTS lists this host."""
+        """True if DOCS_ALLOWED_HOSTS lists this host."""
         return name in self._exact or name.endswith(self._suffixes)
 
 
@@ -123,3 +120,95 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+SHARED = ("chat/completions", "search", "models", "interface", "answers", "passages", "conversations")
+"""Routes below /v1/ that pages of other origins may use: what readers need, and nothing for operators."""
+REFUSALS = (401, 403)
+HOURS = 2
+"""Browsers ask for permission again after this time; Chromium allows no more."""
+
+
+class AllowedOrigins:
+    """The origins whose pages may use the routes in `SHARED`: those of DOCS_ORIGINS, and those that keys have now.
+
+    Pages of keys that were removed (`of_removed_keys`) may only read that they are refused.
+    """
+
+    def __init__(
+        self,
+        allowed: Iterable[str],
+        of_keys: Callable[[], Collection[str]] = frozenset,
+        of_removed_keys: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        self._allowed = frozenset(allowed)
+        self._of_keys = of_keys
+        self._of_removed_keys = of_removed_keys
+
+    def allowed(self, scope: Scope, origin: str) -> bool:
+        """True if a page of this origin may send this request."""
+        return is_shared(scope) and self.known(origin)
+
+    def known(self, origin: str) -> bool:
+        """True if pages of this origin may ask, where the route is a shared one."""
+        return is_among(origin, self._allowed) or is_among(origin, self._of_keys())
+
+    def may_read_refusals(self, origin: str) -> bool:
+        """True if pages of this origin may read why they are refused."""
+        return self.known(origin) or is_among(origin, self._of_removed_keys())
+
+
+def is_among(origin: str, allowed: Collection[str]) -> bool:
+    """True if one of the allowed origins is this one; `https://*.example.org` is any name below example.org."""
+    return origin in allowed or any(
+        origin.startswith(scheme) and origin.endswith(name) and "/" not in origin[len(scheme) :]
+        for scheme, name in (one.split("*") for one in allowed if "://*." in one)
+    )
+
+
+class Cors(CORSMiddleware):
+    """ASGI middleware outside of the request log, so that browsers let pages read its errors, too."""
+
+    def __init__(self, app: ASGIApp, origins: AllowedOrigins) -> None:
+        super().__init__(
+            app,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("Authorization", "Cache-Control", "Content-Type", "X-Request-ID", "X-Conversation-ID"),
+            expose_headers=("Age", "Retry-After", "X-Request-ID"),
+            max_age=HOURS * 3600,
+            # an allowed page on the internet may ask a service in the network of its reader
+            allow_private_network=True,
+        )
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the request. A preflight that isn't allowed goes on to the checks, whose error says what to do."""
+        if scope["type"] == "http" and is_shared(scope) and self._applies(scope):
+            await super().__call__(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _applies(self, scope: Scope) -> bool:
+        origin = Headers(scope=scope).get("origin", "")
+        if scope["method"] == "OPTIONS":
+            return self._origins.may_read_refusals(origin)
+        # a response to GET may be kept, and must say that it depends on the origin; each event of a stream would cost a call
+        return bool(origin) or scope["method"] == "GET"
+
+    def is_allowed_origin(self, origin: str) -> bool:
+        """True if pages of this origin may send a request, if only to read why it is refused."""
+        return self._origins.may_read_refusals(origin)
+
+    async def send(self, message: Message, send: Send, request_headers: Headers) -> None:
+        """Send a part of the response. Pages of a removed key can read it only if it is a refusal."""
+        origin = request_headers.get("origin")
+        hidden = message["type"] == "http.response.start" and message["status"] not in REFUSALS
+        if origin and hidden and not self._origins.known(origin):
+            request_headers = Headers()
+        await super().send(message, send, request_headers)
+
+
+def is_shared(scope: Scope) -> bool:
+    """True if the request is for a route in `SHARED`."""
+    route = route_path(scope)
+    return any(f"{route}/".startswith(f"/v1/{shared}/") for shared in SHARED)

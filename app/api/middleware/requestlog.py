@@ -17,17 +17,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import api_error
-from app.api.middleware.clients import AddressDetail, logged_address
-from app.api.middleware.forwarded import route_path
-from app.api.middleware.shutdown import shutdown_error
+from app.api.middleware.admission import shutdown_error
+from app.api.middleware.proxy_headers import AddressDetail, logged_address, route_path
 from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
-from app.core.log_message import LogMessage
+from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.record import AnswerRecord
-from app.core.request_id import REQUEST_ID
 
 if TYPE_CHECKING:
-    from app.api.conversations.keeping import Keeping
+    from app.api.keeping import Keeping
 
 log = logging.getLogger("app.api")
 _VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")

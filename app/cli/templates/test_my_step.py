@@ -16,8 +16,7 @@ from app.core.turn import Completion, Message, Request, Turn
 from app.core.types import Chunk, Hit
 from app.models.openai import OpenAIModel
 from app.models.protocols import CallOptions
-from app.pipeline.own_steps import known_steps
-from app.pipeline.registry import validate_order
+from app.pipeline.registry import known_steps, validate_order
 
 SETTINGS = Settings.load()
 PROMPTS = load_prompts(SETTINGS.languages).with_own(Path(__file__).parent / "prompts")

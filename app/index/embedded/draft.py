@@ -1,24 +1,24 @@
-"""The next generation of the embedded store; writes only the differences from the live one."""
+"""The next generation of the embedded store; writes only the differences from the live one, in batches."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from io import BufferedWriter
+from itertools import islice
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from app.core.errors import StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Chunk, Page, PlainText, Vector
 from app.index.embedded import pointer as embedded_pointer
-from app.index.embedded.draft_table import DraftTable
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer, Published, TableVersion
 from app.index.embedded.rows import (
@@ -29,16 +29,104 @@ from app.index.embedded.rows import (
     chunk_table,
     digest,
     page_table,
+    quoted,
     summary_schema,
     summary_table,
     text_schema,
     text_table,
 )
 from app.index.embedded.rows import unit as unit_vector
-from app.index.embedded.tables import Tables, index_chunks, lance_errors, outgrown
-from app.index.embedded.words import write_words
+from app.index.embedded.tables import Tables, index_chunks, lance_errors, merge, outgrown, write_words
 
 log = logging.getLogger(__name__)
+
+KEYS_AT_ONCE = 1000
+KEYS = {"chunks": "id", "texts": "url", "summaries": "url"}
+
+
+class DraftTable:
+    """A table that starts from a published version, or empty.
+
+    `rows` are the digests of the rows on disk, by key; `pending` are the rows to write.
+    """
+
+    def __init__(
+        self, tables: Tables, kind: str, schema: Any, pinned: TableVersion | None, named: Iterable[TableVersion]
+    ) -> None:
+        self._tables = tables
+        self._kind, self._key = kind, KEYS[kind]
+        self._schema = schema
+        self._pinned = pinned
+        # the oldest version of this table that a generation uses; 1 for a new table
+        self._oldest = min((n.version for n in named if pinned and n.name == pinned.name), default=1)
+        self._name = ""
+        self._table: Any = None
+        self.rows: dict[str, bytes] = {}
+        self.pending: dict[str, Any] = {}
+        self._digests: dict[str, bytes] = {}
+        self._gone: set[str] = set()
+
+    @property
+    def waiting(self) -> int:
+        """The number of rows that the next flush writes or deletes."""
+        return len(self.pending) + len(self._gone)
+
+    def set(self, key: str, digest: bytes, content: Any) -> None:
+        """Insert or replace the row; an unchanged row isn't written again."""
+        self._gone.discard(key)
+        self.pending.pop(key, None)
+        if self.rows.get(key) != digest:
+            self.pending[key] = content
+            self._digests[key] = digest
+
+    def drop(self, key: str) -> None:
+        """Delete the row, if it exists."""
+        self.pending.pop(key, None)
+        if key in self.rows:
+            self._gone.add(key)
+
+    async def flush(self, data: Any) -> None:
+        """Delete removed and replaced rows, and write `data`, the Arrow form of `pending`."""
+        stale = [key for key in (*self._gone, *self.pending) if key in self.rows]
+        if not stale and not self.pending:
+            return
+        table = await self._opened()
+        with lance_errors(f"write {len(self.pending)} rows to {self._tables.directory}"):
+            for keys in _batches(stale):
+                await table.delete(f"{self._key} IN ({quoted(keys)})")
+            if self.pending:
+                await table.add(data)
+        for key in stale:
+            del self.rows[key]
+        self.rows |= {key: self._digests.pop(key) for key in self.pending}
+        self.pending.clear()
+        self._gone.clear()
+
+    async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> TableVersion:
+        """The version to publish; the original version if neither rows nor an index were written."""
+        written = self._table is not None
+        if not written and self._pinned is not None and index is None:
+            return self._pinned
+        table = await self._opened()
+        if written:
+            await merge(table, self._oldest)
+        if index is not None:
+            await index(table)
+        with lance_errors(f"read the version of {self._name}"):
+            return TableVersion(self._name, await table.version())
+
+    async def _opened(self) -> Any:
+        if self._table is None and self._pinned is not None:
+            self._name, self._table = self._pinned.name, await self._tables.open_for_writing(self._pinned)
+        elif self._table is None:
+            self._name, self._table = await self._tables.create(self._kind, self._schema)
+        return self._table
+
+
+def _batches(keys: list[str]) -> list[list[str]]:
+    rest = iter(keys)
+    return list(iter(lambda: list(islice(rest, KEYS_AT_ONCE)), []))
+
 
 BATCH = 1000  # rows per write, because every write adds a file and a version
 
@@ -148,7 +236,7 @@ class EmbeddedDraft:
         self._check_open()
         self._sources = tuple(sources) or self._sources
         async with self._writing, self._in_place():
-            changed = self._changed or await self._outgrown()
+            changed = self._changed or await self._outgrown() or await self._lacks_words()
             pointer = await (self._next_generation(supersede=supersede) if changed else self._same_generation())
             if pointer != self._start.pointer:
                 await self._tables.protect(pointer.live.tables)
@@ -228,9 +316,14 @@ class EmbeddedDraft:
         await self._summaries.flush(summary_table(summaries, self._recipe.dimension))
 
     async def _outgrown(self) -> bool:
-        """Whether chunks of the live generation must be clustered, although nothing changed."""
+        """True if chunks of the live generation must be clustered, although nothing changed."""
         base = self._start.base
         return base is not None and await outgrown(base.chunks, self._tables.clusters) > 0
+
+    async def _lacks_words(self) -> bool:
+        """True if the words of the live generation are damaged: the next one has its own."""
+        base = self._start.base
+        return base is not None and bool(await base.lost())
 
     async def _same_generation(self) -> Pointer:
         """The pointer with the live generation unchanged except for touched records and its sources."""

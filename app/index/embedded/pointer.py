@@ -17,9 +17,8 @@ from typing import Any
 import orjson
 
 from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
-from app.core.generation import GenerationInfo, stored_entry
-from app.index.checkup import unreadable
-from app.index.run_history import RunHistory, parse
+from app.core.generation import GenerationInfo, kept_after, stored_entry
+from app.index.run_history import RunHistory, parse, unreadable
 
 FILE = "index.json"
 RUNS = "runs.json"
@@ -86,7 +85,9 @@ class Pointer:
         return frozenset(table for holder in holders for table in holder.tables)
 
     def with_generation(self, entry: Published, keep: int, now: float, *, supersede: bool = False) -> Pointer:
-        """A copy with a new live generation, and at most `keep` generations: with `supersede`, without the live one."""
+        """A copy with a new live generation, and at most `keep` generations (see `kept_after`): with `supersede`, without the live one."""
+        if self.generations and not supersede:
+            keep = kept_after(self.live.info.recipe, entry.info.recipe, keep)
         dropped = self.generations[: int(supersede)]
         kept = (entry, *self.generations[int(supersede) :])
         copy = replace(self, last_id=entry.info.id, generations=kept[:keep])

@@ -14,7 +14,7 @@ import orjson
 from app.core.errors import IndexMismatch, StoreError
 from app.core.filters import Filters
 from app.core.types import Chunk, Page, PlainText, Section, Vector
-from app.index.tokens import tokens_of
+from app.index.vocabulary import tokens_of
 
 TRANSLATION_SET = "translation_set"
 """The column with the translation set of a page; tables of earlier releases lack it and `language`."""

@@ -13,12 +13,10 @@ from pathlib import Path
 from app.core.errors import IndexDamaged, StoreError
 from app.core.generation import GenerationInfo, Recipe
 from app.index.embedded import pointer as embedded_pointer
-from app.index.embedded.clusters import Clusters
 from app.index.embedded.draft import EmbeddedDraft, Start
 from app.index.embedded.generation import EmbeddedGeneration
-from app.index.embedded.lancedb_import import load_lancedb
 from app.index.embedded.pointer import Pointer
-from app.index.embedded.tables import ANY, Tables
+from app.index.embedded.tables import ANY, Clusters, Tables, load_lancedb
 from app.index.run_history import RunHistory
 
 log = logging.getLogger(__name__)

@@ -1,23 +1,116 @@
-"""Access to LanceDB: tables, their versions and indices, and its errors as `StoreError`s."""
+"""Access to LanceDB: tables, their versions and indices, words and clusters of vectors, and its errors as `StoreError`s."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import logging
+import os
 import re
 import shutil
+import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from app.core.errors import AssistantError, IndexDamaged, StoreError
-from app.index.embedded.clusters import Clusters
-from app.index.embedded.lancedb_import import load_lancedb
+from app.core.errors import AssistantError, IndexDamaged, SettingsError, StoreError
+from app.core.process import bound_memory, give_back_memory
 from app.index.embedded.pointer import TableVersion, sync
+from app.index.vocabulary import Vocabulary
+
+log = logging.getLogger(__name__)
+
+# Below this number of rows, comparing every vector is faster than an index.
+ROWS_FOR_CLUSTERS = 20_000
+FEWEST_IN_CLUSTER = 10
+# Small clusters: with the square root alone, searching a fifth of them found only .90 of the nearest 30.
+TIMES_ROOT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The number of clusters (0: by the number of chunks), and the percentage of them that is searched."""
+
+    wanted: int = 0
+    searched: int = 20
+
+    def of(self, rows: int) -> int:
+        """The number of clusters for this number of chunks; 0 if all chunks are compared."""
+        if not self.wanted:
+            return round(TIMES_ROOT * rows**0.5) if rows >= ROWS_FOR_CLUSTERS else 0
+        most = min(self.wanted, rows // FEWEST_IN_CLUSTER)
+        return most if most > 1 else 0
+
+    def probes(self, rows: int) -> int:
+        """The number of clusters to search, at least one."""
+        return max(1, self.of(rows) * self.searched // 100)
+
+
+REMOTE = "lance_namespace_urllib3_client"
+"""A generated HTTP client of remote catalogs, with 366 functions that pydantic prepares. lancedb imports it for names of types:
+two thirds of the seconds that its import takes, and 18 MB, in every process that opens an index in a directory."""
+
+
+def load_lancedb() -> Any:
+    """Import lancedb, without its warnings on every query. Raises `SettingsError` if it isn't installed."""
+    os.environ.setdefault("LANCE_LOG", "error")
+    bound_memory()
+    try:
+        with _without_remote_catalogs():
+            import lancedb
+    except ImportError as error:
+        raise SettingsError(
+            "The embedded store needs lancedb, which isn't installed: "
+            "install docs-assistant[embedded], or set DOCS_STORE to an opensearch:// address."
+        ) from error
+    return lancedb
+
+
+class _Unused(ModuleType):
+    """A module whose names are empty classes."""
+
+    def __getattr__(self, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+class _UnusedFinder(MetaPathFinder, Loader):
+    """Finds the modules of `REMOTE` without reading them."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:  # noqa: ARG002
+        return ModuleSpec(name, self, is_package=True) if name.partition(".")[0] == REMOTE else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Unused(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+@contextmanager
+def _without_remote_catalogs() -> Iterator[None]:
+    """What is imported in this context gets empty classes from `REMOTE`; what is imported later gets the real ones."""
+    if "lancedb" in sys.modules or REMOTE in sys.modules:
+        yield
+        return
+    finder = _UnusedFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if name.partition(".")[0] in {REMOTE, "lance_namespace"}]:
+            del sys.modules[name]
+
 
 # Each write adds a file (fragment) and a version, and rows outside the full-text index are scanned
 # one by one. Merging copies rows, so it waits until one of these limits is exceeded.
@@ -29,7 +122,6 @@ GROWN = 2  # times as many clusters should there be: four times the rows
 NEVER = timedelta(days=36500)
 SLACK = timedelta(seconds=1)  # LanceDB takes the current time later
 
-log = logging.getLogger(__name__)
 
 ANY = Clusters()
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -213,3 +305,44 @@ async def _worth_merging(table: Any, oldest: int) -> bool:
     if stats["fragment_stats"]["num_fragments"] > FRAGMENTS or await table.version() - oldest > VERSIONS:
         return True
     return any(i.num_unindexed_rows > UNINDEXED_SHARE * stats["num_rows"] for i in await table.list_indices())
+
+
+COUNTED_AT_ONCE = 1000  # chunks whose words are in memory
+
+
+async def write_words(tables: Tables, chunks: TableVersion) -> TableVersion:
+    """Count the words of these chunks and write them to a new table: 10 s for 100,000 chunks."""
+    import pyarrow as pa
+
+    words = await count_words(await tables.open_version(chunks))
+    row = {"tokens": words.tokens, "counts": words.counts}
+    schema = pa.schema([pa.field(name, pa.large_binary(), nullable=False) for name in row])
+    name, table = await tables.create("words", pa.Table.from_pylist([row], schema=schema))
+    with lance_errors("write the words of the index"):
+        return TableVersion(name, await table.version())
+
+
+async def read_words(table: Any) -> Vocabulary:
+    """The words in this table."""
+    with lance_errors("read the words of the index", IndexDamaged):
+        (row,) = (await table.query().to_arrow()).to_pylist()
+        words = Vocabulary(row["tokens"], row["counts"])
+        if not words.is_whole():
+            raise IndexDamaged("The words of the index aren't those that were written.")
+        return words
+
+
+async def count_words(chunks: Any) -> Vocabulary:
+    """The words of the chunks in this table: 10 s for 100,000."""
+    counts: Counter[str] = Counter()
+    with lance_errors("count the words of the index"):
+        async for batch in await chunks.query().select(["tokens"]).to_batches(max_batch_length=COUNTED_AT_ONCE):
+            counts.update(await asyncio.to_thread(_word_counts, batch.column("tokens").to_pylist()))
+    words = await asyncio.to_thread(Vocabulary.of, counts)
+    counts.clear()
+    await asyncio.to_thread(give_back_memory)
+    return words
+
+
+def _word_counts(texts: Sequence[str]) -> Counter[str]:
+    return Counter(token for text in texts for token in set(text.split()))

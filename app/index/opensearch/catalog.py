@@ -9,14 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
-from app.core.generation import GenerationInfo, stored_entry
+from app.core.generation import GenerationInfo, kept_after, stored_entry
 from app.core.log_message import LogMessage
-from app.index.checkup import unreadable
-from app.index.opensearch.address import Layout
-from app.index.opensearch.connection import SLOW, Connection
-from app.index.opensearch.mapping import TRANSLATION_SET, chunk_index, meta_index, page_index, search_pipeline
-from app.index.opensearch.rows import alive
-from app.index.run_history import RunHistory, parse
+from app.index.opensearch.connection import SLOW, Connection, Layout
+from app.index.opensearch.rows import TRANSLATION_SET, alive, chunk_index, meta_index, page_index, search_pipeline
+from app.index.run_history import RunHistory, parse, unreadable
 
 log = logging.getLogger("app.index")
 
@@ -83,6 +80,7 @@ class State:
         if supersede:
             return replace(self, kept=(newest, *self.kept[1:])[:keep], fading=self.kept[:1])
         listed = (newest, *self.kept, *self.fading)
+        keep = kept_after(self.kept[0].info.recipe if self.kept else None, newest.info.recipe, keep)
         return replace(self, kept=listed[:keep], fading=listed[keep : keep + 1])
 
 

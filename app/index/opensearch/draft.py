@@ -15,7 +15,6 @@ from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Chunk, Page, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
-from app.index.opensearch.lock import WriterLock
 from app.index.opensearch.rows import (
     chunk_row,
     chunk_row_id,
@@ -26,7 +25,7 @@ from app.index.opensearch.rows import (
     to_chunk,
     to_page,
 )
-from app.index.opensearch.writing import Batch, count, delete_rows, discard, reopen_rows, rows, vectors_of
+from app.index.opensearch.writing import Batch, WriterLock, count, delete_rows, discard, reopen_rows, rows, vectors_of
 
 log = logging.getLogger(__name__)
 

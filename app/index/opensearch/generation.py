@@ -29,11 +29,9 @@ from app.index.opensearch.query import (
 )
 from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
 from app.index.opensearch.writing import rows
-from app.index.ranking.language_offsets import centres
-from app.index.ranking.nearest import nearest
-from app.index.ranking.summaries import SummaryHit, pages_without_chunks, raised_to_summaries
+from app.index.protocols import TranslationSets
+from app.index.ranking.legs import SummaryHit, centres, nearest, pages_without_chunks, raised_to_summaries
 from app.index.shared import Shared
-from app.index.translation_sets import TranslationSets
 from app.index.vocabulary import Vocabulary
 
 SOURCES = "responses.hits.hits._source,responses.error,responses.status"
@@ -220,6 +218,10 @@ class OpenSearchGeneration:
         """All pages, by address, without Markdown."""
         found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown", "plain"))
         return tuple([to_page(source) async for _, source in found])
+
+    async def lost(self) -> str:
+        """Empty: a damage of a server's index is an error."""
+        return ""
 
 
 def _count(hits: Sequence[Mapping[str, Any]]) -> Counter[str]:

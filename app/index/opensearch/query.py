@@ -12,9 +12,8 @@ from app.core.types import Candidate, LexicalText, Query
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, to_lines
 from app.index.opensearch.rows import alive
-from app.index.ranking.language_offsets import SAMPLE
-from app.index.ranking.summaries import PAGES, SummaryHit
-from app.index.tokens import tokens_of_question
+from app.index.ranking.legs import PAGES, SAMPLE, SummaryHit
+from app.index.vocabulary import tokens_of_question
 
 FACTS = ("url", "language", "dated", "versions", "collection")
 SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))

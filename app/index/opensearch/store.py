@@ -11,15 +11,12 @@ from dataclasses import replace
 from app.core.errors import IndexDamaged, NoIndex, SettingsError
 from app.core.generation import GenerationInfo, Recipe
 from app.core.spans import server_of
-from app.index.opensearch.address import Layout, hosts_of
 from app.index.opensearch.catalog import Catalog, Published, State
-from app.index.opensearch.connection import Connection
+from app.index.opensearch.connection import Connection, Layout, hosts_of
 from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.generation import OpenSearchGeneration
-from app.index.opensearch.lock import WriterLock
-from app.index.opensearch.mapping import VERSION
-from app.index.opensearch.parts import OpenSearchParts
-from app.index.opensearch.writing import discard
+from app.index.opensearch.rows import VERSION
+from app.index.opensearch.writing import WriterLock, discard
 from app.index.run_history import RunHistory
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
@@ -110,10 +107,6 @@ class OpenSearchStore:
         """Keep the results of the runs so far."""
         await self._catalog.write_runs(runs)
 
-    def parts(self, draft: str) -> OpenSearchParts:
-        """What several processes prepare for the run with this name."""
-        return OpenSearchParts(self._connection, self._catalog.name, draft, self._layout)
-
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again. Raises `NoIndex` if none is kept."""
         if await self._catalog.pointer() is None:
@@ -197,5 +190,5 @@ class OpenSearchStore:
 
 
 def _shares(live: Published, recipe: Recipe) -> bool:
-    """Whether a draft with this recipe can start from the live generation."""
+    """True if a draft with this recipe can start from the live generation."""
     return (live.info.recipe, live.layout) == (recipe, VERSION)

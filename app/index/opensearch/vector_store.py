@@ -18,7 +18,7 @@ from app.index.opensearch.connection import ALL_SHARDS, Connection
 from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.query import WORDS_OF_ALL, lexical_clauses, nearest_summaries, restrictions, summary_hits
 from app.index.opensearch.rows import alive
-from app.index.ranking.summaries import SummaryHit
+from app.index.ranking.legs import SummaryHit
 
 Found = dict[str, tuple[Candidate, ...]]
 
@@ -94,7 +94,7 @@ class VectorStoreGeneration(OpenSearchGeneration):
 
 
 def _searchable(vector: Vector | None) -> bool:
-    """Whether it is there, and not of zeros only, which have no cosine."""
+    """True if it is there, and not of zeros only, which have no cosine."""
     return vector is not None and any(vector)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from statistics import median
 from typing import Literal
+from urllib.parse import urlsplit
 
-from app.core.types import Candidate, Hit, Legs, Query
-from app.core.versions import newness, split_version
+from app.core.generation import newness, split_version
+from app.core.types import Boost, Candidate, Hit, Legs, Query, Recency
 from app.index.protocols import Generation
-from app.index.ranking.boosts import factors
-from app.index.ranking.nearest import nearest
+from app.index.ranking.legs import nearest
 from app.index.ranking.translations import Scored, merge_translations
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate
@@ -233,3 +235,139 @@ def with_cuts(order: Sequence[Candidate], fused: Scored, query: Query) -> Iterat
             if translations:
                 shown[translations.id] = candidate.url
             yield candidate, ""
+
+
+DAYS_A_YEAR = 365.25
+NEAR_THE_READER = 1.1
+"""Factor for pages in the section of the site where the reader is; the page itself has it twice."""
+
+
+def near_page(page: str) -> tuple[Boost, ...]:
+    """Boosts for the page at this address and for the pages beside and below it; none for a page at the top of its site."""
+    address = urlsplit(page)
+    site, path = f"{address.scheme}://{address.netloc}", address.path.removesuffix("/index.html").rstrip("/")
+    beside = path.rpartition("/")[0]
+    if not path:
+        return ()
+    own = Boost(NEAR_THE_READER, urls=(f"{site}{path}",), url_prefixes=(f"{site}{path}/",))
+    return (own, Boost(NEAR_THE_READER, url_prefixes=(f"{site}{beside}/",)) if beside else own)
+
+
+def factors(candidates: Mapping[str, Candidate], query: Query) -> Mapping[str, float]:
+    """The factors for the fused scores, by id; a missing id means 1."""
+    if not query.boosts and query.recency is None:
+        return {}
+    found = dict.fromkeys(candidates, 1.0)
+    for boost in query.boosts:
+        for id_, candidate in candidates.items():
+            found[id_] *= boost.factor if _fits(boost, candidate) else 1.0
+    if query.recency is not None:
+        for id_, factor in _recent(candidates, query.recency).items():
+            found[id_] *= factor
+    return found
+
+
+def _fits(boost: Boost, candidate: Candidate) -> bool:
+    day = candidate.dated[:10]
+    if (boost.first or boost.last) and not day:
+        return False
+    late, early = bool(boost.first) and day < boost.first, bool(boost.last) and day > boost.last
+    if late or early:
+        return False
+    anywhere = not (boost.urls or boost.url_prefixes or boost.collections)
+    near = candidate.url in boost.urls or candidate.url.startswith(boost.url_prefixes)
+    return anywhere or near or candidate.collection in boost.collections
+
+
+def _recent(candidates: Mapping[str, Candidate], recency: Recency) -> Mapping[str, float]:
+    """Factors by age. A page without a date gets the median of the pages with a date."""
+    today = dt.date.fromisoformat(recency.today)
+    days = {id_: candidate.dated[:10] for id_, candidate in candidates.items() if candidate.dated}
+    if len(set(days.values())) < 2:  # a single day is probably the day of a build, which means nothing
+        return {}
+    aged = {id_: _aged(today, day, recency) for id_, day in days.items()}
+    middle = median(aged.values())
+    return {id_: aged.get(id_, middle) for id_ in candidates}
+
+
+def _aged(today: dt.date, day: str, recency: Recency) -> float:
+    years = max(0.0, (today - dt.date.fromisoformat(day)).days / DAYS_A_YEAR)
+    return 1 / (1 + recency.loss * min(years, recency.years))
+
+
+Cut = Literal["", "version", "translation", "language", "per_page", "top_k"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A candidate with its fused score, of which `words` and `vectors` are the parts that both legs add.
+
+    `cut` says why it isn't among the hits; empty if it is. `found_in` is the language of the translation that has the score.
+    """
+
+    candidate: Candidate
+    fused: float
+    words: float
+    vectors: float
+    language_factor: float
+    boost: float
+    cut: Cut
+    found_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All candidates of a ranking, best first, and the weights of both legs for this question."""
+
+    candidates: tuple[Explained, ...]
+    words_weight: float
+    vector_weight: float
+
+
+async def explained(generation: Generation, legs: Legs, query: Query) -> Explanation:
+    """How `rank` gets from these legs to its hits."""
+    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
+    first = scored(legs, query)
+    merged = await merge_translations(generation, first, query)
+    shares = _shares(leg_scores(lexical, vector, query))
+    cuts = _cuts(merged, query)
+
+    def one(candidate: Candidate, score: float, cut: Cut) -> Explained:
+        found = merged.found_as.get(candidate.id, candidate) if cut != "translation" else candidate
+        words = shares.get(found.id, 0.0)
+        found_in = "" if found is candidate else found.language
+        boost = merged.boosts.get(found.id, 1.0)
+        return Explained(
+            candidate, score, score * words, score * (1 - words), language_factor(found, query), boost, cut, found_in
+        )
+
+    rows = [one(candidate, merged.scores[id_], cuts[id_]) for id_, candidate in merged.candidates.items()]
+    rows += [one(each, first.scores[id_], "translation") for id_, each in first.candidates.items() if id_ not in cuts]
+    weights = leg_weights(lexical, vector, query)
+    return Explanation(tuple(sorted(rows, key=lambda row: (bool(row.cut), -row.fused, row.candidate.id))), *weights)
+
+
+def _shares(scores: tuple[Mapping[str, float], Mapping[str, float]]) -> Mapping[str, float]:
+    """The share (0..1) of the words in the score of each candidate."""
+    words, vectors = scores
+    sums = {id_: words.get(id_, 0.0) + vectors.get(id_, 0.0) for id_ in {**words, **vectors}}
+    return {id_: words.get(id_, 0.0) / total if total else float(id_ in words) for id_, total in sums.items()}
+
+
+def _cuts(merged: Scored, query: Query) -> dict[str, Cut]:
+    """The reason why each candidate isn't among the hits, by id; empty for the hits."""
+    order = in_order(merged)
+    admitted = one_version(order, query)
+    found: dict[str, Cut] = {candidate.id: "version" for candidate in order}
+    found |= {candidate.id: cut for candidate, cut in with_cuts(admitted, merged, query)}
+    least = min((merged.scores[id_] for id_, cut in found.items() if not cut), default=0.0)
+    for candidate in admitted:
+        if found[candidate.id] == "top_k" and _for_its_language(candidate, merged, query, least):
+            found[candidate.id] = "language"
+    return found
+
+
+def _for_its_language(candidate: Candidate, merged: Scored, query: Query, least: float) -> bool:
+    """True if the candidate would be among the hits if it were in the language of the question."""
+    factor = language_factor(candidate, query)
+    return factor < 1 and (not factor or merged.scores[candidate.id] / factor > least)

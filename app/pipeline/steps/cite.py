@@ -8,20 +8,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from app.citing.citations import Citations
-from app.citing.link_reasons import cited_links, offered_links
-from app.citing.links import Addresses, markdown_link, page_title, untagged
-from app.citing.refusal import is_refusal
-from app.citing.related import related_list, related_pages
-from app.citing.removals import Removals
+from app.citing.citations import Citations, Wording, is_refusal
+from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.rewrite import Rewriter
-from app.citing.support import Place, places
-from app.citing.wording import Wording
-from app.core.prompts import Language, Prompts
+from app.citing.sections import Place, cited_links, offered_links, places, related_list, related_pages
+from app.core.language import Language
+from app.core.prompts import Prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
 from app.core.types import Hit, Section
-from app.pipeline.conversation import with_answer_language
-from app.pipeline.reading import as_found
+from app.pipeline.conversation import as_found, with_answer_language
 from app.pipeline.runner import Changes
 
 SNIPPET = 300
@@ -126,7 +121,7 @@ class _Answer:
         ]
 
     def _refuses(self, answer: str) -> bool:
-        """Whether the model only says that the documentation has no answer; then no page is a source."""
+        """True if the model only says that the documentation has no answer; then no page is a source."""
         return is_refusal(answer, self._language, self._citations)
 
 

@@ -1,31 +1,26 @@
-"""Decides by evidence whether the passages can answer the question, and how many of them the answer needs.
-
-Fused scores are relative to the question, so a best score of 1.0 proves nothing. The evidence is the share of the
-question's words, weighted by how rare they are in the index, that the best passage has. A name that isn't in the index
-has the largest weight: the other words don't answer a question about a product that no page mentions.
-"""
+"""Steps that judge what was found: whether it answers the question, and an overview of the pages for a question that is too wide."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from urllib.parse import urlsplit
 
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
-from app.core.types import Hit
+from app.core.types import Hit, Page
 from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
-from app.index.tokens import tokens_of
-from app.pipeline.conversation import searched
-from app.pipeline.off_loop import off_loop
+from app.index.vocabulary import tokens_of
+from app.pipeline.conversation import off_loop, searched
 from app.pipeline.runner import Changes
 from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
-from app.text.language import both_ends, without_stopwords
-from app.text.sentences import informal_sentences
+from app.text.blocks import informal_sentences
+from app.text.language import both_ends, is_overview, without_stopwords
 
 SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
 A_PART = 0.5  # the share of an identifier that the passage has only a part of
@@ -189,7 +184,7 @@ class Rarity:
         return UNKNOWN_NAME * rarity if word.name and not count else rarity
 
     def common(self, word: Word) -> bool:
-        """Whether the word is in so many texts that it tells none of them from the others."""
+        """True if the word is in so many texts that it tells none of them from the others."""
         return max((self.counts.get(token, 0) for token in word.tokens), default=0) > COMMON * self.chunks
 
     def known(self, word: Word) -> str:
@@ -228,7 +223,7 @@ async def best_coverage(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], ra
 
 
 def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> bool:
-    """Whether the question has a single word besides function words, one that many texts have and no heading found.
+    """True if the question has a single word besides function words, one that many texts have and no heading found.
 
     What "how much does it cost" asks is not said by sentences in which something costs time.
     """
@@ -248,3 +243,72 @@ def _share(word: Word, passage: frozenset[str], whole: str) -> float:
     if whole and whole not in found:
         return A_PART
     return SAME_BEGINNING if all(token.endswith(PREFIX_MARK) for token in found) else 1.0
+
+
+MOST_PAGES = 10
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Replaces the hits of "What does this documentation cover?", which no single passage answers."""
+
+    prompts: Prompts
+    name = "overview"
+    reads = ("question", "language", "hits", "generation")
+    uses = ("related",)
+    writes = ("hits", "related", "overview")
+    optional = True
+    helper_calls = 0
+    _listed: dict[int, tuple[Page, ...]] = field(default_factory=dict, init=False)
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The first chunk of each home page and of the pages next to it; nothing for any other question."""
+        if not is_overview(turn.question, self.prompts.language(turn.language)):
+            return {}
+        pages = await top_pages(turn.generation, await self._pages(turn.generation), turn)
+        chunks = await turn.generation.fetch([page.chunk_ids[0] for page in pages])
+        hits = tuple(Hit(chunk, fused=1.0) for chunk in chunks)
+        return {"hits": hits, "related": (), "overview": True} if hits else {}
+
+    async def _pages(self, generation: Generation) -> tuple[Page, ...]:
+        """All pages. They are kept until the next generation, because reading them takes long on large sites."""
+        if (id_ := generation.info.id) not in self._listed:
+            pages = await generation.pages()
+            self._listed.clear()
+            self._listed[id_] = pages
+        return self._listed[id_]
+
+
+async def top_pages(generation: Generation, pages: Sequence[Page], turn: Turn, most: int = MOST_PAGES) -> list[Page]:
+    """The home page of each collection in the reader's language, if there is one; then the pages nearest to the top.
+
+    Among pages of one depth, those that a home page links to come first, in its order.
+    """
+    filters = turn.request.filters
+    admitted = [
+        page
+        for page in pages
+        if page.chunk_ids and filters.admits(page.url, page.collection, {page.language}, page.versions)
+    ]
+    own = [page for page in admitted if page.language == turn.language] or admitted
+    homes = list(_homes(own))
+    whole = [await generation.page(home.url) for home in homes[:most]]
+    linked = "\n".join(page.markdown for page in whole if page)
+
+    def rank(page: Page) -> tuple[int, int, str]:
+        place = linked.find(f"({page.url}")
+        return _depth(page), place if place >= 0 else len(linked), page.url
+
+    others = sorted((page for page in own if page not in homes), key=rank)
+    return [*homes, *others][:most]
+
+
+def _homes(pages: Sequence[Page]) -> Iterator[Page]:
+    """Of each collection, the page with the shortest path."""
+    for collection in dict.fromkeys(page.collection for page in pages):
+        of_it = (page for page in pages if page.collection == collection)
+        yield min(of_it, key=lambda page: (_depth(page), len(page.url), page.url))
+
+
+def _depth(page: Page) -> int:
+    return len([part for part in urlsplit(page.url).path.split("/") if part])

@@ -9,18 +9,16 @@ from typing import Protocol
 
 from app.citing.sections import headed_first
 from app.core.errors import IndexMismatch, ModelError
+from app.core.generation import named_versions
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Legs, LexicalText, Query, Vector
-from app.core.versions import named_versions
 from app.index.protocols import Generation
-from app.index.ranking.boosts import near_page
-from app.index.ranking.fuse import joined, rank
-from app.index.ranking.language_offsets import offsets
-from app.models.prefixes import is_multilingual
-from app.models.protocols import Embedder, for_index
+from app.index.ranking.fuse import joined, near_page, rank
+from app.index.ranking.legs import offsets
+from app.models.protocols import Embedder, for_index, is_multilingual
 from app.pipeline.conversation import searched
 from app.pipeline.runner import Changes
 from app.text.language import without_stopwords
@@ -138,7 +136,7 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
     question = without_stopwords(turn.question, step.prompts.language(turn.language))
     texts = [LexicalText(turn.language, question)]
     if keywords:
-        texts += [LexicalText(code, text, settings.keyword_weight) for code, text in keywords.items()]
+        texts += [LexicalText(code, text, settings.tuning.keyword_weight) for code, text in keywords.items()]
     elif turn.referred:  # keywords already include what the conversation is about
         earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
         texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
@@ -150,13 +148,13 @@ def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapp
         filters=turn.request.filters,
         lexical_weight=1 - share,
         vector_weight=share,
-        other_language=max(settings.other_language, OTHER_LANGUAGE_WITH_KEYWORDS * bool(keywords)),
+        other_language=max(settings.tuning.other_language, OTHER_LANGUAGE_WITH_KEYWORDS * bool(keywords)),
         sureness=GUESSED if turn.unsure else 1.0,
-        fusion=settings.fusion,
-        exact=settings.exact,
+        fusion=settings.tuning.fusion,
+        exact=settings.tuning.exact,
         boosts=(*(boost for boost in (turn.period, turn.sections) if boost), *near_page(turn.request.page)),
         recency=turn.recency,
         limit=turn.request.limit or settings.top_k,
-        per_page=settings.per_page,
+        per_page=settings.tuning.per_page,
         versions=named_versions(turn.question),
     )

@@ -8,22 +8,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.citing.extract import extract
-from app.citing.link_reasons import offered_links
 from app.citing.links import markdown_link, page_title
-from app.citing.related import related_list, related_pages
+from app.citing.sections import offered_links, related_list, related_pages
 from app.core.errors import ModelError
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Removal, Text, Turn
 from app.models.protocols import CallOptions, Model
-from app.pipeline.answer_check import WrongLanguage, check_language, whole_answer
 from app.pipeline.calls import recorded
-from app.pipeline.conversation import earlier, with_answer_language
-from app.pipeline.off_loop import off_loop
-from app.pipeline.reading import as_found, client_texts, numbered, read_passages, room_for_pages
+from app.pipeline.conversation import (
+    as_found,
+    client_texts,
+    earlier,
+    numbered,
+    off_loop,
+    read_passages,
+    room_for_pages,
+    with_answer_language,
+)
 from app.pipeline.runner import Changes
-from app.text.answer_language import AnswerLanguage, profiles
+from app.text.answer_language import AnswerLanguage, Verdict, profiles
 
 log = logging.getLogger("app.pipeline")
 
@@ -32,7 +37,7 @@ OTHER_LANGUAGE = "it isn't in the language of the question: the model was asked 
 
 @dataclass(frozen=True)
 class Synthesize:
-    """Writes the events of the answer. If the model fails before any text, DOCS_ON_MODEL_FAILURE decides what follows."""
+    """Writes the events of the answer. If the model fails before any text, DOCS_TUNING__ON_MODEL_FAILURE decides what follows."""
 
     model: Model | None
     prompts: Prompts
@@ -99,7 +104,7 @@ class Synthesize:
                     said = said or isinstance(event, Text)
                     yield event
         except ModelError as error:
-            if not said and self.settings.on_model_failure == "error":
+            if not said and self.settings.tuning.on_model_failure == "error":
                 raise
             log.warning(LogMessage("language model failed", id=turn.request.id, in_mid_answer=said, error=error))
             for event in [Failure(error)] if said else await self._extracted(turn, failed=True):
@@ -167,8 +172,8 @@ class Synthesize:
         """What the model writes. `firmer` is an instruction at the end of the prompt, where models follow it best."""
         sampling, settings = turn.request.sampling, self.settings
         options = CallOptions(
-            temperature=settings.temperature if sampling.temperature is None else sampling.temperature,
-            max_tokens=min(sampling.max_tokens or settings.llm_max_tokens, settings.llm_max_tokens),
+            temperature=settings.tuning.temperature if sampling.temperature is None else sampling.temperature,
+            max_tokens=min(sampling.max_tokens or settings.tuning.llm_max_tokens, settings.tuning.llm_max_tokens),
             stop=sampling.stop,
             seed=sampling.seed,
             timeout=settings.llm_timeout,
@@ -207,3 +212,79 @@ def _logged(event: Event, turn: Turn) -> Event:
     if isinstance(event, Done) and event.language:
         log.info(LogMessage("answer language", id=turn.request.id, asked=turn.language, outcome=event.language))
     return event
+
+
+LONGEST_HELD = 80  # characters
+
+
+class WrongLanguage(Exception):
+    """The answer is in another language. `text` is what was read of it; `events` are all its events if it was read to the end."""
+
+    def __init__(self, text: str, events: tuple[Event, ...] = ()) -> None:
+        super().__init__("The answer is in another language.")
+        self.text, self.events = text, events
+
+
+class FirstText:
+    """Releases the text of an answer once its language is certain. Raises `WrongLanguage` before it releases any."""
+
+    def __init__(self, check: AnswerLanguage) -> None:
+        self._check = check
+        self._held = ""
+        self._pieces: list[str] = []
+        self._holding = True
+
+    def feed(self, text: str) -> str:
+        """The text that can be shown now."""
+        self._pieces.append(text)
+        if not self._holding:
+            return text
+        self._held += text
+        verdict = self._check.early(self._held)
+        if verdict == "unsure" and len(self._held) < LONGEST_HELD:
+            return ""
+        return self._release(verdict)
+
+    def rest(self) -> str:
+        """The text that is still held back at the end."""
+        return self._release("unsure") if self._holding else ""
+
+    @property
+    def switched(self) -> bool:
+        """True if a considerable part of the whole text is in another language."""
+        return self._check.switched("".join(self._pieces))
+
+    def _release(self, verdict: Verdict) -> str:
+        self._holding = False
+        if (self._check.beginning(self._held) if verdict == "unsure" else verdict) == "wrong":
+            raise WrongLanguage(self._held)
+        return self._held
+
+
+async def check_language(events: Events, check: AnswerLanguage) -> Events:
+    """The events; the first text waits until its language is certain, or 80 characters have come.
+
+    Raises `WrongLanguage` before any text; `Done.language` reports a later switch.
+    """
+    first = FirstText(check)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Text):
+                if text := first.feed(event.text):
+                    yield Text(text)
+            elif isinstance(event, Done):
+                if text := first.rest():
+                    yield Text(text)
+                yield replace(event, language="switched") if first.switched else event
+            else:
+                yield event
+
+
+async def whole_answer(events: Events) -> Events:
+    """The events, after all of them have come. Raises `WrongLanguage` with them if the language switched."""
+    async with aclosing(events):
+        read = tuple([event async for event in events])
+    if any(isinstance(event, Done) and event.language for event in read):
+        raise WrongLanguage("".join(event.text for event in read if isinstance(event, Text)), read)
+    for event in read:
+        yield event

@@ -1,0 +1,247 @@
+"""Keeps an answer: at its end, before the client gets the end, so that its next question finds it.
+
+An answer belongs to the key that it was asked with, and with another key it doesn't exist. Without keys, everything belongs to the
+person at this machine. In an open service, through a proxy without a key, and with the public key of a widget, an id that nobody
+can guess gives access.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote
+
+import numpy as np
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from app.api.middleware.keys import Access, is_local
+from app.api.middleware.requestlog import RequestInfo
+from app.api.request_models import ChatRequest
+from app.api.service import Service
+from app.citing.links import page_title
+from app.conversations.records import Found, KeptAnswer, conversation_id_of
+from app.core.errors import DatabaseError, RequestError, quoted
+from app.core.log_message import LogMessage
+from app.core.record import AnswerRecord
+from app.core.settings import Settings
+from app.core.turn import Message, Turn
+
+if TYPE_CHECKING:
+    from app.conversations.store import ConversationStore
+
+log = logging.getLogger("app.api")
+
+T = TypeVar("T")
+
+
+def owner_of(access: Access) -> str:
+    """The owner of what is asked with this key; empty without a key."""
+    return access.owner
+
+
+def store_of(service: Service, code: str = "conversations_disabled") -> ConversationStore:
+    """The store. Raises `RequestError` with this code if nothing is kept."""
+    if service.conversations is None:
+        raise RequestError("Nothing is kept here: DOCS_RETENTION_DAYS is 0.", code=code)
+    return service.conversations
+
+
+def is_shared(service: Service, request: Request, access: Access) -> bool:
+    """True if all visitors are the same owner."""
+    return access.role == "widget" or (not access.owner and (service.settings.open or not is_local(request)))
+
+
+def check_listing(service: Service, request: Request, access: Access) -> None:
+    """Raises `RequestError` if everybody's conversations would be listed."""
+    if is_shared(service, request, access):
+        raise RequestError(
+            "Conversations aren't listed here, because all visitors share them: whoever has the id of a conversation reads it"
+            " at /v1/conversations/ID. With a key of DOCS_API_KEYS, its own conversations are listed.",
+            code="listing_refused",
+        )
+
+
+def found(conversation: T | None, id_: str) -> T:
+    """The conversation. Raises `RequestError` if it is None."""
+    if conversation is None:
+        raise RequestError(
+            f"Conversation with id {quoted(id_)} not found. It may have been deleted, or be older than DOCS_RETENTION_DAYS.",
+            param="conversation",
+            code="conversation_not_found",
+        )
+    return conversation
+
+
+HEADER = "x-conversation-id"
+CHAT_HEADERS = ("x-openwebui-chat-id", "x-owui-chat-id")
+TEMPORARY = "local:"
+"""How Open WebUI begins the ids of chats that its user doesn't want to be kept."""
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a question belongs. `history` is what to put before its messages.
+
+    `makes`: the conversation is made if there is none. `previous` is the answer that it follows outside of conversations.
+    """
+
+    owner: str
+    kept: bool
+    conversation: str = ""
+    makes: bool = False
+    previous: str = ""
+    history: Sequence[Message] = ()
+
+
+async def place_of_chat(service: Service, request: Request, access: Access, chat: ChatRequest) -> Place:
+    """The place of a question of the chat API. Raises `RequestError` for a conversation that its sender doesn't have.
+
+    A client that sends what was said before needs no history of ours.
+    """
+    owner, store, headers = owner_of(access), service.conversations, request.headers
+    id_ = chat.conversation_id or headers.get(HEADER, "")
+    if store is None:
+        check_unused("conversation" if chat.conversation_id else HEADER, id_, "messages")
+        return Place(owner, kept=False)
+    kept = chat.store is not False
+    if not id_:
+        place = _place_in_open_webui(headers, owner, kept=kept)
+        # the id follows from that of the chat, which stands in its address, so it must not give access
+        return Place(owner, place.kept) if is_shared(service, request, access) else place
+    if sum(message.role in ("user", "assistant") for message in chat.messages) > 1:
+        return await _known_place(store, owner, id_, kept=kept)
+    turns = found(await store.turns_of(owner, id_), id_)
+    return Place(owner, kept, id_, history=messages_of(turns))
+
+
+def check_unused(param: str, value: str, field: str) -> None:
+    """Raises `RequestError` for a field that names what nothing keeps."""
+    if value:
+        raise RequestError(
+            f"{param}: nothing is kept here, because DOCS_RETENTION_DAYS is 0; send the whole conversation as {field}.",
+            param=param,
+        )
+
+
+def _place_in_open_webui(headers: Headers, owner: str, *, kept: bool) -> Place:
+    """The place of a question of Open WebUI, which sends what was said before, or of one outside of conversations."""
+    chat = next((headers[name] for name in CHAT_HEADERS if name in headers), "")
+    if not _UUID.fullmatch(chat):  # nothing says that other ids belong to one chat alone
+        return Place(owner, kept and not chat.startswith(TEMPORARY))
+    return Place(owner, kept, conversation_id_of(owner, chat.lower()), makes=True)
+
+
+async def _known_place(store: ConversationStore, owner: str, id_: str, *, kept: bool) -> Place:
+    try:
+        found(await store.conversation(owner, id_), id_)
+    except DatabaseError as error:  # the answer doesn't need it; but nothing says whose conversation it is
+        log.warning(LogMessage("an answer is not kept", error=error))
+        return Place(owner, kept=False)
+    return Place(owner, kept, id_)
+
+
+def messages_of(turns: Iterable[KeptAnswer]) -> Sequence[Message]:
+    """The conversation so far, without questions that got no answer."""
+    return [
+        message
+        for turn in turns
+        if turn.answer
+        for message in (Message("user", turn.question), Message("assistant", turn.answer))
+    ]
+
+
+MAX_READER = 200
+
+
+def new_answer_id(service: Service, info: RequestInfo) -> str:
+    """An id for an answer: that of the request, made unique and unguessable if the client chose it and it is kept."""
+    return f"{info.id}-{secrets.token_hex(8)}" if info.chosen and service.conversations else info.id
+
+
+def keeping_of(
+    service: Service, headers: Headers, place: Place, record: AnswerRecord, asked: tuple[str, str]
+) -> Keeping | None:
+    """What keeps the answer of this record; None if it isn't to be kept. `asked` is the id of the answer and the question."""
+    if not (place.kept and service.conversations):
+        return None
+    return Keeping(service.conversations, place, record, *asked, reader=_reader(headers, service.settings))
+
+
+@dataclass
+class Keeping:
+    """Keeps one answer, once."""
+
+    store: ConversationStore
+    place: Place
+    record: AnswerRecord
+    id: str
+    question: str
+    reader: str = ""
+    _done: bool = False
+
+    async def ended(self) -> None:
+        """Write the answer, whose last event the record has; waits for the database, but only a moment."""
+        if answer := self._answer():
+            await self.store.keep(answer)
+
+    def left(self) -> None:
+        """Write what there is of the answer if its client has left before the end."""
+        if answer := self._answer():
+            self.store.writer.add(answer)
+
+    def _answer(self) -> KeptAnswer | None:
+        record, outcome, done = self.record, self.record.outcome, self._done
+        self._done = True
+        if done or not outcome:  # rejected before any work
+            return None
+        generation = getattr(record.turn, "generation", None)
+        return KeptAnswer(
+            id=self.id,
+            owner=self.place.owner,
+            question=self.question,
+            answer="".join(record.texts),
+            created=time.time(),
+            conversation=self.place.conversation,
+            makes=self.place.makes,
+            previous=self.place.previous,
+            sources=tuple(record.sources),
+            assistant=record.assistant,
+            language=record.language or (record.turn.language if record.turn else ""),
+            outcome=outcome,
+            generation=generation.info.id if generation else None,
+            reader=self.reader,
+            found=_found(record.turn) if record.turn and self.store.question_log else None,
+        )
+
+
+def _found(turn: Turn) -> Found:
+    """What the question log gets of a turn."""
+    hit = next(iter(turn.hits or turn.related), None)
+    nearest = (
+        {}
+        if hit is None
+        else {
+            "url": hit.chunk.link,
+            "title": page_title(hit.chunk),
+            "section": " > ".join(hit.chunk.heading_path),
+            "language": hit.chunk.language,
+            "score": round(hit.fused, 4),
+        }
+    )
+    vector = b"" if turn.vector is None else np.asarray(turn.vector, np.float16).tobytes()
+    recipe = turn.generation.info.recipe if turn.generation else None
+    return Found(turn.evidence, turn.evidence_needed, nearest, vector, recipe.embedder if recipe else "")
+
+
+def _reader(headers: Headers, settings: Settings) -> str:
+    """What Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it."""
+    if settings.keep_user == "none":
+        return ""
+    return unquote(headers.get(f"x-openwebui-user-{settings.keep_user}", ""))[:MAX_READER]

@@ -1,1 +1,0 @@
-"""Ingestion runs over HTTP: the routes and the processes of the runs."""

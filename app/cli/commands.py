@@ -1,0 +1,188 @@
+"""The commands, each imported when it is used (all take 1 s and 33 MB), and click's errors in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from app.core.errors import did_you_mean
+from app.core.hooks import registered_by_name
+
+WORDS = {"a valid integer": "a whole number", "a valid float": "a number"}
+EXTRA = re.compile(r"Got unexpected extra arguments? \(([^\s)]++).*+", re.DOTALL)
+
+
+class Group(click.Group):
+    """A group with commands that are imported when they are used.
+
+    `lazy` has the place of each, as module:object, and what it does.
+    """
+
+    def __init__(self, name: str, lazy: Mapping[str, tuple[str, str]], **more: Any) -> None:
+        super().__init__(name, no_args_is_help=False, subcommand_metavar="COMMAND ...", **more)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, ours first."""
+        return list(dict.fromkeys([*self.lazy, *super().list_commands(ctx)]))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command; None if there is none with this name."""
+        if cmd_name in self.lazy and cmd_name not in self.commands:
+            place, summary = self.lazy[cmd_name]
+            module, _, name = place.partition(":")
+            command: click.Command = getattr(import_module(module), name)
+            command.help = command.help or f"{summary[0].upper()}{summary[1:]}."
+            self.add_command(command, cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the chosen command. Errors that name none, such as an option without its value, are those of this one."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            name = ctx.invoked_subcommand
+            if name and not error.ctx and (command := self.get_command(ctx, name)):
+                error.ctx = click.Context(command, parent=ctx, info_name=name)
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        rows = [(name, summary) for name, (_, summary) in self.lazy.items()]
+        others = ((name, self.commands[name]) for name in self.list_commands(ctx) if name not in self.lazy)
+        rows += [(name, command.get_short_help_str(formatter.width)) for name, command in others if not command.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+root = Group(
+    "docs-assistant",
+    {
+        "init": ("app.cli.init:init", "ask five questions, try the answers, and write docs-assistant.toml"),
+        "run": ("app.cli.run:run", "start the service, index a site, and print the next steps"),
+        "serve": ("app.cli.serve:serve", "serve the OpenAI chat API and the documentation site"),
+        "ask": ("app.cli.ask:ask", "ask a question and read the answer as it is written"),
+        "ingest": ("app.cli.ingest:ingest", "index documentation sites"),
+        "pages": ("app.cli.index:pages", "show the indexed pages"),
+        "generations": ("app.cli.index:generations", "list the kept generations of the index"),
+        "rollback": ("app.cli.index:rollback", "make the previous generation of the index live again"),
+        "assistants": ("app.cli.check:assistants", "show the steps of each assistant"),
+        "check": ("app.cli.check:check", "say whether everything works, and what is configured and indexed"),
+        "eval": ("app.cli.commands:evaluation", "measure retrieval over a question set, compare two results"),
+        "prompts": ("app.cli.commands:prompts", "write the shipped prompts as a start for your own, see what differs"),
+        "key": ("app.cli.commands:key", "make and list the keys of clients"),
+        "new": ("app.cli.commands:new", "write a step of your own, as a starting point"),
+    },
+    help="Answers questions about a documentation site from its own pages, with links.",
+    epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant init asks for the"
+    " important ones, docs-assistant check lists all.",
+    params=[click.Option(["--debug"], is_flag=True, help="show the traceback of an error")],
+)
+click.version_option(package_name="docs-assistant", message="docs-assistant %(version)s", help="print the version")(
+    root
+)
+
+evaluation = Group(
+    "eval",
+    {
+        name: (f"eval.commands.{place}", summary)
+        for name, place, summary in (
+            ("docs", "retrieval:docs", "index this product's own documentation and measure retrieval over it"),
+            ("retrieval", "retrieval:retrieval", "measure on a question set whether the right pages are found"),
+            ("conversations", "retrieval:conversations", "measure retrieval of follow-up questions"),
+            ("refusals", "retrieval:refusals", "measure how many unanswerable and answerable questions are refused"),
+            ("run", "answers:run", "let contestants answer a question set and measure the answers"),
+            ("grid", "grid:grid", "measure many configurations in one run"),
+            ("compare", "compare:compare", "compare two saved results question by question"),
+            ("check", "questions:check", "find mistakes in a question set"),
+            ("gate", "compare:gate", "exit with 1 if retrieval or answers are worse than a baseline"),
+            ("generate", "questions:generate", "generate a question set from the indexed pages"),
+            ("label", "label:label", "label the relevance of the passages that several search methods find"),
+            ("agreement", "label:agreement", "compare the labels of a model with those of people"),
+            ("clusters", "retrieval:clusters", "measure how well clusters of vectors keep pages and folders together"),
+            ("from-log", "from_log:from_log", "make a question set of the questions that readers asked"),
+        )
+    },
+)
+prompts = Group(
+    "prompts",
+    {
+        "export": ("app.cli.own:export", "write shipped prompts into a directory"),
+        "diff": ("app.cli.own:diff", "show what differs from the shipped prompts"),
+    },
+)
+key = Group(
+    "key",
+    {
+        "new": ("app.cli.key:new", "make a key and print it, once"),
+        "list": ("app.cli.key:list_keys", "list the keys of the file, without secrets"),
+    },
+)
+new = Group("new", {"step": ("app.cli.own:step", "a step with its prompts and its test")})
+
+
+def with_plugins(argv: Sequence[str]) -> Group:
+    """All commands; those of plugins only if none of ours is called. Raises `SettingsError` for a plugin that can't be loaded."""
+    if not argv or argv[0] not in root.lazy:
+        root.lazy = {**root.lazy, **registered_by_name("register_commands")}
+    return root
+
+
+def explained(error: click.UsageError) -> str:
+    """One line that says what is wrong, with the nearest command or option, and one that says where help is."""
+    context = error.ctx or click.Context(root, info_name=root.name)
+    return f"{context.command_path}: {_problem(error, context)}\nHelp: {context.command_path} --help\n"
+
+
+def _problem(error: click.UsageError, context: click.Context) -> str:
+    command = context.command
+    there = command.list_commands(context) if isinstance(command, click.Group) else []
+    listed = f"The commands are {', '.join(there)}."
+    match error:
+        case click.NoSuchOption():
+            return _unknown_option(error.option_name, context, there)
+        case click.NoSuchCommand(command_name=name):
+            return f"there is no command {name!r}.{did_you_mean(name, there) or f' {listed}'}"
+        case click.MissingParameter():
+            return f"{_name(error.param)} is missing."
+        case click.BadParameter():
+            return f"{_name(error.param)}: {_unfit(error)}"
+        case _ if there and error.ctx:
+            return f"a command is missing. {listed}"
+    extra = EXTRA.fullmatch(error.message)
+    return f"there is nothing to do with {extra[1]!r} here." if extra else error.message
+
+
+def _unknown_option(option: str, context: click.Context, commands: Sequence[str]) -> str:
+    if context.parent and option in _options(root):
+        return f"write {option} before the command: {root.name} {option} …"
+    group = context.command
+    if isinstance(group, click.Group):
+        all_ = ((name, group.get_command(context, name)) for name in commands)
+        if owners := [name for name, command in all_ if command and option in _options(command)]:
+            return f"{option} is an option of {', '.join(owners)}: write it after the command."
+    return f"there is no option {option}.{did_you_mean(option, _options(group))}"
+
+
+def _options(command: click.Command) -> list[str]:
+    return [name for param in command.params if isinstance(param, click.Option) for name in param.opts]
+
+
+def _name(param: click.Parameter | None) -> str:
+    return (param.opts[0] if isinstance(param, click.Option) else param.human_readable_name) if param else "value"
+
+
+def _unfit(error: click.BadParameter) -> str:
+    """The value that an option can't have, and which it can."""
+    value, _, wanted = error.message.partition(" is not ")
+    if error.param and isinstance(error.param.type, click.Choice):
+        choices = [str(choice) for choice in error.param.type.choices]
+        return f"{value} is not one of {', '.join(choices)}.{did_you_mean(value[1:-1], choices)}"
+    for theirs, ours in WORDS.items():
+        if wanted == f"{theirs}.":
+            return f"{value} is not {ours}"
+    return error.message

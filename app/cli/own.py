@@ -1,0 +1,163 @@
+"""`docs-assistant prompts` and `new step`: prompts and steps of your own, with the shipped ones as a start."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from app.core.errors import PromptError, SettingsError
+from app.core.language import read_text
+from app.core.prompts import own_files, shipped_files, shipped_languages
+from app.core.settings import Settings
+
+RECORD = ".exported.json"
+
+
+@click.command
+@click.argument("directory", metavar="DIR", help="directory, created if it doesn't exist")
+@click.argument("names", metavar="NAME", nargs=-1, help="a prompt, such as synthesize, en/style.md or 'persona/*'")
+@click.option(
+    "--language",
+    multiple=True,
+    type=click.Choice(shipped_languages()),
+    help="only this language; can be repeated",
+)
+@click.option("--force", is_flag=True, help="replace files that differ from the shipped ones")
+def export(directory: str, names: Sequence[str], language: Sequence[str], force: bool) -> int:
+    """Writes shipped prompts into a directory for DOCS_PROMPTS: all of them, or those that you name.
+
+    A file that was changed there is replaced only with --force.
+    """
+    folder, shipped = Path(directory), shipped_files()
+    wanted = _wanted(shipped, names, language)
+    changed = [name for name in wanted if _text(folder, name) not in {None, shipped[name]}]
+    if changed and not force:
+        raise PromptError(
+            f"{folder} has {', '.join(changed)} already, with other content, so nothing was written."
+            " Name other files or another directory, or replace these with --force."
+        )
+    try:
+        for name in wanted:
+            folder.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+            folder.joinpath(name).write_text(shipped[name], encoding="utf-8")
+        record = {**_record(folder), **{name: _digest(shipped[name]) for name in wanted}}
+        folder.joinpath(RECORD).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise PromptError(f"{folder} can't be written: {error}") from error
+    replaced = f" ({', '.join(changed)} replaced)" if changed else ""
+    print(f"""Written into {folder}: {len(wanted)} files{replaced}.
+
+Delete the files that you don't change: then they follow the updates of Docs Assistant.
+Compare answers after a change:
+  docs-assistant eval run questions.jsonl --prompts {folder} --against shipped --out results/prompts
+See what differs:
+  docs-assistant prompts diff {folder}
+Use them: DOCS_PROMPTS={folder}""")
+    return 0
+
+
+@click.command
+@click.argument("directory", metavar="DIR", help="directory of DOCS_PROMPTS")
+def diff(directory: str) -> int:
+    """Prints the difference of each file of the directory to the shipped one, and which of these have changed since."""
+    folder, shipped = Path(directory), shipped_files()
+    names, record = own_files(str(folder)), _record(folder)
+    same = [name for name in names if _text(folder, name) == shipped.get(name)]
+    own = [name for name in names if name not in shipped]
+    for name in names:
+        if name not in same and name not in own:
+            a, b = (text.splitlines() for text in (shipped[name], read_text(name, str(folder))))
+            print(*difflib.unified_diff(a, b, f"shipped/{name}", str(folder / name), n=1, lineterm=""), sep="\n")
+    updated = [
+        name for name in names if name in shipped and record.get(name, _digest(shipped[name])) != _digest(shipped[name])
+    ]
+    for title, listed in (
+        ("As shipped, so you can delete them", same),
+        ("Shipped in another version than you exported; take over what you want", updated),
+        ("Not among the shipped files", own),
+    ):
+        if listed:
+            print(f"{title}: {', '.join(listed)}")
+    return 0
+
+
+def _wanted(shipped: Mapping[str, str], names: Sequence[str], languages: Sequence[str]) -> list[str]:
+    """The shipped files that fit the names and languages. Raises `PromptError` for a name that fits none."""
+    of_languages = [name for name in shipped if not languages or name.split("/")[0] in languages]
+    for name in names:
+        if not any(_fits(one, name) for one in of_languages):
+            titles = dict.fromkeys(one.split("/", 1)[1].removesuffix(".md") for one in of_languages)
+            raise PromptError(f"There is no prompt {name!r}. Available: {', '.join(titles)}.")
+    return [one for one in of_languages if not names or any(_fits(one, name) for name in names)]
+
+
+def _fits(file: str, name: str) -> bool:
+    inside = file.split("/", 1)[1]
+    return any(fnmatch(one, name) for one in (file, inside, inside.rpartition(".")[0]))
+
+
+def _text(folder: Path, name: str) -> str | None:
+    return read_text(name, str(folder)) if folder.joinpath(name).is_file() else None
+
+
+def _record(folder: Path) -> dict[str, str]:
+    """The digest of each shipped file when it was exported. Raises `PromptError` if the record can't be read."""
+    path = folder / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return {str(name): str(digest) for name, digest in record.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise PromptError(f"{path} can't be read ({error}). Delete it: then only the texts are compared.") from error
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@click.command
+@click.argument("name", metavar="NAME", help="in lower case, such as glossary or own_order")
+def step(name: str) -> int:
+    """Writes NAME.py, test_NAME.py and prompts/LANGUAGE/NAME.md into the working directory."""
+    from app.pipeline.registry import steps
+
+    settings = Settings.load()
+    if not name.isidentifier() or not name.islower() or name in steps():
+        raise SettingsError(
+            f"{name!r} can't be the name of a step: write lower-case letters, digits and _, and not the name of a shipped step."
+        )
+    class_ = "".join(part.capitalize() for part in name.split("_"))
+    written = {Path(file.format(name)): _template(file.format("my_step")) for file in ("{}.py", "test_{}.py")}
+    for code in settings.languages:
+        shipped = code if files("app.cli").joinpath("templates/prompts", code).is_dir() else "en"
+        written[Path("prompts", code, f"{name}.md")] = _template(f"prompts/{shipped}/my_step.md")
+    if there := [str(path) for path in written if path.exists()]:
+        raise SettingsError(f"{', '.join(there)} exists already. Choose another name, or delete it.")
+    for path, text in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("my_step", name).replace("MyStep", class_), encoding="utf-8")
+    print(_next_steps(name, f"{name}:{class_}", list(map(str, written))))
+    return 0
+
+
+def _template(name: str) -> str:
+    return files("app.cli").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _next_steps(name: str, path: str, written: list[str]) -> str:
+    steps = ["detect", ["refine", "keywords", "probe"], "retrieve", path, "relevance", "overview", "synthesize", "cite"]
+    return f"""Written: {", ".join(written)}
+
+Test it:
+  python -m pytest test_{name}.py
+Use it, in the file of DOCS_ASSISTANTS:
+  steps = {json.dumps(steps)}
+See where it stands, then measure answers with and without it:
+  PYTHONPATH=. docs-assistant assistants
+  PYTHONPATH=. docs-assistant eval grid questions.jsonl --steps"""

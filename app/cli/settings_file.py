@@ -1,0 +1,139 @@
+"""The file docs-assistant.toml: its text, generated from the settings and their descriptions, and how it and .env are replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, get_args, get_origin
+
+import dotenv
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from app.core.errors import SettingsError
+from app.core.settings import FIELDS, FILE_KEYS, NAMES, TABLES, Settings
+from app.core.settings_sources import FILE, IN_FILE, Origin
+
+ENV = ".env"
+PRIVATE = 0o600
+HEAD = """\
+# Settings of docs-assistant, written by docs-assistant init. Lines that begin with #name show the default: remove the # to
+# change it. Environment variables and .env override this file; docs-assistant check shows what is in effect.
+{rest}"""
+# an empty list of keys, or no file of them, would be an error
+EXAMPLES = {"api_keys": ("long-random-key-1",), "admin_keys": ("long-random-key-2",), "keys": "keys.toml"}
+COMMON = frozenset(
+    """
+    store sites sources crawl_allow user_agent max_lost embedding_model embedding_url llm_url llm_model llm_key
+    llm_context_window top_k min_evidence languages default_language prompts assistants host port allowed_hosts
+    trusted_proxies api_keys admin_keys log_level log_json
+    """.split()  # noqa: SIM905  # one line each otherwise
+)
+"""Settings that many operators change; the others are in the file only on request."""
+
+
+def settings_text(values: Mapping[str, Any], in_env: Collection[str] = (), *, every: bool = False) -> str:
+    """The file with these values by field, and all other settings as comments; those `in_env` say where they are."""
+    shown = set(FIELDS) if every else {*COMMON, *in_env, *(name.removesuffix(IN_FILE) for name in values)}
+    rest = "" if every else "# All settings: docs-assistant init --print\n"
+    blocks = [HEAD.format(rest=rest)]
+    for table, group in TABLES.items():
+        lines = [f"# ---- {group.__doc__}", f"[{table}]"]
+        for name, field in group.model_fields.items():
+            if name in shown:
+                lines += [f"# {field.description}", _line(name, field, values, in_env)]
+        if len(lines) > 2:
+            blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _line(name: str, field: FieldInfo, values: Mapping[str, Any], in_env: Collection[str]) -> str:
+    key = FILE_KEYS[name].partition(".")[2]
+    if name in in_env:
+        return f"# {key} is in .env: {NAMES.variable(name)}"
+    if written := [one for one in (name, name + IN_FILE) if one in values]:
+        return "\n".join(f"{key}{one.removeprefix(name)} = {_toml(values[one])}" for one in written)
+    default = EXAMPLES.get(name, field.get_default(call_default_factory=True))
+    if get_origin(field.annotation) is Literal:
+        others = ", ".join(_toml(one) for one in get_args(field.annotation) if one != default)
+        return f"#{key} = {_toml(default)}   # or {others}"
+    return f"#{key} = {_toml(default)}"
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case SecretStr():
+            return _toml(value.get_secret_value())
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case Mapping():
+            items = ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items())
+            return f"{{ {items} }}" if items else "{}"
+        case tuple() | list():
+            return f"[{', '.join(map(_toml, value))}]"
+        case _:
+            return json.dumps(value)
+
+
+def kept_in_file(settings: Settings, origins: Mapping[str, Origin]) -> dict[str, Any]:
+    """What docs-assistant.toml has now, by field: values, and the paths of files with secrets."""
+    values = {name: settings.value(name) for name, origin in origins.items() if origin.place == FILE}
+    paths = {
+        name + IN_FILE: origin.place for name, origin in origins.items() if origin.name == f"{FILE_KEYS[name]}{IN_FILE}"
+    }
+    return values | paths
+
+
+def write_settings(values: Mapping[str, Any], secret: Mapping[str, str], kept: Mapping[str, Any]) -> None:
+    """Write `values` and what is `kept`, by field, into docs-assistant.toml, and `secret` into .env, for its owner only.
+
+    Raises `SettingsError` if that fails. Each file is replaced as a whole.
+    """
+    old = {name: value for name, value in kept.items() if name.removesuffix(IN_FILE) not in secret}
+    try:
+        with TemporaryDirectory(prefix=".docs-assistant-", dir=".") as folder:
+            new = Path(folder)
+            (new / FILE).write_text(settings_text(old | dict(values), secret), encoding="utf-8")
+            _write_env(new / ENV, values, secret)
+            for name in (ENV, FILE):
+                if (new / name).exists():
+                    _replace(new / name, Path(name))
+    except OSError as error:
+        raise SettingsError(f"{Path.cwd()} can't be written to: {error.strerror or error}.") from error
+
+
+def overridden(*written: Mapping[str, Any]) -> list[str]:
+    """The environment variables that override what was written."""
+    names = (NAMES.variable(name) for values in written for name in values)
+    return [name for name in names if name in os.environ]
+
+
+def _write_env(new: Path, values: Mapping[str, Any], secret: Mapping[str, str]) -> None:
+    """Write the next .env, if it changes; what docs-assistant.toml says now must not be overridden by it."""
+    old = dotenv.dotenv_values(ENV) if Path(ENV).exists() else {}
+    other_places = [*values, *(name + IN_FILE for name in secret)]
+    stale = [name for one in other_places if (name := NAMES.variable(one)) in old]
+    if not secret and not stale:
+        return
+    new.touch(PRIVATE)
+    if Path(ENV).exists():
+        new.write_bytes(Path(ENV).read_bytes())
+    for name in stale:
+        dotenv.unset_key(new, name)
+    for name, value in secret.items():
+        dotenv.set_key(new, NAMES.variable(name), value)
+
+
+def _replace(new: Path, file: Path) -> None:
+    """Replace the file, which stays as private as it was. `new` is in a directory that only its owner can open."""
+    if file.exists():
+        new.chmod(new.stat().st_mode & file.stat().st_mode)
+        kept = new.with_name(f"{file.name}.bak")
+        shutil.copyfile(file, kept)
+        kept.chmod(PRIVATE)
+        kept.replace(file.with_name(kept.name))
+    new.replace(file)

@@ -1,0 +1,200 @@
+"""The words of a query in a text: how well the text has them, where they stand, and an excerpt around them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from app.text.analysis import fold, runs, stem, words_of
+
+EXCERPT = 200  # characters
+MOST_WORDS = 50  # of a query
+LONGEST_WORD = 40  # letters, before and after they are folded
+BEFORE = 40  # of them before the first word
+STEM_FOUND, BEGINNING_FOUND = 0.8, 0.95  # of the whole word
+SHORTEST_STEM = 3  # letters
+LONGEST_ENDING = 4  # letters
+CUT = "…"
+
+
+class Piece(NamedTuple):
+    """A part of a text; `match` if it is a word of the query."""
+
+    text: str
+    match: bool
+
+
+@dataclass(frozen=True)
+class QueryWord:
+    """A folded word of the query with its stem. `open`: it may be the beginning of a longer one."""
+
+    text: str
+    stem: str
+    open: bool = False
+
+    def best_in(self, fields: Sequence[str], weights: Sequence[float]) -> float:
+        """How well a text has the word: the highest weight of a field that has it, less if only a form of it is there.
+
+        Fields are `folded_words`; weights fall.
+        """
+        begun, whole, stem, beginning_found = self._forms
+        best = 0.0
+        for words, weight in zip(fields, weights, strict=True):
+            if weight <= best:
+                break
+            if begun in words:
+                found = 1.0 if whole in words else beginning_found
+            elif stem and stem in words:
+                found = STEM_FOUND
+            else:
+                continue
+            best = max(best, weight * found)
+        return best
+
+    @cached_property
+    def _forms(self) -> tuple[str, str, str, float]:
+        """The word as words begin with it, as a whole, its stem, and what its beginning is worth; made once for many texts."""
+        beginning_found = BEGINNING_FOUND if self.open else STEM_FOUND * self._inflected
+        return f" {self.text}", f" {self.text} ", f" {self.stem}" if self._inflected else "", beginning_found
+
+    @property
+    def _inflected(self) -> bool:
+        """True if it has other forms that are looked for; the beginning of a short word begins too many others."""
+        return len(self.stem) >= SHORTEST_STEM
+
+    def end_in(self, folded: str, start: int) -> int:
+        """Where the word, or a form of it, that begins at `start` of a folded text ends; 0 if another word stands there."""
+        if folded.startswith(self.text, start):
+            end = start + len(self.text)
+            if self.open:
+                return _goes_on(_JOINED, folded, end)
+            if not folded[end : end + 1].isalnum():
+                return end
+        if self._inflected and not self.open and folded.startswith(self.stem, start):
+            stem_end = start + len(self.stem)
+            end = _goes_on(_LETTERS, folded, stem_end)
+            return end if end - stem_end <= LONGEST_ENDING else 0
+        return 0
+
+
+class Place(NamedTuple):
+    """Where a word stands in a text, and its number among the words of the query."""
+
+    start: int
+    end: int
+    number: int
+
+
+@dataclass(frozen=True)
+class QueryWords:
+    """The words of a query."""
+
+    words: tuple[QueryWord, ...]
+
+    @classmethod
+    def of(cls, query: str, language: str, *, open_end: bool = False) -> QueryWords:
+        """The last words of this text that have at most `LONGEST_WORD` letters; with `open_end`, the last may be incomplete."""
+        short = (fold(run) for run in runs(query) if len(run) <= LONGEST_WORD)
+        words = list(dict.fromkeys(word for word in short if 0 < len(word) <= LONGEST_WORD))[-MOST_WORDS:]
+        last = len(words) - 1
+        return cls(tuple(_word(text, language, is_open=open_end and i == last) for i, text in enumerate(words)))
+
+    def pieces(self, text: str) -> tuple[Piece, ...]:
+        """The text in pieces, with the words of the query marked."""
+        pieces: list[Piece] = []
+        end = 0
+        for place in self._places(text):
+            pieces += (Piece(text[end : place.start], match=False), Piece(text[place.start : place.end], match=True))
+            end = place.end
+        pieces.append(Piece(text[end:], match=False))
+        return tuple(piece for piece in pieces if piece.text)
+
+    def excerpt(self, text: str) -> tuple[Piece, ...]:
+        """The part of the text with most of the words, in pieces; its beginning if it has none. Cuts are marked."""
+        start = _best_start(self._places(text)) if len(text) > EXCERPT else 0
+        start = _after_blank(text, max(0, min(start - BEFORE, len(text) - EXCERPT)))
+        end = len(text) if len(text) - start <= EXCERPT else text.rfind(" ", start, start + EXCERPT)
+        end = end if end > start else start + EXCERPT
+        shown = f"{f'{CUT} ' if start else ''}{text[start:end]}{f' {CUT}' if end < len(text) else ''}"
+        return self.pieces(shown)
+
+    def _places(self, text: str) -> list[Place]:
+        """Where the words stand. Words are compared, because a pattern of a reader's words takes as long as they are odd."""
+        folded = text.translate(_FOLDED)
+        places: list[Place] = []
+        end = 0
+        for match in _BEGINNING.finditer(folded):
+            start = match.start()
+            if start < end:
+                continue
+            for number in self._by_letter.get(folded[start], ()):
+                if end_here := self.words[number].end_in(folded, start):
+                    places.append(Place(start, end_here, number))
+                    end = end_here
+                    break
+        return places
+
+    @cached_property
+    def _by_letter(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the words by their first letter; made once for all texts of a search."""
+        numbers: dict[str, list[int]] = {}
+        for number, word in enumerate(self.words):
+            for letter in {word.text[0], word.stem[0]}:
+                numbers.setdefault(letter, []).append(number)
+        return numbers
+
+
+def _goes_on(signs: re.Pattern[str], text: str, start: int) -> int:
+    match = signs.match(text, start)
+    return match.end() if match else start
+
+
+_BEGINNING = re.compile(r"(?<![^\W_])[^\W_]")  # of a word
+_LETTERS, _JOINED = re.compile(r"[^\W_]*+"), re.compile(r"\w*+")
+
+
+class _Folded(dict[int, str]):
+    """For `str.translate`: each letter folded to one letter, so that places stay what they are."""
+
+    def __missing__(self, code: int) -> str:
+        folded = fold(chr(code))
+        self[code] = folded if len(folded) == 1 else chr(code)
+        return self[code]
+
+
+_FOLDED = _Folded()
+
+
+def _word(text: str, language: str, *, is_open: bool) -> QueryWord:
+    root = text if is_open or not text.isalpha() else stem(text, language)
+    return QueryWord(text, root if len(root) >= SHORTEST_STEM else text, is_open)
+
+
+def _best_start(places: Sequence[Place]) -> int:
+    """Where the part with most different words begins; of several, the first."""
+    starts = [place.start for place in places]
+    best = (0, 0)
+    for i, start in enumerate(starts):
+        within = places[i : bisect_left(starts, start + EXCERPT - BEFORE)]
+        best = max(best, (len({place.number for place in within}), -start))
+    return -best[1]
+
+
+def _after_blank(text: str, at: int) -> int:
+    if not at or text[at - 1].isspace():
+        return at
+    blank = text.find(" ", at, at + BEFORE)
+    return blank + 1 if blank >= 0 else at
+
+
+def folded_words(text: str) -> str:
+    """The words of the text, folded, each between blanks."""
+    return f" {' '.join(_all_words(text))} "
+
+
+def _all_words(text: str) -> Iterable[str]:
+    return (word for run in runs(text) for word in words_of(run))

@@ -9,7 +9,12 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
-from eval.errors import EvaluationError
+from app.core.errors import AssistantError
+
+
+class EvaluationError(AssistantError):
+    """Wrong input: the message names the file, the place and what to do."""
+
 
 R = TypeVar("R")
 

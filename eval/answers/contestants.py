@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from app.assistants.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
-from app.core.turn import Done, Failure, Request, Source, Text, Usage
+from app.core.filters import Filters
+from app.core.turn import Done, Failure, Message, Request, Source, Text, Turn, Usage
 from app.core.types import Passage
+from app.index.protocols import Generation
 from app.models.openai import Endpoint
+from app.pipeline.conversation import CHARACTERS_PER_TOKEN
 from app.pipeline.runner import answer, run
+from app.text.growth import grown, heading_line
 from app.text.literals import addresses
-from eval.answers.sources import shown
-from eval.answers.types import Answer
+from eval.answers.score import Answer, Contestant
+from eval.cache import Cache, Progress, fingerprint, in_parallel
 from eval.questions.cases import Case
+from eval.questions.documents import Documents, Rule
 
 
 @dataclass(frozen=True)
@@ -144,3 +150,93 @@ def _usage(usage: Any) -> Usage:
 
 def _since(start: float) -> float:
     return round((perf_counter() - start) * 1000, 1)
+
+
+ANSWER = TypeAdapter(Answer)
+
+
+async def collect(
+    contestants: Sequence[Contestant],
+    cases: Sequence[Case],
+    cache: Cache,
+    *,
+    parallel: int = 4,
+    progress: Progress | None = None,
+) -> tuple[Answer, ...]:
+    """The answers by contestant, in the order of the cases; a later run asks failed ones again."""
+    work = [(contestant, case) for contestant in contestants for case in cases]
+    return await in_parallel(work, lambda _, one: _answer(*one, cache), parallel, progress)
+
+
+async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
+    # without its name, which is only what tables call it
+    key = fingerprint(contestant.fingerprint, case.id, *(message.content for message in case.messages))
+    if kept := cache.get(key):
+        return replace(ANSWER.validate_python(kept), contestant=contestant.name)
+    answer = await contestant.answer(case)
+    if not answer.error:
+        cache.put(key, asdict(answer))
+    return answer
+
+
+FOUND = 10  # chunks of the cited pages, and as many of all pages
+LONGEST = 4000  # characters of question and answer that are searched
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The indexed pages, searched as this assistant searches them, without a language model. `documents` finds the page of
+    an address; the passages of an answer have at most `tokens`.
+    """
+
+    assistant: Assistant
+    documents: Documents
+    tokens: int
+
+    @classmethod
+    async def of(cls, assistant: Assistant, tokens: int, rules: Sequence[Rule] = ()) -> Corpus:
+        """The live index of the assistant; `rules` rewrite cited addresses to those of the index."""
+        pages = await (await assistant.store.live()).pages()
+        return cls(assistant, Documents([page.url for page in pages], rules), tokens)
+
+    async def sourced(self, answer: Answer, case: Case) -> Answer:
+        """The answer with the cited pages that are indexed, and with passages: of these pages, then of all pages, those
+        that the question and the answer find, grown to sections as for our own answers. One that has passages stays.
+        """
+        if answer.error or answer.passages:
+            return answer
+        cited = tuple(dict.fromkeys(url for link in answer.links for url in self.documents.pages(link)))
+        everywhere = await self._search(answer, case)
+        hits = everywhere.hits
+        if cited:
+            own = await self._search(answer, case, cited)
+            hits = (*(hit for hit in own.hits if hit.chunk.url in cited), *hits)
+        first = tuple({hit.chunk.id: hit for hit in reversed(hits)}.values())[::-1]
+        generation: Generation = everywhere.generation
+        pages = await generation.plain_texts(list(dict.fromkeys(hit.chunk.url for hit in first)))
+        passages = grown(first, pages, self.tokens * CHARACTERS_PER_TOKEN)
+        return replace(answer, pages=cited or answer.pages, passages=shown(passages))
+
+    async def _search(self, answer: Answer, case: Case, cited: tuple[str, ...] = ()) -> Turn:
+        text = f"{case.question}\n{answer.text}"[:LONGEST]
+        request = Request(
+            (Message("user", text),),
+            self.assistant.id,
+            "eval",
+            filters=Filters(url_prefixes=cited),
+            limit=FOUND,
+            language=case.language,
+        )
+        return await self.assistant.search(request)
+
+
+def shown(passages: Sequence[Passage]) -> tuple[str, ...]:
+    """The passages as a model reads them, each below its page and headings."""
+    return tuple(f"{heading_line(one.chunk)}\n{one.chunk.text}" for one in passages)
+
+
+def citing(answers: Sequence[Answer]) -> dict[str, str]:
+    """How many answers of each contestant cite an indexed page: with none, the addresses probably differ."""
+    names = dict.fromkeys(answer.contestant for answer in answers)
+    own = {name: [answer for answer in answers if answer.contestant == name and not answer.error] for name in names}
+    return {name: f"{sum(bool(a.pages) for a in had)} of {len(had)} answers" for name, had in own.items()}

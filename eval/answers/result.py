@@ -4,7 +4,8 @@ differences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +14,24 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from eval.answers.effort import Effort, efforts
-from eval.answers.score import MEASURES, Scored
-from eval.errors import EvaluationError
-from eval.files import load_document, save_document
-from eval.judge.criteria import COMPLETE, FAITHFUL
-from eval.measure.compare import Comparison, compare
+from eval.answers.score import MEASURES, Answer, Scored
+from eval.files import EvaluationError, load_document, save_document
+from eval.judge import COMPLETE, FAITHFUL
+from eval.measure.compare import Comparison, compare, comparison_text
+from eval.measure.gate import (
+    MAX_DROP,
+    Baseline,
+    Gate,
+    KeptValues,
+    asks,
+    gate_of,
+    load_baseline,
+    paired,
+    verdicts_together,
+)
 from eval.measure.metrics import Estimate, intervals
 from eval.measure.rows import Outcomes, Row, as_matrix, groups, row_of
+from eval.measure.tables import as_table, row_name
 
 FORM = "docs-assistant answers 1"
 KIND = "eval run"
@@ -204,3 +215,147 @@ def _kind(one: Scored) -> str:
     if faithful is None or complete is None:
         return CELLS[-1]
     return f"{'faithful' if faithful else 'unfaithful'}, {'complete' if complete else 'incomplete'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The time until a contestant's whole answer, and the mean tokens of an answer (None: not counted).
+
+    `n` is the number of answers without those that failed. Answers without token counts are left out of the means.
+    """
+
+    contestant: str
+    n: int
+    ms_median: float
+    ms_p95: float
+    prompt_tokens: float | None
+    completion_tokens: float | None
+
+
+def efforts(answers: Sequence[Answer]) -> tuple[Effort, ...]:
+    """The contestants in their order, without those that never answered."""
+    names = dict.fromkeys(answer.contestant for answer in answers)
+    own = {name: [a for a in answers if a.contestant == name and not a.error] for name in names}
+    return tuple(_effort(name, had) for name, had in own.items() if had)
+
+
+def _effort(name: str, answers: Sequence[Answer]) -> Effort:
+    median, p95 = np.percentile([answer.ms for answer in answers], [50, 95])
+    counted = [answer for answer in answers if answer.prompt_tokens]
+    prompt, completion = (
+        float(np.mean(tokens)) if counted else None
+        for tokens in ([a.prompt_tokens for a in counted], [a.completion_tokens for a in counted])
+    )
+    return Effort(name, len(answers), float(median), float(p95), prompt, completion)
+
+
+def answers_text(result: AnswerResult) -> str:
+    """All known measures by contestant and group, the differences, and the failures."""
+    lines = list[str]()
+    for name in result.contestants:
+        rows = [row for row in result.rows if row.contestant == name]
+        shown = [measure for measure in MEASURES if any(measure in row.measures for row in rows)]
+        lines += [
+            *as_table([name, "n", *shown], [[row_name(row), str(row.n), *answer_cells(row, shown)] for row in rows]),
+            "",
+        ]
+    for table in (kind_table(result), effort_table(result)):
+        lines += [*as_table(*table), ""] if table[1] else []
+    if note := result.config.get("note"):
+        lines += [note, ""]
+    for comparison in result.comparisons:
+        lines += [comparison_text(comparison), ""]
+    lines.append(f"Intervals are 95 % and resample pages. Judge: {result.config.get('judge') or 'none'}.")
+    lines += _failed_steps(result)
+    if result.failed or result.malformed:
+        lines.append(
+            f"FAILED: {result.failed} answers, {result.malformed} judgements. Run it again: it asks only these again."
+        )
+        errors = [one.answer.error for one in result.scored if one.answer.error]
+        lines += [f"The first error: {errors[0]}"] if errors else []
+    return "\n".join(lines)
+
+
+def _failed_steps(result: AnswerResult) -> list[str]:
+    """The steps that failed, so that an answer had to do without them, by contestant."""
+    counts = Counter((one.answer.contestant, step) for one in result.scored for step in one.answer.failed_steps)
+    return [
+        f"{name}: {step} failed on {n} questions, which were answered without it." for (name, step), n in counts.items()
+    ]
+
+
+def kind_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
+    """How many answers are faithful, complete and in the right language; no rows if nothing was judged."""
+    if not any(cell.kind != CELLS[-1] and cell.right_language + cell.wrong_language for cell in result.cells):
+        return [], []
+    rows = []
+    for name in result.contestants:
+        cells = [cell for cell in result.cells if cell.contestant == name]
+        total = sum(cell.right_language + cell.wrong_language for cell in cells) or 1
+        for cell in cells:
+            both = cell.right_language + cell.wrong_language
+            shares = [f"{n} ({100 * n / total:.0f} %)" for n in (cell.right_language, cell.wrong_language, both)]
+            rows.append([f"{name}: {cell.kind}", *shares])
+    return ["answers that are", "right language", "wrong language", "all"], rows
+
+
+def effort_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
+    """Time and tokens of an answer, a row for each contestant."""
+    rows = [
+        [one.contestant, str(one.n), f"{one.ms_median:.0f}", f"{one.ms_p95:.0f}",
+         *("–" if tokens is None else f"{tokens:.0f}" for tokens in (one.prompt_tokens, one.completion_tokens))]
+        for one in result.efforts
+    ]  # fmt: skip
+    return ["effort of an answer", "n", "ms, median", "ms, p95", "tokens in", "tokens out"], rows
+
+
+def answer_cells(row: AnswerRow, measures: Sequence[str]) -> list[str]:
+    """These measures with their intervals, a dash for an unknown one."""
+    return [f"{row.measures[m].mean:.2f} {_interval(row, m)}" if m in row.measures else "–" for m in measures]
+
+
+def _interval(row: AnswerRow, measure: str) -> str:
+    one = row.measures[measure]
+    return f"{one.low:.2f}–{one.high:.2f}"
+
+
+BASELINE_FORM = "docs-assistant answers baseline 1"
+
+
+def answer_baseline_of(result: AnswerResult) -> Baseline:
+    """The first contestant's answers as a baseline for later ones."""
+    about = {name: result.config[name] for name in ("set", "version", "model") if name in result.config}
+    about["contestant"] = result.contestants[0]
+    head = {"form": BASELINE_FORM, "judge": result.judge, "measures": list(JUDGED), "about": about}
+    return Baseline(head, {one.case.id: KeptValues(asks(one.case), _kept(one)) for one in _first(result)})
+
+
+def load_answer_baseline(path: str | Path) -> Baseline:
+    """A baseline that `save` wrote. Raises `EvaluationError` if the file is something else."""
+    baseline = load_baseline(path, BASELINE_FORM)
+    if baseline.head.get("measures") != list(JUDGED):
+        raise EvaluationError(f"{path} has other measures than {', '.join(JUDGED)}: write it again with --update.")
+    return baseline
+
+
+def judge_answers(result: AnswerResult, baseline: Baseline, max_drop: float = MAX_DROP) -> Gate:
+    """The first contestant against the baseline, by measure: per language, for their mean, across languages, and for
+    questions without an answer. Raises `EvaluationError` for another set or another judge.
+    """
+    judge = baseline.head.get("judge")
+    if result.judge != judge:
+        raise EvaluationError(
+            f"The judge of the baseline is {judge or 'none'}, that of the answers {result.judge or 'none'}:"
+            " their figures can't be compared. Use the same judge, or write the baseline again with --update."
+        )
+    now = [(one.case, _kept(one)) for one in _first(result)]
+    pairs = paired(now, JUDGED, baseline)
+    return gate_of(pairs, baseline, len(now), verdicts_together(pairs, JUDGED, max_drop))
+
+
+def _first(result: AnswerResult) -> list[Scored]:
+    return [one for one in result.scored if one.answer.contestant == result.contestants[0]]
+
+
+def _kept(one: Scored) -> tuple[float | None, ...]:
+    return tuple(None if (value := one.values[measure]) is None else round(value, 4) for measure in JUDGED)

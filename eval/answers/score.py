@@ -2,19 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
 
 from app.core.prompts import Prompts
 from app.core.types import Vector
 from app.models.protocols import Embedder
 from app.text.analysis import fold
 from app.text.language import LanguageDetector
-from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap, mean
-from eval.answers.types import Answer
-from eval.judge.criteria import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion
-from eval.judge.loop import Judgement, Task
+from app.text.literals import claims, comparable, occurs
+from eval.judge import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion, Judgement, Task
 from eval.questions.cases import CHIT_CHAT, Case
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a contestant; `error` says why there is none. `passages` are what the model read; of another assistant,
+    what the index has on the pages that it cites and on its words.
+
+    `pages` are those that were found, best first; of another assistant, those that it cites, if they are indexed. Only of
+    our own are known: whether the question was `refused` for lack of evidence; the number of `calls` to language models;
+    the steps that failed. Tokens include all calls to models, as the models counted them; 0 if they didn't.
+    """
+
+    contestant: str
+    case: str
+    text: str = ""
+    passages: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    ms: float = 0.0
+    extractive: bool = False
+    error: str = ""
+    pages: tuple[str, ...] = ()
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    refused: bool = False
+    failed_steps: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+class Contestant(Protocol):
+    """Anything that answers questions."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A fingerprint of everything that its answers depend on, as far as known: with another one, saved answers
+        aren't used.
+        """
+        ...
+
+    async def answer(self, case: Case) -> Answer:
+        """The answer; a failure is an answer with an `error`."""
+        ...
+
 
 MEASURES = (
     "language", "faithful", "complete", "answers", "refusal", "fidelity", "kept",
@@ -149,3 +203,55 @@ def tasks(answers: Sequence[Answer], cases: Mapping[str, Case], wanted: Mapping[
             if fields[needs[name]] and (case.doc or name == REFUSES):
                 found.append(Task(row_of(answer), criterion, fields))
     return found
+
+
+STEM = 5
+_NAME = re.compile(r"\b(?:[A-Z]{2,}\w*|\w+[A-Z]\w*|\w+[._/-]\w[\w./-]*\d*|\w*\d\w*)\b")
+_WORD = re.compile(r"[^\W_]+")
+
+
+def fidelity(answer: str, passages: Sequence[str]) -> float | None:
+    """Share of the literals (numbers, commands, addresses) that are in the passages, ignoring spaces, capitals and the
+    spelling of units; None without literals.
+    """
+    wanted = [comparable(claim) for claim in claims(answer)]
+    if not wanted or not passages:
+        return None
+    source = comparable("\n".join(passages))
+    return sum(occurs(claim, source) for claim in wanted) / len(wanted)
+
+
+def kept(plain: str, toned: str) -> float | None:
+    """Share of the literals of a plain answer that the same answer in another tone still has; None without literals."""
+    wanted, said = [comparable(claim) for claim in claims(plain)], comparable(toned)
+    return sum(occurs(claim, said) for claim in wanted) / len(wanted) if wanted else None
+
+
+def keyword_overlap(answer: str, reference: str, stopwords: Collection[str]) -> float | None:
+    """Share of the reference's content words that the answer has, compared by their first letters."""
+    wanted, said = _stems(reference, stopwords), _stems(answer, stopwords)
+    return len(wanted & said) / len(wanted) if wanted else None
+
+
+def entity_overlap(answer: str, reference: str) -> float | None:
+    """Share of the reference's names, numbers and identifiers that the answer has; None if the reference has none."""
+    wanted = {comparable(one) for one in _NAME.findall(reference)}
+    said = comparable(answer)
+    return sum(occurs(one, said) for one in wanted) / len(wanted) if wanted else None
+
+
+def cosine(a: Vector, b: Vector) -> float:
+    """Cosine of two vectors, 0 if one is empty."""
+    one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / lengths if lengths else 0.0
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean of the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _stems(text: str, stopwords: Collection[str]) -> set[str]:
+    return {word[:STEM] for word in _WORD.findall(fold(text)) if word not in stopwords and len(word) > 1}

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
+import click
+
+from app.conversations.question_log import PERIOD_OPTIONS, Period
 from app.core.settings import Settings
-from app.gaps.period import Period, add_options
-from eval.commands.options import OK, Commands, OpenFinder, check_writable, new_command
-from eval.errors import EvaluationError
-from eval.files import write_json_lines
+from eval.commands.options import OK, Options, check_writable, command, option
+from eval.files import EvaluationError, write_json_lines
 
 
-def add_command(commands: Commands) -> None:
-    """Register the command."""
-    parser = new_command(
-        commands,
-        "from-log",
-        _from_log,
-        ("--assistant",),
-        help="make a question set of the questions that readers asked",
-        description="Writes each logged question once, as it was redacted. Those whose answer was rated up have the page that it used; "
-        "the others go to a file of their own, to be labelled or asked as unanswerable ones.",
-    )
-    add_options(parser)
-    parser.add_argument(
-        "--only", choices=("all", "refused", "weak", "down"), default="all", help="only these questions"
-    )
-    parser.add_argument("--out", required=True, metavar="FILE", help="the set, .jsonl")
+@command(
+    "--assistant",
+    *PERIOD_OPTIONS,
+    option("--only", "only these questions", type=click.Choice(("all", "refused", "weak", "down")), default="all"),
+    option("--out", "the set, .jsonl", "FILE", required=True),
+)
+async def from_log(options: Options, settings: Settings) -> int:
+    """Writes each logged question once, as it was redacted.
 
-
-async def _from_log(options: argparse.Namespace, settings: Settings, open_finder: OpenFinder) -> int:
-    del open_finder
-    from eval.questions.from_log import logged_rows
+    Those whose answer was rated up have the page that it used; the others go to a file of their own, to be labelled or asked as
+    unanswerable ones.
+    """
+    from eval.questions.own_docs import logged_rows
 
     out = Path(options.out)
     if out.suffix.lower() != ".jsonl":

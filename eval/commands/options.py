@@ -1,130 +1,199 @@
-"""What the commands share: their arguments, exit codes, and how a result is saved and printed."""
+"""Parts that the commands share: options, exit codes, how they are run, and how a result is saved, printed and described."""
 
 from __future__ import annotations
 
-import argparse
+import hashlib
+import inspect
 import json
+import logging
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
 
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
+from app.core import logs
+from app.core.log_message import masked
+from app.core.prompts import files_in_force
 from app.core.settings import Settings
-from app.models.protocols import Model
-from eval.errors import EvaluationError
-from eval.files import write_text
+from app.core.turn import Request, Turn
+from eval.cache import fingerprint
+from eval.files import EvaluationError, write_text
 from eval.measure.gate import MAX_DROP
 from eval.measure.retrieval import Finder
+from eval.questions.cases import HALVES
+from eval.questions.documents import Rule, parse_rules
 
 OK = 0
 FAILED = 1
 WRONG_INPUT = 2
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # as typeshed names it
+NO_MODEL: Mapping[str, Any] = {"llm_url": "", "llm_class": ""}
+"""Settings without the configured language model."""
+CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
+JUDGE_KEY = "EVAL_JUDGE_KEY"
+
+
+_MEASURED = ("app", "prompts")
+_SOURCES = frozenset({".py", ".toml", ".md"})
+_SETTINGS = set(
+    "languages top_k per_page fusion vector_weight other_language keyword_weight exact chunk_size".split()  # noqa: SIM905
+)
 
 
 class OpenFinder(Protocol):
-    """Opens an assistant with some settings replaced, and with this language model instead of the configured one."""
+    """Opens an assistant with some settings replaced."""
 
-    def __call__(self, overrides: Mapping[str, Any], model: Model | None = None) -> AbstractAsyncContextManager[Finder]:
+    def __call__(self, overrides: Mapping[str, Any]) -> AbstractAsyncContextManager[Finder]:
         """The assistant, closed at the end."""
         ...
 
 
-NO_MODEL: Mapping[str, Any] = {"llm_url": "", "llm_class": ""}
-"""Settings without the configured language model."""
+@dataclass(frozen=True)
+class AssistantFinder:
+    """A `Finder` that uses these assistants."""
 
-Handler = Callable[[argparse.Namespace, Settings, OpenFinder], Awaitable[int]]
+    assistants: Assistants
 
+    async def find(self, request: Request) -> Turn:
+        """The turn after retrieval."""
+        return await self.assistants.get(request.assistant).find(request)
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def share(text: str) -> float:
-    """A number from 0 to 1."""
-    number = float(text)
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text} isn't from 0 to 1")
-    return number
+    async def assess(self, request: Request) -> Turn:
+        """The turn after the decision whether to refuse."""
+        return await self.assistants.get(request.assistant).assess(request)
 
 
-CONTESTANT_KEY = "EVAL_CONTESTANT_KEY"
-JUDGE_KEY = "EVAL_JUDGE_KEY"
-_FLAG: dict[str, Any] = {"action": "store_true"}
-_REPEATED: dict[str, Any] = {"action": "append", "default": []}
-_FILE: dict[str, Any] = {"default": "", "metavar": "FILE"}
-_ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
-    "file": {"metavar": "FILE", "help": "question set, .jsonl or .csv"},
-    "--limit": {"type": positive, "metavar": "N", "help": "ask only N questions, the same ones each time"},
-    "--k": {"type": positive, "default": 5, "help": "measure the first K pages (default 5)"},
-    "--parallel": {"type": positive, "default": 4, "metavar": "N", "help": "questions asked at once (default %(default)s)"},
-    "--assistant": {"default": "", "metavar": "ID", "help": "another assistant than the first one"},
-    "--doc-map": _REPEATED | {
-        "metavar": "REGEX=REPL",
-        "help": "rewrite the set's documents to the site's paths; a result that starts with / must be the whole path;"
-        " may be repeated, the first rule that matches is used",
-    },
-    "--unanswerable": _FILE | {"help": "questions that must be refused, .jsonl"},
-    "--labels": _FILE | {"help": "relevant chunks, as eval label writes them"},
-    "--json": _FLAG | {"help": "print JSON"},
-    "--out": _FILE | {"help": "save the whole result as JSON"},
-    "--html": _FILE | {"help": "write a page with charts"},
-    "--no-model": _FLAG | {"help": "measure without the configured language model"},
-    "--scripted-model": _FILE | {"help": "use a language model that gives the answers of this file to each question"},
-    "--recorded-model": _FILE | {
-        "help": "use a language model that repeats the answers of this file to exactly the same messages, .jsonl: key,"
-        " text; --scripted-model answers the others",
-    },
-    "--missing": _FILE | {"help": "write the prompts that neither model could answer, to be answered and recorded"},
-    "--known-only": _FLAG | {"help": "ask only questions that the scripted model knows"},
-    "--passages": {"type": positive, "metavar": "N", "help": "ask for N passages, not the assistant's own number"},
-    "--deep": _FLAG | {"help": "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too"},
-    "--max-drop": {
-        "type": share, "default": MAX_DROP, "metavar": "X", "help": "largest drop that passes (default %(default)s)",
-    },
-    "--against": _FILE | {"help": "a saved result that the page compares with"},
-    "--markdown": _FLAG | {"help": "print a Markdown table"},
-    "--url": _REPEATED | {
-        "metavar": "NAME=URL,MODEL",
-        "help": f"a service with the OpenAI chat API; its key is read from {CONTESTANT_KEY}; may be repeated",
-    },
-    "--judge-url": {"default": "", "metavar": "URL", "help": f"OpenAI-compatible judge; its key is read from {JUDGE_KEY}"},
-    "--judge-model": {"default": "", "metavar": "NAME", "help": "a model other than the one that answers"},
-    "--judge-per-minute": {"type": int, "default": 0, "metavar": "N", "help": "calls per minute (0: no limit)"},
-    "--judge-timeout": {"type": float, "default": 60.0, "metavar": "S", "help": "seconds for one call (default 60)"},
-    "--own-criteria": _FLAG | {"help": "use our wording even if Evidently is installed"},
-    "--evidently": _FLAG | {"help": "also write Evidently's own report (needs the extra eval)"},
-}  # fmt: skip
-MODEL = ("--no-model", "--scripted-model", "--recorded-model", "--missing", "--known-only")
-OUTPUT = ("--out", "--html", "--json")
-MEASURE = ("--k", "--parallel", "--passages", "--deep", *OUTPUT, "--against", "--markdown")
-JUDGE = ("--judge-url", "--judge-model", "--judge-per-minute", "--judge-timeout", "--own-criteria")
+@asynccontextmanager
+async def open_finder(overrides: Mapping[str, Any]) -> AsyncIterator[AssistantFinder]:
+    """The configured assistants with some settings replaced."""
+    async with opened(Settings.load(**overrides)) as assistants:
+        yield AssistantFinder(assistants)
 
 
-def new_command(
-    commands: Commands,
-    name: str,
-    handler: Handler,
-    arguments: tuple[str, ...],
-    *,
-    help: str,  # noqa: A002  # as argparse names it
-    description: str = "",
-) -> argparse.ArgumentParser:
-    """A new command that has these shared arguments."""
-    parser = commands.add_parser(name, help=help, description=description)
-    parser.set_defaults(evaluation=handler)
-    for argument in arguments:
-        parser.add_argument(argument, **_ARGUMENTS[argument])
-    return parser
+class Options(SimpleNamespace):
+    """The arguments of a command by name, and `open_finder`."""
+
+    @property
+    def overrides(self) -> Mapping[str, Any]:
+        """The settings that --no-model replaces."""
+        return NO_MODEL if getattr(self, "no_model", False) else {}
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of --doc-map. Raises `EvaluationError` if one is none."""
+        return parse_rules(getattr(self, "doc_map", ()))
 
 
-def check_writable(options: argparse.Namespace, *names: str) -> None:
+Handler: TypeAlias = Callable[[Options, Settings], Awaitable[int]]
+
+
+def command(shared: str, *own: click.Parameter) -> Callable[[Handler], click.Command]:
+    """A decorator that makes a command of a function, with the names of `shared` parameters and some of its `own`.
+
+    Settings and `OpenFinder` are those of the context, if there are any.
+    """
+    params = [*(_SHARED[name] for name in shared.split()), *own]
+
+    def decorate(handler: Handler) -> click.Command:
+        @click.pass_context
+        async def callback(context: click.Context, /, **given: Any) -> int:
+            settings, opening = context.obj or _opened()
+            try:
+                return await handler(Options(**given, open_finder=opening), settings)
+            except EvaluationError as error:
+                sys.stderr.write(f"{error}\n")
+                return WRONG_INPUT
+
+        return click.Command(handler.__name__, callback=callback, params=params, help=inspect.getdoc(handler))
+
+    return decorate
+
+
+def _opened() -> tuple[Settings, OpenFinder]:
+    settings = Settings.load()
+    logs.configure(settings)
+    return settings, open_finder
+
+
+def option(name: str, text: str, metavar: str | None = None, **more: Any) -> click.Option:
+    """An option of a text, empty by default, or of what `more` says."""
+    required = more.get("required", False)
+    return click.Option(
+        [name], help=text, metavar=metavar, **({} if required or "type" in more else {"default": ""}) | more
+    )
+
+
+def several(name: str, text: str, metavar: str) -> click.Option:
+    """An option that may be repeated."""
+    return click.Option([name], help=text, metavar=metavar, multiple=True)
+
+
+def argument(name: str, text: str, metavar: str = "FILE", **more: Any) -> click.Argument:
+    """A positional argument."""
+    return click.Argument([name], help=text, metavar=metavar, **more)
+
+
+def flag(name: str, text: str) -> click.Option:
+    """An option that is given or not."""
+    return click.Option([name], is_flag=True, help=text)
+
+
+def number(name: str, default: int | None, text: str, *, least: int = 1) -> click.Option:
+    """An option of a whole number."""
+    return click.Option([name], type=click.IntRange(least), default=default, metavar="N", help=text)
+
+
+SHARE = click.FloatRange(0, 1)
+OUTPUT = "--out --html --json"
+JUDGE = "--judge-url --judge-model --judge-per-minute --judge-timeout --own-criteria"
+_SHARED: Mapping[str, click.Parameter] = {
+    param.opts[0]: param
+    for param in (
+        argument("file", "question set, .jsonl or .csv"),
+        number("--limit", None, "ask only N questions, the same ones each time"),
+        number("--k", 5, "measure the first K pages (default 5)"),
+        number("--parallel", 4, "questions asked at once (default 4)"),
+        option("--assistant", "another assistant than the first one", "ID"),
+        several(
+            "--doc-map",
+            "rewrite the set's documents to the site's paths; a result that starts with / must be the whole path; may be"
+            " repeated, the first rule that matches is used",
+            "REGEX=REPL",
+        ),
+        option("--unanswerable", "questions that must be refused, .jsonl", "FILE"),
+        flag("--json", "print JSON"),
+        option("--out", "save the whole result as JSON", "FILE"),
+        option("--html", "write a page with charts", "FILE"),
+        flag("--no-model", "measure without the configured language model"),
+        option("--half", "only every second question, counted from 0", type=click.Choice(HALVES)),
+        option("--max-drop", f"largest drop that passes (default {MAX_DROP})", "X", type=SHARE, default=MAX_DROP),
+        several(
+            "--url",
+            f"a service with the OpenAI chat API; its key is read from {CONTESTANT_KEY}; may be repeated",
+            "NAME=URL,MODEL",
+        ),
+        option("--judge-url", f"OpenAI-compatible judge; its key is read from {JUDGE_KEY}", "URL"),
+        option("--judge-model", "a model other than the one that answers", "NAME"),
+        number("--judge-per-minute", 0, "calls per minute (0: no limit)", least=0),
+        option("--judge-timeout", "seconds for one call (default 60)", "S", type=float, default=60.0),
+        flag("--own-criteria", "use our wording even if Evidently is installed"),
+        flag("--evidently", "also write Evidently's own report (needs the extra eval)"),
+    )
+}
+
+
+def check_writable(options: Options, *names: str) -> None:
     """Raises `EvaluationError` before a run if --out or --html (or the options `names`) can't be written at its end."""
     for name in names or ("out", "html"):
         path = getattr(options, name)
@@ -132,7 +201,7 @@ def check_writable(options: argparse.Namespace, *names: str) -> None:
             raise EvaluationError(f"--{name} {path}: that is a directory, or its directory doesn't exist.")
 
 
-def output_folder(options: argparse.Namespace) -> Path:
+def output_folder(options: Options) -> Path:
     """The directory of --out, made if it doesn't exist. Raises `EvaluationError` if that fails."""
     folder = Path(options.out)
     try:
@@ -142,9 +211,7 @@ def output_folder(options: argparse.Namespace) -> Path:
     return folder
 
 
-def finish(
-    options: argparse.Namespace, summary: Any, *, text: Callable[[], str], html: Callable[[], str] | None = None
-) -> None:
+def finish(options: Options, summary: Any, *, text: Callable[[], str], html: Callable[[], str] | None = None) -> None:
     """Save the result if --out or --html says so, and print it as text, or as JSON with --json."""
     if options.out:
         write_text(as_json(summary), options.out)
@@ -153,7 +220,7 @@ def finish(
     print_result(options, summary, text=text)
 
 
-def print_result(options: argparse.Namespace, summary: Any, *, text: Callable[[], str]) -> None:
+def print_result(options: Options, summary: Any, *, text: Callable[[], str]) -> None:
     """Print a result as text, or its summary as JSON with --json."""
     sys.stdout.write((as_json(summary) if options.json else text()) + "\n")
 
@@ -161,3 +228,80 @@ def print_result(options: argparse.Namespace, summary: Any, *, text: Callable[[]
 def as_json(value: Any) -> str:
     """JSON as it is printed and saved."""
     return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+@contextmanager
+def quiet_pipeline() -> Iterator[None]:
+    """Hide warnings about failed helper steps: the result counts them, and a log line for each would hide the progress
+    bar.
+    """
+    log = logging.getLogger("app.pipeline")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def report_reindexing(name: str) -> None:
+    """Say which configuration's pages are indexed: this takes time."""
+    sys.stderr.write(f"Indexing the pages for {name}\n")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many of how many are done."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def model_name(options: Options, settings: Settings) -> str:
+    """The name of the language model that is asked, empty without one."""
+    if options.no_model or not (settings.llm_url or settings.llm_class):
+        return ""
+    return settings.llm_model or settings.llm_class
+
+
+def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The part of a result's `config` that is known before the first question."""
+    own = {name: settings.value(name) for name in sorted(_SETTINGS)}
+    return {
+        "set": Path(set_name).name,
+        "settings": {**own, **{name: value for name, value in overrides.items() if name in _SETTINGS}},
+        "store": _store(str(overrides.get("store", settings.store))),
+        "model": model,
+        "prompts": fingerprint_of_prompts(str(overrides.get("prompts", settings.prompts))),
+        "version": _version(),
+        "code": fingerprint_of_code(),
+    }
+
+
+def _store(address: str) -> str:
+    # the path of a directory is private, the address of a server isn't
+    return masked(address) if ":" in address else "a directory"
+
+
+def _version() -> str:
+    try:
+        return version("docs-assistant")
+    except PackageNotFoundError:  # run from a checkout that isn't installed
+        return ""
+
+
+def fingerprint_of_prompts(folder: str) -> str:
+    """A fingerprint of the texts of all prompts that are in force with this directory of DOCS_PROMPTS."""
+    return fingerprint(*(part for item in sorted(files_in_force(folder).items()) for part in item))[:12]
+
+
+def fingerprint_of_code() -> str:
+    """A fingerprint of the program and its prompts: it differs between two results if they changed."""
+    digest = hashlib.sha256()
+    for package in _MEASURED:
+        folder = Path(str(files(package)))
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in _SOURCES):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.index.embedded.clusters import FEWEST_IN_CLUSTER, TIMES_ROOT
 from app.index.embedded.generation import EmbeddedGeneration
-from app.index.embedded.tables import Tables, cluster
-from eval.errors import EvaluationError
+from app.index.embedded.tables import FEWEST_IN_CLUSTER, TIMES_ROOT, Tables, cluster
+from eval.files import EvaluationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -11,16 +10,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from app.core.prompts import Prompts
-from app.text.language import without_stopwords
-from eval.errors import EvaluationError
-from eval.files import load_document
+from eval.cache import Progress
+from eval.files import EvaluationError, load_document
 from eval.measure.compare import Comparison, compare
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import Finder, Plan, evaluate
-from eval.parallel import Progress
 from eval.questions.cases import Case
-from eval.scripted.script import Line, Script, normal
 
 FORM = "docs-assistant conversations 1"
 
@@ -55,26 +50,6 @@ def follow_ups(cases: Sequence[Case]) -> tuple[Case, ...]:
     if not found:
         raise EvaluationError("None of the rows is a conversation with 'messages' and 'standalone'.")
     return found
-
-
-def distinguishable(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """The cases with a last question that no other conversation ends with: a script knows only the last question."""
-    ends = Counter(normal(case.question) for case in cases)
-    return tuple(case for case in cases if ends[normal(case.question)] == 1)
-
-
-def ideal_script(cases: Sequence[Case], prompts: Prompts) -> Script:
-    """The script of a model that resolves every reference: the complete question, as wording and as keywords.
-
-    The cases are those of `distinguishable`.
-    """
-    lines: dict[str, Line] = {}
-    for case in cases:
-        question = normal(case.question)
-        words = without_stopwords(case.standalone, prompts.language(case.language))
-        lines[question] = Line(case.standalone, {case.language: (words,)})
-        lines.setdefault(normal(case.standalone), lines[question])
-    return Script(lines)
 
 
 async def follow(

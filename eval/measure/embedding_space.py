@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.types import Page
+from app.core.types import Page, Vector
 from app.index.protocols import Generation
-from app.models.protocols import Embedder
 
 MOST_PAGES = 400
 CHUNKS_OF_PAGE = 3
-BATCH = 32
+READ_AT_ONCE = 300  # vectors: in JSON, they are a few megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +40,14 @@ class Space:
     others: float | None
 
 
-async def draw(generation: Generation, embedder: Embedder) -> Space | None:
-    """The picture of the indexed pages by their first chunks; None for fewer than 3 pages."""
+async def draw(generation: Generation, progress: Callable[[int, int], None] = lambda *_: None) -> Space | None:
+    """The picture of the indexed pages by the vectors of their first chunks; None for fewer than 3 pages with vectors."""
     pages = [page for page in await generation.pages() if page.chunk_ids][:MOST_PAGES]
+    known = await _vectors_of_chunks(pages, generation, progress)
+    pages = [page for page in pages if any(id_ in known for id_ in _first(page))]
     if len(pages) < 3:
         return None
-    vectors = await _vectors(pages, generation, embedder)
+    vectors = _means([[known[id_] for id_ in _first(page) if id_ in known] for page in pages])
     flat, shown = flattened(vectors)
     pairs = counterparts(pages)
     spots = tuple(
@@ -91,16 +92,25 @@ def _neutral(url: str, language: str) -> tuple[str, str]:
     return parts.netloc, path
 
 
-async def _vectors(pages: Sequence[Page], generation: Generation, embedder: Embedder) -> NDArray[np.float64]:
-    wanted = [id_ for page in pages for id_ in page.chunk_ids[:CHUNKS_OF_PAGE]]
-    texts = {chunk.id: chunk.embedded_text for chunk in await generation.fetch(wanted)}
-    ids = list(texts)
-    found: dict[str, Sequence[float]] = {}
-    for start in range(0, len(ids), BATCH):
-        batch = ids[start : start + BATCH]
-        found |= dict(zip(batch, await embedder.embed_passages([texts[id_] for id_ in batch]), strict=True))
-    means = np.array(
-        [np.mean([found[id_] for id_ in page.chunk_ids[:CHUNKS_OF_PAGE] if id_ in found], axis=0) for page in pages]
-    )
+def _first(page: Page) -> Sequence[str]:
+    return page.chunk_ids[:CHUNKS_OF_PAGE]
+
+
+async def _vectors_of_chunks(
+    pages: Sequence[Page], generation: Generation, progress: Callable[[int, int], None]
+) -> Mapping[str, Vector]:
+    """The vectors of the first chunks of the pages, as the index has them: to embed them again takes minutes."""
+    ids = [id_ for page in pages for id_ in _first(page)]
+    vectors: dict[str, Vector] = {}
+    if not hasattr(generation, "vectors"):  # a store from outside may have none
+        return vectors
+    for start in range(0, len(ids), READ_AT_ONCE):
+        vectors |= await generation.vectors(ids[start : start + READ_AT_ONCE])
+        progress(min(start + READ_AT_ONCE, len(ids)), len(ids))
+    return vectors
+
+
+def _means(vectors: Sequence[Sequence[Vector]]) -> NDArray[np.float64]:
+    means = np.array([np.mean(of_page, axis=0) for of_page in vectors])
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     return np.asarray(np.divide(means, lengths, out=np.zeros_like(means), where=lengths > 0), dtype=np.float64)

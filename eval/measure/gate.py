@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from eval.errors import EvaluationError
-from eval.files import load_document, save_document
+from eval.files import EvaluationError, load_document, save_document
 from eval.measure.metrics import CONFIDENCE, Estimate, Ranks
-from eval.measure.paired import Pairs, RowDifference
 from eval.measure.result import CaseResult, RetrievalResult
-from eval.measure.rows import ALL, as_matrix
+from eval.measure.rows import ALL, Pairs, RowDifference, as_matrix
 from eval.questions.cases import Case
 
 FORM = "docs-assistant baseline 1"

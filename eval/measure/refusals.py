@@ -18,12 +18,11 @@ from pydantic import TypeAdapter
 
 from app.core.errors import AssistantError
 from app.core.turn import Request
-from eval.errors import EvaluationError
-from eval.files import load_document
+from eval.cache import Progress, in_parallel
+from eval.files import EvaluationError, load_document
 from eval.measure.metrics import Estimate, intervals
 from eval.measure.retrieval import Finder, Plan
 from eval.measure.rows import Outcomes
-from eval.parallel import Progress, in_parallel
 from eval.questions.cases import CHIT_CHAT, Case
 
 FORM = "docs-assistant refusals 1"

@@ -1,8 +1,10 @@
-"""The result of a run: one record per question, rows by language and variant, saved as JSON."""
+"""Results of a run: one record per question, rows by language and variant, at several depths, saved as JSON; and its quotations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,13 +13,110 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from eval.errors import EvaluationError
-from eval.files import load_document, save_document
-from eval.measure.depths import Point, points
-from eval.measure.metrics import MEASURES, Ranks, Scores, as_values, title
-from eval.measure.quotations import Quotations
+from app.assistants.assistant import Assistant
+from app.core.turn import Done, Request, Text
+from app.pipeline.registry import upto
+from app.pipeline.runner import Plan, run
+from eval.cache import Progress, in_parallel
+from eval.files import EvaluationError, load_document, save_document
+from eval.measure.metrics import CURVE, MEASURES, Estimate, Ranks, Scores, as_values, at, intervals, title
 from eval.measure.rows import ALL, Outcomes, Row, groups, row_of
 from eval.questions.cases import Case
+from eval.questions.evidence import holds
+
+CUTOFFS = (1, 3, 5, 10, 15, 20)
+DEPTH = 40  # passages: with at most two per page, these are at least 20 pages
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The measures of one level ("page" or "chunk") in one language ("mean": of the languages) at one k."""
+
+    level: str
+    language: str
+    k: int
+    n: int
+    measures: Mapping[str, Estimate]
+
+
+def points(level: str, ranked: Sequence[tuple[Case, Ranks | None]], depth: int) -> tuple[Point, ...]:
+    """Points by language, then the mean of languages; questions across languages and those without ranks are left out."""
+    known = [(case, ranks) for case, ranks in ranked if ranks is not None and not case.cross]
+    languages = sorted({case.language for case, _ in known})
+    wholes = {code: [(case, ranks) for case, ranks in known if case.language == code] for code in languages}
+    groups = [(code, [whole]) for code, whole in wholes.items()]
+    if len(groups) > 1:
+        groups.append(("mean", list(wholes.values())))
+    # a page may have two passages, so twice as many are needed; up to 5 as in the main table
+    reach = depth if level == "chunk" else max(depth // 2, min(depth, 5))
+    return tuple(
+        Point(level, language, k, sum(map(len, parts)), _measures(parts, k))
+        for language, parts in groups
+        for k in CUTOFFS
+        if k <= reach
+    )
+
+
+def _measures(parts: Sequence[Sequence[tuple[Case, Ranks]]], k: int) -> dict[str, Estimate]:
+    values = [np.array([at(ranks, k) for _, ranks in part], dtype=np.float64) for part in parts]
+    clusters = [[case.doc for case, _ in part] for part in parts]
+    return dict(zip(CURVE, intervals(values, clusters), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Quotations:
+    """The answers to the questions of one language: shares 0..1 of those with the proof, and their median length.
+
+    Answers that quote nothing have no proof; `characters` counts them too, and leaves the list of links out.
+    """
+
+    language: str
+    n: int
+    first: float
+    anywhere: float
+    characters: float
+
+
+async def quotations(
+    assistant: Assistant, cases: Sequence[Case], parallel: int, progress: Progress | None = None
+) -> tuple[Quotations, ...]:
+    """By language, from the answers of an assistant without a language model to the cases that have evidence."""
+    proven = [case for case in cases if case.evidence]
+    asked = await in_parallel(proven, lambda _, case: _answer(assistant, case), parallel, progress)
+    by_language: dict[str, list[tuple[bool, bool, int]]] = {}
+    for case, answer in zip(proven, asked, strict=True):
+        by_language.setdefault(case.language, []).append(answer)
+    return tuple(_row(language, answers) for language, answers in sorted(by_language.items()))
+
+
+def _row(language: str, answers: Sequence[tuple[bool, bool, int]]) -> Quotations:
+    first, anywhere, lengths = zip(*answers, strict=True)
+    n = len(answers)
+    return Quotations(language, n, sum(first) / n, sum(anywhere) / n, statistics.median(lengths))
+
+
+async def _answer(assistant: Assistant, case: Case) -> tuple[bool, bool, int]:
+    """Whether the first quotation has the proof, whether any has it, and the answer's characters."""
+    request = Request(case.messages, assistant.id, "eval-quotations")
+    turn = await run(_without_citing(assistant), await assistant.begin(request))
+    texts, extractive = list[Text](), False
+    assert turn.events is not None
+    async with aclosing(turn.events) as events:
+        async for event in events:
+            if isinstance(event, Text):
+                texts.append(event)
+            elif isinstance(event, Done):
+                extractive = event.extractive
+    quoted = [text.text for text in texts if text.quoted] if extractive else []
+    proofs = [holds(text, case.evidence) for text in quoted]
+    anywhere = any(proofs) or holds("\n\n".join(quoted), case.evidence)
+    return proofs[:1] == [True], anywhere, sum(len(text.text) for text in texts)
+
+
+def _without_citing(assistant: Assistant) -> Plan:
+    """The steps up to the answer's text: what marks the quotations in it goes no further."""
+    return tuple(group for group in upto(assistant.plan, "events") if not any(step.name == "cite" for step in group))
+
 
 FORM = "docs-assistant retrieval 2"
 KIND = "eval retrieval"

@@ -12,10 +12,10 @@ from app.core.errors import AssistantError
 from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Hit, Query
 from app.index.protocols import Generation
-from eval.errors import EvaluationError
+from eval.cache import Progress, in_parallel
+from eval.files import EvaluationError
 from eval.measure.metrics import Ranks, ranks_of, score, unique
 from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult
-from eval.parallel import Progress, in_parallel
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 from eval.questions.evidence import Proof, proofs

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eval.measure.metrics import CURVE, MEASURES, Estimate, title
-from eval.measure.paired import Difference, RowDifference
 from eval.measure.result import RetrievalResult
-from eval.measure.rows import ALL, MEAN, Row
+from eval.measure.rows import ALL, MEAN, Difference, Row, RowDifference
 
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
 LISTED = 20

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.turn import Message
-from eval.errors import EvaluationError
-from eval.files import Required, Row, Text, json_lines, parse_row, read_text
+from eval.files import EvaluationError, Required, Row, Text, json_lines, parse_row, read_text
 
 LIMIT_SEED = 0
 HALVES = {"even": 0, "odd": 1}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from urllib.parse import unquote, urlsplit
 
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 
 _SUFFIX = re.compile(r"\.(?:mdx?|html?)$", re.IGNORECASE)
 

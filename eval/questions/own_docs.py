@@ -1,25 +1,26 @@
-"""Indexes this product's own documentation in a temporary directory, without a port.
-
-The pages come from the service's documentation site, called in this process; everything else is the same as for any
-site.
-"""
+"""Question sets that are made: over our own documentation, and from questions that readers asked."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urldefrag
 
 import httpx
 from fastapi import FastAPI
 
-from app.api.site import Site, find_docs
+from app.api.pages import Site, find_docs
+from app.conversations import log_figures as figures
+from app.conversations.log_figures import Asked
+from app.conversations.question_log import WEAK, Period, nothing_logged, opened_log
 from app.core.settings import Settings
-from app.index import open_store
+from app.index import directory_of, open_store
 from app.models import open_embedder
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 
@@ -58,3 +59,34 @@ async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncI
         if report.exit_code:
             raise EvaluationError(f"Our documentation could not be indexed completely:\n{report.text}")
         yield own
+
+
+Only = Literal["all", "refused", "weak", "down"]
+AT_MOST = 10_000
+"""Different questions of a set, the most frequent ones."""
+KIND = "from log"
+
+
+def logged_rows(settings: Settings, period: Period, only: Only, assistant: str = "") -> Sequence[Mapping[str, Any]]:
+    """The rows of a set, the most frequent question first. Raises `RequestError` if there is no such question.
+
+    `doc` is the page of the first source of an answer that was rated up; the others don't have it, so that they are read as
+    unanswerable questions or labelled by hand.
+    """
+    asked = Asked(period.since, period.until, assistant, WEAK)
+    with opened_log(settings, directory_of(settings)) as log:
+        numbers = log.read(figures.newest_of_each, asked, only, AT_MOST)
+        rows = log.read(figures.rows_of, numbers)
+        if not rows:
+            raise nothing_logged(settings, period, log.read(figures.count_before, asked)[2], only)
+        found = [rows[number] for number in numbers if number in rows]
+        liked = log.read(figures.rated_up, asked, [one.digest for one in found])
+    return [_row(one.digest, one.language, one.text, liked.get(one.digest, ())) for one in found]
+
+
+def _row(digest: str, language: str, text: str, used: Sequence[str]) -> Mapping[str, Any]:
+    row = {"id": digest[:12], "lang": language, "question": text}
+    pages = list(dict.fromkeys(urldefrag(url).url for url in used))
+    if not pages:
+        return row | {"kind": KIND}
+    return row | {"doc": pages[0]} | ({"also": pages[1:]} if pages[1:] else {})

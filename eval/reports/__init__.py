@@ -1,6 +1,7 @@
 """Results as HTML pages: retrieval, follow-up questions, refusals, answers and grids.
 
-`commands` calls it; it imports `app.report`, which draws, and the rooms whose results it shows.
+`commands` calls it; it imports the rooms whose results it shows. `templates/parts.html` has the parts of a page: sections,
+tiles, tables, and charts as SVG.
 """
 
 from __future__ import annotations

@@ -1,22 +1,100 @@
-"""The page of answers: figures, and each question with the expected proof, the passages and the answers side by side."""
+"""The answers of a run as a page of HTML with the passages and differences, and as a report of Evidently, which needs the extra `eval`."""
 
 from __future__ import annotations
 
+import os
+import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from eval.answers.report import answer_cells, effort_table, kind_table
-from eval.answers.result import AnswerResult
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from eval.answers.result import AnswerResult, answer_cells, effort_table, kind_table
 from eval.answers.score import MEASURES, Scored
-from eval.measure.changes import STAR, group_table, moved, whole_table
-from eval.measure.compare import LISTED, Change
+from eval.files import EvaluationError
+from eval.measure.compare import LISTED, STAR, Change, flat, group_table, moved, whole_table
+from eval.measure.metrics import Estimate
 from eval.measure.rows import ALL, MEAN
 from eval.measure.tables import VARIANTS, row_name
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
-from eval.questions.evidence import share
-from eval.reports.figures import Bar, page, spread
-from eval.reports.marks import Piece, differences, excerpt, plain, proven
+from eval.questions.evidence import places, share
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: `colour` is the number of its group, `before` the figure that it is compared with."""
+
+    label: str
+    n: int
+    estimate: Estimate
+    colour: int = 0
+    before: float | None = None
+
+
+def page(name: str, heading: str, lead: str, config: Mapping[str, Any], **values: Any) -> str:
+    """A page: its heading, its parts as the template `name` arranges the values, and the configuration."""
+    rows = [
+        (name, ", ".join(map(str, value)) if isinstance(value, list) else value)
+        for name, value in flat(config)
+        if value not in ("", None, [], {})
+    ]
+    template = _environment().get_template(f"{name}.html")
+    return template.render(heading=heading, lead=lead, config=rows, variants=VARIANTS, **values)
+
+
+def spread(one: Estimate) -> str:
+    """The interval of an estimate."""
+    return f"{one.low:.2f}–{one.high:.2f}"
+
+
+Piece: TypeAlias = tuple[str, str]
+"""A text with the name of its HTML element (mark, del, ins), or an empty name."""
+
+AROUND = 240  # characters
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+def plain(text: str) -> list[Piece]:
+    """A text without marks."""
+    return [("", text)] if text else []
+
+
+def proven(text: str, quote: str) -> list[Piece]:
+    """The text with the quote marked where it is."""
+    found, end = list[Piece](), 0
+    for start, stop in places(text, quote):
+        found += [*plain(text[end:start]), ("mark", text[start:stop])]
+        end = stop
+    return found + plain(text[end:])
+
+
+def excerpt(text: str, quote: str) -> list[Piece]:
+    """The part of the text around the first place of the quote, which is marked."""
+    start, end = next(iter(places(text, quote)), (0, 0))
+    first, last = max(0, start - AROUND), min(len(text), end + AROUND)
+    cut = f"{'…' * (first > 0)}{text[first:last].strip()}{'…' * (last < len(text))}"
+    return proven(cut, quote)
+
+
+def differences(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
+    """Two texts word by word: what only the first one has is marked in it, what only the second one has in that."""
+    a, b = _TOKEN.findall(before), _TOKEN.findall(after)
+    first, second = list[Piece](), list[Piece]()
+    for kind, i, j, m, n in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        first += _piece("" if kind == "equal" else "del", a[i:j])
+        second += _piece("" if kind == "equal" else "ins", b[m:n])
+    return first, second
+
+
+def _piece(mark: str, tokens: Sequence[str]) -> list[Piece]:
+    return [(mark, "".join(tokens))] if tokens else []
+
 
 SHOWN = ("faithful", "complete", "correctness", "language")
 WHOLE, PART = 1.0, 0.5
@@ -200,3 +278,55 @@ def _mistake(one: Scored) -> str:
     found = [word for name, word in judged.items() if one.values[name] == 0]
     correctness = one.values["correctness"]
     return ", ".join(found) or ("" if correctness is None else f"correctness {correctness:.2f}")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("eval.reports"),
+        extensions=["jinja2.ext.do"],
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+TEXTS = ("question", "answer", "reference")
+CATEGORIES = ("contestant", "language", "variant")
+
+
+def evidently_page(result: AnswerResult, path: str | Path) -> None:
+    """Write Evidently's page (about 4 MB, with its scripts inside). Raises `EvaluationError` without the extra."""
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecation warnings of its imports
+        try:
+            import pandas as pd
+            from evidently import DataDefinition, Dataset, Report
+            from evidently.presets import DataSummaryPreset
+        except ImportError as error:
+            raise EvaluationError(
+                f"Evidently isn't installed ({error}). Install the extra: pip install 'docs-assistant[eval]'."
+            ) from error
+        shown = [name for name in MEASURES if any(_known(one, name) is not None for one in result.scored)]
+        frame = pd.DataFrame(
+            {
+                "contestant": one.answer.contestant,
+                "language": one.case.language,
+                "variant": one.case.variant,
+                "question": one.case.question,
+                "answer": one.answer.text,
+                "reference": one.case.answer,
+                **{name: _known(one, name) for name in shown},
+            }
+            for one in result.scored
+        ).astype(dict.fromkeys(shown, float))
+        definition = DataDefinition(
+            text_columns=list(TEXTS), categorical_columns=list(CATEGORIES), numerical_columns=shown
+        )
+        Report([DataSummaryPreset()]).run(Dataset.from_pandas(frame, definition), None).save_html(str(path))
+
+
+def _known(one: Scored, measure: str) -> float | None:
+    return one.values[measure]  # noqa: PD011  # ours, no frame

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eval.grid.result import GridResult
-from eval.grid.text import explained, grid_rows, validation_text
+from eval.grid.result import GridResult, explained, grid_rows, validation_text
 from eval.measure.conversations import FollowUps
 from eval.measure.embedding_space import Space
 from eval.measure.metrics import CURVE, title
@@ -13,7 +12,7 @@ from eval.measure.refusals import ANSWERABLE, CROSS, Decision, RefusalResult
 from eval.measure.result import CaseResult, RetrievalResult
 from eval.measure.rows import MEAN, Row
 from eval.measure.tables import CURVE_NAMES, difference_cell, row_name
-from eval.reports.figures import Bar, page, spread
+from eval.reports.answers import Bar, page, spread
 
 WORST = 25
 LISTED = 20

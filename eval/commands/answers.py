@@ -1,0 +1,299 @@
+"""`eval run`: contestants answer a question set, and their answers are measured, with or without a judge.
+
+Also what the answers are compared with; `eval grid --answers` and `eval label` ask and judge in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.assistants.assembly import opened
+from app.assistants.assistant import Assistants
+from app.core.generation import GenerationInfo
+from app.core.prompts import differing, files_in_force, load_prompts, own_files
+from app.core.settings import Settings
+from app.models.openai import Endpoint, OpenAIModel
+from app.text.language import LanguageDetector
+from eval.answers.contestants import Corpus, OwnAssistant, RemoteService, citing, collect
+from eval.answers.result import AnswerResult, answers_text, load_answers
+from eval.answers.score import Answer, Contestant, Scorer, tasks
+from eval.cache import Cache, fingerprint
+from eval.commands.compare import drops, drops_text
+from eval.commands.options import (
+    CONTESTANT_KEY,
+    FAILED,
+    JUDGE,
+    JUDGE_KEY,
+    OK,
+    Options,
+    command,
+    configuration,
+    fingerprint_of_code,
+    fingerprint_of_prompts,
+    model_name,
+    option,
+    output_folder,
+    progress_bar,
+    quiet_pipeline,
+    report_reindexing,
+    several,
+)
+from eval.files import EvaluationError, write_text
+from eval.grid.configurations import Configuration, indexed
+from eval.judge import Judge, Judgement, Pace, criteria
+from eval.questions.cases import Case, load_questions, sample
+from eval.reports import answers_page
+from eval.reports.answers import evidently_page
+
+SHIPPED = "shipped"
+FORMS = (
+    f"`{SHIPPED}` (the shipped prompts), a directory of prompts, a saved result (answers.json of `eval run`, or its directory),"
+    " or one of the assistants"
+)
+
+
+@command(
+    f"file --limit --unanswerable --url --doc-map --parallel --max-drop --no-model {JUDGE} --evidently",
+    several("--assistant", "one of ours; may be repeated", "ID"),
+    option("--prompts", "directory of prompts, instead of DOCS_PROMPTS", "DIR"),
+    option("--against", f"compare with {FORMS}", "WHAT"),
+    option("--out", "directory for answers, judgements and the report", "DIR", required=True),
+)
+async def run(options: Options, settings: Settings) -> int:
+    """Lets contestants answer a question set and measures the answers. The same command continues a stopped run.
+
+    Saves everything in the directory of --out immediately. With --against, the exit code is 1 if something dropped.
+    """
+    check_judge(options, settings)
+    if options.prompts and not own_files(options.prompts):
+        raise EvaluationError(f"--prompts {options.prompts}: it has no prompts, such as en/synthesize.md.")
+    # an answer without the model, because that was down, would count as an answer of the assistant
+    base = settings.model_copy(update={"on_model_failure": "error", **options.overrides})
+    questions = load_questions(options.file, options.unanswerable)
+    result = await _result(options, base, sample(questions, options.limit or len(questions)))
+    write_answers(result, options)
+    dropped = [verdict for comparison in result.comparisons for verdict in drops(comparison, options.max_drop)]
+    sys.stdout.write(answers_text(result) + "\n")
+    if options.against:
+        sys.stdout.write(drops_text(dropped, options.max_drop) + "\n")
+    sys.stdout.write(f"The answers side by side: {Path(options.out, 'answers.html')}\n")
+    return FAILED if result.failed or result.malformed or (options.against and dropped) else OK
+
+
+async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> AnswerResult:
+    """The measured answers of all contestants; `base` are the settings without --prompts."""
+    settings = base.model_copy(update={"prompts": options.prompts}) if options.prompts else base
+    async with opened(settings) as assistants:
+        own = _own(options, assistants)
+        other = against(options.against, own[0], base, assistants, cases) if options.against else Against("")
+        # without an index, nobody is asked in vain
+        first = assistants.get(own[0].assistant if own else "")
+        corpus = await Corpus.of(first, settings.tuning.passage_tokens, options.rules)
+        output_folder(options)
+        asked = [*own, *([other.configuration] if other.configuration else [])]
+        answers = [*await all_answers(options, settings, asked, cases), *other.saved]
+        sourced = await _sourced(corpus, answers, cases)
+        result = await measured(options, settings, assistants, cases, sourced)
+    ours = {*(one.name for one in asked), other.name}
+    config = {**result.config, "cite indexed pages": citing([one for one in sourced if one.contestant not in ours])}
+    return replace(result, config=config | ({"against": other.name, "note": other.note} if options.against else {}))
+
+
+def _own(options: Options, assistants: Assistants) -> list[Configuration]:
+    """The assistants that are asked. Raises `EvaluationError` if --against has none of them to compare."""
+    named = options.assistant or ([] if options.url and not options.against else [""])
+    ids = [assistants.get(name).id for name in named]
+    if options.against and len(ids) > 1:
+        raise EvaluationError("--against compares one assistant: give --assistant once.")
+    if not (folder := options.prompts):
+        return [Configuration(id_, {}, id_) for id_ in ids]
+    return [Configuration(folder if len(ids) == 1 else f"{id_} with {folder}", {"prompts": folder}, id_) for id_ in ids]
+
+
+async def _sourced(corpus: Corpus, answers: Sequence[Answer], cases: Sequence[Case]) -> list[Answer]:
+    """The answers with what they are judged against: a refusal of ours as well, or it would be missing among the judged."""
+    by_id, sourced = {case.id: case for case in cases}, list[Answer]()
+    with quiet_pipeline(), progress_bar("Finding sources") as progress:
+        for answer in answers:
+            sourced.append(await corpus.sourced(answer, by_id[answer.case]))
+            progress(len(sourced), len(answers))
+    return sourced
+
+
+@dataclass(frozen=True)
+class Against:
+    """The other side of a comparison: a configuration to ask, or answers that were saved before.
+
+    `note` says in which prompts the two sides differ, or how many questions have no saved answer.
+    """
+
+    name: str
+    configuration: Configuration | None = None
+    saved: tuple[Answer, ...] = ()
+    note: str = ""
+
+
+def against(text: str, own: Configuration, base: Settings, assistants: Assistants, cases: Sequence[Case]) -> Against:
+    """What --against names. `own` is compared with it; `base` are the settings without --prompts.
+
+    Raises `EvaluationError` if there is no such thing, or if both sides are the same; `PromptError` for wrong prompts.
+    """
+    path = Path(text)
+    if path.is_file() or path.joinpath("answers.json").is_file():
+        return _saved(text, path, cases)
+    prompts = str(own.settings.get("prompts", base.prompts))
+    if text in assistants.by_id:
+        other = Configuration(text, {"prompts": base.prompts}, text)
+    elif text == SHIPPED or (path.is_dir() and own_files(text)):
+        other = Configuration(text, {"prompts": "" if text == SHIPPED else text}, own.assistant)
+    else:
+        raise EvaluationError(
+            f"--against {text}: there is no such thing. It takes {FORMS}: {', '.join(assistants.by_id)}."
+        )
+    load_prompts(base.languages, other.settings["prompts"])  # a wrong file is an error before the first question
+    files = differing(files_in_force(prompts), files_in_force(other.settings["prompts"]))
+    if not files and other.assistant == own.assistant:
+        raise EvaluationError(f"--against {text}: it has the same prompts, so there is nothing to compare.")
+    name = text if text != own.name else f"{text} as set"
+    return Against(name, replace(other, name=name), note=f"Prompts that differ: {', '.join(files) or 'none'}.")
+
+
+def _saved(text: str, path: Path, cases: Sequence[Case]) -> Against:
+    """The answers of the first contestant to the questions that are asked now."""
+    result = load_answers(path if path.is_file() else path / "answers.json")
+    asked = {case.id: (case.messages, case.doc) for case in cases}
+    own = result.of(result.contestants[0]).scored
+    answered = [one for one in own if one.case.id in asked and not one.answer.error]
+    if other := [one.case.id for one in answered if (one.case.messages, one.case.doc) != asked[one.case.id]]:
+        raise EvaluationError(
+            f"--against {text}: {len(other)} questions had other content then, for example {other[0]!r}."
+        )
+    if not answered:
+        raise EvaluationError(f"--against {text}: it has no answer to any of these questions.")
+    missing = len(cases) - len(answered)
+    note = f"{missing} of {len(cases)} questions have no answer in {text}." if missing else ""
+    return Against(text, saved=tuple(replace(one.answer, contestant=text) for one in answered), note=note)
+
+
+async def all_answers(
+    options: Options, settings: Settings, configurations: Sequence[Configuration], cases: Sequence[Case]
+) -> tuple[Answer, ...]:
+    """The answers of the configurations, then of every --url; those that the directory of --out has aren't asked again."""
+    remotes = _remotes(options, settings)
+    names = [*(one.name for one in configurations), *(one.name for one in remotes)]
+    if len(set(names)) != len(names):
+        raise EvaluationError("Two contestants have the same name.")
+    answers = list[Answer]()
+    try:
+        with quiet_pipeline(), saved_rows(options, "answers.jsonl") as cache:
+
+            async def ask(contestants: Sequence[Contestant], title: str) -> None:
+                with progress_bar(title) as bar:
+                    answers.extend(await collect(contestants, cases, cache, parallel=options.parallel, progress=bar))
+
+            async with indexed(settings, configurations, report_reindexing) as all_of:
+                for one, overrides in all_of:
+                    own = _with(settings, overrides)
+                    async with opened(own) as assistants:
+                        mark = _fingerprint(own, one, (await assistants.store.live()).info)
+                        await ask([OwnAssistant(assistants.get(one.assistant), one.name, mark)], one.name)
+            if remotes:
+                await ask(remotes, "Answering")
+    finally:
+        for remote in remotes:
+            await remote.endpoint.close()
+    return tuple(answers)
+
+
+def saved_rows(options: Options, name: str) -> Cache:
+    """The rows of this file in the directory of --out, and those of the run that --against names."""
+    before = getattr(options, "against", "")
+    return Cache(Path(options.out) / name, Path(before, name) if before and Path(before).is_dir() else None)
+
+
+def _with(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
+    """These settings with some replaced. Raises `SettingsError` for a wrong value."""
+    checked = Settings.load(**overrides) if overrides else settings
+    return settings.model_copy(update={name: checked.value(name) for name in overrides})
+
+
+def _fingerprint(settings: Settings, one: Configuration, index: GenerationInfo) -> str:
+    """Settings, steps, prompts, program and index. For a temporary index only its recipe: it is made again in each run."""
+    steps = Path(settings.assistants).read_text(encoding="utf-8") if settings.assistants else ""
+    described = settings.model_dump_json(exclude={"store", "assistants", "prompts"}) + steps
+    state = "" if one.index else f"{index.id} {index.built_at}"
+    return fingerprint(
+        one.assistant, described, str(index.recipe), f"{index.pages} {index.chunks}", state, fingerprint_of_code(),
+        fingerprint_of_prompts(settings.prompts),
+    )  # fmt: skip
+
+
+def _remotes(options: Options, settings: Settings) -> list[RemoteService]:
+    remotes = []
+    for text in options.url:
+        name, equals, rest = text.partition("=")
+        url, comma, model = rest.rpartition(",")
+        if not (equals and comma and name and url and model):
+            raise EvaluationError(f"--url {text}: it must be NAME=URL,MODEL, for example old=http://host/v1,old-bot.")
+        key = os.environ.get(CONTESTANT_KEY, "")
+        remotes.append(RemoteService(name, Endpoint(url, key, timeout=settings.llm_timeout), model))
+    return remotes
+
+
+def check_judge(options: Options, settings: Settings) -> None:
+    """Raises `EvaluationError` if only a part of the judge is configured, or if it would judge its own answers."""
+    if bool(options.judge_url) != bool(options.judge_model):
+        raise EvaluationError("--judge-url and --judge-model need each other.")
+    if options.judge_model and options.judge_model == settings.llm_model:
+        raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
+
+
+@asynccontextmanager
+async def judging(options: Options) -> AsyncIterator[Judge]:
+    """The judge of the options, with its earlier judgements."""
+    endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
+    model = OpenAIModel(endpoint, options.judge_model)
+    pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
+    with saved_rows(options, "judgements.jsonl") as cache:
+        try:
+            yield Judge(model, cache, pace)
+        finally:
+            await model.close()
+
+
+async def measured(
+    options: Options, settings: Settings, assistants: Assistants, cases: Sequence[Case], answers: Sequence[Answer]
+) -> AnswerResult:
+    """The answers with their measures, judged if a judge is configured."""
+    by_id = {case.id: case for case in cases}
+    wanted = criteria(evidently=False if options.own_criteria else None)
+    judgements: Sequence[Judgement] = ()
+    if options.judge_url:
+        async with judging(options) as judge:
+            with progress_bar("Judging") as progress:
+                judgements = await judge.judge(tasks(answers, by_id, wanted), progress)
+    detector = LanguageDetector(assistants.prompts.languages, settings.default_language)
+    scorer = Scorer(assistants.prompts, detector, assistants.embedder)
+    config = {
+        **configuration(options.file, settings, {}, model_name(options, settings)),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "judge": options.judge_model,
+        "criteria": {name: one.origin for name, one in wanted.items()} if options.judge_model else {},
+    }
+    return AnswerResult(await scorer.score(answers, by_id, judgements), config)
+
+
+def write_answers(result: AnswerResult, options: Options) -> None:
+    """Write answers.json and answers.html to the directory of --out, and Evidently's page with --evidently."""
+    folder = Path(options.out)
+    result.save(folder / "answers.json")
+    write_text(answers_page(result, options.rules), folder / "answers.html")
+    if options.evidently:
+        evidently_page(result, folder / "evidently.html")

@@ -1,1 +1,0 @@
-"""Generates question sets from indexed pages with a language model, and checks each question against its page."""

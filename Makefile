@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := deploy/install.sh $(VENV)
 
-.PHONY: install docs frontend pictures install-dev install-eval run test test-all test-slow test-fast test-eval test-openwebui check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install docs frontend pictures install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -63,13 +63,21 @@ run: install
 	@test -z "$$(find docs website -newer app/site/en/index.html 2>&1)" || $(MAKE) docs
 	@$(BIN)/docs-assistant run $(if $(filter 1,$(REPLACE)),--replace) $(SITEMAP)
 
-# what a change may break, in minutes; tests of one file share a process, and so their index and their service
+# what a change may break, in minutes; COVERAGE=1 tells what they run of the program, and refuses less than before. Tests of one file share a process, and so their index and their service
 test: install-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
 
 # whole programs, killed processes, browsers, the wheel, planted regressions
 test-slow: install-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow
+
+# the core without its plugins
+test-core: install-dev
+	DOCS_PLUGINS= $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not server and not plugins" --ignore tests/plugins
+
+# pages of the documentation that lag behind the English ones; RELEASE=1 refuses any
+translations: install-dev
+	@RELEASE=$(RELEASE) $(BIN)/python -m tests.translations
 
 test-all: test test-slow
 
@@ -86,7 +94,7 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m bench.patterns
-	$(BIN)/codespell app ingestion eval prompts/en docs/en deploy tests examples *.md
+	$(BIN)/codespell app ingestion eval plugins prompts/en docs/en deploy tests examples *.md
 
 # Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline
 eval: install

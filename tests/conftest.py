@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,29 @@ LONGEST = (
 gc.disable()  # until all tests are found: half a million objects that stay
 
 
+FLAKY = tomllib.loads((Path(__file__).parent / "flaky.toml").read_text("utf-8"))
+MOST_RERUNS = 2
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first."""
+    """The longest files come first; in CI, listed tests get one more try."""
+    for item in items:
+        if item.nodeid.partition("[")[0] in FLAKY:
+            if not any(item.iter_markers("slow")) and not any(item.iter_markers("server")):
+                raise pytest.UsageError(f"{item.nodeid} is in flaky.toml, and marked neither slow nor server")
+            if os.environ.get("CI"):
+                item.add_marker(pytest.mark.flaky(reruns=1))
     places = {Path(__file__).parent / f"{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """More than two tests that were tried again are a failure, which the closing lines name."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    again = reporter.stats.get("rerun", []) if reporter else []
+    if len(again) > MOST_RERUNS:
+        reporter.write_line(f"{len(again)} tests were tried again, at most {MOST_RERUNS} may be: mend them", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:

@@ -102,7 +102,7 @@ class FakeLLM:
         deltas += [{"content": piece} for piece in reply.pieces]
         for number, delta in enumerate(deltas):
             if reply.dies_after is not None and number > reply.dies_after:
-                request.transport.abort()  # type: ignore[union-attr]
+                request.transport.close()  # type: ignore[union-attr]  # as the kernel does for a killed process: what was written arrives
                 return response
             await self._event(response, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
             self.sent += 1

@@ -14,7 +14,7 @@ const texts = Object.entries({ en, cs, de });
 
 /** The state of an answer that was ended so, and that state after the page was loaded again. */
 async function ended(end) {
-  const api = new Api(base, "right");
+  const api = new Api(base, "right-key-of-tests");
   const storage = new Storage(`${end.name}:`);
   const conversation = new History(api, storage).begin();
   const over = conversation.ask("Q?", { model: "docs-assistant" });

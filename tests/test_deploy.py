@@ -14,14 +14,12 @@ import pytest
 import yaml
 
 from app.api.middleware.admission import ANSWER_PATHS
-from app.api.runs.processes import STOP_SECONDS
-from app.cli import _parser
-from app.cli.ingest import shard_of
+from app.api.runs import STOP_SECONDS
 from app.cli.serve import IDLE
 from app.cli.server import DRAIN_TIMEOUT, NOTICE
 from app.core.settings import Settings
-from ingestion.sharding.shared import Shard
 from ingestion.sources import load_sources
+from tests.app.cli.conftest import parse
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
@@ -179,7 +177,7 @@ def test_units_start_commands_that_exist_from_the_settings_directory(unit: Path)
     text = unit.read_text(encoding="utf-8")
     ((program, arguments),) = re.findall(r"^ExecStart=(\S+) (.*)$", text, re.MULTILINE)
     assert program == PROGRAM
-    _parser().parse_args(arguments.split())
+    parse(arguments.split())
     assert f"\nWorkingDirectory={HOME}\n" in text
     assert f"\nStateDirectory={Path(HOME).name}\n" in text
 
@@ -229,7 +227,6 @@ SEVERAL_PODS: dict[str, Any] = {
         "jobs": [
             {"name": "docs", "schedule": "10 3 * * *", "args": ["--collection", "docs"]},
             {"name": "handbook", "schedule": "40 4 * * *", "args": ["--collection", "handbook", "--wait", "3600"]},
-            {"name": "large", "schedule": "0 1 * * *", "args": ["--collection", "large"], "shards": 4},
         ],
     },
     "imagePullSecrets": [{"name": "registry"}],
@@ -357,9 +354,9 @@ def test_pods_fit_the_image(objects: dict[str, Any]):
         if kind == "Deployment":
             assert f"DOCS_PORT={container['ports'][0]['containerPort']} " in image
             assert container["ports"][0]["containerPort"] == Settings.load(None).port
-            _parser().parse_args(container["args"])
+            parse(container["args"])
         else:
-            _parser().parse_args(["ingest", *container["args"]])
+            parse(["ingest", *container["args"]])
 
 
 def test_the_image_has_what_several_pods_share(tmp_path: Path):
@@ -397,23 +394,6 @@ def test_a_job_fails_only_when_nothing_was_published(tmp_path: Path, code: int, 
     shell, option, script, *name = container["command"]
     ended = run(shell, option, script.replace("docs-assistant", str(program), 1), *name, *container["args"])
     assert (ended.returncode, ended.stdout.split()) == (expected, ["ingest", *container["args"]])
-
-
-def test_pods_of_one_job_are_the_shards_of_one_draft(tmp_path: Path):
-    """Each pod gets its part by its index, and the draft by its Job; an index on a volume can't have shards."""
-    objects = objects_of(rendered(tmp_path, SEVERAL_PODS))
-    job = objects["CronJob docs-assistant-large"]["spec"]["jobTemplate"]["spec"]
-    assert (job["completionMode"], job["completions"], job["parallelism"]) == ("Indexed", 4, 4)
-    (container,) = job["template"]["spec"]["containers"]
-    shell, option, script, name = container["command"]
-    pod = ("/usr/bin/env", "JOB_COMPLETION_INDEX=3", "HOSTNAME=docs-assistant-large-29405510-3")
-    ended = run(*pod, shell, option, script.replace("docs-assistant", "echo", 1), name, *container["args"])
-    given = ended.stdout.split()
-    assert given == ["ingest", "--draft", "docs-assistant-large-29405510", "--shard", "4/4", "--collection", "large"]
-    assert shard_of(_parser().parse_args(given)) == Shard("docs-assistant-large-29405510", 4, 4)
-    helm = tool("helm", "see helm.sh/docs/intro/install")
-    refused = run(helm, "template", "docs-assistant", str(CHART), "--set", "ingest.jobs[0].shards=2")
-    assert "set persistence.enabled to false" in refused.stderr
 
 
 # ---- make install -------------------------------------------------------------------------------

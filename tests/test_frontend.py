@@ -67,7 +67,7 @@ def test_readers_see_what_ended_an_answer_and_why_their_key_is_refused(tmp_path:
         "node_modules/.bin/esbuild", "../tests/frontend_parts.mjs", *options, "--log-level=error", f"--outfile={script}"
     )
     slow = Scripted(script=(Text("Begun"), 20.0, Done()))
-    app = create_app(ScriptedAssistants((slow,)), Settings.load(None, api_keys=("right",)))
+    app = create_app(ScriptedAssistants((slow,)), Settings.load(None, api_keys=("right-key-of-tests",)))
     with serving(app) as base:
         found = json.loads(run("node", str(script), f"{base}/"))
     assert found["stopped"] == {"now": "stopped", "later": "stopped"}

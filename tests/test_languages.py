@@ -17,14 +17,14 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Event, Message, Request, Text, Turn
 from app.core.turn import Source as Cited
+from app.pipeline.calls import replied_numbers
 from app.pipeline.conversation import referred
-from app.pipeline.replies import replied_numbers
 from app.pipeline.steps.relevance import ends, names
 from app.text.analysis import fold
 from app.text.answer_language import AnswerLanguage
+from app.text.blocks import informal_sentences, quotable_sentences
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import comparable
-from app.text.sentences import informal_sentences, quotable_sentences
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 from ingestion.split import open_splitter

@@ -38,7 +38,7 @@ def test_a_linear_pattern_is_no_problem() -> None:
 def test_patterns_of_modules_of_calls_and_of_functions_are_found() -> None:
     used = {(each.place, each.way) for each in found()}
     assert ("app.text.blocks._NOTHING", "match") in used
-    assert ("app.text.language_lines.parse", "match") in used
+    assert ("app.text.language.parse", "match") in used
     assert ("app.pipeline.conversation._heading", "fullmatch") in used
     assert len(used) > 150
 

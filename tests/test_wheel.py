@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 LOADS_EVERYTHING = """
 import app, eval, ingestion, prompts
-from app.api.site import find_docs
+from app.api.pages import find_docs
 from app.assistants.assembly import build
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
@@ -67,7 +67,7 @@ def test_everything_that_is_read_at_run_time_is_inside(wheel: Path):
         "app/static/**/*",
         "app/cli/templates/prompts/*/*",
         "app/assistants.toml",
-        "*/report*/templates/*",
+        "eval/reports/templates/*",
     )
     documentation = {f"app/{page}" for page in files("docs/[a-z][a-z]/*.md")}
     documentation |= {re.sub("^app/docs(.*)md$", r"app/site\1html", page) for page in documentation}
@@ -79,7 +79,7 @@ def test_everything_that_is_read_at_run_time_is_inside(wheel: Path):
 def test_nothing_else_is_inside(wheel: Path):
     """Neither tests nor deployment files, nor what lay about in the checkout."""
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"app", "ingestion", "eval", "prompts"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"app", "ingestion", "eval", "plugins", "prompts"}
     assert not [name for name in zipfile.ZipFile(wheel).namelist() if re.search(r"__pycache__|\.env$|/data/", name)]
 
 

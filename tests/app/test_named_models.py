@@ -12,7 +12,7 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.turn import Message, Request
 from app.index import open_store
-from eval.grid.rebuild import rebuild
+from eval.grid.configurations import rebuild
 from eval.questions.own_docs import indexed_docs
 from tests.fake_llm import Reply, fake_llm
 

@@ -17,8 +17,7 @@ from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
 from eval.answers.contestants import OwnAssistant
-from eval.answers.score import Scorer
-from eval.answers.types import Answer
+from eval.answers.score import Answer, Scorer
 from eval.questions.cases import Case, load_cases, sample
 from eval.questions.own_docs import indexed_docs, own_set
 from tests.app.pipeline.turns import SETTINGS, hit, turn

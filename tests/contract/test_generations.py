@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import NoIndex
 from app.core.generation import SourceRecord
 from app.core.types import LexicalText, Query
-from app.index.run_history import add_run, runs_of
+from app.index.run_history import add_run
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector
 
 # ---- isolation ---------------------------------------------------------------------------------
@@ -186,14 +186,14 @@ async def test_what_a_rollback_dropped_can_come_again(store):
 
 async def test_the_results_of_runs_are_kept_also_before_the_first_index(store, open_store):
     """Runs are other processes than the service, which reads their results."""
-    assert (await runs_of(store)).counts == {}
+    assert (await store.runs()).counts == {}
     await add_run(store, "failed", 1.5)
     with pytest.raises(NoIndex):
         await store.live()
     await publish(store, {"/a": ["alpha"]})
     await add_run(store, "published", 2.5)
     await add_run(store, "published", 3.5)
-    runs = await runs_of(await open_store())
+    runs = await (await open_store()).runs()
     assert (runs.counts, runs.seconds) == ({"failed": 1, "published": 2}, 3.5)
     assert abs(time.time() - runs.ended["published"]) < 60
     assert (await (await open_store()).generations())[0].pages == 1
@@ -230,3 +230,21 @@ async def test_a_generation_that_supersedes_the_live_one_is_undone_with_it(store
     assert await found(await store.live(), "what") == ["what was there"]
     with pytest.raises(NoIndex):
         await store.rollback()
+
+
+async def test_a_rebuild_with_another_recipe_takes_away_no_way_back(store):
+    """The generation before it is the same pages again, so that behind it is kept too; the next run counts as ever."""
+    ids = [(await publish(store, {"/a": ["alpha"]})).id]
+    async with await store.draft(RECIPE) as draft:  # as `run --replace`
+        await put(draft, SITE + "/b", "beta")
+        await draft.remove(SITE + "/a")
+        ids.insert(0, (await draft.publish()).id)
+    other = replace(RECIPE, splitter="another")
+    ids.insert(0, (await publish(store, {"/b": ["beta"]}, other)).id)
+    assert [info.id for info in await store.generations()] == ids
+    for id_, text in zip(ids[1:], ("beta", "alpha"), strict=True):
+        assert (await store.rollback()).id == id_
+        assert await found(await store.live(), "alpha beta") == [text]
+    for text in ("gamma", "delta"):
+        await publish(store, {"/b": [text]}, other)
+    assert len(await store.generations()) == 2

@@ -14,10 +14,9 @@ from app.core.types import Chunk
 from app.index.protocols import Store
 from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.runner import run
-from app.pipeline.steps.optional.period import PERIOD_BOOST, RECENCY_LOSS, AskedPeriod
-from app.pipeline.steps.optional.period_rules import open_rules
 from app.pipeline.steps.relevance import Relevance
 from app.pipeline.steps.retrieve import Retrieve
+from plugins.steps.period import PERIOD_BOOST, RECENCY_LOSS, AskedPeriod, open_rules
 from tests.contract.pages import DIMENSION, RECIPE, SITE, chunks_of, put_chunks, vector
 from tests.fake_llm import Reply, fake_llm
 

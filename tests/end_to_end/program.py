@@ -33,7 +33,7 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
     """
     proxies = {"http_proxy", "https_proxy", "all_proxy"}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("DOCS_") and k.lower() not in proxies}
-    static = {} if "DOCS_EMBEDDING_URL" in settings else {"DOCS_EMBEDDING": "local:static"}
+    static = {} if "DOCS_EMBEDDING_URL" in settings else {"DOCS_EMBEDDING_MODEL": "local:static"}
     return kept | static | dict(settings)
 
 
@@ -91,6 +91,11 @@ class Program:
                 time.sleep(0.05)
             else:
                 return self
+
+    def press(self, *, group: bool) -> None:
+        """Ctrl-C, without waiting for the end."""
+        if self.process.poll() is None:
+            (os.killpg if group else os.kill)(self.process.pid, signal.SIGINT)
 
     def end(self, number: int = signal.SIGTERM, *, group: bool = False, seconds: float = 120) -> int:
         """Send the signal, to the whole group as a terminal does or to the program alone, and wait for its end."""

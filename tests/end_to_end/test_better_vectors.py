@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(unusable()), reason="nan
 PAGES = 24
 QUESTION = "What does gauge 7 measure?"
 E5 = "local:multilingual-e5-small prefix='passage: '"
-NOTHING_SET = {"DOCS_EMBEDDING": "", "DOCS_EMBEDDING_BATCH": "1", "DOCS_EMBEDDING_PARALLEL": "1"}
+NOTHING_SET = {"DOCS_EMBEDDING_MODEL": "", "DOCS_TUNING__EMBEDDING_BATCH": "1", "DOCS_TUNING__EMBEDDING_PARALLEL": "1"}
 
 
 def health(running: Program) -> dict:

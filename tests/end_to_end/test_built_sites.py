@@ -1,4 +1,4 @@
-"""Sites as their generators build them, crawled and cut: what readers of a page find is in its chunks. `bench.sites` has more."""
+"""Sites as their generators build them, crawled and cut: what readers of a page find is in its chunks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
-from bench.fidelity import Fidelity
 from ingestion.run import ingest
+from tests.end_to_end.fidelity import Fidelity
 from tests.fakes import FakeEmbedder
 from tests.frontend.sites import SITE, built
 from tests.ingestion.local_site import local_site

@@ -25,7 +25,7 @@ PATIENT = (
     sys.executable,
     "-P",
     "-c",
-    "import sys; from app.cli import main; from app.conversations import writer; writer.WAIT = 60; sys.exit(main())",
+    "import sys; from app.cli import main; from app.conversations import store; store.WAIT = 60; sys.exit(main())",
 )
 """The program, whose answers wait for the database of a busy machine, too: longer than half a second."""
 
@@ -47,7 +47,7 @@ def answers_of(base: str, conversation: str) -> list[str]:
 def test_kill_9_loses_at_most_the_answers_in_flight(indexed: Path, llm: FakeLLM, kind: str, request):
     """What a client has got the end of is there after the restart, however soon after it the service was killed."""
     settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted", "DOCS_MIN_EVIDENCE": "0"}
-    settings["DOCS_HELPER_CALLS"] = "0"
+    settings["DOCS_TUNING__HELPER_CALLS"] = "0"
     if kind == "postgresql":
         settings["DOCS_DATABASE"] = request.getfixturevalue("postgres").new_database()
     ended: list[str] = []

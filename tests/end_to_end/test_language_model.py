@@ -27,7 +27,7 @@ def assistant(newcomer: Program, running_llm: FakeLLM, tmp_path_factory) -> Iter
     """A service over the newcomer's index, with the scripted language model."""
     folder = tmp_path_factory.mktemp("assistant")
     shutil.copytree(newcomer.folder / "data", folder / "data")
-    settings = {"DOCS_LLM_URL": running_llm.url, "DOCS_LLM_MODEL": "scripted", "DOCS_HELPER_TIMEOUT": "1"}
+    settings = {"DOCS_LLM_URL": running_llm.url, "DOCS_LLM_MODEL": "scripted", "DOCS_TUNING__HELPER_TIMEOUT": "1"}
     with service(folder, "serve", **settings) as running:
         yield running
 
@@ -128,12 +128,12 @@ def test_a_model_that_is_down_means_an_extractive_answer(
 
 @pytest.mark.slow
 def test_a_model_that_nobody_listens_for(indexed):
-    """Connection refused: extractive by default; an error with DOCS_ON_MODEL_FAILURE=error. The log says why."""
+    """Connection refused: extractive by default; an error with DOCS_TUNING__ON_MODEL_FAILURE=error. The log says why."""
     settings = {"DOCS_LLM_URL": f"http://127.0.0.1:{free_port()}/v1", "DOCS_LLM_MODEL": "gone"}
     with service(indexed, "serve", **settings) as running:
         assert ask(running.url, QUESTIONS["cs"]).text.startswith(FAILED["cs"])
         assert settings["DOCS_LLM_URL"] in running.err
-    with service(indexed, "serve", **settings, DOCS_ON_MODEL_FAILURE="error") as running:
+    with service(indexed, "serve", **settings, DOCS_TUNING__ON_MODEL_FAILURE="error") as running:
         for stream in (False, True):
             answer = ask(running.url, QUESTIONS["cs"], stream=stream)
             assert answer.status == 502
@@ -143,12 +143,12 @@ def test_a_model_that_nobody_listens_for(indexed):
 
 def test_keys_are_asked_for_and_never_told(indexed, llm: FakeLLM):
     """401 without the key, an answer with it; neither output nor errors have our keys."""
-    keys = {"DOCS_API_KEYS": "sesame-42", "DOCS_LLM_KEY": "upstream-43", "DOCS_LOG_LEVEL": "debug"}
+    keys = {"DOCS_API_KEYS": "sesame-42-key-of-tests", "DOCS_LLM_KEY": "upstream-43", "DOCS_LOG_LEVEL": "debug"}
     llm.reply = lambda _: Reply("down", status=500)
     with service(indexed, "serve", **keys, DOCS_LLM_URL=llm.url, DOCS_LLM_MODEL="scripted") as running:
         assert ask(running.url, QUESTIONS["en"]).status == 401
-        with openai.OpenAI(base_url=f"{running.url}/v1", api_key="sesame-42", max_retries=0) as client:
+        with openai.OpenAI(base_url=f"{running.url}/v1", api_key="sesame-42-key-of-tests", max_retries=0) as client:
             messages = [{"role": "user", "content": QUESTIONS["en"]}]
             answer = client.chat.completions.create(model="docs-assistant", messages=messages)
         assert str(answer.choices[0].message.content).startswith(FAILED["en"])
-        assert not re.search("sesame-42|upstream-43", running.out + running.err)
+        assert not re.search("sesame-42-key-of-tests|upstream-43", running.out + running.err)

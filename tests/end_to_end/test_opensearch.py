@@ -17,7 +17,7 @@ from tests.end_to_end.asking import INTRO, QUESTIONS, ask, assert_links_lead_som
 from tests.end_to_end.program import Program, finished, free_port, service
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.slow]
-PATIENT = {"DOCS_STORE_TIMEOUT": "120"}  # of a busy machine
+PATIENT = {"DOCS_TUNING__STORE_TIMEOUT": "120"}  # of a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,10 @@ from tests.end_to_end.program import environment, finished, free_port
 
 pytestmark = pytest.mark.slow
 
-CORPUS = Path(__file__).parents[3] / "shared/eval"
+ROOT = Path(__file__).parents[2]
+CORPUS = ROOT.parent / "shared/eval"
 QUESTIONS = CORPUS / "questions.jsonl"
-SCRIPT = ("--scripted-model", str(CORPUS / "model_outputs.jsonl"), "--known-only")
+OUTPUTS = CORPUS / "model_outputs.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +46,27 @@ class Index:
         done = finished(folder, "ingest", *sitemaps, "--json", **settings)
         assert done.returncode == 0, done.stderr
         self.report: dict[str, Any] = json.loads(done.stdout)
-        self.plain, self.scripted = self._measure(), self._measure(*SCRIPT)
+        self.plain, self.scripted = self._measure(QUESTIONS), self._scripted()
 
-    def _measure(self, *options: str) -> dict[str, Any]:
-        done = finished(self.folder, "eval", "retrieval", str(QUESTIONS), "--json", *options, **self.settings)
+    def _measure(self, questions: Path, **settings: str) -> dict[str, Any]:
+        done = finished(self.folder, "eval", "retrieval", str(questions), "--json", **self.settings, **settings)
         assert done.returncode == 0, done.stderr
         result: dict[str, Any] = json.loads(done.stdout)
         return result
+
+    def _scripted(self) -> dict[str, Any]:
+        """Of the questions that the scripted model knows, with that model."""
+        known = {json.loads(line)["id"] for line in OUTPUTS.read_text("utf-8").splitlines()}
+        lines = [line for line in QUESTIONS.read_text("utf-8").splitlines() if json.loads(line)["id"] in known]
+        (self.folder / "known.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        command = [sys.executable, "-m", "tests.scripted", "--cases", str(QUESTIONS), "--outputs", str(OUTPUTS)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as server:
+            assert server.stdout is not None
+            url = server.stdout.readline().split()[-1]
+            try:
+                return self._measure(self.folder / "known.jsonl", DOCS_LLM_URL=url, DOCS_LLM_MODEL="scripted")
+            finally:
+                server.terminate()
 
 
 def mrr(result: dict[str, Any], language: str, *, cross: bool = False) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import re
@@ -13,12 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.cli.commands import evaluation
 from app.core.errors import StoreUnavailable
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.turn import Request, StepRecord, Turn
 from app.core.types import Chunk, Hit, Page, Query
-from eval.commands import add_commands, run
+from eval.commands.options import OpenFinder, open_finder
 from eval.questions.own_docs import indexed_docs
 
 SHARED = Path(__file__).parents[2] / "../shared"
@@ -112,11 +112,10 @@ def shared_eval() -> Path:
     return SHARED / "eval"
 
 
-async def command(settings: Settings, *words: object, **more: object) -> int:
+async def command(settings: Settings, *words: object, open_finder: OpenFinder = open_finder) -> int:
     """`docs-assistant eval` as it is typed; the exit code."""
-    parser = argparse.ArgumentParser()
-    add_commands(parser.add_subparsers(required=True))
-    return await run(parser.parse_args([str(word) for word in words]), settings, **more)
+    with evaluation.make_context("eval", [str(word) for word in words], obj=(settings, open_finder)) as context:
+        return await evaluation.invoke(context)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 from app.text import analysis
 from eval.measure.gate import baseline_of, judge
 from eval.measure.result import RetrievalResult
-from ingestion.split.markdown import MarkdownSplitter
+from ingestion.split.splitters import MarkdownSplitter
 from ingestion.workers import Workers
 
 HALVES = 20

@@ -11,8 +11,7 @@ import pytest
 
 from app.core.settings import Settings
 from eval.answers.result import load_answers, side_by_side
-from eval.errors import EvaluationError
-from eval.files import write_json_lines
+from eval.files import EvaluationError, write_json_lines
 from eval.questions.own_docs import own_set
 from eval.reports import answers_page
 from tests.eval.conftest import command
@@ -35,7 +34,7 @@ def questions(tmp_path):
 
 def prompts(folder, *lines: str):
     """A directory with one prompt of ours, the shipped one with these lines at its end of rules."""
-    from app.core.prompt_files import shipped_files
+    from app.core.prompts import shipped_files
 
     text = shipped_files()["en/synthesize.md"].replace("Rules:\n", "\n".join(["Rules:", *lines, ""]))
     (folder / "en").mkdir(parents=True, exist_ok=True)
@@ -134,26 +133,11 @@ async def test_a_failed_question_is_asked_again_and_the_others_are_kept(tmp_path
     assert load_answers(tmp_path / "out/answers.json").failed == 0
 
 
-async def test_without_a_model_the_quoting_answers_are_compared_too(tmp_path, index, questions, capsys):
-    """A recorded model and none: both are options of a run of answers."""
+async def test_without_a_model_the_quoting_answers_are_measured_too(tmp_path, index, questions):
+    """No model is an option of a run of answers."""
     path, _ = questions
-    record = tmp_path / "record.jsonl"
-    write_json_lines([{"key": "k", "text": "never asked"}], record)
     own = Settings.load(env_file=None, store=index.store)
     assert await command(own, "run", path, "--no-model", "--limit", 3, "--out", tmp_path / "none") == 0
-    words = [
-        "run",
-        path,
-        "--recorded-model",
-        record,
-        "--missing",
-        tmp_path / "missing.jsonl",
-        "--out",
-        tmp_path / "rec",
-    ]
-    assert await command(own, *words) == 1  # what has no recorded answer has failed
-    assert load_answers(tmp_path / "rec/answers.json").failed > 0
-    assert "prompts have no recorded answer" in capsys.readouterr().err
 
 
 async def test_compare_reads_answers_and_refuses_what_it_cannot_compare(tmp_path, capsys):

@@ -13,18 +13,14 @@ from app.core.prompts import load_prompts
 from app.models.openai import Endpoint
 from app.text.language import LanguageDetector
 from app.text.literals import claims
-from eval.answers.collect import collect
-from eval.answers.contestants import RemoteService, without_links
-from eval.answers.effort import efforts
-from eval.answers.evidently_report import evidently_page
-from eval.answers.overlap import cosine, entity_overlap, fidelity, kept, keyword_overlap
-from eval.answers.report import answers_text
-from eval.answers.result import AnswerResult
-from eval.answers.score import Scorer, tasks
-from eval.answers.types import Answer
-from eval.judge import Cache, Judgement, criteria
+from eval.answers.contestants import RemoteService, collect, without_links
+from eval.answers.result import AnswerResult, answers_text, efforts
+from eval.answers.score import Answer, Scorer, cosine, entity_overlap, fidelity, kept, keyword_overlap, tasks
+from eval.cache import Cache
+from eval.judge import Judgement, criteria
 from eval.questions.cases import Case
 from eval.reports import answers_page
+from eval.reports.answers import evidently_page
 from tests.fake_llm import Reply, fake_llm
 from tests.fakes import FakeEmbedder
 

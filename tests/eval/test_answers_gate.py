@@ -9,11 +9,9 @@ from dataclasses import replace
 import pytest
 
 from app.core.settings import Settings
-from eval.answers.gate import answer_baseline_of, judge_answers, load_answer_baseline
-from eval.answers.result import AnswerResult, load_answers
-from eval.answers.score import MEASURES, Scored
-from eval.answers.types import Answer
-from eval.errors import EvaluationError
+from eval.answers.result import AnswerResult, answer_baseline_of, judge_answers, load_answer_baseline, load_answers
+from eval.answers.score import MEASURES, Answer, Scored
+from eval.files import EvaluationError
 from eval.judge import Judgement
 from eval.questions.cases import Case
 from tests.eval.conftest import command

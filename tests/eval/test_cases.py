@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from app.core.turn import Message
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from eval.questions.cases import Case, after_another, half, load_cases, sample
 
 ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.api.site import find_docs
+from app.api.pages import find_docs
 from app.core.prompts import load_prompts
 from app.text.language import LanguageDetector
 from eval.questions.cases import Case, load_cases
-from eval.questions.check import check_form, check_pages, counts, is_copied
 from eval.questions.documents import Documents
-from eval.questions.evidence import holds
+from eval.questions.evidence import check_form, check_pages, counts, holds, is_copied
 from eval.questions.own_docs import UNANSWERABLE, own_set
 
 PAGE = "A volume has **10 GiB** by default and grows on demand when its claim is edited by you."

@@ -31,11 +31,10 @@ class Bench:
         self.folder = folder
         self.settings = Settings.load(env_file=None)
         self.overrides: Mapping[str, Any] = {}
-        self.model: Any = None
 
     @asynccontextmanager
-    async def open_finder(self, overrides, model=None):
-        self.overrides, self.model = overrides, model
+    async def open_finder(self, overrides):
+        self.overrides = overrides
         yield self.finder
 
     async def __call__(self, *arguments: str | Path) -> int:
@@ -94,18 +93,6 @@ async def test_documents_of_another_site_are_mapped(bench, write_jsonl, capsys):
     assert "1.00 1.0–1.0" in capsys.readouterr().out
 
 
-async def test_a_scripted_model_is_handed_over(bench, questions, write_jsonl, capsys):
-    """The assistant gets it as its language model; only known questions are asked where wanted."""
-    outputs = write_jsonl("o.jsonl", {"id": "b", "refined": "x", "en": ["y"], "cs": ["z"]})
-    assert await bench("retrieval", questions, "--scripted-model", outputs, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["config"]["model"] == "scripted"
-    assert bench.model.name == "scripted"
-    assert await bench("retrieval", questions, "--scripted-model", outputs, "--known-only", "--json") == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["n"] == 1
-    assert "didn't know 0 of 1 questions" in printed.err
-
-
 async def test_failed_searches_end_with_1(bench, questions, capsys):
     """The table is printed, and a script sees that it isn't whole."""
     bench.finder.broken = frozenset({"password token"})
@@ -141,15 +128,9 @@ async def test_wrong_input_ends_with_2_before_anything_is_asked(bench, questions
     for words, message in (
         (["missing.jsonl"], "missing.jsonl"),
         ([questions, "--doc-map", "("], "--doc-map '('"),
-        ([questions, "--known-only"], "--scripted-model"),
-        ([questions, "--no-model", "--scripted-model", questions], "--no-model excludes --scripted-model"),
-        ([questions, "--no-model", "--recorded-model", questions], "--no-model excludes --scripted-model"),
-        ([questions, "--missing", bench.folder / "m"], "--missing needs --recorded-model"),
-        ([questions, "--recorded-model", questions], "'key' is missing or empty"),
         ([questions, "--out", bench.folder], "--out"),
         ([questions, "--out", bench.folder / "missing/a.json"], "--out"),
         ([questions, "--html", bench.folder / "missing/a.html"], "--html"),
-        ([questions, "--scripted-model", questions], "'refined' is missing"),
     ):
         assert await bench("retrieval", *words) == 2
         assert message in capsys.readouterr().err
@@ -166,24 +147,18 @@ async def test_the_store_password_is_not_kept(bench, questions, capsys):
     assert "search.example.org:9200/docs" in json.loads(out)["config"]["store"]
 
 
-async def test_conversations_are_measured_without_and_with_a_scripted_model(bench, write_jsonl, capsys, tmp_path):
-    """A table with both forms and their difference; the model resolves references by the set itself."""
+async def test_conversations_are_measured_as_asked_and_spelled_out(bench, write_jsonl, capsys, tmp_path):
+    """A table with both forms and their difference, as JSON and as a page too; no conversation is an error."""
     messages = [{"role": "user", "content": text} for text in ("claim", "how big")]
     row = {"id": "a", "lang": "en", "messages": messages, "standalone": "claim size", "doc": "en/volumes"}
     path = write_jsonl("c.jsonl", row)
     assert await bench("conversations", path, "--out", tmp_path / "c.json", "--html", tmp_path / "c.html") == 0
     out = capsys.readouterr().out
-    assert "with a scripted model" in out
     assert "spelled out" in out
-    assert bench.model.name == "scripted"
     kept = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
-    assert [one["name"] for one in kept["settings"]] == ["without a model", "with a scripted model"]
+    assert [one["name"] for one in kept["settings"]] == ["without a model"]
     assert "Follow-ups" in (tmp_path / "c.html").read_text(encoding="utf-8")
     capsys.readouterr()
-    assert await bench("conversations", write_jsonl("d.jsonl", row, {**row, "id": "b"}), "--json") == 0
-    printed = capsys.readouterr()
-    assert [one["name"] for one in json.loads(printed.out)["settings"]] == ["without a model"]
-    assert "2 of 2 conversations end with the same words" in printed.err
     assert await bench("conversations", write_jsonl("q.jsonl", *ROWS)) == 2
 
 
@@ -217,6 +192,5 @@ async def test_compare_reads_refusals_and_conversations(bench, questions, write_
     assert await bench("compare", b, b) == 0
     out = capsys.readouterr().out
     assert out.startswith("without a model:\n")
-    assert "with a scripted model:\n" in out
     assert await bench("compare", a, b) == 2
     assert "a.json is a result of `eval refusals`" in capsys.readouterr().err

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eval.errors import EvaluationError
-from eval.measure.changes import comparison_text
-from eval.measure.compare import compare
+from eval.files import EvaluationError
+from eval.measure.compare import compare, comparison_text
 from eval.measure.metrics import score
 from eval.measure.result import CaseResult, RetrievalResult
 from eval.questions.cases import Case

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import lxml.html
 import pytest
 
-from app.core.prompts import load_prompts
 from app.core.turn import Message
-from eval.errors import EvaluationError
-from eval.measure.conversations import distinguishable, follow, follow_ups, ideal_script
+from eval.files import EvaluationError
+from eval.measure.conversations import follow, follow_ups
 from eval.measure.result import load_result
 from eval.measure.retrieval import Plan
 from eval.questions.cases import Case, load_cases
@@ -71,19 +68,3 @@ async def test_the_page_shows_the_conversation_of_what_was_lost(conversations, l
     text = lxml.html.document_fromstring(html).text_content()
     assert "user: what is the claim" in text
     assert "0.500 (-0.500)" in text
-
-
-def test_the_ideal_model_says_the_question_spelled_out(conversations):
-    """To the follow-up and to the spelled out form alike."""
-    prompts = load_prompts(["en", "cs"])
-    script = ideal_script(conversations, prompts)
-    line = script.find("<conversation>\nuser: what is the claim\n</conversation>\n\nhow big can it be")
-    assert line == script.find("claim size")
-    assert line is not None
-    assert (line.refined, line.keywords) == ("claim size", {"en": ("claim size",)})
-
-
-def test_conversations_that_end_alike_are_left_out(conversations):
-    """A scripted model knows the last question only, so both are left out."""
-    same = replace(conversations[0], id="other", standalone="something else")
-    assert distinguishable([*conversations, same]) == tuple(conversations[1:])

@@ -10,12 +10,23 @@ import pytest
 
 from app.core.types import Candidate as Leg
 from app.core.types import Legs, LexicalText, Query
-from eval.errors import EvaluationError
-from eval.grid import weights
+from eval.files import EvaluationError
+from eval.grid import cross_validation
 from eval.grid.configurations import Configuration
-from eval.grid.cross_validation import LEAST_GAIN, CrossValidation, Table, best_of, cross_validate, neighbours
-from eval.grid.text import validation_text
-from eval.grid.weights import PLAIN, Searched, fusion_settings, reciprocal_ranks, table_of
+from eval.grid.cross_validation import (
+    LEAST_GAIN,
+    PLAIN,
+    CrossValidation,
+    Searched,
+    Table,
+    best_of,
+    cross_validate,
+    fusion_settings,
+    neighbours,
+    reciprocal_ranks,
+    table_of,
+)
+from eval.grid.result import validation_text
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 from eval.questions.own_docs import own_set
@@ -29,8 +40,8 @@ DOCUMENTS = Documents(URLS)
 @pytest.fixture(autouse=True)
 def fewer_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """22 combinations for 154: seconds become tenths of one."""
-    monkeypatch.setattr(weights, "VECTOR_WEIGHTS", tuple(step / 10 for step in range(11)))
-    monkeypatch.setattr(weights, "OTHER_LANGUAGE", (0.7, 1.0))
+    monkeypatch.setattr(cross_validation, "VECTOR_WEIGHTS", tuple(step / 10 for step in range(11)))
+    monkeypatch.setattr(cross_validation, "OTHER_LANGUAGE", (0.7, 1.0))
 
 
 def searched(i: int, dice: random.Random, lexical: float, vector: float, share: float) -> Searched:
@@ -76,7 +87,7 @@ def test_a_better_weight_is_found_and_judged_on_other_questions():
         assert fold.gains["plain"].low > 0
         assert fold.n == 60
     share = found.best.settings["vector_weight"]
-    assert f"DOCS_VECTOR_WEIGHT='{{\"en\": {share}}}'" in validation_text(
+    assert f"DOCS_TUNING__VECTOR_WEIGHT='{{\"en\": {share}}}'" in validation_text(
         validated(set_of(1, lexical=0.2, vector=2.5)), 5
     )
 
@@ -91,14 +102,14 @@ def test_what_is_judged_and_what_is_in_another_language_has_no_say():
 
 def test_gains_inside_the_noise_are_refused(monkeypatch):
     """Both legs are as good and weigh the same, which nothing beats: of 24 draws hardly one is taken for a gain."""
-    monkeypatch.setattr(weights, "OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
+    monkeypatch.setattr(cross_validation, "OTHER_LANGUAGE", (0.7,))  # all pages are of one language here
     found = [validated(set_of(seed, lexical=1, vector=1, share=0.5)) for seed in range(24)]
     choices = [one.choices[0] for one in found]
     # without cross-validation a quarter would look better
     assert sum(one.apparent_gain >= LEAST_GAIN for one in choices) >= 6
     assert sum(one.accepted for one in choices) <= 2  # the interval itself errs once in 40
     refused = next(one for one in found if not one.choices[0].accepted)
-    assert "DOCS_VECTOR_WEIGHT" not in validation_text(refused, 5)
+    assert "DOCS_TUNING__VECTOR_WEIGHT" not in validation_text(refused, 5)
     assert "keep the settings" in validation_text(refused, 5)
 
 

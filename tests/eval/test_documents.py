@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from eval.questions.cases import load_cases
 from eval.questions.documents import Documents, parse_rules
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from eval.measure.gate import baseline_of, judge, load_baseline
 from eval.measure.metrics import Ranks, score
 from eval.measure.result import CaseResult, RetrievalResult

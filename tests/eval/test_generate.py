@@ -11,10 +11,9 @@ from app.core.prompts import load_prompts
 from app.core.types import Page
 from app.models.openai import Endpoint, OpenAIModel
 from app.text.language import LanguageDetector
-from eval.generate.checks import reason_against
-from eval.generate.jobs import STYLES, Wanted, plan, tokens
-from eval.generate.make import ask, gather, write
-from eval.judge import Cache, Pace
+from eval.cache import Cache
+from eval.generate import STYLES, Wanted, ask, gather, plan, reason_against, tokens, write
+from eval.judge import Pace
 from eval.questions.cases import load_cases
 from tests.eval.conftest import command
 from tests.fake_llm import Reply, fake_llm

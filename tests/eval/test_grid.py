@@ -17,14 +17,10 @@ from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from app.models import open_embedder
 from app.pipeline import registry
-from eval.answers.score import Scored
-from eval.answers.types import Answer
-from eval.errors import EvaluationError
-from eval.grid.configurations import Configuration, load_grid
-from eval.grid.rebuild import rebuild
-from eval.grid.result import GridResult, Measured, retrieval_of
-from eval.grid.steps import UNCHANGED, variants
-from eval.grid.text import grid_text
+from eval.answers.score import Answer, Scored
+from eval.files import EvaluationError
+from eval.grid.configurations import UNCHANGED, Configuration, load_grid, rebuild, variants
+from eval.grid.result import GridResult, Measured, grid_text, retrieval_of
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 from eval.questions.own_docs import own_set
@@ -106,7 +102,7 @@ def test_each_optional_step_is_put_in_or_left_out_at_its_place() -> None:
     assert found["with condense"].steps[3:5] == (("relevance",), ("condense",))
     assert found["analyze for refine and keywords"].steps[1] == ("analyze", "probe")
     assert found["without keywords"].changed == ("keywords",)
-    assert {step for one in found.values() for group in one.steps for step in group} == set(registry.STEPS)
+    assert {step for one in found.values() for group in one.steps for step in group} == set(registry.steps())
     lacking = {one.name: one.needs for one in variants(STEPS, tools(model=False)) if one.needs}
     assert {name for name, needs in lacking.items() if needs == "a language model"} == {
         "without refine", "without keywords", "with multi_query", "with hyde", "with associate", "with second_search",

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from app.models.openai import Endpoint, OpenAIModel
-from eval.errors import EvaluationError
-from eval.judge import Cache, Judge, Pace, Task, criteria
-from eval.judge.criteria import own_criterion
-from eval.judge.loop import MalformedError, read
+from eval.cache import Cache
+from eval.files import EvaluationError
+from eval.judge import Judge, MalformedError, Pace, Task, criteria, own_criterion, read
 from tests.fake_llm import Reply, fake_llm
 
 ROOT = Path(__file__).parents[2]
@@ -132,8 +131,9 @@ async def test_pace_is_kept(tmp_path):
 SCRIPT = """
 import asyncio, sys
 from app.models.openai import Endpoint, OpenAIModel
-from eval.judge import Cache, Judge, Pace, Task
-from eval.judge.criteria import own_criterion
+from eval.cache import Cache
+from eval.judge import Judge, Pace, Task
+from eval.judge import own_criterion
 
 async def main(url, path):
     good = own_criterion("good", "GOOD", "BAD", "Is the ANSWER good?")

@@ -11,10 +11,20 @@ import pytest
 
 from app.core.settings import Settings
 from app.core.types import Candidate, Legs, LexicalText, Query
-from eval.errors import EvaluationError
-from eval.label.agreement import agreement, kappa
-from eval.label.files import Label, drawn, load_labels, relevant_by_case, write_labels, write_sheet
-from eval.label.pool import Pair, pooled, search_methods
+from eval.files import EvaluationError
+from eval.label import (
+    Label,
+    Pair,
+    agreement,
+    drawn,
+    kappa,
+    load_labels,
+    pooled,
+    relevant_by_case,
+    search_methods,
+    write_labels,
+    write_sheet,
+)
 from eval.measure.result import load_result
 from eval.questions.own_docs import own_set
 from tests.eval.conftest import command

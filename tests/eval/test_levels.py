@@ -7,8 +7,8 @@ import random
 import pytest
 import pytrec_eval
 
-from eval.measure.depths import CUTOFFS
 from eval.measure.metrics import CURVE, Ranks, at, ranks_of
+from eval.measure.result import CUTOFFS
 
 NAMES = {"hit": "success", "recall": "recall", "ndcg": "ndcg_cut"}
 

@@ -18,13 +18,13 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
 from app.models import open_embedder
-from eval.commands.finder import AssistantFinder
+from eval.commands.options import AssistantFinder
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import Plan, evaluate
 from eval.questions.cases import load_cases
-from eval.scripted import ScriptedModel, load_script
 from ingestion.run import ingest
 from tests.eval.planted import alarms, dropped, lose_headings, without_czech_analysis
+from tests.scripted import ScriptedModel, load_script
 from tests.serving import serving
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]

@@ -15,7 +15,7 @@ import pytest
 
 from app.assistants.assembly import opened
 from app.core.settings import Settings
-from eval.commands.finder import AssistantFinder as Finder
+from eval.commands.options import AssistantFinder as Finder
 from eval.measure.result import RetrievalResult
 from eval.measure.retrieval import Plan, evaluate
 from eval.questions.cases import Case, load_cases

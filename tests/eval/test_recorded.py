@@ -11,8 +11,8 @@ from app.core.errors import ModelError
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text
 from app.models.protocols import CallOptions
-from eval.errors import EvaluationError
-from eval.scripted import Line, RecordedModel, Script, ScriptedModel, key_of, load_record, missing_lines
+from eval.files import EvaluationError
+from tests.scripted import Line, RecordedModel, Script, ScriptedModel, key_of, load_record, missing_lines
 
 ASKED = (Message("system", "Pick sections:\n1. /a/"), Message("user", "quota?"))
 OTHER = (Message("system", "Pick sections:\n1. /b/"), Message("user", "quota?"))

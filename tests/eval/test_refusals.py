@@ -12,7 +12,7 @@ import pytest
 from app.core.errors import StoreUnavailable
 from app.core.turn import Turn
 from app.core.types import Chunk, Hit
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from eval.measure.refusals import ANSWERABLE, CROSS, Decision, RefusalResult, decide
 from eval.measure.retrieval import Plan
 from eval.questions.cases import Case

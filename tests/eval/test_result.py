@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from eval.measure.metrics import Scores
 from eval.measure.result import CaseResult, RetrievalResult, load_result
 from eval.questions.cases import Case

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import StoreUnavailable
 from app.core.turn import StepRecord
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from eval.measure.retrieval import Plan, evaluate
 from eval.questions.cases import Case, load_cases
 from eval.questions.documents import parse_rules

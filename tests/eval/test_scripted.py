@@ -19,9 +19,9 @@ from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Text, Usage
 from app.models.openai import Endpoint, OpenAIModel
 from app.models.protocols import CallOptions
-from eval.errors import EvaluationError
+from eval.files import EvaluationError
 from eval.questions.cases import load_cases
-from eval.scripted import ScriptedModel, key_of, load_script
+from tests.scripted import ScriptedModel, key_of, load_script
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = CallOptions()
@@ -85,7 +85,7 @@ async def test_each_prompt_gets_its_own_answer(model, prompts):
 
 async def test_the_service_can_read_the_keywords(model, prompts):
     """What it answers is what the pipeline's own parser takes."""
-    from app.text.language_lines import parse
+    from app.text.language import parse
 
     text = (await model.complete(keywords(prompts, "cs", QUESTION), OPTIONS)).text
     assert parse(text, ["cs", "en"], 400) == {"cs": "záloha", "en": "restore, backup"}
@@ -169,10 +169,10 @@ def test_the_shared_outputs_are_known_by_text_alone(shared_eval):
 
 @asynccontextmanager
 async def served(*options: str | Path):
-    """`python -m eval.scripted` on a port of the system's choice; what it prints at the end is in `said`."""
+    """`python -m tests.scripted` on a port of the system's choice; what it prints at the end is in `said`."""
     said: list[str] = []
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "eval.scripted", "--port", "0", *map(str, options)),
+        *(sys.executable, "-m", "tests.scripted", "--port", "0", *map(str, options)),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -247,7 +247,7 @@ async def test_a_record_is_served_too(tmp_path):
 async def test_wrong_files_end_it_with_2(files):
     """A set and outputs that don't belong together are told in one line."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "eval.scripted", "--cases", str(files[1]), "--outputs", str(files[1])),
+        *(sys.executable, "-m", "tests.scripted", "--cases", str(files[1]), "--outputs", str(files[1])),
         cwd=ROOT,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -17,7 +17,6 @@ PRELOADED = (
     "app.models.openai",
     "app.index.embedded.draft",
     "app.index.opensearch.store",
-    "ingestion.report_page",
     "ingestion.run",
     "lancedb",
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.core.generation import GenerationInfo
-from app.core.settings import Settings
+from app.core.settings import NAMES, Settings
 from app.core.types import LexicalText, Page, Query
 from app.index.protocols import Generation
 from app.models import open_embedder
@@ -61,9 +61,9 @@ class Rig:
         return f"{self.site.url}/sitemap.xml"
 
     @property
-    def settings(self) -> dict[str, str]:
-        """As an operator sets them."""
-        values = {
+    def values(self) -> dict[str, str]:
+        """The settings of a run."""
+        return {
             "store": self.place.address,
             "store_timeout": "10",
             "embedding_url": self.llm.url,
@@ -73,12 +73,15 @@ class Rig:
             "crawl_timeout": "20",
             "crawl_max_bytes": "20000",
         }
-        return {f"DOCS_{name.upper()}": value for name, value in values.items()}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The same, as an operator sets them."""
+        return {NAMES.variable(name): value for name, value in self.values.items()}
 
     async def run(self, *, wait: float = 0.0, force: bool = False, rebuild: bool = False, **changes: object) -> Report:
         """A run in this process, with short waits between tries."""
-        values = {name.removeprefix("DOCS_").lower(): value for name, value in self.settings.items()}
-        settings = Settings.load(None, **(values | changes))
+        settings = Settings.load(None, **(self.values | changes))
         store, embedder = opened(self.place), open_embedder(settings)
         try:
             async with Fetcher(settings, retry_wait=0.01) as fetcher:

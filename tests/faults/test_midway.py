@@ -105,6 +105,7 @@ async def test_two_runs_at_once(rig: Rig):
     """The second leaves with a message that says why; the first one publishes."""
     rig.write_site("state1")
     await rig.run()
+    rig.pages *= 2  # changed pages of few words wait for all others, new ones don't
     rig.write_site("state2")
     asked, go_on = rig.hold("/gauge-7")
     first = asyncio.create_task(rig.run())

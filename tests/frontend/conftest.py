@@ -55,7 +55,7 @@ def handbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def start(handbook: Path, tmp_path_factory: pytest.TempPathFactory, running_llm: FakeLLM) -> Iterator[Start]:
-    """Starts a service: `start(DOCS_API_KEYS="k")`, `start(indexed=False)`, `start(DOCS_LLM_URL="")` for none.
+    """Starts a service: `start(DOCS_API_KEYS="some-key-of-tests")`, `start(indexed=False)`, `start(DOCS_LLM_URL="")` for none.
 
     Its language model is `llm`. One with the same settings is started once for all tests.
     """
@@ -69,7 +69,7 @@ def start(handbook: Path, tmp_path_factory: pytest.TempPathFactory, running_llm:
                 if indexed:
                     shutil.copytree(handbook / "data", folder / "data")
                 model = {"DOCS_LLM_URL": running_llm.url, "DOCS_LLM_MODEL": "scripted"}
-                model |= {"DOCS_LLM_TIMEOUT": "600", "DOCS_HELPER_TIMEOUT": "60"}  # a model may be held
+                model |= {"DOCS_LLM_TIMEOUT": "600", "DOCS_TUNING__HELPER_TIMEOUT": "60"}  # a model may be held
                 given = {name: value for name, value in {**model, **settings}.items() if value}
                 if "DOCS_LLM_URL" not in given:
                     given.pop("DOCS_LLM_MODEL", None)

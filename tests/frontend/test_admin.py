@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.end_to_end.program import Program, finished
 from tests.frontend.conftest import picture
 
-KEY = {"DOCS_ADMIN_KEYS": "the-admin"}
+KEY = {"DOCS_ADMIN_KEYS": "the-admin-key-of-tests"}
 OPEN_EMPTY = {"DOCS_ADMIN_OPEN": "true", "indexed": False}
 BROKEN_MODEL = {**KEY, "DOCS_LLM_URL": "http://127.0.0.1:9/v1"}
 VIEWS = ("", "pages?language=en", "generations", "runs", "settings?changed=1", "errors", "nowhere")
@@ -21,7 +21,7 @@ VIEWS = ("", "pages?language=en", "generations", "runs", "settings?changed=1", "
 def opened(page: Page, service: Program, path: str = "") -> None:
     """Go to the view with the admin key."""
     page.goto(f"{service.url}/admin/{path}")
-    page.get_by_label("Key", exact=True).fill("the-admin")
+    page.get_by_label("Key", exact=True).fill("the-admin-key-of-tests")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("heading", level=1)).not_to_have_text("Admin key")
 
@@ -47,7 +47,7 @@ def test_only_a_key_opens_and_a_wrong_one_is_told(page: Page, operated: Program,
     expect(page.get_by_role("alert")).to_contain_text("isn't an admin key")
     assert "Svazky" not in page.content()
     picture(page, "admin-key")
-    page.get_by_label("Key", exact=True).fill("the-admin")
+    page.get_by_label("Key", exact=True).fill("the-admin-key-of-tests")
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="Svazky")).to_be_visible()
     page.reload()
@@ -209,9 +209,9 @@ def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Pa
 
 def test_a_docs_editor_sees_what_to_write(page: Page, start, axe):
     """What readers asked without an answer is the first subject, in their words; also in Czech on a phone."""
-    service = start(DOCS_ADMIN_KEYS="the-admin", DOCS_LLM_URL="", DOCS_LOG_LEVEL="warning")
+    service = start(DOCS_ADMIN_KEYS="the-admin-key-of-tests", DOCS_LLM_URL="", DOCS_LOG_LEVEL="warning")
     page.goto(f"{service.url}/admin/gaps")
-    page.get_by_label("Key", exact=True).fill("the-admin")
+    page.get_by_label("Key", exact=True).fill("the-admin-key-of-tests")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("alert")).to_contain_text("No question was logged", timeout=60_000)
     expect(page.locator("main")).to_contain_text("Choose a longer one")

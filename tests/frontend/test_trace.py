@@ -39,7 +39,7 @@ def service(start: Start, llm: FakeLLM, tmp_path_factory: pytest.TempPathFactory
     llm.reply = said
     own = tmp_path_factory.getbasetemp() / "assistants.toml"
     own.write_text(ASSISTANTS, "utf-8")
-    return start(DOCS_ADMIN_KEYS="admin", DOCS_ASSISTANTS=str(own))
+    return start(DOCS_ADMIN_KEYS="admin-key-of-tests", DOCS_ASSISTANTS=str(own))
 
 
 def said(body: dict[str, Any]) -> Reply:
@@ -54,7 +54,7 @@ def opened(page: Page, service: Program, **query: str) -> None:
     field = page.get_by_label("Key", exact=True)
     field.or_(page.get_by_label("Question").first).first.wait_for()
     if field.is_visible():
-        field.fill("admin")
+        field.fill("admin-key-of-tests")
         field.press("Enter")
 
 

@@ -79,7 +79,7 @@ def a_site(
         done = finished(folder, "ingest", pages)
         assert done.returncode == 0, done.stderr + done.stdout
         model = {"DOCS_LLM_URL": running_llm.url, "DOCS_LLM_MODEL": "scripted"}
-        model |= {"DOCS_LLM_TIMEOUT": "600", "DOCS_HELPER_TIMEOUT": "60"}  # a model may be held
+        model |= {"DOCS_LLM_TIMEOUT": "600", "DOCS_TUNING__HELPER_TIMEOUT": "60"}  # a model may be held
         with served(folder, "serve", port=port, DOCS_ORIGINS=site.url, **model):
             yield Built(request.param, site, service, folder)
 

@@ -171,12 +171,12 @@ def test_keys_belong_to_who_uses_them(site: LocalSite, page: Page, service: Prog
 
 def test_it_says_what_goes_wrong(site: LocalSite, page: Page, chromium: Browser, start: Start, llm: FakeLLM):
     """A key that is missing, an origin that isn't allowed; a browser that stores nothing is no problem."""
-    closed = start(DOCS_ORIGINS=site.url, DOCS_API_KEYS="secret")
+    closed = start(DOCS_ORIGINS=site.url, DOCS_API_KEYS="secret-key-of-tests")
     put(site, closed.url, plain(closed.url))
     page.goto(site.url)
     page.locator("docs-assistant .da-launch").click()
     expect(page.locator("docs-assistant [role=alert]")).to_contain_text("A key is needed")
-    put(site, closed.url, plain(closed.url, 'data-key="secret"', "de"))
+    put(site, closed.url, plain(closed.url, 'data-key="secret-key-of-tests"', "de"))
     page.add_init_script("Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('blocked'); } })")
     page.goto(site.url)
     page.get_by_role("button", name="Fragen", exact=True).click()
@@ -186,7 +186,7 @@ def test_it_says_what_goes_wrong(site: LocalSite, page: Page, chromium: Browser,
     context = chromium.new_context()
     stranger = context.new_page()  # Chromium complains of CORS, which the fixture would not allow
     with local_site() as elsewhere:
-        put(elsewhere, closed.url, plain(closed.url, 'data-key="secret"'))
+        put(elsewhere, closed.url, plain(closed.url, 'data-key="secret-key-of-tests"'))
         stranger.goto(elsewhere.url)
         stranger.locator("docs-assistant .da-launch").click()
         expect(stranger.locator("docs-assistant [role=alert]")).to_contain_text("No connection")

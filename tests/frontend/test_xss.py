@@ -96,7 +96,7 @@ def _settings(folder: Path, origin: str) -> dict[str, str]:
         "DOCS_ADMIN_OPEN": "true",
         "DOCS_ORIGINS": origin,
         "DOCS_ASSISTANTS": str(folder / "assistants.toml"),
-        "DOCS_ON_MODEL_FAILURE": "error",
+        "DOCS_TUNING__ON_MODEL_FAILURE": "error",
     }
 
 

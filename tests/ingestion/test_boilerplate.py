@@ -16,8 +16,7 @@ from app.core.language import vocabulary
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import SourceText, convert
-from ingestion.convert.boilerplate.compare import MOST_BLOCKS, repeated_blocks
-from ingestion.convert.boilerplate.sample import sampled
+from ingestion.convert.boilerplate.compare import MOST_BLOCKS, repeated_blocks, sampled
 from ingestion.crawl.exchange import Fetched
 from ingestion.crawl.fetch import Fetcher
 from ingestion.entry import Entry
@@ -57,7 +56,7 @@ class Index:
         self.embedder, self.site = FakeEmbedder(), site
 
     async def run(self, *, force: bool = False, **keys: object) -> Report:
-        return await self.over(Source(url=f"{self.site.url}/sitemap.xml", markdown="off", **keys), force=force)
+        return await self.over(Source(url=f"{self.site.url}/sitemap.xml", **keys), force=force)
 
     async def over(self, *sources: Source, force: bool = False) -> Report:
         settings = Settings.load(None, crawl_timeout=60, languages="en")

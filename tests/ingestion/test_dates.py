@@ -11,7 +11,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import SourceText, convert
-from ingestion.convert.page_dates import iso_date, without_build_dates
+from ingestion.convert.prepare import iso_date, without_build_dates
 from ingestion.crawl.fetch import Fetcher
 from ingestion.entry import Entry
 from ingestion.run import ingest

@@ -9,8 +9,9 @@ import pytest
 from app.core.errors import SitemapError
 from ingestion.convert import SourceText, convert
 from ingestion.crawl.directory import list_files, read_file
-from ingestion.crawl.exchange import BINARY_TYPES, FILE_TYPES, PAGE_TYPES
+from ingestion.crawl.exchange import page_types
 from ingestion.entry import Listing
+from ingestion.formats import binary_types, file_types
 from ingestion.sources import Source
 from tests.ingestion.test_run import Index, index
 
@@ -52,15 +53,15 @@ def test_addresses_are_those_at_which_files_are_published(root: Path, ending: st
     assert {entry.public for entry in listed(root, ending=ending).entries} == {URL + path for path in expected}
 
 
-@pytest.mark.parametrize("ending", [ending for ending, kind in FILE_TYPES.items() if kind not in BINARY_TYPES])
+@pytest.mark.parametrize("ending", [ending for ending, kind in file_types().items() if kind not in binary_types()])
 def test_every_type_of_file_is_listed_and_converted(root: Path, ending: str) -> None:
     """A file has the media type of its ending, in small letters or capitals, and a converter reads it."""
     text = {".rst": "T\n=\n\nText.", ".adoc": "= T\n\nText.", ".asciidoc": "= T\n\nText."}.get(ending, "# T\n\nText.")
     put(root, **{f"a{ending}": text, f"b{ending.upper()}": text})
     for entry in listed(root).entries:
         fetched = read_file(entry, "", 1000)
-        assert fetched.media_type == FILE_TYPES[ending]
-        assert fetched.media_type in PAGE_TYPES
+        assert fetched.media_type == file_types()[ending]
+        assert fetched.media_type in page_types()
         if fetched.media_type != "text/asciidoc" or which("asciidoctor"):
             assert convert(SourceText(entry.url, fetched.body.decode(), fetched.media_type)).title == "T"
     assert len(listed(root).entries) == 2

@@ -19,7 +19,7 @@ from tests.ingestion.local_site import Answer, LocalSite
 
 
 async def test_a_page_comes_with_its_validators_and_the_request_names_us(site: LocalSite, fetcher: Fetcher) -> None:
-    """Body, type and ETag come back; Accept prefers Markdown, and the User-Agent is the setting's."""
+    """Body, type and ETag come back; Accept prefers HTML, and the User-Agent is the setting's."""
     site.put("/a", "<p>x", headers={"Content-Language": "cs"})
     got = await fetcher.get(PageRequest(f"{site.url}/a"))
     assert (got.status, got.body, got.media_type, got.charset, got.language) == (
@@ -31,7 +31,7 @@ async def test_a_page_comes_with_its_validators_and_the_request_names_us(site: L
     )
     assert got.etag.startswith('"')
     headers = site.log[-1][2]
-    assert headers["Accept"].startswith("text/markdown")
+    assert headers["Accept"].startswith("text/html")
     assert headers["User-Agent"].startswith("docs-assistant")
 
 

@@ -11,11 +11,13 @@ from app.core.errors import NotPublished
 from app.core.settings import Settings
 from app.core.types import Chunk
 from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.exchange import DOCX, FILE_FACTOR, ODT, PDF
+from ingestion.crawl.exchange import FILE_FACTOR
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
 from ingestion.sources import Source
+from plugins.formats.office import DOCX, ODT
+from plugins.formats.pdf import PDF
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
 
@@ -109,5 +111,7 @@ async def test_a_file_may_be_larger_than_a_page_and_beyond_that_the_report_names
     source = Source(url=site.sitemap("/manual.pdf"))
     await index.run(source, crawl_max_bytes=size // FILE_FACTOR + 1)
     assert await index.chunk(RESTORE)
-    with pytest.raises(NotPublished, match=r"is larger than [\d,]+ bytes: .*5 times as large as DOCS_CRAWL_MAX_BYTES"):
+    with pytest.raises(
+        NotPublished, match=r"is larger than [\d,]+ bytes: .*5 times as large as DOCS_TUNING__CRAWL_MAX_BYTES"
+    ):
         await Index(tmp_path / "other").run(source, crawl_max_bytes=size // FILE_FACTOR - 1)

@@ -18,8 +18,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.exchange import PageRequest
-from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.robots import read_robots
+from ingestion.crawl.fetch import Fetcher, read_robots
 from ingestion.errors import PageError
 from ingestion.report import PageReport
 from ingestion.run import ingest

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from ingestion.crawl.beside import may_be_beside
+from ingestion.crawl.directory import may_be_beside
 from ingestion.crawl.fetch import Fetcher
 from ingestion.sources import Source, load_sources
 from tests.ingestion.git_server import GitServer, Repository, git_server, repository

@@ -64,7 +64,7 @@ class Night:
         )
         self.site.put("/sitemap.xml", f"<urlset>{urls}</urlset>", "application/xml")
         self.site.log.clear()
-        source = Source(url=f"{self.site.url}/sitemap.xml", markdown="off", **options.pop("source", {}))
+        source = Source(url=f"{self.site.url}/sitemap.xml", **options.pop("source", {}))
         async with Fetcher(self.settings, retry_wait=0.001) as fetcher:
             report = await ingest(
                 [source], store=self.store, embedder=self.embedder, settings=self.settings, fetcher=fetcher, **options

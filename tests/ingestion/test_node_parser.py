@@ -11,7 +11,7 @@ from app.core.settings import Settings
 from app.core.types import Chunk, Hit, PlainText
 from app.text.growth import grown
 from ingestion.split import Splitter, open_splitter
-from ingestion.split.plain_text import plain_text
+from ingestion.split.chunks import plain_text
 from tests.ingestion.test_run import Index, index, outcomes
 from tests.ingestion.test_splitters import LONG, page
 

@@ -12,8 +12,7 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, LexicalText, Query
-from ingestion.split.page_writer import MOST_FAILURES
-from ingestion.split.questions import open_questioner
+from ingestion.split.written import MOST_FAILURES, open_questioner
 from tests.contract.pages import search
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 from tests.ingestion.llm_index import ModelIndex
@@ -103,7 +102,7 @@ async def test_only_changed_sections_are_asked_about(index: Index) -> None:
     assert "Pigeons" in index.asked()[-1]
     index.write("/volumes.md", quota="Pigeons bring the limit. " * 6)
     index.paths = ["/volumes.md"]
-    await index.run(embedding_passage_prefix="passage: ", anchors="github")
+    await index.run(embedding_passage_prefix="passage: ")
     assert len(index.llm.calls) == 3
     assert await index.first("en", words="holiday pictures") == "Mount"
 

@@ -229,5 +229,5 @@ class TestBrowser:
         async with Fetcher(Settings.load(None)) as fetcher:
             with pytest.raises(RenderError, match="can't be started"):
                 await Renderer(Settings.load(None, browser=shutil.which("false")), fetcher).html(site.url)
-            with pytest.raises(SettingsError, match="DOCS_BROWSER"):
+            with pytest.raises(SettingsError, match="DOCS_TUNING__BROWSER"):
                 await Renderer(Settings.load(None, browser="/nowhere/chromium"), fetcher).html(site.url)

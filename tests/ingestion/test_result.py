@@ -7,9 +7,8 @@ import pytest
 from app.core.errors import AssistantError, IndexDamaged, ModelUnavailable, RunRefused, StoreBusy
 from app.core.generation import GenerationInfo, Recipe
 from app.index.embedded.store import EmbeddedStore
-from app.index.run_history import runs_of
 from ingestion.report import PageReport, Report
-from ingestion.result import with_result_kept
+from ingestion.run import with_result_kept
 
 INFO = GenerationInfo(1, Recipe("e", 8, "s", "a"), "2026-01-02T03:04:05+00:00", ("en",), 1, 1)
 
@@ -37,7 +36,7 @@ async def test_each_end_of_a_run_has_its_result_and_the_file_can_be_replaced(tmp
         raised = contextlib.nullcontext() if isinstance(end, Report) else pytest.raises(type(end))
         with raised:
             await with_result_kept(store, run(end))
-        runs = await runs_of(EmbeddedStore(tmp_path / "index"))  # as another process reads it
+        runs = await EmbeddedStore(tmp_path / "index").runs()  # as another process reads it
         assert max(runs.ended, key=lambda name: runs.ended[name]) == result
         assert sum(runs.counts.values()) == done
     assert runs.counts == {"published": 1, "partial": 1, "unpublished": 3, "failed": 2}
@@ -45,9 +44,9 @@ async def test_each_end_of_a_run_has_its_result_and_the_file_can_be_replaced(tmp
     for broken in ("{", '{"counts": 1}'):
         (tmp_path / "index" / "runs.json").write_text(broken)
         with pytest.raises(IndexDamaged, match=r"runs\.json"):
-            await runs_of(store)
+            await store.runs()
         await with_result_kept(store, run(whole))
-        assert (await runs_of(store)).counts == {"published": 1}
+        assert (await store.runs()).counts == {"published": 1}
 
 
 async def test_a_result_that_cannot_be_kept_changes_nothing_for_the_run(tmp_path, caplog):

@@ -188,37 +188,20 @@ async def test_every_page_that_is_not_read_has_its_reason(site: LocalSite, index
     assert "given sites" in found["https://other.example/x"]
 
 
-async def test_raw_markdown_is_linked_without_its_suffix(site: LocalSite, index: Index) -> None:
-    """A listed .mdx is read, and readers are sent to the page; of two listed forms the raw one is read."""
+async def test_markdown_is_linked_without_its_suffix(site: LocalSite, index: Index) -> None:
+    """A listed .mdx is read, and readers are sent to the page; of two listed forms the HTML is read."""
     site.put("/docs/a.mdx", "---\ntitle: Titulek\n---\n\n## Část [#cast]\n\nText.\n", "text/markdown")
-    site.page("/docs/a", "HTML", "Text.")
-    site.put("/sitemap.txt", "/docs/a\n/docs/a.mdx\n", "text/plain")
+    site.put("/docs/b.md", "# Raw\n", "text/markdown")
+    site.page("/docs/b", "HTML", "Text of HTML.")
+    site.put("/sitemap.txt", "/docs/a.mdx\n/docs/b.md\n/docs/b\n", "text/plain")
     report = await index.run(f"{site.url}/sitemap.txt")
-    assert reasons(report) == {"/docs/a": f"is the same page as {site.url}/docs/a.mdx"}
+    assert reasons(report) == {"/docs/b.md": f"is the same page as {site.url}/docs/b"}
     page = (await index.pages())["/docs/a"]
     assert (page.title, page.file, page.fetched_url) == ("Titulek", "a.mdx", f"{site.url}/docs/a.mdx")
     live = await index.store.live()
     (chunk,) = await live.fetch(page.chunk_ids)
     assert [(s.path, s.anchor) for s in chunk.sections] == [(("Titulek",), ""), (("Titulek", "Část"), "cast")]
-    assert site.statuses("/docs/a") == [200]  # to compare both forms
-
-
-async def test_the_pages_own_markdown_is_preferred(site: LocalSite, index: Index) -> None:
-    """HTML that names its Markdown is indexed from that, with the anchors of the HTML; 304 holds for both."""
-    site.put(
-        "/a",
-        '<html lang=en><head><link rel=alternate type="text/markdown" href="/a.md"></head>'
-        "<main><h1 id=a>A</h1><h2 id=setup-1>Setup</h2><p>Some words in HTML.</p></main>",
-    )
-    site.put("/a.md", "# A\n\n## Setup\n\nSome words in raw Markdown.\n", "text/markdown")
-    sitemap = site.sitemap("/a")
-    await index.run(sitemap)
-    live = await index.store.live()
-    page = await live.page(f"{site.url}/a")
-    assert page is not None
-    assert page.markdown == "# A {#a}\n\n## Setup {#setup-1}\n\nSome words in raw Markdown.\n"
-    await index.run(sitemap)
-    assert (site.statuses("/a"), site.statuses("/a.md")) == ([200, 304], [200])
+    assert site.statuses("/docs/a") == site.statuses("/docs/b.md") == []
 
 
 async def test_moved_pages_do_not_double(site: LocalSite, three: str, index: Index) -> None:

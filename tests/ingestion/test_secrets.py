@@ -12,19 +12,18 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import AssistantError, SettingsError
-from app.core.masking import masked
+from app.core.log_message import masked
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
 from ingestion.progress import LogProgress
 from ingestion.report import PageReport, Report
-from ingestion.report_page import html
 from ingestion.run import ingest
 from ingestion.sources import Source, as_sources
 from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import Answer, LocalSite
-from tests.ingestion.test_archive import zipped
 from tests.ingestion.test_run import Index, index
+from tests.plugins.vcs.test_archive import zipped
 
 __all__ = ["index"]
 SECRET = "p%40ss-w0rd"
@@ -78,7 +77,7 @@ async def test_a_password_opens_the_site_and_is_told_to_nobody(closed: str, site
     kept = [asdict(page) for page in await live.pages()]
     await store.close()
     assert kept[0]["source"] == f"{site.url}/sitemap.txt"
-    told = [report.text, report.to_json(), html(report), stream.getvalue(), repr(report), repr(kept)]
+    told = [report.text, report.to_json(), stream.getvalue(), repr(report), repr(kept)]
     assert not [text for text in told if "w0rd" in text]
 
 
@@ -152,7 +151,7 @@ def test_a_password_that_a_site_puts_into_its_own_links_is_masked() -> None:
         redirects=("https://u:w0rd@h.org/c",),
     )
     report = Report(("https://u:w0rd@h.org/",), [page], warnings=["https://u:w0rd@h.org/ says no"])
-    assert not [text for text in (report.text, report.to_json(), html(report)) if "w0rd" in text]
+    assert not [text for text in (report.text, report.to_json()) if "w0rd" in text]
 
 
 async def test_signed_addresses_that_an_archive_and_a_document_redirect_to_are_told_to_nobody(
@@ -180,7 +179,7 @@ async def test_signed_addresses_that_an_archive_and_a_document_redirect_to_are_t
         site.page("/other", "Other", "Some words.")
         report = await index.run(*sources, site.sitemap("/other"))
         assert len(report.pages) > 2 or status != 200
-        told += [report.text, report.to_json(), html(report)]
+        told += [report.text, report.to_json()]
     files = [file.read_bytes().decode("latin-1") for file in tmp_path.rglob("*") if file.is_file()]
     logged = [line.getMessage() for line in caplog.records if line.name.startswith(("app", "ingestion"))]
     assert [line for line in logged if "X-Amz-Signature=…" in line]

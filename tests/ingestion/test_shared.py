@@ -20,8 +20,7 @@ import pytest
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
-from app.text.fences import blocks
-from app.text.sentences import sentences
+from app.text.blocks import blocks, sentences
 from ingestion.convert import Document, SourceText, convert
 from ingestion.run import ingest
 from ingestion.split import SPLITTERS, open_splitter

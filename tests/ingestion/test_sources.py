@@ -19,6 +19,7 @@ def written(folder: Path, content: str) -> Path:
     return file
 
 
+@pytest.mark.plugins
 def test_the_example_can_be_used(tmp_path: Path) -> None:
     """Every source in it is read, those that are commented out as well; its keys are all that there are."""
     sources = load_sources(EXAMPLE)
@@ -53,14 +54,14 @@ def test_a_source_without_more_is_as_the_settings_say() -> None:
     (source,) = as_sources([SITEMAP])
     settings = Settings.load(None, collection="main", default_language="cs")
     assert source.within(settings) == settings
-    assert (source.markdown, source.reading, source.suffix) == ("auto", "", "")
-    own = Source(url=SITEMAP, collection="c", language="en", markdown="suffix:.mdx")
-    assert (own.within(settings).collection, own.within(settings).default_language, own.suffix) == ("c", "en", ".mdx")
+    assert source.reading == ""
+    own = Source(url=SITEMAP, collection="c", language="en")
+    assert (own.within(settings).tuning.collection, own.within(settings).default_language) == ("c", "en")
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"markdown": "off"}, {"content_selector": "main"}, {"drop_selectors": ("p",)}, {"anchors": "none"}, {"language": "cs"}],
+    [{"content_selector": "main"}, {"drop_selectors": ("p",)}, {"anchors": "none"}, {"language": "cs"}],
 )  # fmt: skip
 def test_what_changes_a_pages_text_is_remembered(change: dict[str, str]) -> None:
     """A source that is read otherwise says so, one that is only asked otherwise doesn't."""
@@ -114,7 +115,6 @@ def test_files_and_addresses_mix(tmp_path: Path) -> None:
             f'[[source]]\nurl = "{SITEMAP}"\nexlude = "x"',
             r"unknown key exlude\. Did you mean exclude\? Known are url, ",
         ),
-        (f'[[source]]\nurl = "{SITEMAP}"\nmarkdown = "maybe"', "markdown: 'maybe': is not one of auto, off"),
         (f'[[source]]\nurl = "{SITEMAP}"\nanchors = "x"', "anchors: 'x': is not one of auto, github, mkdocs, none"),
         (
             f'[[source]]\nurl = "{SITEMAP}"\ncontent_selector = "div["',

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from app.core.types import Chunk, Page
-from app.text.sentences import sentences
-from ingestion.convert import structure
-from ingestion.split import blocks
-from ingestion.split.bounds import Limits, Part, bounds
-from ingestion.split.markdown import MarkdownSplitter
+from app.text.blocks import sentences
+from ingestion.convert.markdown import structure
+from ingestion.split import pieces
+from ingestion.split.chunks import Limits, Part, bounds
+from ingestion.split.splitters import MarkdownSplitter
 
 SENTENCE = "This sentence number {} has about sixty characters in all of it. "
 
@@ -258,7 +258,7 @@ def test_a_table_costs_no_more_than_its_lines() -> None:
     """Rows of one cell under a thousand columns were a thousand cells each."""
     table = "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n" + "|x|\n" * 50
     assert len(structure._BLOCKS.parse(f"{table}\nText.\n> |a|\n> |-|\n")) < 10
-    found = blocks.pieces(f"Before:\n{table}\nText.\n\n> |a|\n> |-|\n> |x|\n\nEnd.", 10_000)
+    found = pieces.pieces(f"Before:\n{table}\nText.\n\n> |a|\n> |-|\n> |x|\n\nEnd.", 10_000)
     assert [piece.text for piece in found[1:]] == [table.strip("\n"), "Text.", "> |a|\n> |-|\n> |x|", "End."]
 
 

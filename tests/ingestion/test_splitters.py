@@ -8,11 +8,9 @@ import pytest
 
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Vector
-from app.text.sentences import sentences
+from app.text.blocks import sentences
 from ingestion.split import SPLITTERS, Splitter, open_splitter
-from ingestion.split.fixed import FixedSplitter
-from ingestion.split.semantic import SemanticSplitter
-from ingestion.split.tokens import count
+from ingestion.split.splitters import FixedSplitter, SemanticSplitter, count
 from tests.fakes import DIMENSION, FakeEmbedder
 
 KINDS = list(SPLITTERS)

@@ -12,7 +12,7 @@ from app.core.errors import SettingsError
 from app.core.generation import GenerationInfo
 from app.core.settings import Settings
 from app.core.types import Hit, Page, Query
-from ingestion.split.summaries import Summariser, open_summariser
+from ingestion.split.written import Summariser, open_summariser
 from tests.contract.pages import search
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 from tests.ingestion.llm_index import ModelIndex

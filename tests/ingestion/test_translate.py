@@ -10,9 +10,7 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
-from ingestion.split.faithful import missing_parts
-from ingestion.split.glossary import Glossary, load_glossary
-from ingestion.split.translate import Translator, open_translator
+from ingestion.split.translate import Glossary, Translator, load_glossary, missing_parts, open_translator
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 from tests.ingestion.llm_index import ModelIndex
 from tests.ingestion.local_site import LocalSite

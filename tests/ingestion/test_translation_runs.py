@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from app.core.types import Page
-from ingestion.report_page import html
 from ingestion.sources import Source
 from tests.ingestion.local_site import LocalSite
 from tests.ingestion.test_run import Index
@@ -59,15 +58,15 @@ async def test_sets_follow_adds_moves_and_deletions(site: LocalSite, index: Inde
     report = await index.run(put(site, "/en/disk-1", "/cs/disk-1", "/en/disk-2", "/cs/disk-2"))
     assert len(index.embedder.texts) - embedded == report.embedded_texts < 5
     assert (await sets(index))["/en/disk-2"] == "/en/disk-2"  # a page that itself didn't change
-    await index.run(put(site, "/en/volume-1", "/cs/svazek-1", "/en/disk-2", "/cs/disk-2"), force=True)
+    await index.run(put(site, "/en/volume-1", "/cs/volume-1", "/en/disk-2", "/cs/disk-2"), force=True)
     assert await sets(index) == {
         "/en/volume-1": "/en/volume-1",
-        "/cs/svazek-1": "/en/volume-1",
+        "/cs/volume-1": "/en/volume-1",
         "/en/disk-2": "/en/disk-2",
         "/cs/disk-2": "/en/disk-2",
     }
-    await index.run(put(site, "/en/volume-1", "/cs/svazek-1", "/cs/disk-2"), force=True)
-    assert await sets(index) == {"/en/volume-1": "/en/volume-1", "/cs/svazek-1": "/en/volume-1"}
+    await index.run(put(site, "/en/volume-1", "/cs/volume-1", "/cs/disk-2"), force=True)
+    assert await sets(index) == {"/en/volume-1": "/en/volume-1", "/cs/volume-1": "/en/volume-1"}
 
 
 async def test_a_source_may_deny_translations(site: LocalSite, index: Index) -> None:
@@ -87,7 +86,6 @@ async def test_the_report_counts_pairs_by_what_says_so(site: LocalSite, index: I
     (pairs,) = json.loads(report.to_json())["translations"]["pairs"]
     assert (pairs["origin"], pairs["form"], pairs["pairs"]) == ("address", "/{lang}/", 1)
     assert sorted(pairs["sample"][0]) == [f"{site.url}/cs/disk-1", f"{site.url}/en/disk-1"]
-    assert "address /{lang}/" in html(report)
 
 
 async def test_an_index_of_an_earlier_release_gets_its_sets_from_its_texts(site: LocalSite, index: Index) -> None:

@@ -7,7 +7,6 @@ import pytest
 from app.core.filters import Filters
 from app.core.types import LexicalText, Query
 from ingestion.convert import SourceText, convert
-from ingestion.convert.raw import with_facts
 from tests.ingestion.local_site import LocalSite
 from tests.ingestion.test_run import LONG, Index, index, outcomes
 
@@ -56,13 +55,6 @@ def test_meta_tags_say_the_version(head: str, version: str) -> None:
 def test_front_matter_says_the_version(front: str, version: str) -> None:
     """As it is written: 1.10 is not 1.1."""
     assert convert(SourceText(f"{URL}.md", f"---\n{front}\n---\n# A\n\nText.\n", "text/markdown")).version == version
-
-
-def test_the_html_of_raw_markdown_says_the_version_too() -> None:
-    """What its generator says is surer than its front matter."""
-    raw = convert(SourceText(f"{URL}.md", f"---\nversion: 1.1\n---\n# A\n\n{LONG}\n", "text/markdown"))
-    assert with_facts(raw, convert(SourceText(URL, html("1.2")))).version == "1.2"
-    assert with_facts(raw, convert(SourceText(URL, html("")))).version == "1.1"
 
 
 async def found(index: Index, version: str) -> set[str]:

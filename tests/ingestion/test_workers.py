@@ -196,3 +196,32 @@ def test_a_program_whose_processes_cannot_start_is_told_why(tmp_path: Path) -> N
         _, errors = running.communicate(timeout=240)
     assert "No process can be started that converts pages" in errors
     assert "if __name__ == '__main__':" in errors
+
+
+BLOCKED = r"""
+import asyncio, os, re, signal, sys
+from multiprocessing import forkserver
+from pathlib import Path
+from ingestion.workers import Workers
+
+async def main():
+    async with Workers() as workers:
+        await workers.run(os.getpid)
+        status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
+        print(int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) >> (signal.SIGINT - 1) & 1)
+        print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_ctrl_c_does_not_reach_the_process_that_forks_the_others(tmp_path: Path) -> None:
+    """It printed a traceback from the middle of an import; the program itself still gets the signal."""
+    (tmp_path / "blocked.py").write_text(BLOCKED, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "blocked.py"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "False"]

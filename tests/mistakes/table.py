@@ -15,9 +15,9 @@ from tests.ingestion.local_site import Answer
 from tests.mistakes.world import Mistake, World
 
 MODEL = {"DOCS_LLM_URL": "{llm}", "DOCS_LLM_MODEL": "fake"}
-KEYS = {"DOCS_API_KEYS": "right-key"}
+KEYS = {"DOCS_API_KEYS": "right-key-of-tests"}
 ASKED = '{"model": "docs-assistant", "messages": [{"role": "user", "content": "Gauge 1?"}]}'
-EMBEDDER = {"DOCS_EMBEDDING": "-", "DOCS_EMBEDDING_URL": "{llm}", "DOCS_EMBEDDING_MODEL": "fake"}
+EMBEDDER = {"DOCS_EMBEDDING_URL": "{llm}", "DOCS_EMBEDDING_MODEL": "fake"}
 INTERNAL = '[[source]]\nurl = "{site}/internal.xml"\nhosts = ["localhost:*"]\n'
 STEPS = "[[assistant]]\nid = 'docs'\nsteps = ['detect', 'retreive']\n"
 TOML = "docs-assistant.toml"
@@ -81,7 +81,7 @@ SETTINGS = (
     Mistake("DOCS_API_KEY for DOCS_API_KEYS", "serve", "Did you mean DOCS_API_KEYS?", settings={"DOCS_API_KEY": "secret"}),
     Mistake("DOCS_LLM_MODLE", "check", "Did you mean DOCS_LLM_MODEL?", settings={"DOCS_LLM_MODLE": "m"}),
     Mistake("values of the wrong kind", "check", "DOCS_TOP_K has value 'five': it must be a whole number from 1 to 50.",
-            settings={"DOCS_TOP_K": "five", "DOCS_FUSION": "best"}),
+            settings={"DOCS_TOP_K": "five", "DOCS_TUNING__FUSION": "best"}),
     Mistake("a port out of range", "serve --port 99999", "99999: it must be a whole number from 1 to 65535."),
     Mistake("JSON that isn't valid", "check", "DOCS_LLM_EXTRA_BODY: it must be a JSON object such as", settings={"DOCS_LLM_EXTRA_BODY": "{top_p: 1}"}),
     Mistake("an empty key", "serve", "DOCS_API_KEYS is empty: write a value, or remove the setting.", settings={"DOCS_API_KEYS": ""}),
@@ -159,7 +159,7 @@ MODELS = (
     Mistake("a wrong key of a model", "check", "Incorrect API key provided", settings=MODEL, indexed=True, model=wrong_key),
     Mistake("the model's server is down", "check", "can't be reached: Connection refused. Is the server running?",
             settings={**MODEL, "DOCS_LLM_URL": "http://127.0.0.1:{closed}/v1"}, indexed=True),
-    Mistake("an unknown local embedder", "check", "local:bge-smal-en: fastembed has no such model. Did you mean bge-small-en?", settings={"DOCS_EMBEDDING": "local:bge-smal-en"}),
+    Mistake("an unknown local embedder", "check", "local:bge-smal-en: fastembed has no such model. Did you mean bge-small-en?", settings={"DOCS_EMBEDDING_MODEL": "local:bge-smal-en"}),
 )  # fmt: skip
 SERVING = (
     Mistake("a port in use", "serve --port {port}", "Port {port} on 127.0.0.1 is taken by another program. Stop it, or choose another port: DOCS_PORT={next}"),

@@ -102,9 +102,7 @@ def _command(line: str, words: list[str]) -> Said:
     stdin = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), _standard_input(stdin):
-            code: Any = main([*line.split(), *words])
-    except SystemExit as ended:  # argparse
-        code = ended.code
+            code = main([*line.split(), *words])
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)

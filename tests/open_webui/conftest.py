@@ -68,7 +68,7 @@ def assistant(running_llm: FakeLLM, tmp_path_factory: pytest.TempPathFactory) ->
         "DOCS_LLM_URL": running_llm.url,
         "DOCS_LLM_MODEL": "scripted",
         "DOCS_API_KEYS": documented("")["OPENAI_API_KEY"],
-        "DOCS_ON_MODEL_FAILURE": "error",
+        "DOCS_TUNING__ON_MODEL_FAILURE": "error",
     }
     with service(tmp_path_factory.mktemp("assistant"), "run", **settings) as running:
         yield running

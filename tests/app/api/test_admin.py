@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.api.admin import answer_models as answers
-from app.api.admin.recent_problems import MOST
+from app.api.admin.problems import MOST
 from app.api.server import create_app
 from app.assistants.assembly import build
 from app.core.generation import GenerationInfo
@@ -26,7 +26,7 @@ from app.index.run_history import add_run
 from tests.app.api.scripted import client_of, serving
 from tests.app.cli.stored_index import SITE, Index, page_with, stored
 
-ADMIN = {"authorization": "Bearer the-admin"}
+ADMIN = {"authorization": "Bearer the-admin-key-of-tests"}
 ROUTES = (
     "index",
     "generations",
@@ -52,7 +52,11 @@ async def asked(
     index: Index, ingest_command: Sequence[str] = ("false",), **options: object
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the service on this index, with an admin key."""
-    values = {"store": index.address, "admin_keys": "the-admin", "api_keys": "reader"} | options
+    values = {
+        "store": index.address,
+        "admin_keys": "the-admin-key-of-tests",
+        "api_keys": "reader-key-of-tests",
+    } | options
     settings = Settings.load(None, **values)
     assistants = build(settings)
     try:
@@ -82,10 +86,10 @@ async def test_only_an_admin_key_opens(tmp_path: Path):
     """A key of readers opens none of these addresses, nor does no key; without admin keys, all are closed."""
     async with asked(Index(str(tmp_path))) as client:
         for path in ROUTES:
-            for key in ("", "Bearer reader", "Bearer wrong"):
+            for key in ("", "Bearer reader-key-of-tests", "Bearer wrong"):
                 client.headers["authorization"] = key
                 assert (await client.get(f"/v1/admin/{path}")).status_code in (401, 429), path
-        client.headers["authorization"] = "Bearer reader"
+        client.headers["authorization"] = "Bearer reader-key-of-tests"
         assert (await client.post("/v1/admin/rollback", json={"generation": 1})).status_code in (401, 429)
     async with asked(Index(str(tmp_path)), admin_keys=()) as client:
         for path in ROUTES:
@@ -222,7 +226,9 @@ async def test_a_rollback_is_served_at_once_and_happens_once(index):
     async with asked(index) as client:
 
         async def answered() -> set[str]:
-            found = await client.post("/v1/search", json=question, headers={"authorization": "Bearer reader"})
+            found = await client.post(
+                "/v1/search", json=question, headers={"authorization": "Bearer reader-key-of-tests"}
+            )
             return {one["url"] for one in found.json()["data"]}
 
         assert await answered() == {f"{SITE}/b"}
@@ -243,7 +249,7 @@ async def test_settings_say_where_they_come_from_and_no_secrets(tmp_path: Path, 
     """Environment, .env, file, command line, default; keys and passwords never."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DOCS_TOP_K", "7")
-    Path(".env").write_text("DOCS_ADMIN_KEYS=the-admin\nDOCS_LLM_KEY=s3cret\n", encoding="utf-8")
+    Path(".env").write_text("DOCS_ADMIN_KEYS=the-admin-key-of-tests\nDOCS_LLM_KEY=s3cret\n", encoding="utf-8")
     Path("docs-assistant.toml").write_text(
         '[llm]\nurl = "http://me:s3cret@127.0.0.1:9/v1"\nextra_body = {api_key = "s3cret"}\nmodel = "m"\n',
         encoding="utf-8",
@@ -262,14 +268,18 @@ async def test_settings_say_where_they_come_from_and_no_secrets(tmp_path: Path, 
     assert found["DOCS_LLM_KEY"] == ("(set)", ".env: DOCS_LLM_KEY")
     assert found["DOCS_LLM_MODEL"] == ("m", "docs-assistant.toml: llm.model")
     assert found["DOCS_PORT"] == (8111, "command line")
-    assert found["DOCS_PER_PAGE"][1] == "default"
+    assert found["DOCS_TUNING__PER_PAGE"][1] == "default"
     assert all(one["description"] for one in body["data"])
 
 
 def test_errors_are_counted_and_hold_no_question(tmp_path: Path):
     """With the id of the request; the last hundred; of unexpected errors only kind and place."""
     settings = Settings.load(
-        None, store=str(tmp_path / "index"), admin_keys="the-admin", llm_url="http://127.0.0.1:9/v1", llm_model="m"
+        None,
+        store=str(tmp_path / "index"),
+        admin_keys="the-admin-key-of-tests",
+        llm_url="http://127.0.0.1:9/v1",
+        llm_model="m",
     )
     Index(str(tmp_path / "index")).publish(page_with("/a", "Volumes are large and can be created."))
     log = logging.getLogger("app.test")

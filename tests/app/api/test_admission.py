@@ -7,9 +7,9 @@ import orjson
 import pytest
 from starlette.requests import ClientDisconnect
 
-from app.api.event_queue import EventQueue
 from app.api.middleware.admission import ANSWER_PATHS, AnswerLimits, cancel_on_disconnect
 from app.api.server import create_app
+from app.api.stream import EventQueue
 from app.core.errors import AnswerTimeout, Overloaded
 from app.core.gate import Gate
 from app.core.settings import Settings
@@ -71,14 +71,17 @@ async def test_a_question_too_many_is_refused_with_its_body_unread(method, path)
 
 async def test_a_full_service_checks_the_key_first_so_that_strangers_take_no_place_and_push_nobody_out(caplog):
     """A refusal shortens the queue: without a valid key there is none, but a 401, and a 429 after ten wrong keys."""
-    keys = {"api_keys": "reader", "admin_keys": "admin"}
-    async with full_service(headers={"authorization": "Bearer reader"}, **keys) as (_, client):
+    keys = {"api_keys": "reader-key-of-tests", "admin_keys": "admin-key-of-tests"}
+    async with full_service(headers={"authorization": "Bearer reader-key-of-tests"}, **keys) as (_, client):
 
         async def ask(path, **headers):
             response = await client.post(path, content=b"unread", headers={"authorization": "", **headers})
             return response.status_code
 
-        assert [await ask("/v1/search", authorization=f"Bearer {key}") for key in ("reader", "admin")] == [503, 503]
+        assert [
+            await ask("/v1/search", authorization=f"Bearer {key}")
+            for key in ("reader-key-of-tests", "admin-key-of-tests")
+        ] == [503, 503]
         caplog.clear()
         for path in sorted(ANSWER_PATHS):
             assert await ask(path) == 401

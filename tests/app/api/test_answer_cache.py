@@ -120,8 +120,8 @@ async def test_what_an_answer_depends_on_asks_the_model_again(tmp_path):
 
 async def test_what_belongs_to_one_client_is_neither_stored_nor_repeated(tmp_path):
     """Conversations, system messages, traces and prompts of a request: each asks the model, and leaves no answer behind."""
-    async with asking(tmp_path, admin_keys="admin") as asker:
-        admin = {"headers": {"authorization": "Bearer admin"}}
+    async with asking(tmp_path, admin_keys="admin-key-of-tests") as asker:
+        admin = {"headers": {"authorization": "Bearer admin-key-of-tests"}}
         own = (
             ([SYSTEM], {}),
             (EARLIER, {}),

@@ -6,6 +6,7 @@ import logging
 import orjson
 import pytest
 
+from app.api.bodies import MAX_BODY, MAX_QUESTION
 from app.api.server import create_app
 from app.core.errors import ModelUnavailable
 from app.core.settings import Settings
@@ -294,25 +295,23 @@ async def test_an_unknown_model_is_a_404():
 
 
 async def test_a_long_question_is_a_413_and_a_long_history_is_none():
-    settings = Settings.load(None, max_question=100)
-    _, response = await post(body=ask("x" * 101), settings=settings)
+    _, response = await post(body=ask("x" * (MAX_QUESTION + 1)))
     assert response.status_code == 413
     assert error(response)["code"] == "too_long"
-    _, response = await post(
-        body=ask("x" * 500, {"role": "assistant", "content": "y" * 500}, "z" * 100), settings=settings
-    )
+    long = MAX_QUESTION + 500
+    earlier = {"role": "assistant", "content": "y" * long}
+    _, response = await post(body=ask("x" * long, earlier, "z" * MAX_QUESTION))
     assert response.status_code == 200
 
 
 async def test_a_large_body_is_a_413_with_and_without_a_declared_length():
-    settings = Settings.load(None, max_body=1000)
-    _, declared = await post(content=b"x" * 1001, settings=settings)
+    _, declared = await post(content=b"x" * (MAX_BODY + 1))
 
     async def pieces():
         for _ in range(100):
-            yield b"x" * 100
+            yield b"x" * (MAX_BODY // 99)
 
-    _, undeclared = await post(content=pieces(), settings=settings)
+    _, undeclared = await post(content=pieces())
     assert "content-length" not in undeclared.request.headers
     for response in (declared, undeclared):
         assert response.status_code == 413
@@ -360,13 +359,13 @@ async def test_what_a_client_sends_makes_up_no_log_fields(caplog):
 
 TRACE = Trace("How?", "en", 3, 0.1, None, (), (), None, (), None, (), (), (), TraceEnd("stop"))
 TRACED = (Text("Ah"), Done(trace=TRACE))
-ADMINS = Settings.load(None, admin_keys="admin", api_keys="reader")
+ADMINS = Settings.load(None, admin_keys="admin-key-of-tests", api_keys="reader-key-of-tests")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_admin_key_gets_the_trace(stream):
     """As a field of the whole answer, or of the chunk with the finish_reason."""
-    headers = {"authorization": "Bearer admin"}
+    headers = {"authorization": "Bearer admin-key-of-tests"}
     assistant, response = await post(TRACED, ask(stream=stream, trace=True), headers=headers, settings=ADMINS)
     assert assistant.asked[0].trace
     assert assistant.asked[0].whole is not stream
@@ -376,7 +375,7 @@ async def test_an_admin_key_gets_the_trace(stream):
 
 async def test_without_an_admin_key_there_is_no_trace():
     """A reader's key gets no trace, an admin's key does, and may ask without one; without admin keys there are no traces."""
-    reader, admin = ({"authorization": f"Bearer {key}"} for key in ("reader", "admin"))
+    reader, admin = ({"authorization": f"Bearer {key}"} for key in ("reader-key-of-tests", "admin-key-of-tests"))
     _, refused = await post(TRACED, ask(trace=True), headers=reader, settings=ADMINS)
     assert (refused.status_code, error(refused)["code"]) == (401, "invalid_api_key")
     _, answered = await post(body=ask(), headers=admin, settings=ADMINS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.middleware.cors import SHARED
+from app.api.middleware.request_check import SHARED
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from tests.app.api.test_door import CHAT, QUESTION, asked, refused
@@ -58,7 +58,7 @@ async def test_pages_of_other_origins_and_other_routes_stay_closed():
 
 
 async def test_a_page_can_read_what_went_wrong():
-    async with asked("http://localhost:8000", **ALLOWED, api_keys="good") as client:
+    async with asked("http://localhost:8000", **ALLOWED, api_keys="good-key-of-tests") as client:
         codes = []
         for key in ["", *(f"wrong{n}" for n in range(11))]:
             headers = {"origin": DOCS} | ({"authorization": f"Bearer {key}"} if key else {})

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from app.api.middleware.failed_attempts import MAX_FAILURES, MAX_TRACKED, SECONDS_PER_FAILURE, FailedAttempts
+from app.api.middleware.keys import MAX_FAILURES, MAX_TRACKED, SECONDS_PER_FAILURE, FailedAttempts
 from app.api.middleware.request_check import AllowedHosts
 from app.api.server import create_app
 from app.core.errors import ECHOED
@@ -97,24 +97,24 @@ async def test_bodies_that_a_page_may_send_unasked_are_refused():
 
 
 async def test_who_shows_many_wrong_keys_waits_and_others_do_not():
-    keys = {"api_keys": "good other", "admin_keys": "admin"}
+    keys = {"api_keys": "good-key-of-tests other-key-of-tests", "admin_keys": "admin-key-of-tests"}
     async with asked(**keys) as client:
 
         async def ask(key, path="/v1/models"):
             return (await client.get(path, headers={"authorization": f"Bearer {key}"})).status_code
 
-        assert await ask("good") == 200
+        assert await ask("good-key-of-tests") == 200
         codes = [
             await ask(f"wrong{n}", path) for n in range(10) for path in ("/v1/models", "/v1/ingest", "/openapi.json")
         ]
         assert codes == [401] * MAX_FAILURES + [429] * (30 - MAX_FAILURES)
         response = await client.get("/v1/models", headers={"authorization": "Bearer wrong"})
         assert response.headers["retry-after"] == f"{SECONDS_PER_FAILURE:.0f}"
-        assert await ask("other") == 429  # a correct guess is not revealed
-        assert await ask("admin", "/v1/ingest") == 429
-        health = await client.get("/health", headers={"authorization": "Bearer other"})
+        assert await ask("other-key-of-tests") == 429  # a correct guess is not revealed
+        assert await ask("admin-key-of-tests", "/v1/ingest") == 429
+        health = await client.get("/health", headers={"authorization": "Bearer other-key-of-tests"})
         assert health.json() == {"status": "ok"}
-        assert await ask("good") == 200  # a key used before still works
+        assert await ask("good-key-of-tests") == 200  # a key used before still works
         assert (await client.get("/v1/models")).status_code == 401  # no key is no guess
 
 
@@ -145,8 +145,8 @@ def test_the_memory_of_wrong_keys_is_bounded_and_fades():
 )
 async def test_a_request_line_tells_who_asked_as_far_as_wanted(how, address, shown, caplog):
     caplog.set_level("INFO", "app.api")
-    async with asked(address=address, log_client=how, api_keys="k1 k2") as client:
-        await client.post(CHAT, json=QUESTION, headers={"authorization": "Bearer k2"})
+    async with asked(address=address, log_client=how, api_keys="first-key-of-tests second-key-of-tests") as client:
+        await client.post(CHAT, json=QUESTION, headers={"authorization": "Bearer second-key-of-tests"})
     (line,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("request ")]
     assert " key=2" in line
     assert "k2" not in line

@@ -41,8 +41,6 @@ STATUS = {
     "SourceUnavailable": 500,
     "NotPublished": 500,
     "RunRefused": 500,
-    "ShardsDiffer": 502,
-    "ShardsMissing": 502,
     "ReaderError": 500,
     "StepError": 500,
     "WorkersUnavailable": 500,

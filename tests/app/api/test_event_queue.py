@@ -8,8 +8,8 @@ import weakref
 import pytest
 from starlette.requests import ClientDisconnect
 
-from app.api import event_queue as event_queue_module
-from app.api.event_queue import EventQueue
+from app.api import stream as event_queue_module
+from app.api.stream import EventQueue
 from app.core.turn import Done, Failure, Text
 from tests.virtual_time import in_virtual_time
 

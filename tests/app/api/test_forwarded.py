@@ -42,3 +42,17 @@ async def test_the_prefix_hides_no_route_from_log_and_metrics(caplog: pytest.Log
             'requests_total{method="POST",route="/v1/search",status="415"} 1.0' in (await client.get("/metrics")).text
         )
     assert [record.msg.fields["path"] for record in caplog.records] == ["/assistant/v1/search"]
+
+
+async def test_a_client_behind_a_proxy_cannot_say_that_it_is_this_machine():
+    """This machine has no limits, so a forged 127.0.0.1 would have none: the proxy's address stays."""
+    settings = Settings.load(None, trusted_proxies="10.0.0.1", rate_limit="1/hour")
+    transport = httpx.ASGITransport(create_app(ScriptedAssistants((Scripted(),)), settings), client=("10.0.0.1", 1))
+    question = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        for forged in ("127.0.0.1", "::1"):
+            answers = [
+                await client.post("/v1/chat/completions", json=question, headers={"x-forwarded-for": forged})
+                for _ in range(2)
+            ]
+            assert answers[-1].status_code == 429

@@ -15,7 +15,7 @@ from app.api.server import create_app
 from app.assistants import health as watching
 from app.assistants.assembly import opened
 from app.core import breaker as breaking
-from app.core import probe as probing
+from app.core import breaker as probing
 from app.core.generation import Recipe
 from app.core.settings import Settings
 from app.core.types import Chunk, Page

@@ -17,7 +17,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.api import answer_models as answers
-from app.api.runs.processes import Run
+from app.api.runs import Run
 from app.api.server import create_app
 from app.assistants.assembly import build
 from app.cli.serve import INGEST, bind
@@ -32,11 +32,16 @@ from tests.ingestion.local_site import Answer, LocalSite, local_site
 pytestmark = pytest.mark.slow
 
 SITES = "https://a.example.org/sitemap.xml https://b.example.org/sitemap.xml"
-ADMIN = {"authorization": "Bearer admin-2"}
+ADMIN = {"authorization": "Bearer admin-2-key-of-tests"}
 
 
-def service(*, sites: str = SITES, admin_keys: str = "admin-1 admin-2", command: tuple[str, ...] = ("false",)):
-    settings = Settings.load(None, sites=sites, admin_keys=admin_keys, api_keys="reader")
+def service(
+    *,
+    sites: str = SITES,
+    admin_keys: str = "admin-1-key-of-tests admin-2-key-of-tests",
+    command: tuple[str, ...] = ("false",),
+):
+    settings = Settings.load(None, sites=sites, admin_keys=admin_keys, api_keys="reader-key-of-tests")
     return create_app(ScriptedAssistants((Scripted(),)), settings, ingest_command=command)
 
 
@@ -48,7 +53,7 @@ ROUTES = (("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x")
 
 async def test_only_an_admin_key_opens():
     """A key of readers is none of operators; nothing is started or shown."""
-    for shown in (None, "Bearer reader", "Bearer wrong", "Basic admin-1"):
+    for shown in (None, "Bearer reader-key-of-tests", "Bearer wrong", "Basic admin-1-key-of-tests"):
         async with client_of(service()) as client:
             for method, path in ROUTES:
                 response = await client.request(method, path, headers={"authorization": shown} if shown else {})
@@ -117,6 +122,16 @@ async def test_without_configured_sites_there_is_nothing_to_run():
     assert "DOCS_SITES" in response.json()["error"]["message"]
 
 
+async def test_a_field_that_does_not_exist_starts_no_run():
+    """A misspelt `sites` was ignored, and everything was indexed."""
+    async with client_of(service()) as client:
+        body = {"site": ["https://a.example.org/sitemap.xml"]}
+        response = await client.post("/v1/ingest", json=body, headers=ADMIN)
+        assert response.status_code == 400
+        assert response.json()["error"]["message"].startswith("site: there is no such field. Did you mean sites?")
+        assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
+
+
 async def test_an_unknown_run_is_a_404():
     """With a code of its own."""
     async with client_of(service()) as client:
@@ -126,7 +141,9 @@ async def test_an_unknown_run_is_a_404():
 
 async def test_without_a_command_there_is_no_such_address():
     """An application that can't run ingestion doesn't offer it."""
-    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, admin_keys="admin-2", sites=SITES))
+    app = create_app(
+        ScriptedAssistants((Scripted(),)), Settings.load(None, admin_keys="admin-2-key-of-tests", sites=SITES)
+    )
     async with client_of(app) as client:
         assert (await client.post("/v1/ingest", headers=ADMIN)).status_code == 404
         assert "/v1/ingest" not in (await client.get("/openapi.json")).json()["paths"]
@@ -250,7 +267,7 @@ def environment(site: LocalSite, index: Index, monkeypatch: pytest.MonkeyPatch) 
     """The settings of service and command: both sitemaps, an admin key, an empty index."""
     monkeypatch.setenv("DOCS_STORE", index.address)
     monkeypatch.setenv("DOCS_SITES", f"{site.url}/volumes.xml {site.url}/snapshots.xml")
-    monkeypatch.setenv("DOCS_ADMIN_KEYS", "admin-1 admin-2")
+    monkeypatch.setenv("DOCS_ADMIN_KEYS", "admin-1-key-of-tests admin-2-key-of-tests")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
 
 
@@ -426,7 +443,7 @@ def test_one_run_at_a_time(client: httpx.Client, site: LocalSite):
     site.answers["/volumes"] = slow
     first = client.post("/v1/ingest").json()
     until(lambda: client.get(f"/v1/ingest/{first['id']}").json()["state"] == "running")
-    second = client.post("/v1/ingest", headers={"authorization": "Bearer admin-1"})
+    second = client.post("/v1/ingest", headers={"authorization": "Bearer admin-1-key-of-tests"})
     assert (second.status_code, second.json()["error"]["code"]) == (409, "run_under_way")
     for known in (first["id"], first["queued_at"], "key admin2 from 127.0.0.1"):
         assert known in second.json()["error"]["message"]

@@ -29,7 +29,7 @@ async def test_a_page_gets_what_it_begins_with(tmp_path):
 
 
 async def test_without_its_key_a_page_learns_only_that_it_needs_one():
-    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, api_keys="k"))
+    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, api_keys="some-key-of-tests"))
     async with client_of(app) as client:
         stranger = await client.get("/v1/interface")
         wrong = await client.get("/v1/interface", headers={"authorization": "Bearer x"})

@@ -12,8 +12,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from app.api.key_file import read_keys
-from app.api.middleware.keys import is_local
+from app.api.middleware.keys import is_local, read_keys
 from app.api.server import create_app
 from app.conversations.opening import open_conversations
 from app.core.errors import SettingsError
@@ -66,7 +65,7 @@ def code(response) -> tuple[int, str]:
 
 # ---- what a key of each role opens -------------------------------------------------------------
 
-OPEN = ("/health", "/docs", "/admin", "/static", "/api-docs/files")
+OPEN = ("/health", "/docs", "/admin", "/admin-views", "/static", "/api-docs/files")
 """What needs no key: texts, scripts and the status."""
 SHARED = ("chat/completions", "search", "models", "interface", "answers", "passages", "conversations")
 OPERATORS = ("/v1/ingest", "/v1/admin", "/metrics")
@@ -256,8 +255,8 @@ async def test_a_file_of_keys_closes_the_service_unless_it_is_open_and_wrong_key
 
 async def test_settings_may_have_hashes_in_place_of_keys(caplog):
     caplog.set_level("INFO", "app.api")
-    async with served(scripted(api_keys=f"plain {hashed('r-key')}", admin_keys=hashed("a-key"))) as client:
-        for headers in (key("r"), {"authorization": "Bearer plain"}, key("a")):
+    async with served(scripted(api_keys=f"plain-key-of-tests {hashed('r-key')}", admin_keys=hashed("a-key"))) as client:
+        for headers in (key("r"), {"authorization": "Bearer plain-key-of-tests"}, key("a")):
             assert (await client.get("/v1/models", headers=headers)).status_code == 200
         assert (await client.get("/v1/ingest", headers=key("a"))).status_code == 200
         # the hash itself opens nothing
@@ -286,9 +285,9 @@ async def test_the_owner_of_a_key_stays_while_keys_are_added_and_removed():
 
         return Request(scope | {_KEY: RequestInfo("x")})
 
-    first, second = owners("one two")
+    first, second = owners("the-first-of-two-keys the-second-of-two-keys")
     assert first != second
-    assert owners("two") == [second]
+    assert owners("the-second-of-two-keys") == [second]
 
 
 # ---- admin routes without a key ----------------------------------------------------------------
@@ -321,7 +320,7 @@ async def test_this_machine_may_administer_without_a_key_if_wanted_and_nobody_el
     async with served(closed, "127.0.0.1") as client:
         assert (await client.get("/v1/ingest")).status_code == 403
     with pytest.raises(SettingsError, match="DOCS_ADMIN_OPEN=true is for this machine only"):
-        Settings.load(None, admin_open=True, host="0.0.0.0", api_keys="k").check_open()
+        Settings.load(None, admin_open=True, host="0.0.0.0", api_keys="some-key-of-tests").check_open()
 
 
 # ---- what is wrong in a file -------------------------------------------------------------------

@@ -16,11 +16,9 @@ import httpx
 import orjson
 import pytest
 
-from app.api.middleware import rates
-from app.api.middleware.counters import Counters
+from app.api.middleware import limits
 from app.api.middleware.keys import Keys
-from app.api.middleware.leases import RedisLeases
-from app.api.middleware.limits import SEARCHES_PER_QUESTION, WAIT, Limits
+from app.api.middleware.limits import SEARCHES_PER_QUESTION, WAIT, Counters, Limits, RedisLeases
 from app.api.middleware.requestlog import RequestLog
 from app.api.server import create_app
 from app.core.errors import SettingsError
@@ -58,7 +56,7 @@ async def redis_server(port: int, folder):
 @pytest.fixture
 async def redis(tmp_path, monkeypatch):
     """The address of a Redis server of this test, which may be slow on a busy machine."""
-    monkeypatch.setattr("app.api.middleware.counters.PATIENCE", 60.0)
+    monkeypatch.setattr("app.api.middleware.limits.PATIENCE", 60.0)
     if not REDIS:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
             "no redis-server here: apt install redis-server"
@@ -167,7 +165,7 @@ async def test_of_1000_requests_of_5_keys_at_once_none_has_more_answers_in_progr
 
 async def test_several_rates_hold_in_every_window_and_refused_requests_do_not_count(tmp_path, monkeypatch):
     now = 1_000_000.0
-    monkeypatch.setattr(rates, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(time=lambda: now))
     keys = write(tmp_path / "k", entry("k", rate='"5/second; 8/minute"'))
     answers = Answers()
     answers.go_on.set()

@@ -7,22 +7,22 @@ import time
 
 import pytest
 
-from app.api.conversation import MAX_ATTACHED_CHARS, MAX_HISTORY_CHARS, MAX_MESSAGE_CHARS, MAX_MESSAGES, from_chat
-from app.api.openwebui.display import unwrap_question
-from app.api.openwebui.tasks import Task
+from app.api.chat import MAX_ATTACHED_CHARS, MAX_HISTORY_CHARS, MAX_MESSAGE_CHARS, MAX_MESSAGES, from_chat
+from app.api.openwebui import Task, unwrap_question
 from app.api.request_models import ChatRequest
 from app.core.prompts import load_prompts
 from app.core.turn import Message
 from app.core.types import Chunk, Section
+from app.pipeline.calls import replied_numbers
 from app.pipeline.conversation import earlier
-from app.pipeline.replies import replied_numbers
-from app.pipeline.steps.optional.condense import faithful
 from app.pipeline.steps.relevance import MOST_ENDS, ends
 from app.text.answer_language import AnswerLanguage
-from app.text.blocks import blocks_of
+from app.text.blocks import blocks_of, quotable_sentences
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import claims, comparable, occurs
-from app.text.sentences import quotable_sentences
+from app.text.query_highlight import MOST_WORDS, QueryWords
+from bench.hostile import ODD
+from plugins.steps.choices import faithful
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import client_of
 from tests.deadline import at_most
@@ -35,7 +35,7 @@ LOG = "2026-11-22T00:48:57 ERROR at a.b.c(D.java:10), x=1, retrying;"
 
 def request(*messages: tuple[str, str]):
     given = [{"role": role, "content": content} for role, content in messages]
-    return from_chat(ChatRequest.model_validate({"model": "m", "messages": given}), "id", max_question=20_000)
+    return from_chat(ChatRequest.model_validate({"model": "m", "messages": given}), "id")
 
 
 def test_a_conversation_is_cut_at_the_door_and_the_question_is_not() -> None:
@@ -148,6 +148,25 @@ def test_passages_of_a_whole_page_are_read_in_linear_time() -> None:
     with at_most(20):
         assert len(blocks_of(chunk)) >= 20_000
         assert len(quotable_sentences("`Open. " + "Read it. " * 50_000)) == 1
+
+
+@pytest.mark.parametrize("pump", ODD)
+async def test_a_search_for_odd_letters_is_answered(tmp_path, pump: str) -> None:
+    """One of U+FDFA took 31 s, in which nobody else got an answer; a word of over 40 letters isn't looked for."""
+    query = pump * min(19_900 // len(pump), 60_000 // len(pump.encode()))
+    async with indexed(tmp_path) as service, client_of(service.app) as client:
+        with at_most(15):
+            for as_you_type in (False, True):
+                body = {"query": f"volume {query} volume", "as_you_type": as_you_type}
+                response = await client.post("/v1/search", json=body)
+                assert response.status_code == 200
+                assert response.json()["data"]
+
+
+def test_a_word_of_many_letters_is_not_looked_for() -> None:
+    words = QueryWords.of(f"volume {'각' * 41} {chr(0xFDFA) * 41} {'a' * 40}", "en").words
+    assert [word.text for word in words] == ["volume", "a" * 40]
+    assert len(QueryWords.of(" ".join(f"w{n}" for n in range(5000)), "en").words) == MOST_WORDS
 
 
 HOSTILE_PAGE = "-" * 60 + "|\n\nquota " + "<br>" * 2000 + "|\n\n" + "quota, " * 3000 + "\n\n" + "`" * 3000

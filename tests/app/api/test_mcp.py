@@ -82,13 +82,13 @@ async def test_a_failure_reveals_no_addresses(serve):
 
 
 async def test_a_key_is_needed_where_keys_are(serve):
-    base = serve(settings=Settings.load(None, api_keys="k1"))
+    base = serve(settings=Settings.load(None, api_keys="first-key-of-tests"))
     headers = {"accept": "application/json, text/event-stream"}
     async with httpx.AsyncClient(base_url=base, headers=headers) as client:
         refused = await client.post("/mcp", json=PING)
-        served = await client.post("/mcp", json=PING, headers={"authorization": "Bearer k1"})
+        served = await client.post("/mcp", json=PING, headers={"authorization": "Bearer first-key-of-tests"})
         # nothing stays open that a stop would wait for; agents go on without this stream
-        listening = await client.get("/mcp", headers={"authorization": "Bearer k1"})
+        listening = await client.get("/mcp", headers={"authorization": "Bearer first-key-of-tests"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
     assert served.status_code == 200
     assert (listening.status_code, listening.headers["allow"]) == (405, "POST")

@@ -277,10 +277,19 @@ async def test_a_whole_task_text_in_a_chat_is_a_question(service, name):
 )
 async def test_a_key_decides_how_sources_come(tmp_path, sources, listed, as_events):
     by_key = {"2": sources} if sources else {}
-    async with indexed(tmp_path, api_keys="k1 k2", key_sources=by_key) as service, client_of(service.app) as client:
+    async with (
+        indexed(tmp_path, api_keys="first-key-of-tests second-key-of-tests", key_sources=by_key) as service,
+        client_of(service.app) as client,
+    ):
         body = {"model": "docs-assistant", "messages": [{"role": "user", "content": QUESTION}], "stream": True}
-        chunks = events(await client.post("/v1/chat/completions", json=body, headers={"authorization": "Bearer k2"}))
-        other = events(await client.post("/v1/chat/completions", json=body, headers={"authorization": "Bearer k1"}))
+        chunks = events(
+            await client.post(
+                "/v1/chat/completions", json=body, headers={"authorization": "Bearer second-key-of-tests"}
+            )
+        )
+        other = events(
+            await client.post("/v1/chat/completions", json=body, headers={"authorization": "Bearer first-key-of-tests"})
+        )
     assert ("**Sources**" in text(chunks)) is listed
     assert bool(said(chunks, "source")) is as_events
     assert bool(said(chunks, "status")) is as_events

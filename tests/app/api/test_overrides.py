@@ -15,7 +15,7 @@ from tests.app.api.indexed import URL, Indexed, indexed
 from tests.app.api.scripted import client_of
 from tests.fake_llm import Reply
 
-ADMIN, READER = {"authorization": "Bearer admin"}, {"authorization": "Bearer reader"}
+ADMIN, READER = {"authorization": "Bearer admin-key-of-tests"}, {"authorization": "Bearer reader-key-of-tests"}
 QUESTION = "How do I create a persistent volume?"
 MORE = {f"more-{n}": f"# More {n}\n\nCreate a persistent volume, way {n}, of the class nfs-csi." for n in range(4)}
 PROMPT = "Say it as a poem about $passages"
@@ -23,7 +23,11 @@ PROMPT = "Say it as a poem about $passages"
 
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
-    keys = {"admin_keys": "admin", "api_keys": "reader", "question_sets": str(tmp_path / "sets")}
+    keys = {
+        "admin_keys": "admin-key-of-tests",
+        "api_keys": "reader-key-of-tests",
+        "question_sets": str(tmp_path / "sets"),
+    }
     async with indexed(tmp_path, more=MORE, **keys) as made:
         made.llm.reply = lambda body: Reply("Use the class nfs-csi [1].") if body.get("stream") else Reply("en: volume")
         yield made
@@ -89,7 +93,7 @@ async def test_overrides_do_not_leak_into_requests_at_the_same_time(service: Ind
 async def test_wrong_overrides_name_the_field(service: Indexed) -> None:
     """Unknown fields, values out of range, unknown prompts with the one that was meant, and wrong placeholders."""
     for overrides, param, words in (
-        ({"topk": 3}, "overrides.topk", "extra inputs are not permitted"),
+        ({"topk": 3}, "overrides.topk", "there is no such field"),
         ({"top_k": 0}, "overrides.top_k", "greater than or equal to 1"),
         ({"vector_weight": 1.1}, "overrides.vector_weight", "less than or equal to 1"),
         ({"fusion": "sum"}, "overrides.fusion", "'weighted' or 'rrf'"),
@@ -117,7 +121,7 @@ async def test_overrides_and_questions_and_prompts_need_an_admin_key(service: In
         refused.append(await client.post("/v1/admin/questions", headers=READER, json={}))
     assert {response.status_code for response in refused} <= {401, 403}
     assert not (tmp_path / "sets").exists()
-    async with indexed(tmp_path / "open", api_keys="reader") as without:
+    async with indexed(tmp_path / "open", api_keys="reader-key-of-tests") as without:
         response = await asked(without, READER, overrides={"top_k": 2})
         assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
 

@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.admin.questions import ANSWERABLE, UNANSWERABLE, QuestionSet
+from app.api.admin.routes import ANSWERABLE, UNANSWERABLE, QuestionSet
 from app.core.errors import QuestionSetError, RequestError
 from eval.questions.cases import load_cases, load_unanswerable
 from tests.app.api.indexed import URL, Indexed, indexed
 from tests.app.api.scripted import client_of
 
-ADMIN = {"authorization": "Bearer admin"}
+ADMIN = {"authorization": "Bearer admin-key-of-tests"}
 ASKED: dict[str, Any] = {
     "question": "How do I create a volume?",
     "language": "en",
@@ -29,7 +29,7 @@ ASKED: dict[str, Any] = {
 
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
-    async with indexed(tmp_path, admin_keys="admin", question_sets=str(tmp_path / "sets")) as made:
+    async with indexed(tmp_path, admin_keys="admin-key-of-tests", question_sets=str(tmp_path / "sets")) as made:
         yield made
 
 
@@ -74,10 +74,10 @@ async def test_a_wrong_question_is_refused_by_name(service: Indexed, tmp_path: P
 async def test_a_directory_that_cannot_be_written_is_a_named_error(tmp_path: Path) -> None:
     """So is a file with a line that is no JSON; what it has stays."""
     (tmp_path / "file").write_text("x")
-    async with indexed(tmp_path, admin_keys="admin", question_sets=str(tmp_path / "file")) as made:
+    async with indexed(tmp_path, admin_keys="admin-key-of-tests", question_sets=str(tmp_path / "file")) as made:
         response = await added(made)
     assert (response.status_code, response.json()["error"]["code"]) == (500, "question_set_error")
-    assert "DOCS_QUESTION_SETS" in response.json()["error"]["message"]
+    assert "DOCS_TUNING__QUESTION_SETS" in response.json()["error"]["message"]
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / ANSWERABLE).write_text("not JSON\n")
     with pytest.raises(QuestionSetError, match="Expecting value"):

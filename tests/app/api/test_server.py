@@ -89,10 +89,10 @@ async def test_health_reports_what_is_indexed():
 
 async def test_health_is_503_when_nothing_can_be_answered_and_tells_strangers_no_addresses():
     state = State(ok=False, store="http://10.0.0.1 is away", index=None, details={"a": "10.0.0.1"})
-    app = service(Settings.load(None, api_keys="k1"), state)
+    app = service(Settings.load(None, api_keys="first-key-of-tests"), state)
     stranger = await get(app, "/health")
     assert (stranger.status_code, stranger.json()) == (503, {"status": "unavailable"})
-    known = await get(app, "/health", headers={"authorization": "Bearer k1"})
+    known = await get(app, "/health", headers={"authorization": "Bearer first-key-of-tests"})
     assert known.status_code == 503
     assert (known.json()["store"], known.json()["index"]) == ("http://10.0.0.1 is away", None)
     stranger = await get(app, "/health/ready")
@@ -101,7 +101,7 @@ async def test_health_is_503_when_nothing_can_be_answered_and_tells_strangers_no
 
 
 async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
-    app = service(Settings.load(None, api_keys="k1, klíč"))
+    app = service(Settings.load(None, api_keys="first-key-of-tests, klíč-třetího-čtenáře"))
     async with client_of(app) as client:
 
         async def answers(shown):
@@ -116,13 +116,22 @@ async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
         async for response in answers(None):
             assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
             assert response.headers["www-authenticate"] == "Bearer"
-        for key in ("k1", "klíč"):
+        for key in ("first-key-of-tests", "klíč-třetího-čtenáře"):
             headers = {"authorization": f"Bearer {key}".encode()}
             assert (await client.post("/v1/chat/completions", json=QUESTION, headers=headers)).status_code == 200
         for path in ("/health", "/docs/en/start"):
             assert (await client.get(path)).status_code == 200
-    for shown in ("Bearer wrong", "Bearer ", "Basic k1", "k1", "Bearer k1x", "Bearer čau"):
-        async with client_of(service(Settings.load(None, api_keys="k1, klíč"))) as client:
+    for shown in (
+        "Bearer wrong",
+        "Bearer ",
+        "Basic first-key-of-tests",
+        "first-key-of-tests",
+        "Bearer first-key-of-testsx",
+        "Bearer čau",
+    ):
+        async with client_of(
+            service(Settings.load(None, api_keys="first-key-of-tests, klíč-třetího-čtenáře"))
+        ) as client:
             async for response in answers(shown):
                 assert response.status_code == 401, shown
 
@@ -145,6 +154,7 @@ async def test_the_description_knows_every_route_and_never_says_422():
         "prompts",
         "gaps",
         "questions",
+        "views",
     )
     paths |= {f"/v1/admin/{path}" for path in admin}
     talk = "/v1/conversations/{id}"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import frontmatter
 import lxml.html
 import pytest
 from fastapi import FastAPI
 from lxml import etree
 from markdown_it import MarkdownIt
 
-from app.api.site import Site, find_docs
+from app.api.pages import Site, find_docs
 from tests.app.api.scripted import client_of
 
 ROOT = Path(__file__).parents[3]
@@ -51,9 +50,7 @@ async def test_every_page_is_served_with_the_structure_of_its_markdown_and_every
             assert response.headers["content-type"] == "text/html; charset=utf-8"
             assert "default-src 'self'" in response.headers["content-security-policy"]
             tree = lxml.html.fromstring(response.text)
-            source = lxml.html.fromstring(
-                f"<div>{MARKDOWN.render(frontmatter.parse(page.read_text('utf-8'))[1])}</div>"
-            )
+            source = lxml.html.fromstring(f"<div>{MARKDOWN.render(page.read_text('utf-8').split('---', 2)[2])}</div>")
             (article,) = tree.xpath("//article")
             counted = {tag: (len(source.xpath(f"//{tag}")), len(article.xpath(f".//{tag}"))) for tag in STRUCTURE}
             assert {tag for tag, (expected, shown) in counted.items() if expected != shown} == set(), page
@@ -125,6 +122,19 @@ async def test_other_ways_in_lead_to_the_page_and_nothing_outside_is_served(buil
             tree = lxml.html.fromstring(response.text)
             assert tree.xpath("//a/@href") == [f"/docs/{tree.get('lang')}/"]
             assert tree.get("lang") == ("cs" if "/xx/" in path else "en")
+
+
+async def test_a_name_that_no_file_system_takes_is_a_missing_page(built):
+    async with client(built) as site:
+        for path in (
+            "en/" + "a" * 300,
+            "en/" + "a" * 300 + ".md",
+            "en/" + "%C4%8D" * 200,
+            "a/" * 90,
+            "en/%00",
+            "x" * 250,
+        ):
+            assert (await site.get(f"/docs/{path}")).status_code == 404, path
 
 
 async def test_before_the_site_is_built_its_pages_are_markdown_and_the_home_says_what_to_do(tmp_path):

@@ -1,6 +1,7 @@
 """Over a real socket: the bytes of a stream, clients that hang up, and the official client."""
 
 import re
+import select
 import socket
 import time
 from urllib.parse import urlsplit
@@ -170,12 +171,12 @@ def test_the_official_client_reads_keep_alive_comments_over(serve, official):
 
 def test_the_official_client_knows_our_errors(serve, official):
     for script, model, key, kind in (
-        (HELLO, "gpt-4o", "k1", openai.NotFoundError),
-        (HELLO, "docs-assistant", "k2", openai.AuthenticationError),
-        ((NoIndex("x"),), "docs-assistant", "k1", openai.InternalServerError),
-        ((ModelTimeout("x"),), "docs-assistant", "k1", openai.InternalServerError),
+        (HELLO, "gpt-4o", "first-key-of-tests", openai.NotFoundError),
+        (HELLO, "docs-assistant", "second-key-of-tests", openai.AuthenticationError),
+        ((NoIndex("x"),), "docs-assistant", "first-key-of-tests", openai.InternalServerError),
+        ((ModelTimeout("x"),), "docs-assistant", "first-key-of-tests", openai.InternalServerError),
     ):
-        _, base = serve(*script, settings=Settings.load(None, api_keys="k1"))
+        _, base = serve(*script, settings=Settings.load(None, api_keys="first-key-of-tests"))
         for stream in (False, True):
             with pytest.raises(kind) as raised:
                 official(base, key).chat.completions.create(model=model, messages=MESSAGES, stream=stream)
@@ -196,3 +197,67 @@ def test_the_official_client_lists_models(serve, official):
     (model,) = official(base).models.list()
     assert (model.id, model.name) == ("docs-assistant", "Docs Assistant")
     assert official(base).models.retrieve("docs-assistant").id == "docs-assistant"
+
+
+def unfinished(base, sent, *, path="/v1/chat/completions", headers=b""):
+    """A connection that sends so many bytes of a larger body, and stops."""
+    head = b"POST %b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1990000\r\n%b\r\n"
+    connection = connect(base)
+    connection.sendall(head % (path.encode(), headers) + b" " * sent)
+    return connection
+
+
+def answer_of(connection):
+    """The status that is sent although the body hasn't ended."""
+    return int(connection.recv(65536).split()[1])
+
+
+def test_unfinished_bodies_have_one_budget(serve):
+    """A thousand of them filled 2.5 GB. Beyond 64 MB they are refused; small bodies and the others' answers go on."""
+    _, base = serve(*HELLO)
+    connections = [unfinished(base, 1_950_000) for _ in range(40)]
+    refused = select.select(connections, [], [], 60)[0]
+    assert refused
+    assert {answer_of(one) for one in refused} == {503}
+    with connect(base) as another:
+        another.sendall(request(stream=False))
+        assert another.recv(65536).startswith(b"HTTP/1.1 200")
+    for connection in connections:
+        connection.close()
+    wait_for(lambda: answer_after(base, 1_950_000) != 503)
+
+
+def answer_after(base, size):
+    """The status of a request with so large a body, which is no JSON."""
+    with connect(base) as connection:
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        connection.sendall(head % size + b" " * size)
+        return answer_of(connection)
+
+
+def test_an_address_has_few_unfinished_bodies(serve):
+    """The 33rd is refused while the 32 before it last, and only for that address; one that hangs up makes room."""
+    _, base = serve(*HELLO, settings=Settings.load(None, trusted_proxies="127.0.0.1"))
+    named = b"x-forwarded-for: 203.0.113.5\r\n"
+    connections = [unfinished(base, 70_000, headers=named) for _ in range(32)]
+    time.sleep(0.3)
+    with unfinished(base, 70_000, headers=named) as more:
+        assert answer_of(more) == 429
+    for headers in (named, b"x-forwarded-for: 203.0.113.6\r\n"):
+        with connect(base) as another:  # a body in one piece, and another address
+            another.sendall(request(stream=False, headers=headers))
+            assert another.recv(65536).startswith(b"HTTP/1.1 200")
+    connections[0].close()
+    time.sleep(0.3)
+    with unfinished(base, 70_000, headers=named) as room:
+        room.settimeout(1)
+        with pytest.raises(TimeoutError):
+            room.recv(1)
+    for connection in connections:
+        connection.close()
+
+
+def test_a_search_has_a_small_body(serve):
+    _, base = serve(*HELLO)
+    with unfinished(base, 70_000, path="/v1/search") as connection:
+        assert answer_of(connection) == 413

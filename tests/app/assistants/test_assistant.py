@@ -64,6 +64,7 @@ async def found(assistant: Assistant, *collections: str) -> set[str]:
     return {hit.chunk.collection for hit in (await assistant.find(asked(*collections))).hits}
 
 
+@pytest.mark.plugins
 async def test_a_search_has_the_order_that_an_answer_is_made_of(assistants, store: Store):  # noqa: F811
     """Reranked by an assistant that does so, and judged by none."""
     plain = assistants()
@@ -166,5 +167,5 @@ async def test_a_question_without_a_word_is_in_a_language_of_the_assistant(tmp_p
 
 def test_a_collection_needs_a_name():
     """Pages under an empty name could never be closed off."""
-    with pytest.raises(SettingsError, match="DOCS_COLLECTION"):
+    with pytest.raises(SettingsError, match="DOCS_TUNING__COLLECTION"):
         Settings.load(None, collection="")

@@ -9,6 +9,8 @@ import pytest
 
 from app.assistants.assembly import build
 from app.assistants.file import (
+    EMBEDDING_KEYS,
+    MODEL_KEYS,
     AssistantsFile,
     AssistantTable,
     IndexTable,
@@ -17,7 +19,6 @@ from app.assistants.file import (
     StepTable,
     read_assistants,
 )
-from app.assistants.named import EMBEDDING_KEYS, MODEL_KEYS
 from app.core.errors import RequestError, SettingsError
 from app.core.settings import Settings
 

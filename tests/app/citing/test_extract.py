@@ -9,8 +9,7 @@ import pytest
 from app.citing.extract import LONGEST_QUOTE, extract
 from app.core.prompts import load_prompts
 from app.core.types import Chunk, Hit, Section
-from app.text.blocks import blocks_of
-from app.text.sentences import quotable_sentences
+from app.text.blocks import blocks_of, quotable_sentences
 from tests.app.pipeline.turns import hit, text_of, turn
 from tests.deadline import at_most
 

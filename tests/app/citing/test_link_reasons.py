@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.citing.citations import Citations
-from app.citing.link_reasons import cited_links
-from app.citing.support import places
+from app.citing.sections import cited_links, places
 from app.core.prompts import load_prompts
 from app.core.turn import CitingTrace, Done, Events, Link, Source, Text, Turn
 from app.core.types import Hit, Section

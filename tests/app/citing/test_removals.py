@@ -7,8 +7,7 @@ import re
 from itertools import islice
 
 from app.citing.citations import Citations
-from app.citing.links import Addresses
-from app.citing.removals import Removals
+from app.citing.links import Addresses, Removals
 from app.citing.rewrite import Rewriter
 from app.core.turn import Removal
 from bench.markdown_fuzz import KNOWN, pieces_of, rewritten, texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.citing.wording import Wording
+from app.citing.citations import Wording
 
 WORDS = {"passage": "page", "passages": "pages", "context": "documentation"}
 SAID = {

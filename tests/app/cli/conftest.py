@@ -7,15 +7,16 @@ import io
 import logging
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import click
 import pytest
 
 from app.cli import main
+from app.cli.commands import root, with_plugins
 from app.cli.ingest import IngestOptions
 from app.cli.ingest import index as index_sites
 from app.core.settings import Settings
@@ -23,6 +24,33 @@ from tests.app.cli.stored_index import Index, stored
 from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM
 from tests.ingestion.local_site import LocalSite, local_site
+
+
+def every_command(group: click.Group | None = None, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], click.Command]:
+    """All commands by their words, with the groups."""
+    group = group or with_plugins([])
+    commands: dict[tuple[str, ...], click.Command] = {path: group}
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command
+        inner = every_command(command, (*path, name)) if isinstance(command, click.Group) else {(*path, name): command}
+        commands |= inner
+    return commands
+
+
+def options_of(command: click.Command) -> set[str]:
+    """Its options, as they are typed."""
+    return {name for param in command.get_params(click.Context(command)) for name in param.opts if name[:1] == "-"}
+
+
+def parse(words: Sequence[str]) -> None:
+    """Read a command line without running it. Raises `click.UsageError`."""
+    context = root.make_context(root.name, list(words))
+    name, command, rest = root.resolve_command(context, list(words))
+    assert command
+    command.make_context(name, rest, parent=context)
+
 
 LOGGERS = ("", "app", "ingestion", "eval", "uvicorn", "app.pipeline")
 
@@ -47,11 +75,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
                 patch.setenv(name, value)
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
             capsys.readouterr()
-            try:
-                code: Any = main(arguments)
-            except SystemExit as ended:  # argparse
-                code = ended.code
-            return Done(code, *capsys.readouterr())
+            return Done(main(arguments), *capsys.readouterr())
 
     root = logging.getLogger()
     handlers, levels = root.handlers[:], {name: logging.getLogger(name).level for name in LOGGERS}

@@ -77,9 +77,9 @@ def test_too_few_helper_calls_are_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Here and in the service's log, once for an assistant with its personas."""
-    monkeypatch.setenv("DOCS_HELPER_CALLS", "1")
+    monkeypatch.setenv("DOCS_TUNING__HELPER_CALLS", "1")
     assert main(["assistants"]) == 0
-    said = "steps may make up to 2 helper calls a question, but DOCS_HELPER_CALLS is 1"
+    said = "steps may make up to 2 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 1"
     assert f"  WARNING: {said}" in capsys.readouterr().out
     log_left_out(build(Settings.load(None)))
     (line,) = caplog.messages

@@ -8,7 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
-from app.core.settings import Settings
+from app.core.settings import FIELDS, NAMES
 from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.local_site import LocalSite
 
@@ -80,14 +80,14 @@ def test_it_begins_with_the_verdict(cli, indexed: LocalSite, llm: FakeLLM):
 def test_settings_that_differ_are_shown_with_the_place_where_they_are_written(cli):
     """Secrets aren't; brackets in a value are printed as they are. JSON has the same."""
     Path("docs-assistant.toml").write_text("[retrieval]\ntop_k = 7\n[server]\nport = 8000\n")
-    Path(".env").write_text("DOCS_VECTOR_WEIGHT='{\"cs\": 0.4}'\n")
+    Path(".env").write_text("DOCS_TUNING__VECTOR_WEIGHT='{\"cs\": 0.4}'\n")
     Path("key").write_text("secret-1\n")
     given = {
         "DOCS_USER_AGENT": "[/bold] reader",
         "DOCS_LLM_URL": "http://127.0.0.1:1/v1",
         "DOCS_LLM_MODEL": "m",
         "DOCS_LLM_KEY_FILE": "key",
-        "DOCS_EXACT": "on",
+        "DOCS_TUNING__EXACT": "on",
     }
     done = cli("check", **given)
     assert settings_of(done.out) == {
@@ -96,8 +96,8 @@ def test_settings_that_differ_are_shown_with_the_place_where_they_are_written(cl
         "DOCS_LLM_MODEL": ["m", "environment"],
         "DOCS_LLM_KEY": ["(set)", "key: DOCS_LLM_KEY_FILE"],
         "DOCS_TOP_K": ["7", "docs-assistant.toml: retrieval.top_k"],
-        "DOCS_VECTOR_WEIGHT": ['{"cs": 0.4}', ".env: DOCS_VECTOR_WEIGHT"],
-        "DOCS_EXACT": ["true", "environment"],
+        "DOCS_TUNING__VECTOR_WEIGHT": ['{"cs": 0.4}', ".env: DOCS_TUNING__VECTOR_WEIGHT"],
+        "DOCS_TUNING__EXACT": ["true", "environment"],
     }
     shown = json.loads(cli("check", "--json", **given).out)["settings"]
     assert shown["DOCS_TOP_K"] == {"value": 7, "from": "docs-assistant.toml: retrieval.top_k"}
@@ -106,11 +106,11 @@ def test_settings_that_differ_are_shown_with_the_place_where_they_are_written(cl
 
 
 def test_all_settings_are_listed_as_one_would_write_them(cli):
-    names = [f"DOCS_{name.upper()}" for name in Settings.model_fields]
+    names = [NAMES.variable(name) for name in FIELDS]
     rows = settings_of(cli("check", "--all", DOCS_PORT="8000").out)
     assert list(rows) == names
     assert rows["DOCS_LANGUAGES"] == ["cs en", "default"]
-    assert rows["DOCS_EXACT"] == ["false", "default"]
+    assert rows["DOCS_TUNING__EXACT"] == ["false", "default"]
     assert rows["DOCS_PORT"] == ["8000", "environment"]
     assert rows["DOCS_LLM_ARGS"] == ["default"]
     assert list(json.loads(cli("check", "--all", "--json").out)["settings"]) == names

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
+import ast
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 
+import click
 import pytest
 
-from app.cli import _parser
+from app.cli.commands import root
 from app.core.errors import SettingsError
+from tests.app.cli.conftest import every_command
 
 SECRETS = {
     "DOCS_LLM_URL": "http://127.0.0.1:1/v1",
@@ -18,27 +22,18 @@ SECRETS = {
     "DOCS_EMBEDDING_URL": "http://127.0.0.1:1/v1",
     "DOCS_EMBEDDING_MODEL": "e",
     "DOCS_EMBEDDING_KEY": "secret-embedding",
-    "DOCS_API_KEYS": "secret-one secret-two",
-    "DOCS_ADMIN_KEYS": "secret-three",
+    "DOCS_API_KEYS": "secret-one-of-three secret-two-of-three",
+    "DOCS_ADMIN_KEYS": "secret-three-of-three",
     "DOCS_STORE": "opensearch://admin:secret-store@127.0.0.1:1/docs",
     "DOCS_LLM_ARGS": '{"api_key": "secret-argument", "default_headers": {"Authorization": "secret-header"}}',
-    "DOCS_EMBEDDING_EXTRA_BODY": '{"token": "secret-body"}',
+    "DOCS_TUNING__EMBEDDING_EXTRA_BODY": '{"token": "secret-body"}',
     "DOCS_SITES": "http://reader:secret-site@127.0.0.1:1/sitemap.xml",
 }
 
 
-def paths(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = [path]
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, child in action.choices.items():
-                found += paths(child, (*path, name))
-    return found
-
-
 def test_every_command_explains_itself(cli):
     """--help succeeds, shows the usage, and explains each argument."""
-    commands = paths(_parser())
+    commands = every_command()
     names = {path[0] for path in commands if path}
     assert names == {
         "init",
@@ -57,16 +52,39 @@ def test_every_command_explains_itself(cli):
         "key",
         "new",
     }
-    for path in commands:
+    for path, command in commands.items():
         done = cli(*path, "--help")
         assert (done.code, done.err) == (0, ""), path
-        assert done.out.startswith(f"usage: docs-assistant {' '.join(path)}".strip())
-        parser = _parser()
-        for name in path:
-            (choices,) = (a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-            parser = choices[name]
-        actions = [action for action in parser._actions if not isinstance(action, argparse._SubParsersAction)]
-        assert all(action.help for action in actions), path
+        assert done.out.startswith(f"Usage: docs-assistant {' '.join(path)}".strip())
+        assert command.help, path
+        assert all(param.help for param in command.params if not getattr(param, "hidden", False)), path
+
+
+def test_help_imports_no_command():
+    """The list of commands, and an error in it, come without what the commands need."""
+    script = "import sys; from app.cli import main; main(sys.argv[1:]); print(list(sys.modules))"
+    for words in ([], ["--help"], ["eval", "--help"], ["ingset"]):
+        done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
+        loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
+        assert "click" in loaded
+        assert not loaded & {"pydantic", "httpx", "numpy", "rich", "app.core.settings", "ingestion", "eval"}, words
+
+
+def test_a_plugin_adds_a_command(cli, monkeypatch: pytest.MonkeyPatch):
+    """It stands in the list, runs, and its mistakes are told in our words."""
+    monkeypatch.setattr(root, "commands", dict(root.commands))
+
+    @click.command(help="says a word")
+    @click.option("--word", type=int, default=1)
+    def echo(word: int) -> int:
+        print(word)
+        return 3
+
+    root.add_command(echo)
+    assert "echo         says a word" in cli("--help").out
+    assert (cli("echo", "--word", "7").code, cli("echo", "--word", "7").out) == (3, "7\n")
+    assert "docs-assistant echo: --word: 'x' is not a whole number" in cli("echo", "--word", "x").err
+    assert "Did you mean echo?" in cli("ecko").err
 
 
 def test_an_invalid_command_line_is_one_line_with_the_nearest_word(cli):
@@ -102,9 +120,9 @@ def test_an_invalid_setting_is_named(cli):
     """Exit code 1 and a message with the setting's name; nothing on standard output."""
     wrong = {
         "DOCS_PORT": ("eight", "99999"),
-        "DOCS_FUSION": ("best",),
+        "DOCS_TUNING__FUSION": ("best",),
         "DOCS_LLM_EXTRA_BODY": ("{not json",),
-        "DOCS_CHUNK_SIZE": ("3",),
+        "DOCS_TUNING__CHUNK_SIZE": ("3",),
     }
     for line in ("serve", "run", "ask x", "ingest http://127.0.0.1:1/", "check"):
         for name, value in ((name, value) for name, values in wrong.items() for value in values):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import lxml.html
 import pytest
 
+from tests.app.cli.stored_index import Index
+from tests.fake_llm import FakeLLM
 from tests.ingestion.local_site import LocalSite
 
 
@@ -46,7 +49,6 @@ def test_invalid_input_is_reported_with_exit_code_2(cli, indexed: LocalSite, que
     for arguments in (
         ("retrieval", "missing.jsonl"),
         ("retrieval", "broken.jsonl"),
-        ("retrieval", questions, "--known-only"),
         ("retrieval", questions, "--doc-map", "no rule"),
         ("compare", "missing.json", questions),
         ("compare", questions, questions),
@@ -62,3 +64,18 @@ def test_an_empty_index_ends_with_1(cli, questions: str):
     done = cli("eval", "retrieval", questions)
     assert done.code == 1
     assert "docs-assistant ingest" in done.out + done.err
+
+
+def test_the_picture_of_the_pages_takes_no_embedding(cli, index: Index, site: LocalSite, llm: FakeLLM, questions: str):
+    """The index has the vectors: to embed 400 pages again took 9 minutes on a small machine. Only questions are embedded."""
+    embedder = {"DOCS_EMBEDDING_URL": llm.url, "DOCS_EMBEDDING_MODEL": "eight"}
+    done = cli("ingest", f"{site.url}/sitemap.xml", **embedder)
+    assert done.code == 0, done.err
+    llm.embedded.clear()
+    done = cli("eval", "retrieval", questions, "--html", "page.html", **embedder)
+    assert done.code == 0, done.err
+    asked = [text for texts in llm.embedded for text in texts]
+    assert asked
+    assert not [text for text in asked if not text.endswith("measure?")], asked
+    page = lxml.html.document_fromstring(Path("page.html").read_text("utf-8"))
+    assert len(page.xpath("//*[contains(@class, 'spot')] | //circle")) >= 3

@@ -16,8 +16,7 @@ from string import Formatter
 import httpx
 import pytest
 
-from app.cli.dialogue import texts_of
-from app.cli.init import LANGUAGES
+from app.cli.init import LANGUAGES, texts_of
 from app.core.settings import FILE_KEYS, Settings
 from app.core.settings_sources import FILE
 from tests.end_to_end.program import READY, Program, environment, finished, free_port
@@ -100,7 +99,7 @@ def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.Monkey
     assert "secret" not in Path(FILE).read_text("utf-8")
     assert "already exists. Add --force" in cli("init", "--yes").err
     with Path(FILE).open("a", encoding="utf-8") as file:
-        file.write("[rerank]\ncandidates = 7\n")
+        file.write("[tuning]\nrerank_candidates = 7\n")
     before, keys = Path(FILE).read_text("utf-8"), Settings.load().api_keys
     monkeypatch.setenv("DOCS_PORT", "8123")
     Path(FILE).chmod(0o640)  # it may have a key
@@ -108,7 +107,7 @@ def test_a_script_gives_options(cli, site: LocalSite, monkeypatch: pytest.Monkey
     assert done.code == 0
     assert "Warning: DOCS_PORT is set in the environment" in done.out
     settings = Settings.load()
-    assert (settings.store, settings.rerank_candidates, settings.api_keys) == ("here", 7, keys)
+    assert (settings.store, settings.tuning.rerank_candidates, settings.api_keys) == ("here", 7, keys)
     assert settings.sites == (f"{site.url}/missing.xml",)
     assert Path(f"{FILE}.bak").read_text("utf-8") == before
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path().iterdir() if path.is_file()}
@@ -161,7 +160,7 @@ def test_ctrl_c_in_a_terminal_leaves_nothing(tmp_path: Path):
             if select.select([terminal], [], [], 0.1)[0]:
                 shown += os.read(terminal, 4096)
             elif typed == b"\x03":  # one between the prompt and the wait for input is noticed only with more input
-                os.write(terminal, typed)
+                os.write(terminal, b"\n")  # a second Ctrl-C would end it at once
             if awaited in shown:
                 break
         assert awaited in shown
@@ -177,7 +176,7 @@ def test_the_printed_file_has_every_setting_with_its_default(cli, tmp_path: Path
     (tmp_path / FILE).write_text(re.sub(r"^#(?=\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")
     loaded, origins = Settings.load_with_origins(tmp_path / ".env")
     assert {name: origin.name for name, origin in origins.items()} == FILE_KEYS
-    keys = {"api_keys": (), "admin_keys": ()}  # an empty list of keys would be an error
+    keys = {"api_keys": (), "admin_keys": (), "keys": ""}  # empty ones would be an error
     assert loaded.model_copy(update=keys) == Settings.load(None)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from app.core.prompt_files import files_in_force, own_files, shipped_files
-from app.core.prompts import load_prompts, placeholders
+from app.core.prompts import files_in_force, load_prompts, own_files, placeholders, shipped_files
 
 
 def test_an_exported_directory_loads_unchanged(cli, tmp_path: Path):

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.ingest import IngestOptions
+from app.cli.ingest import IngestOptions, plan
 from app.cli.ingest import index as index_sites
-from app.cli.sites import plan
 from app.core.errors import IndexDamaged, RunRefused, SitemapError
 from app.core.generation import GenerationInfo
 from app.core.settings import Settings
@@ -19,6 +18,7 @@ from ingestion.entry import Listing
 from ingestion.recorded import records_of
 from ingestion.sources import OwnDocumentation, Source
 from tests.app.cli.stored_index import Index, page_with
+from tests.fake_llm import FakeLLM
 from tests.ingestion.local_site import LocalSite, local_site
 
 OWN = "http://127.0.0.1:8000/docs/sitemap.xml"
@@ -90,6 +90,28 @@ def test_a_replaced_site_comes_back_with_rollback_and_stays(cli, index: Index, r
     assert (done.code, done.out.splitlines()[1]) == (0, f"Its sites: {gauges}")
     assert urls(cli) == GAUGES
     assert run()[0] == f"Reading the indexed sites again: {gauges} (3 pages)"
+    assert urls(cli) == GAUGES
+
+
+def test_another_embedder_leaves_the_way_back_and_says_what_it_needs(
+    cli, index: Index, run, site: LocalSite, other: LocalSite, llm: FakeLLM
+):
+    """Before the pages go, in the report and by rollback; with the embedder set again, all come back."""
+    gauges, valves = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
+    eight = {"DOCS_EMBEDDING_URL": llm.url, "DOCS_EMBEDDING_MODEL": "eight"}
+    run(gauges)
+    again = Settings.load(None, store=index.address, embedding_url=llm.url, embedding_model="eight")
+    _, lines = asyncio.run(plan(again, [valves], "", replaces=True))
+    assert "They were indexed with the embedder wordllama" in lines[0]
+    assert "set that embedder again" in lines[0]
+    run(valves, replaces=True)
+    report = cli("ingest", **eight)
+    assert "generation 2, the one before, was built with the embedder wordllama" in report.out
+    refused = cli("rollback", **eight)
+    assert (refused.code, "Set that embedder again first" in refused.err) == (1, True)
+    assert cli("rollback").code == 0
+    assert urls(cli) == VALVES
+    assert cli("rollback").code == 0
     assert urls(cli) == GAUGES
 
 

@@ -20,11 +20,12 @@ from sqlalchemy import inspect, text
 from app.conversations import database as room
 from app.conversations.database import Database, url_of
 from app.conversations.opening import Kept, look, open_conversations
-from app.conversations.question_log import QuestionLog
+from app.conversations.queries import QuestionLog
 from app.conversations.records import Found, KeptAnswer, Paging, conversation_id_of
 from app.conversations.store import DAY, ConversationStore
 from app.conversations.tables import REVISION, metadata
 from app.core.errors import DatabaseError, DatabaseTooNew, DatabaseUnavailable, SettingsError
+from app.core.language import vocabulary
 from app.core.settings import Settings
 from app.core.turn import Source
 
@@ -40,8 +41,8 @@ def kept(number: int, **values) -> KeptAnswer:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """A busy machine takes longer than an answer waits for the database."""
-    monkeypatch.setattr("app.conversations.writer.WAIT", 60.0)
-    monkeypatch.setattr("app.conversations.writer.FLUSH", 60.0)
+    monkeypatch.setattr("app.conversations.store.WAIT", 60.0)
+    monkeypatch.setattr("app.conversations.store.FLUSH", 60.0)
 
 
 @asynccontextmanager
@@ -142,7 +143,7 @@ async def test_what_is_older_than_the_retention_is_gone_after_the_clock_has_move
 
 
 async def test_an_answer_that_a_slow_database_still_writes_can_be_rated_and_deleted(database, monkeypatch):
-    monkeypatch.setattr("app.conversations.writer.WAIT", 0.05)
+    monkeypatch.setattr("app.conversations.store.WAIT", 0.05)
     async with opened(database) as store:
         write, free = store.writer._write, threading.Event()
         store.writer._write = lambda batch: (free.wait(60), write(batch))[1]
@@ -269,7 +270,7 @@ async def test_the_file_belongs_to_its_owner_alone(tmp_path):
 
 
 async def test_a_database_that_is_down_costs_answers_no_time_and_is_told_once(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("app.conversations.writer.PAUSE", 0.01)
+    monkeypatch.setattr("app.conversations.store.PAUSE", 0.01)
     place = tmp_path / "place"
     place.write_text("a file where the directory should be")
     address = f"sqlite:///{place}/conversations.db"
@@ -294,8 +295,72 @@ async def test_a_database_that_is_down_costs_answers_no_time_and_is_told_once(tm
     await store.close()
 
 
+@pytest.mark.parametrize("journal", [True, False], ids=["with its journal", "without its journal"])
+async def test_a_file_that_is_deleted_under_the_service_is_told_and_a_new_one_keeps(
+    tmp_path, caplog, monkeypatch, journal
+):
+    """SQLite would go on in the deleted file, and all that is written there is lost without a word."""
+    monkeypatch.setattr("app.conversations.store.PAUSE", 0.01)
+    file = tmp_path / "c.db"
+    async with opened(f"sqlite:///{file}") as store:
+        await store.keep(kept(1))
+        for path in tmp_path.glob("c.db*" if journal else "c.db"):
+            path.unlink()
+        for number in range(2, 20):
+            await store.keep(kept(number))
+        assert await store.answer("k", "chatcmpl-1") is None
+        assert await store.answer("k", "chatcmpl-2")
+        assert len([one for one in caplog.messages if "was deleted while the service ran" in one]) == 1
+        assert "was deleted while the service ran" in store.breaker.record.error
+    async with opened(f"sqlite:///{file}") as again:
+        assert all([await again.answer("k", f"chatcmpl-{number}") for number in range(2, 20)])
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_nothing_is_kept_in_a_file_that_took_the_place_of_the_open_one(tmp_path, caplog, monkeypatch):
+    """As a backup that was put back under the service: SQLite would apply the old file's journal to it."""
+    monkeypatch.setattr("app.conversations.store.PAUSE", 0.01)
+    async with opened(f"sqlite:///{tmp_path / 'backup.db'}") as backup:
+        await backup.keep(kept(7))
+    content = (tmp_path / "backup.db").read_bytes()
+    async with opened(f"sqlite:///{tmp_path / 'c.db'}") as store:
+        await store.keep(kept(1))
+        (tmp_path / "backup.db").rename(tmp_path / "c.db")
+        await store.keep(kept(8))
+        assert any("answers are not kept" in one and "c.db-wal" in one for one in caplog.messages)
+        assert "replaced by another file" in store.breaker.record.error
+    assert (tmp_path / "c.db").read_bytes() == content
+    for journal in tmp_path.glob("c.db-*"):
+        journal.unlink()
+    async with opened(f"sqlite:///{tmp_path / 'c.db'}") as again:
+        assert await again.answer("k", "chatcmpl-7")
+
+
+async def test_nothing_is_kept_in_a_folder_that_took_the_place_of_the_old_one(tmp_path, caplog, monkeypatch):
+    """As an unmounted volume: a new file would be covered when the volume is back. Then it is used again, with all it had."""
+    monkeypatch.setattr("app.conversations.store.PAUSE", 0.01)
+    folder = tmp_path / "data"
+    lost = []
+    async with opened(f"sqlite:///{folder / 'c.db'}") as store:
+        store.writer.on_lost = lost.append
+        await store.keep(kept(1))
+        folder.rename(tmp_path / "away")
+        folder.mkdir()
+        await store.keep(kept(2))
+        assert sum(lost) == 1
+        assert any("answers are not kept" in one and "unmounted" in one for one in caplog.messages)
+        assert "bring it back" in store.breaker.record.error
+        assert list(folder.iterdir()) == []
+        folder.rmdir()
+        (tmp_path / "away").rename(folder)
+        store.breaker._until = 0.0  # its pause is over
+        await store.keep(kept(3))
+        assert await store.answer("k", "chatcmpl-1")
+        assert await store.answer("k", "chatcmpl-3")
+
+
 async def test_a_service_starts_and_answers_with_any_broken_database(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("app.conversations.writer.PAUSE", 0.01)
+    monkeypatch.setattr("app.conversations.store.PAUSE", 0.01)
     (tmp_path / "noise.db").write_bytes(b"no database " * 500)
     (tmp_path / "file").touch()
     broken = ("noise.db", "file/c.db", f"{'long' * 80}.db")
@@ -362,7 +427,7 @@ async def test_a_stuck_database_holds_the_end_of_an_answer_for_a_moment_and_then
             write(batch)
 
         store.writer._write = stuck
-        monkeypatch.setattr("app.conversations.writer.WAIT", 0.5)
+        monkeypatch.setattr("app.conversations.store.WAIT", 0.5)
         began = time.perf_counter()
         await store.keep(kept(1))
         for number in range(2, 30):
@@ -374,17 +439,17 @@ async def test_a_stuck_database_holds_the_end_of_an_answer_for_a_moment_and_then
 
 
 async def test_only_the_first_of_answers_that_end_together_has_a_transaction_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr("app.conversations.writer.GATHER", 60.0)
+    monkeypatch.setattr("app.conversations.store.GATHER", 60.0)
     async with opened(f"sqlite:///{tmp_path / 'c.db'}") as store:
         await store.keep(kept(0))  # waits for no other
         assert await store.answer("k", "chatcmpl-0")
         later = [store.writer.add(kept(number)) for number in (1, 2)]
         assert await asyncio.wait(later, timeout=0.05) == (set(), set(later))  # wait for others
-        monkeypatch.setattr("app.conversations.writer.FLUSH", 0.0)
+        monkeypatch.setattr("app.conversations.store.FLUSH", 0.0)
 
 
 async def test_answers_that_a_stuck_database_did_not_take_before_the_end_are_told(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("app.conversations.writer.FLUSH", 0.05)
+    monkeypatch.setattr("app.conversations.store.FLUSH", 0.05)
     async with opened(f"sqlite:///{tmp_path / 'c.db'}") as store:
         free, lost = threading.Event(), []
         store.writer._write, store.writer.on_lost = lambda _: free.wait(60), lost.append
@@ -420,7 +485,7 @@ async def read(store, since=0.0, until=2 * NOW):
 
 async def test_questions_are_logged_without_what_may_belong_to_a_person(database):
     found = Found(0.4, 0.5, {"url": "https://docs.test/v#create", "section": "Create"}, b"\x00<\x00@", "static")
-    log = QuestionLog(secrets=frozenset({"heslo"}))
+    log = QuestionLog(words=vocabulary())
     async with opened(database, log=log) as store:
         asked = "Jan.Novak@example.org se nepřihlásí, heslo Tajne123, tel. 777 123 456. Proč?"
         await store.keep(
@@ -475,7 +540,7 @@ async def test_logged_questions_go_with_their_answers_and_with_time(database, tm
 
 
 async def test_a_long_log_is_read_in_parts(database, monkeypatch):
-    monkeypatch.setattr("app.conversations.question_log.AT_ONCE", 3)
+    monkeypatch.setattr("app.conversations.queries.AT_ONCE", 3)
     async with opened(database, log=QuestionLog()) as store:
         await asyncio.gather(*(store.keep(kept(n, found=Found(), outcome="written")) for n in range(8)))
         await store.writer.settle()

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.core.errors import SettingsError
-from app.core.settings import FILE_KEYS, Settings
+from app.core.settings import FILE_KEYS, Settings, Tuning
 from app.core.settings_sources import FILE
 
 
@@ -15,12 +15,12 @@ def test_lists_and_json_are_read_from_the_environment(monkeypatch: pytest.Monkey
     """Words are separated by commas or spaces; JSON settings are JSON."""
     monkeypatch.setenv("DOCS_LANGUAGES", "en, cs sk")
     monkeypatch.setenv("DOCS_SITES", "https://a.example/sitemap.xml https://b.example")
-    monkeypatch.setenv("DOCS_API_KEYS", "k1,k2")
-    monkeypatch.setenv("DOCS_VECTOR_WEIGHT", '{"cs": 0.1, "*": 0.5}')
+    monkeypatch.setenv("DOCS_API_KEYS", "first-key-of-tests,second-key-of-tests")
+    monkeypatch.setenv("DOCS_TUNING__VECTOR_WEIGHT", '{"cs": 0.1, "*": 0.5}')
     settings = Settings.load()
     assert settings.languages == ("en", "cs", "sk")
     assert settings.sites == ("https://a.example/sitemap.xml", "https://b.example")
-    assert [key.get_secret_value() for key in settings.api_keys] == ["k1", "k2"]
+    assert [key.get_secret_value() for key in settings.api_keys] == ["first-key-of-tests", "second-key-of-tests"]
     assert (settings.vector_share("cs", "e"), settings.vector_share("en", "e")) == (0.1, 0.5)
 
 
@@ -36,30 +36,31 @@ def test_the_command_line_wins_over_the_environment_dotenv_and_the_file(
 ) -> None:
     """Each source overrides those after it, whole values at a time; without an env_file, no file is read."""
     (tmp_path / FILE).write_text(
-        "[server]\nport = 8100\n[retrieval]\ntop_k = 9\nper_page = 3\nvector_weight = { cs = 0.1 }"
+        "[server]\nport = 8100\n[retrieval]\ntop_k = 9\n[tuning]\nper_page = 3\nvector_weight = { cs = 0.1 }"
     )
     (tmp_path / ".env").write_text("DOCS_PORT=8101\nDOCS_TOP_K=7\n")
     monkeypatch.setenv("DOCS_PORT", "8102")
     found = Settings.load()
-    assert (found.port, found.top_k, found.per_page, found.vector_weight) == (8102, 7, 3, {"cs": 0.1})
-    monkeypatch.setenv("DOCS_VECTOR_WEIGHT", '{"*": 0.5}')
-    assert (Settings.load(port=8103).port, Settings.load().vector_weight) == (8103, {"*": 0.5})
-    assert Settings.load(None).per_page == 2
+    assert (found.port, found.top_k, found.tuning.per_page, found.tuning.vector_weight) == (8102, 7, 3, {"cs": 0.1})
+    monkeypatch.setenv("DOCS_TUNING__VECTOR_WEIGHT", '{"*": 0.5}')
+    assert (Settings.load(port=8103).port, Settings.load().tuning.vector_weight) == (8103, {"*": 0.5})
+    assert Settings.load(None).tuning.per_page == 2
 
 
 def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
     """Under a key of its own, with the values that TOML has: lists, tables, numbers. Secrets are read as such."""
-    assert len(set(FILE_KEYS.values())) == len(FILE_KEYS) == len(Settings.model_fields)
+    assert len(set(FILE_KEYS.values())) == len(FILE_KEYS) == len(Settings.model_fields) - 1 + len(Tuning.model_fields)
+    assert len(Settings.model_fields) - 1 <= 60
     (tmp_path / FILE).write_text(
         '[llm]\nurl = "http://m/v1"\nkey = "k"\nextra_body = { seed = 1 }\ntimeout = 5\n'
-        '[answers]\nlanguages = ["en", "sk"]\n[server]\napi_keys = ["a", "b"]\nport = 81\n[log]\njson = true\n'
-        '[index]\nstore = "x/"\nstore_timeout = 3\n[crawl]\nallow = "a.example b.example"\n'
+        '[answers]\nlanguages = ["en", "sk"]\n[server]\napi_keys = ["first-key-of-tests", "second-key-of-tests"]\nport = 81\n[log]\njson = true\n'
+        '[index]\nstore = "x/"\n[crawl]\nallow = "a.example b.example"\n[tuning]\nstore_timeout = 3\n'
     )
     found = Settings.load()
     assert (found.llm_url, found.llm_key.get_secret_value(), found.llm_timeout) == ("http://m/v1", "k", 5)
     assert (found.llm_extra_body, found.languages, found.port) == ({"seed": 1}, ("en", "sk"), 81)
-    assert [key.get_secret_value() for key in found.api_keys] == ["a", "b"]
-    assert (found.log_json, found.store, found.store_timeout) == (True, "x/", 3)
+    assert [key.get_secret_value() for key in found.api_keys] == ["first-key-of-tests", "second-key-of-tests"]
+    assert (found.log_json, found.store, found.tuning.store_timeout) == (True, "x/", 3)
     assert found.crawl_allow == ("a.example", "b.example")
 
 
@@ -71,13 +72,24 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
         ("llm_url = 1", "no setting llm_url. Did you mean llm.url?"),
         ('DOCS_API_KEY = "k"', "no setting DOCS_API_KEY. Did you mean server.api_keys?"),
         ("[sever]\nport = 1", "no setting sever.port. Did you mean server.port?"),
+        ("[retrieval]\nper_page = 3", "no setting retrieval.per_page. Did you mean tuning.per_page?"),
+        ("[embedding]\nbatch = 3", "no setting embedding.batch. Did you mean tuning.embedding_batch?"),
+        ("[tuning]\ntop_k = 3", "no setting tuning.top_k. Did you mean retrieval.top_k?"),
+        (
+            "[server]\nmax_body = 3",
+            "server.max_body is no setting any more: change the constant MAX_BODY of app/api/bodies.py.",
+        ),
+        (
+            "[tuning]\nper_page = 0",
+            "docs-assistant.toml: tuning.per_page has value 0: it must be a whole number, at least 1.",
+        ),
         ("[qqq]\nzzz = 1", "no setting qqq.zzz. The tables are index, crawl, "),
         (
             "[server]\nport = 70000",
             "docs-assistant.toml: server.port has value 70000: it must be a whole number from 1 to 65535.",
         ),
         ("[server]\napi_keys = []", "docs-assistant.toml: server.api_keys is empty: write a value, or remove"),
-        ("[retrieval]\nvector_weight = { cs = 'x' }", "docs-assistant.toml: retrieval.vector_weight.cs. has value 'x'"),
+        ("[tuning]\nvector_weight = { cs = 'x' }", "docs-assistant.toml: tuning.vector_weight.cs. has value 'x'"),
         ("[server\nport = 1", "docs-assistant.toml isn't valid TOML: .*line 1"),
     ],
 )
@@ -92,15 +104,35 @@ def test_a_mistake_in_the_file_is_named_with_the_nearest_setting(tmp_path: Path,
     [
         ("DOCS_PORT", "eight", "DOCS_PORT has value 'eight'"),
         ("DOCS_PORT", "70000", "from 1 to 65535"),
-        ("DOCS_FUSION", "best", "it must be weighted or rrf"),
+        ("DOCS_TUNING__FUSION", "best", "it must be weighted or rrf"),
         (
-            "DOCS_VECTOR_WEIGHT",
+            "DOCS_TUNING__VECTOR_WEIGHT",
             "{cs: 1}",
-            "DOCS_VECTOR_WEIGHT has value .{cs: 1}.: it must be a JSON object .* isn't valid JSON",
+            "DOCS_TUNING__VECTOR_WEIGHT has value .{cs: 1}.: it must be a JSON object .* isn't valid JSON",
         ),
         ("DOCS_TOP_K", "0", "DOCS_TOP_K has value '0'"),
         ("DOCS_API_KEYS", "", "DOCS_API_KEYS is empty: write a value, or remove"),
         ("DOCS_ADMIN_KEYS", " , ,", "DOCS_ADMIN_KEYS is empty: write a value, or remove"),
+        ("DOCS_API_KEYS", '""', "DOCS_API_KEYS: write the keys without quotation marks"),
+        ("DOCS_API_KEYS", "'a-key-in-quotation-marks'", "DOCS_API_KEYS: write the keys without quotation marks"),
+        ("DOCS_API_KEYS", "k", "DOCS_API_KEYS: a key must have at least 16 characters"),
+        (
+            "DOCS_ADMIN_KEYS",
+            "a-key-of-sixteen, fifteen-letters",
+            "DOCS_ADMIN_KEYS: a key must have at least 16 characters",
+        ),
+        ("DOCS_KEYS", "", "DOCS_KEYS is empty: write a value, or remove"),
+        ("DOCS_KEYS", " ", "DOCS_KEYS is empty: write a value, or remove"),
+        ("DOCS_TRUSTED_PROXIES", "proxy.example", "'proxy.example' is no address: write the IP addresses or networks"),
+        ("DOCS_TRUSTED_PROXIES", "*", r"'\*' is no address"),
+        ("DOCS_TRUSTED_PROXIES", "10.0.0.1, 0.0.0.0/0", "'0.0.0.0/0' trusts everybody"),
+        ("DOCS_TRUSTED_PROXIES", "::/0", "'::/0' trusts everybody"),
+        ("DOCS_TRUSTED_PROXIES", "10.0.0.1:8080", "'10.0.0.1:8080' is no address"),
+        ("DOCS_ALLOWED_HOSTS", "https://x.org/", "'https://x.org/' is no host name: write names without scheme"),
+        ("DOCS_ALLOWED_HOSTS", "x.org:8000", "'x.org:8000' is no host name"),
+        ("DOCS_ALLOWED_HOSTS", '"x.org"', "is no host name"),
+        ("DOCS_ORIGINS", "https://*.org", r"'https://\*.org' allows all sites below org"),
+        ("DOCS_ORIGINS", "https://*", "is no origin"),
     ],
 )
 def test_an_invalid_setting_is_named_with_its_value(
@@ -127,6 +159,12 @@ def test_an_unknown_name_is_an_error_with_the_nearest_one(tmp_path: Path) -> Non
     """In the environment and in .env, where other tools' names are allowed, and so are those of our tests."""
     assert problems(DOCS_API_KEY="k") == "there is no setting DOCS_API_KEY. Did you mean DOCS_API_KEYS?"
     assert "DOCS_LLM_MODLE. Did you mean DOCS_LLM_MODEL?" in problems(DOCS_LLM_MODLE="m")
+    assert "DOCS_EMBEDDING is no setting any more: write DOCS_EMBEDDING_MODEL." in problems(
+        DOCS_EMBEDDING="local:static"
+    )
+    assert problems(DOCS_PER_PAGE="3") == "there is no setting DOCS_PER_PAGE. Did you mean DOCS_TUNING__PER_PAGE?"
+    assert "DOCS_TUNING__PORT. Did you mean DOCS_PORT?" in problems(DOCS_TUNING__PORT="3")
+    assert "DOCS_ANCHORS is no setting any more: write it for a source" in problems(DOCS_ANCHORS="none")
     assert "DOCS_QQQ. Remove it" in problems(DOCS_QQQ="")
     assert problems(DOCS_TEST_OPENSEARCH="x", OPENAI_API_KEY="x") == ""
     (tmp_path / ".env").write_text("OPENAI_API_KEY=x\nexport DOCS_TOP_K=7\nDOCS_TEST_ONNX=1 # comment\n")
@@ -161,7 +199,7 @@ def test_what_dotenv_would_skip_is_an_error(tmp_path: Path) -> None:
     ]
     (tmp_path / ".env").unlink()
     (tmp_path / ".env").mkdir()
-    assert problems() == ".env is a directory, but must be a file."
+    assert problems() == ".env can't be read: Is a directory."
     (tmp_path / ".env/pyvenv.cfg").touch()
     assert problems() == ""
 
@@ -173,16 +211,16 @@ def test_every_wrong_value_is_named_in_words_and_all_at_once() -> None:
         "DOCS_GENERATIONS": ("0", "has value '0': it must be a whole number, at least 1."),
         "DOCS_MAX_LOST": ("", "is empty: it must be a whole number from 0 to 100."),
         "DOCS_LLM_TIMEOUT": ("0", "has value '0': it must be a number above 0."),
-        "DOCS_CRAWL_DELAY": ("inf", "has value 'inf': it must be a number, at least 0."),
-        "DOCS_EXACT": ("ture", "has value 'ture': it must be true or false."),
+        "DOCS_TUNING__CRAWL_DELAY": ("inf", "has value 'inf': it must be a number, at least 0."),
+        "DOCS_TUNING__EXACT": ("ture", "has value 'ture': it must be true or false."),
         "DOCS_LOG_LEVEL": ("warn", "has value 'warn': it must be debug, info, warning or error."),
         "DOCS_SPLITTER": ("words", "has value 'words': it must be markdown, semantic, fixed, page, or a LlamaIndex"),
         "DOCS_LLM_URL": ("llm:8000/v1", "has value 'llm:8000/v1': it must be a web address that begins with http://"),
         "DOCS_EMBEDDING_URL": ('"http://e/v1"', "it must be a web address that begins with http://"),
         "DOCS_LLM_ARGS": ("{a: 1}", ": it must be a JSON object such as"),
         "DOCS_EMBEDDING_ARGS": ("[]", ": it must be a JSON object such as"),
-        "DOCS_VECTOR_WEIGHT": ('{"cs": 20}', "[cs] has value 20: it must be a number from 0 to 1."),
-        "DOCS_KEY_SOURCES": ('{"2": "event"}', "[2] has value 'event': it must be events, links or both."),
+        "DOCS_TUNING__VECTOR_WEIGHT": ('{"cs": 20}', "[cs] has value 20: it must be a number from 0 to 1."),
+        "DOCS_TUNING__KEY_SOURCES": ('{"2": "event"}', "[2] has value 'event': it must be events, links or both."),
         "DOCS_HOST": ("", "is empty: write a value, or remove the setting."),
         "DOCS_STORE": (" ", "is empty: write a value, or remove the setting."),
         "DOCS_LANGUAGES": (",", "is empty: write a value, or remove the setting."),
@@ -200,7 +238,7 @@ def test_a_model_or_key_without_its_address_is_an_error() -> None:
     assert problems(DOCS_LLM_MODEL="m").startswith("DOCS_LLM_MODEL is set, but DOCS_LLM_URL isn't: set the address")
     assert "DOCS_RERANK_KEY is set, but DOCS_RERANK_URL isn't" in problems(DOCS_RERANK_KEY="k")
     assert problems(DOCS_LLM_MODEL="m", DOCS_LLM_KEY="k", DOCS_LLM_URL="") == ""
-    assert problems(DOCS_RERANK_MODEL="local:m", DOCS_EMBEDDING="local:m") == ""
+    assert problems(DOCS_RERANK_MODEL="local:m", DOCS_EMBEDDING_MODEL="local:m") == ""
     assert problems(DOCS_LLM_CLASS="m:C", DOCS_LLM_MODEL="m") == ""
 
 
@@ -208,12 +246,12 @@ def test_a_secret_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     """NAME_FILE has its path, and key_file in the file of settings. Every mistake with it is an error."""
     monkeypatch.setenv("DOCS_LLM_URL", "http://llm.example/v1")
     (tmp_path / "key").write_text("sk-1\n")
-    (tmp_path / "keys").write_text("a\nb\n")
+    (tmp_path / "keys").write_text("first-key-of-tests\nsecond-key-of-tests\n")
     (tmp_path / "none").write_text("\n")
     (tmp_path / FILE).write_text('[llm]\nkey_file = "key"\n[server]\napi_keys_file = "keys"\n')
     loaded, origins = Settings.load_with_origins()
     assert loaded.llm_key.get_secret_value() == "sk-1"
-    assert [key.get_secret_value() for key in loaded.api_keys] == ["a", "b"]
+    assert [key.get_secret_value() for key in loaded.api_keys] == ["first-key-of-tests", "second-key-of-tests"]
     assert (origins["llm_key"].place, origins["llm_key"].name) == ("key", "llm.key_file")
     assert Settings.load(llm_key="own").llm_key.get_secret_value() == "own"
     assert (
@@ -235,7 +273,7 @@ def test_secrets_are_in_no_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     """Neither an error about a setting that holds them nor the printed object shows a key."""
     monkeypatch.setenv("DOCS_LLM_URL", "http://llm.example/v1")
     monkeypatch.setenv("DOCS_LLM_KEY", "sk-verysecret")
-    monkeypatch.setenv("DOCS_API_KEYS", "sk-verysecret")
+    monkeypatch.setenv("DOCS_API_KEYS", "sk-verysecret-key")
     assert "verysecret" not in repr(Settings.load())
     monkeypatch.setenv("DOCS_LLM_EXTRA_BODY", '["sk-verysecret"]')
     (tmp_path / FILE).write_text('[embedding]\nkey = ["sk-verysecret"]\nargs = "sk-verysecret"')

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.core.versions import named_versions, newness, said_versions, split_version
+from app.core.generation import named_versions, newness, said_versions, split_version
 
 
 @pytest.mark.parametrize(

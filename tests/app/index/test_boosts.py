@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.types import Boost, Candidate, Legs, Query, Recency
-from app.index.ranking.boosts import NEAR_THE_READER, factors, near_page
-from app.index.ranking.fuse import fuse
+from app.index.ranking.fuse import NEAR_THE_READER, factors, fuse, near_page
 
 DATES = {"old": "2022-03-01T10:00:00+00:00", "middle": "2023-09-01", "new": "2025-03-01", "undated": ""}
 SCORES = {"old": 10.0, "undated": 9.0, "middle": 8.0, "new": 7.0, "last": 1.0}

@@ -2,7 +2,7 @@
 
 import gc
 
-from app.index import checkup
+from app.index import run_history
 from app.index.embedded.store import EmbeddedStore
 from app.index.guarded import GuardedGeneration, GuardedStore
 from tests.app.index.embedded.pages import publish
@@ -23,10 +23,10 @@ async def test_a_result_is_valid_for_a_while_and_keeps_no_generation_alive(tmp_p
 
     found = GuardedGeneration.search
     monkeypatch.setattr(GuardedGeneration, "search", search)
-    monkeypatch.setattr(checkup, "FIRST_WAIT", 60)
-    monkeypatch.setattr(checkup, "FRESH", 3600)
+    monkeypatch.setattr(run_history, "FIRST_WAIT", 60)
+    monkeypatch.setattr(run_history, "FRESH", 3600)
     others = set(map(id, generations()))
-    store, check = GuardedStore(EmbeddedStore(tmp_path / "index"), "index"), checkup.Checkup()
+    store, check = GuardedStore(EmbeddedStore(tmp_path / "index"), "index"), run_history.Checkup()
     for version in (1, 2):
         await publish(store, {1: (f"common v{version}",)})
         for _ in range(3):

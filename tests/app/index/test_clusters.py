@@ -9,8 +9,8 @@ from pathlib import Path
 
 from app.core.generation import Recipe
 from app.core.types import Chunk, Page, Query
-from app.index.embedded.clusters import Clusters
 from app.index.embedded.store import EmbeddedStore
+from app.index.embedded.tables import Clusters
 
 
 def test_how_many_there_are_and_are_searched() -> None:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from app.core.types import Boost, Candidate, Legs, Query, Recency
-from app.index.ranking.explain import explained
-from app.index.ranking.fuse import fuse, leg_scores
-from app.index.translation_sets import TranslationSets
+from app.index.protocols import TranslationSets
+from app.index.ranking.fuse import explained, fuse, leg_scores
 
 QUERIES = [
     Query(texts=(), language="en", limit=4, per_page=2),

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.types import Candidate, Legs, Query
 from app.index.ranking.fuse import fuse
-from app.index.ranking.language_offsets import offsets
+from app.index.ranking.legs import offsets
 
 
 def leg(*scored: tuple[str, float], language: str = "en") -> tuple[Candidate, ...]:

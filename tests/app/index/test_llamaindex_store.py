@@ -11,7 +11,7 @@ import pytest
 
 from app.core.generation import Recipe
 from app.core.types import Chunk, Page, Section
-from app.index.opensearch.mapping import OPEN
+from app.index.opensearch.rows import OPEN
 from app.index.opensearch.store import OpenSearchStore
 
 pytest.importorskip("llama_index.vector_stores.opensearch", exc_type=ImportError)

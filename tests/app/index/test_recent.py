@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.core.generation import GenerationInfo, Recipe
 from app.core.types import Chunk, PlainText
-from app.index.recent import Recent, size_of_chunk, size_of_text
+from app.index.guarded import Recent, size_of_chunk, size_of_text
 
 FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)
 

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from app.core.types import Chunk, Section
-from app.index.tokens import tokens_of, tokens_of_question
-from app.index.vocabulary import Vocabulary
+from app.index.vocabulary import Vocabulary, tokens_of, tokens_of_question
 
 CHUNK = Chunk("id", "docs", "https://docs.example.org/api", 0, "It says `LocalProxy` too.", "en", "API")
 

@@ -150,7 +150,7 @@ async def test_an_embedder_that_hangs_ends_in_time_and_is_then_not_asked():
 
 async def test_a_store_that_keeps_failing_is_not_asked_although_its_pointer_is_remembered():
     class Remembers:
-        info, asked = None, 0
+        info, facts, asked = None, {}, 0
 
         async def live(self):
             return self
@@ -167,16 +167,6 @@ async def test_a_store_that_keeps_failing_is_not_asked_although_its_pointer_is_r
     with pytest.raises(StoreUnavailable, match=r"the store is skipped for some seconds, failing since .*: hangs"):
         await store.live()
     assert remembers.asked == breaking.FAILURES
-
-
-async def test_a_store_from_outside_may_lack_the_means_of_languages():
-    class Own:
-        info = None
-
-        async def live(self):
-            return self
-
-    assert await (await GuardedStore(Own(), "the store").live()).language_centres() == {}
 
 
 async def test_calls_to_servers_take_no_place_and_a_stream_gives_its_place_back():

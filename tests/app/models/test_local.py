@@ -17,11 +17,10 @@ from app.index.vector_cache import FILE, VectorCache, unfinished
 from app.models import local, open_embedder
 from app.models.e5 import unusable
 from app.models.guarded import GuardedEmbedder
-from app.models.prefixes import prefixes_of, recorded_name
-from app.models.protocols import for_index
+from app.models.protocols import for_index, prefixes_of, recorded_name
 from app.models.static import StaticEmbedder
+from ingestion.embedding import ResumingEmbedder
 from ingestion.report import Report
-from ingestion.resuming import ResumingEmbedder
 
 E5 = "local:multilingual-e5-small"
 E5_INDEX = f"{E5} prefix='passage: '"
@@ -112,11 +111,11 @@ def test_a_local_model_that_cannot_be_used_is_refused_by_name(monkeypatch, tmp_p
     assert opened().others == {}, "the default stays at static vectors"
 
 
-def test_docs_embedding_is_short_for_the_model(monkeypatch):
-    monkeypatch.setenv("DOCS_EMBEDDING", "static")
+def test_a_model_without_a_server_is_local(monkeypatch):
+    monkeypatch.setenv("DOCS_EMBEDDING_MODEL", "static")
     with pytest.raises(SettingsError, match=r"=static needs .* DOCS_EMBEDDING_URL\. .* written as local:static\."):
         open_embedder(Settings.load(None))
-    monkeypatch.setenv("DOCS_EMBEDDING", "local:static")
+    monkeypatch.setenv("DOCS_EMBEDDING_MODEL", "local:static")
     assert Settings.load(None).embedding_model == "local:static"
     assert isinstance(open_embedder(Settings.load(None)), StaticEmbedder)
 

@@ -14,8 +14,8 @@ from app.core.errors import ModelTimeout, ModelUnavailable, SettingsError
 from app.core.settings import Settings
 from app.models import open_embedder, open_reranker
 from app.models.guarded import GuardedReranker
-from app.pipeline.steps.optional.rerank import Rerank
 from bench.embedders import ONNX, onnx_model
+from plugins.steps.choices import Rerank
 
 pytest.importorskip("fastembed", reason="needs the extra local")
 OVERLAP = Path(__file__).with_name("overlap.onnx")

@@ -3,7 +3,7 @@
 import pytest
 
 from app.core.turn import Reasoning, Text
-from app.models.thinking import ThinkFilter
+from app.models.responses import ThinkFilter
 
 
 def run(pieces: list[str]) -> tuple[str, str]:

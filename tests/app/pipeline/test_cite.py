@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.api.search_rows import rows_of
+from app.api.search import rows_of
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Event, Events, Failure, Source, Text

@@ -7,7 +7,7 @@ import pytest
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Source
 from app.models.openai import Endpoint, OpenAIModel
-from app.pipeline.reading import LONGEST_STYLE
+from app.pipeline.conversation import LONGEST_STYLE
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import Synthesize
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn

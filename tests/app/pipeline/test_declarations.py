@@ -19,13 +19,15 @@ from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Page
 from app.index import Store, open_store
 from app.models.openai import OpenAIModel
-from app.pipeline.order import GIVEN
-from app.pipeline.registry import STEPS, Tools
+from app.pipeline.registry import GIVEN, Tools
+from app.pipeline.registry import steps as known
 from app.pipeline.runner import run
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
 from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import DIMENSION, FakeEmbedder
+
+pytestmark = pytest.mark.plugins
 
 PROMPTS = load_prompts(("cs", "en"))
 UNUSED = {"unsure", "referred", "period", "recency", "sections"}
@@ -34,7 +36,7 @@ SEARCHING = {"probe", "first_search", "multi_query", "hyde"}
 TALK = (Message("user", "How do I get storage?"), Message("assistant", "Ask [1]."), Message("user", "For how long?"))
 FOUND = ("hits", "legs", "vector", "refined", "keywords")
 HELPERS = {"refine", "keywords"}
-BEFORE = [name for name in STEPS if name not in HELPERS]
+BEFORE = [name for name in known() if name not in HELPERS]
 
 
 class Watched(Turn):
@@ -72,7 +74,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", known())
 @pytest.mark.parametrize("given", ["all", "little", "no model"])
 async def test_a_step_reads_and_writes_what_it_declares(
     store: Store, llm: FakeLLM, model: OpenAIModel, name: str, given: str
@@ -85,12 +87,12 @@ async def test_a_step_reads_and_writes_what_it_declares(
         PROMPTS, LanguageDetector(PROMPTS.languages, "en"), model, FakeEmbedder(), Scores(),  # type: ignore[arg-type]
     )  # fmt: skip
     before = BEFORE[: BEFORE.index(name)] if name in BEFORE else ["detect", "period"]
-    plan = tuple((STEPS[step].make(tools),) for step in before)
+    plan = tuple((known()[step].make(tools),) for step in before)
     turn = await run(plan, Turn(Request(TALK), await store.live()))
     empty, without = Turn(Request(())), FOUND if given == "little" else ()
     fields_ = {f.name: getattr(empty if f.name in without else turn, f.name) for f in fields(turn)}
-    away = given == "no model" and not STEPS[name].step.helper_calls
-    step = STEPS[name].make(replace(tools, model=None) if away else tools)
+    away = given == "no model" and not known()[name].step.helper_calls
+    step = known()[name].make(replace(tools, model=None) if away else tools)
     Watched.read.clear()
     with contextlib.suppress(ModelError):
         changes = await step(Watched(**fields_))

@@ -6,11 +6,8 @@ from app.core.errors import ModelError, ModelTimeout, RequestError
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
 from app.models.openai import OpenAIModel
-from app.pipeline.steps.detect import Detect
-from app.pipeline.steps.keywords import LONGEST, Keywords
-from app.pipeline.steps.refine import Refine
-from app.text.language import LanguageDetector
-from app.text.language_lines import parse
+from app.pipeline.steps.question import LONGEST_KEYWORDS, Detect, Keywords, Refine
+from app.text.language import LanguageDetector, parse
 from tests.app.pipeline.turns import HURRIED, SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
@@ -138,7 +135,7 @@ async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: Ope
 )
 def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict) -> None:
     """List marks, bold and JSON are read; other languages and empty lines are not."""
-    assert parse(answer, ["cs", "en"], LONGEST) == keywords
+    assert parse(answer, ["cs", "en"], LONGEST_KEYWORDS) == keywords
 
 
 async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: OpenAIModel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ import pytest
 from app.assistants.assembly import build
 from app.assistants.file import read_assistants
 from app.cli import main
+from app.core import hooks
 from app.core.errors import PromptError, SettingsError
 from app.core.settings import Settings
-from eval.grid.steps import Variant, chosen_assistant, variants, write_assistants
+from app.pipeline import registry
+from eval.grid.configurations import Variant, chosen_assistant, variants, write_assistants
 from tests.app.pipeline.test_postprocess import MODULE, SIMILAR, asked, file, table
 from tests.app.pipeline.test_registry import tools
 from tests.fake_llm import Reply
@@ -65,18 +68,38 @@ async def test_a_step_that_does_wrong_never_fails_the_answer(tmp_path: Path) -> 
             assert trace["mine"]["error"] == says
 
 
-async def test_a_package_brings_steps_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the name that the package gives them; `eval grid --steps` also tries those that no assistant uses."""
+@pytest.fixture
+def nothing_loaded() -> Iterator[None]:
+    """Plugins are looked for again, in the test and after it."""
+    hooks.plugins.cache_clear()
+    registry.steps.cache_clear()
+    yield
+    hooks.plugins.cache_clear()
+    registry.steps.cache_clear()
+
+
+@pytest.mark.usefixtures("nothing_loaded")
+async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the name that the class gives them; `eval grid --steps` also tries those that no assistant uses."""
     info = tmp_path / "own_steps-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-steps\nVersion: 1.0\n", "utf-8")
-    (info / "entry_points.txt").write_text(f"[docs_assistant.steps]\nonly_first = {MODULE}:First\n", "utf-8")
+    (info / "entry_points.txt").write_text("[docs_assistant]\nonly_first = first_plugin\n", "utf-8")
+    (tmp_path / "first_plugin.py").write_text(
+        "from app.core.hooks import hookimpl\n\n\n@hookimpl\ndef register_steps():\n"
+        f"    from {MODULE} import First\n\n    return [type('OnlyFirst', (First,), {{'name': 'only_first'}})]\n",
+        "utf-8",
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     async with asked(tmp_path, "", "retrieve", "only_first", "relevance") as service:
         assert len(await service.search()) == 1
-    (info / "entry_points.txt").write_text("[docs_assistant.steps]\nonly_first = no_such:First\n", "utf-8")
-    with pytest.raises(SettingsError, match="entry point only_first=no_such:First: there is no module no_such"):
+    hooks.plugins.cache_clear()
+    registry.steps.cache_clear()
+    (info / "entry_points.txt").write_text("[docs_assistant]\nonly_first = no_such\n", "utf-8")
+    with pytest.raises(
+        SettingsError, match=r"The plugin only_first \(no_such\) can't be loaded: No module named 'no_such'"
+    ):
         build(Settings.load(None, assistants=str(tmp_path / "assistants.toml")))
 
 

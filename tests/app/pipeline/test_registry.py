@@ -9,10 +9,12 @@ from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.models.rerank import Reranker
-from app.pipeline.registry import STEPS as FACTORIES
 from app.pipeline.registry import Tools, helper_call_warning, make_plan, search_of, upto, validate_order
+from app.pipeline.registry import steps as known_steps
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
+
+pytestmark = pytest.mark.plugins
 
 PROMPTS = load_prompts(("cs", "en"))
 ENDPOINT = Endpoint("http://127.0.0.1:9/v1", timeout=1)
@@ -111,7 +113,7 @@ def test_no_step_is_before_detect() -> None:
         (
             "refine+keywords+multi_query+hyde retrieve relevance second_search condense synthesize",
             4,
-            "up to 6 helper calls a question, but DOCS_HELPER_CALLS is 4: .* second_search, condense will be left out",
+            "up to 6 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 4: .* second_search, condense will be left out",
         ),
         ("refine retrieve synthesize", 0, "refine will be left out"),
     ],
@@ -127,5 +129,5 @@ def test_too_few_helper_calls_are_told(steps: str, most: int, says: str) -> None
 
 def test_who_asks_a_model_says_how_often() -> None:
     """All but the one that writes the answer, which is no helper call."""
-    asking = {name for name, box in FACTORIES.items() if box.asks_model}
-    assert {name for name, box in FACTORIES.items() if box.step.helper_calls} == asking - {"synthesize"}
+    asking = {name for name, box in known_steps().items() if box.asks_model}
+    assert {name for name, box in known_steps().items() if box.step.helper_calls} == asking - {"synthesize"}

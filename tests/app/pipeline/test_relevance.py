@@ -13,9 +13,9 @@ from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Hit, LexicalText, Page, Query
 from app.index.embedded.store import EmbeddedStore
 from app.pipeline.runner import run
-from app.pipeline.steps.optional.helpful import Helpful
 from app.pipeline.steps.relevance import WITH_KEYWORDS, Rarity, Relevance, Word, coverage, ends, names
 from app.pipeline.steps.synthesize import Synthesize
+from plugins.steps.choices import Helpful
 from tests.app.pipeline.turns import SETTINGS, text_of, turn
 
 STEP = Relevance(load_prompts(("cs", "en")), SETTINGS)

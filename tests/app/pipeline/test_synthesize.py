@@ -48,7 +48,7 @@ async def test_the_model_gets_passages_history_and_the_refined_question(llm: Fak
     assert sent["messages"][-1]["content"] == "How much memory?"
     assert (sent["temperature"], sent["max_tokens"], sent["stop"], sent["seed"]) == (
         0.7,
-        SETTINGS.llm_max_tokens,
+        SETTINGS.tuning.llm_max_tokens,
         ["END"],
         4,
     )

@@ -24,10 +24,10 @@ from app.core.turn import Done, Failure, Message, Request, Source, Text
 from app.core.types import Chunk, Page, PlainText, Section
 from app.pipeline import trace as tracing
 from app.pipeline.steps import cite
-from app.pipeline.steps.optional.rerank import Rerank
+from plugins.steps.choices import Rerank
 from tests.app.cli.stored_index import SITE, Index, page_with, stored
-from tests.app.pipeline.test_rerank import Server, server  # noqa: F401  # a fixture
 from tests.fake_llm import FakeLLM, Reply
+from tests.plugins.steps.test_rerank import Server, server  # noqa: F401  # a fixture
 
 QUESTION = "How do I resize a volume?"
 RESIZE = "To resize a volume, detach the volume from its server first."

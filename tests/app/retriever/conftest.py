@@ -18,7 +18,7 @@ from tests.app.api.scripted import serving
 from tests.app.cli.stored_index import stored
 from tests.app.retriever.corpus import publish
 
-KEY = "k3y"
+KEY = "key-of-a-retriever"
 
 
 @pytest.fixture(scope="package")

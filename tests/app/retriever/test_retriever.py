@@ -52,7 +52,7 @@ async def searching(address: str) -> AsyncIterator[Callable[[dict[str, Any]], Aw
 
     async def here(body: dict[str, Any]) -> list[Any]:
         language, request = body.get("language", ""), SearchRequest(**body)
-        found = await search_result(assistants.get(""), request, "t", max_question=1000, language=language)
+        found = await search_result(assistants.get(""), request, "t", language=language)
         return list(found["data"])
 
     if address.startswith("http"):

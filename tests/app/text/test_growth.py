@@ -13,7 +13,7 @@ from app.core.types import Hit, Page, Passage, PlainText
 from app.text.blocks import CUT
 from app.text.growth import grown, heading_line
 from ingestion.split import open_splitter
-from ingestion.split.plain_text import plain_text
+from ingestion.split.chunks import plain_text
 
 WORD, MARK = re.compile(r"p\d+w\d+"), re.compile(rf"{CUT} \([^()]*\)")
 SPLITTERS = ("markdown", "fixed", "page")

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.types import Chunk, Page
 from ingestion.convert import SourceText, convert
-from ingestion.split.markdown import MarkdownSplitter
+from ingestion.split.splitters import MarkdownSplitter
 
 PAGES = Path(__file__).parents[1] / "api_reference"
 URL = "https://docs.example.org/api/box.html"

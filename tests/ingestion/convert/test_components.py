@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ingestion.convert import convert
-from ingestion.convert.components import clean_components
 from ingestion.convert.document import SourceText
+from ingestion.convert.markdown.tags import clean_components
 
 CLEANED = {
     '## defineModel() <sup class="vt-badge" data-text="3.4+" /> {#x}': "## defineModel() {#x}",

@@ -52,13 +52,6 @@ def test_a_title_that_is_only_the_name_of_the_site_gives_way_to_the_words_of_the
     assert convert(home).title == "Lumora"
 
 
-def test_raw_markdown_is_discovered_on_the_same_host_only() -> None:
-    """The page's own Markdown is named, one elsewhere isn't."""
-    link = '<link rel="alternate" type="text/markdown" href="{}">'
-    assert html("<p>x</p>", link.format("index.md")).markdown_url == f"{URL}index.md"
-    assert html("<p>x</p>", link.format("https://evil.example/x.md")).markdown_url == ""
-
-
 def test_without_main_element_the_theme_still_goes() -> None:
     """Navigation, header and footer of a bare body are left out; a header with the title stays."""
     made = html(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from app.index.embedded.columns import Columns
+from app.index.embedded.generation import Columns
 
 
 def test_candidates_and_rows_are_found_in_any_order_of_rows() -> None:

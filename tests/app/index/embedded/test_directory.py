@@ -190,7 +190,7 @@ async def test_what_lancedb_keeps_of_an_earlier_generation_is_dropped_with_it(st
 def test_lancedb_is_imported_without_its_remote_client_which_others_still_get():
     """In a process of its own: here, other tests have imported it."""
     code = (
-        "import sys; from app.index.embedded.lancedb_import import REMOTE, load_lancedb; load_lancedb();"
+        "import sys; from app.index.embedded.tables import REMOTE, load_lancedb; load_lancedb();"
         "assert not [name for name in sys.modules if name.startswith('lance_namespace')];"
         "from lance_namespace_urllib3_client.api.table_api import TableApi; assert TableApi.query_table.__doc__"
     )

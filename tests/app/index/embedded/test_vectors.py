@@ -11,9 +11,9 @@ import pytest
 from app.core.filters import Filters
 from app.core.generation import Recipe
 from app.core.types import Chunk, Page, Query
-from app.index.embedded import vectors as embedded_vectors
+from app.index.embedded import generation as embedded_vectors
+from app.index.embedded.generation import Vectors
 from app.index.embedded.store import EmbeddedStore
-from app.index.embedded.vectors import Vectors
 
 DIMENSION = 64
 

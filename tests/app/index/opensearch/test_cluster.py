@@ -13,8 +13,7 @@ from app.core.settings import Settings
 from app.core.types import LexicalText, Query
 from app.index import open_store
 from app.index.opensearch import catalog, connection
-from app.index.opensearch.address import Layout, parse
-from app.index.opensearch.connection import Connection
+from app.index.opensearch.connection import Connection, Layout, parse
 from tests.app.index.opensearch.rows import found, name_of, publish
 from tests.app.index.opensearch.test_failures import answering, listening
 

@@ -1,0 +1,163 @@
+"""reStructuredText with the directives and roles of Sphinx; `rst/ids.json` are the ids of the pages that Sphinx builds of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.types import Page
+from ingestion.convert import ConversionError, SourceText, convert
+from ingestion.convert.files import tree_of
+from ingestion.sources import Source
+from ingestion.split.splitters import MarkdownSplitter
+from ingestion.workers import Workers
+from tests.ingestion.test_run import Index, index, outcomes
+
+__all__ = ["index"]
+RST = Path(__file__).parents[2] / "ingestion/rst"
+URL = "https://docs.example.org/"
+
+
+def markdown(text: str, root: Path | None = None, file: str = "page.rst") -> str:
+    return convert(SourceText(URL + file, text, "text/x-rst", file=file, root=str(root or ""))).markdown
+
+
+def page(name: str) -> str:
+    return markdown((RST / "docs" / name).read_text("utf-8"), RST / "docs", name)
+
+
+@pytest.mark.parametrize("name", ["index.rst", "guide/install.rst", "api.rst"])
+def test_a_project_of_sphinx_is_the_markdown_beside_it(name: str) -> None:
+    """No text is lost and no markup left; links, titles, code, tables, notes and symbols have their usual forms."""
+    assert page(name) == (RST / Path(name).with_suffix(".md").name).read_text("utf-8")
+
+
+def test_every_anchor_is_in_the_page_that_sphinx_builds() -> None:
+    """Labels, symbols, options and titles, also a title that comes twice."""
+    for name, ids in json.loads((RST / "ids.json").read_text("utf-8")).items():
+        anchors = re.findall(r"(?m)^#+ .*\{#(\S+)\}$", page(f"{name}.rst"))
+        assert anchors, name
+        assert set(anchors) <= set(ids), name
+
+
+def test_without_its_directory_a_page_keeps_its_words() -> None:
+    """Links to pages that aren't there become their text."""
+    made = markdown("T\n=\n\nSee :ref:`limits`, :doc:`the guide <guide/install>` and :doc:`api`. It has |version|.\n")
+    assert made == "# T {#t}\n\nSee limits, the guide and api. It has .\n"
+
+
+def test_nothing_outside_the_directory_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by a path, nor a link, nor an option, nor a configuration; nothing is fetched, run or imported."""
+    root = tmp_path / "docs"
+    root.mkdir()
+    (tmp_path / "secret.inc").write_text("SECRET = 1\n\n.. _secret:\n\nSECRET\n======\n", "utf-8")
+    (root / "link.inc").symlink_to(tmp_path / "secret.inc")
+    (root / "link.rst").symlink_to(tmp_path / "secret.inc")
+    (root / "here.inc").write_text(".. include:: ../secret.inc\n\nHere.\n", "utf-8")
+    (root / "conf.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'w').close()\nversion = open('/etc/passwd').read()\n", "utf-8"
+    )
+    (tmp_path / "docutils.conf").write_text("[general]\nfile_insertion_enabled: yes\nraw_enabled: yes\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    paths = (
+        "../secret.inc",
+        str(tmp_path / "secret.inc"),
+        "link.inc",
+        "/../secret.inc",
+        "<secret.inc>",
+        "file:///etc/passwd",
+    )
+    text = "Title\n=====\n\n"
+    for path in paths:
+        text += f".. include:: {path}\n\n.. literalinclude:: {path}\n\n.. csv-table::\n   :file: {path}\n\n"
+        text += f".. raw:: html\n   :file: {path}\n\n.. include:: {path}\n   :literal:\n\n"
+    text += ".. csv-table::\n   :url: http://127.0.0.1:9/x\n\n.. include:: here.inc\n   :parser: markdown\n\n"
+    text += ".. include:: here.inc\n\n:ref:`secret`\n\n.. image:: /etc/passwd\n   :loading: embed\n   :scale: 5\n\n"
+    text += ".. role:: web(raw)\n   :format: html\n\n:web:`<b>SECRET</b>` :raw-html:`no` |version|\n"
+    made = markdown(text, root)
+    assert "SECRET" not in made
+    assert "root:" not in made
+    assert "Here." in made
+    assert not (tmp_path / "ran").exists()
+
+
+def test_includes_are_bounded(tmp_path: Path) -> None:
+    """A file that includes itself, and files that double."""
+    (tmp_path / "a.inc").write_text("Again.\n\n.. include:: a.inc\n", "utf-8")
+    for n in range(12):
+        (tmp_path / f"{n}.inc").write_text(f"Level {n}.\n\n" + f".. include:: {n + 1}.inc\n\n" * 2, "utf-8")
+    made = markdown("T\n=\n\nText.\n\n.. include:: a.inc\n\n.. include:: 0.inc\n", tmp_path)
+    assert "Level 11." in made
+    assert made.count("Level") <= 100
+
+
+def test_files_that_are_kept_by_their_digests_know_each_other(tmp_path: Path) -> None:
+    """A page of a repository or an archive finds the others by the paths that its listing has, and no other file."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "d1").write_text(".. _limits:\n\nThe limits\n==========\n", "utf-8")
+    (tmp_path / "secret").write_text("SECRET", "utf-8")
+    kept = {"files": {"guide/limits.rst": "d1", "a.rst": "d2"}}
+    (tmp_path / "listing.json").write_text(json.dumps(kept), "utf-8")
+    root = tree_of("", str(tmp_path / "files" / "d2"))
+    made = convert(
+        SourceText(
+            URL + "a.rst", "See :ref:`limits`.\n\n.. include:: ../secret\n", "text/x-rst", file="a.rst", root=root
+        )
+    )
+    assert f"See [The limits]({URL}guide/limits.rst#limits)." in made.markdown
+    assert "SECRET" not in made.markdown
+
+
+def test_a_page_does_not_change_how_the_next_one_is_read() -> None:
+    """Roles and substitutions end with their page; odd pages are errors of their own."""
+    markdown(".. role:: shout(strong)\n\n.. default-role:: shout\n\n:shout:`a` `b`\n")
+    assert "**" not in markdown(":shout:`a` `b`\n")
+    with pytest.raises(ConversionError, match="empty"):
+        markdown(".. only a comment\n")
+
+
+def test_no_chunk_loses_its_symbol() -> None:
+    """Parameters of a function are in a chunk whose heading path ends with it."""
+    made = page("api.rst")
+    chunks = MarkdownSplitter(200).split(Page(URL, "docs", "Reference", "en", made, ""))
+    found = [one for one in chunks if "Where the box is" in one.text]
+    section = [one for one in found[0].sections if one.offset <= found[0].text.index("Where the box is")][-1]
+    assert (section.path[-1], section.anchor) == ("lumora.open()", "lumora.open")
+
+
+async def test_a_directory_is_published_as_its_source_says(index: Index) -> None:
+    """Addresses and links between the files have the source's ending; an index is its folder; conf.py is no page."""
+    report = await index.run(Source(url=f"{URL}en/", directory=str(RST / "docs"), ending=".html"))
+    assert {path.removeprefix(URL) for path in outcomes(report)} == {"en/", "en/api.html", "en/guide/install.html", "en/guide/hidden.html"}  # fmt: skip
+    live = await index.store.live()
+    home = await live.page(f"{URL}en/")
+    install = await live.page(f"{URL}en/guide/install.html")
+    assert home is not None
+    assert install is not None
+    assert f"[the limits]({URL}en/guide/install.html#limits)" in home.markdown
+    assert f"[Lumora]({URL}en/)" in install.markdown
+    assert ".rst" not in home.markdown + install.markdown
+
+
+async def test_a_page_that_would_take_docutils_too_long_is_left_out_alone(index: Index, tmp_path: Path) -> None:
+    """By its unclosed marks, or by its CPU time where these can't be told; what only has many marks is read."""
+    for name, mark in (("stars", "*a "), ("bars", "|a "), ("ticks", "`a "), ("brackets", "(*a ")):
+        (tmp_path / f"{name}.rst").write_text(f"T\n=\n\n{mark * 20_000}\n", "utf-8")
+    (tmp_path / "good.rst").write_text("T\n=\n\n" + "Press *a* or ``*b``. " * 4_000, "utf-8")
+    found = {
+        page.url.rpartition("/")[2]: page for page in (await index.run(Source(url=URL, directory=str(tmp_path)))).pages
+    }
+    assert found.pop("good").outcome == "new"
+    assert len(found) == 4
+    for page in found.values():
+        assert page.outcome == "skipped"
+        assert re.search(r"\d\d,000 starts of emphasis.* that nothing ends", page.reason)
+    slow = SourceText(f"{URL}a.rst", "*.a " * 20_000, "text/x-rst", file="a.rst")
+    async with Workers(seconds=0.5) as workers:
+        with pytest.raises(ConversionError, match="takes longer than"):
+            await workers.run(convert, slow)
+        assert await workers.run(convert, replace(slow, text="T\n=\n\nText.\n"))

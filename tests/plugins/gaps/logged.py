@@ -1,0 +1,91 @@
+"""A question log as the service writes it: questions through the real pipeline, over our own documentation, without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from app.api.keeping import _found
+from app.assistants.assembly import opened
+from app.conversations.opening import open_conversations
+from app.conversations.records import KeptAnswer
+from app.core.settings import Settings
+from app.core.turn import Message, Request, Source
+from eval.questions.cases import load_cases
+from eval.questions.own_docs import indexed_docs, own_set
+from tests.plugins.gaps.planted import UNANSWERABLE
+
+ANSWERABLE = 200
+DAY = 86_400
+
+
+def subjects() -> dict[str, dict[str, str]]:
+    """The subject of each question that the documentation doesn't answer, by set: 100 questions of five subjects each."""
+    more = tomllib.loads(Path(__file__).with_name("planted_hpc.toml").read_text("utf-8"))
+    return {
+        name: {text: subject for subject, by in found.items() for texts in by.values() for text in texts}
+        for name, found in {"assistant": UNANSWERABLE, **more}.items()
+    }
+
+
+def asked() -> list[str]:
+    """200 questions of our question set, then those of all sets of subjects."""
+    with own_set() as path:
+        cases = load_cases(path)[:ANSWERABLE]
+    return [*(case.question for case in cases), *(text for found in subjects().values() for text in found)]
+
+
+async def answered(settings: Settings, now: float) -> list[KeptAnswer]:
+    """What the service keeps of these questions, one each quarter of an hour until now."""
+    kept = []
+    questions = asked()
+    async with opened(settings) as assistants:
+        assistant = assistants.get("")
+        for number, question in enumerate(questions):
+            turn = await assistant.assess(Request((Message("user", question),)))
+            sources = tuple(Source(n, "", hit.chunk.link, "", "", "", 0.0) for n, hit in enumerate(turn.hits, 1))
+            kept.append(
+                KeptAnswer(
+                    id=f"answer-{number}",
+                    owner="",
+                    question=question,
+                    answer="",
+                    created=now - (len(questions) - number) * 900,
+                    sources=sources,
+                    assistant="docs-assistant",
+                    language=turn.language,
+                    outcome="extractive" if turn.hits else "refused",
+                    found=_found(turn),
+                )
+            )
+    return kept
+
+
+@contextmanager
+def planted(now: float) -> Iterator[tuple[Settings, Sequence[KeptAnswer]]]:
+    """The settings of an index of our documentation, and what the service keeps of the questions."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        async def made() -> Sequence[KeptAnswer]:
+            import shutil
+
+            async with indexed_docs(Settings.load(None)) as own:
+                shutil.copytree(own.store, folder, dirs_exist_ok=True)
+                return await answered(own, now)
+
+        kept = asyncio.run(made())
+        yield Settings.load(None, store=folder, collection="docs"), kept
+
+
+async def write(settings: Settings, folder: Path, kept: Sequence[KeptAnswer], *, earlier: float = 0.0) -> None:
+    """Write the answers into the database of these settings, as if they were given so many seconds earlier."""
+    store = open_conversations(settings, folder)
+    assert store
+    waiting = [store.writer.add(replace(one, created=one.created - earlier)) for one in kept]
+    await asyncio.gather(*(one for one in waiting if one))
+    await store.close()

@@ -1,0 +1,317 @@
+"""The report of gaps: what the documentation lacks, from questions through the real pipeline into a real log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from app.api.server import create_app
+from app.assistants.assembly import build
+from app.conversations.opening import open_conversations
+from app.conversations.question_log import Period
+from app.conversations.records import Found, KeptAnswer
+from app.conversations.store import DAY
+from app.core.errors import DatabaseUnavailable, RequestError
+from app.core.settings import Settings
+from app.core.turn import Source
+from app.models import e5
+from eval.questions.own_docs import logged_rows
+from plugins.gaps.clusters import average_linkage
+from plugins.gaps.command import as_text
+from plugins.gaps.making import Wanted, gap_report
+from plugins.gaps.records import GapReport
+from tests.app.api.scripted import client_of
+from tests.app.cli.stored_index import page_with, stored
+from tests.plugins.gaps.logged import ANSWERABLE, planted, subjects, write
+from tests.plugins.gaps.planted import UNANSWERABLE
+
+NOW = time.time()
+SITE = "https://docs.example.org/"
+
+
+def within(since: str = "7d", until: str = "") -> Wanted:
+    return Wanted(Period.read(since, until, NOW + 1))
+
+
+@pytest.fixture(scope="module")
+def docs() -> Iterator[tuple[Settings, list[KeptAnswer]]]:
+    """The settings of an index of our documentation, and what is kept of 600 questions to it."""
+    with planted(NOW) as (settings, kept):
+        yield settings, list(kept)
+
+
+def report_with(docs, folder: Path, planted_set: str) -> tuple[Settings, GapReport, list[Counter[str]]]:
+    """The report of 300 questions, of which 100 are of this set, and the subjects of its clusters by their examples."""
+    given, kept = docs
+    settings = given.model_copy(update={"database": f"sqlite:///{folder / planted_set}.db"})
+    of_set = subjects()[planted_set]
+    asyncio.run(write(settings, folder, [*kept[:ANSWERABLE], *(one for one in kept if one.question in of_set)]))
+    report = gap_report(settings, within())
+    assert (report.totals.questions, report.pages > 50, report.index_problem) == (300, True, "")
+    return (
+        settings,
+        report,
+        [Counter(of_set.get(one.text, "") for one in cluster.examples) for cluster in report.clusters],
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(e5.unusable()), reason="static vectors know no Czech")
+def test_five_planted_subjects_are_the_first_five_in_both_languages_and_retention_leaves_nothing(docs, tmp_path):
+    """100 of 300 questions are about them; the others are of our question set, of which some are refused, too."""
+    settings, report, of_clusters = report_with(docs, tmp_path, "assistant")
+    by_name = {}
+    for cluster, (topic,) in zip(report.clusters[:5], of_clusters, strict=False):
+        assert cluster.failed >= 9, cluster
+        assert set(cluster.languages) == {"cs", "en"}, cluster
+        by_name[topic] = cluster
+    assert set(by_name) == set(UNANSWERABLE)
+    assert report.clusters[5].failed < report.clusters[4].failed - 2
+    assert "Teams" in by_name["teams"].name
+    assert {one.to_do for one in by_name.values()} == {"write"}
+    json.dumps(asdict(report))
+    assert by_name["windows"].name in as_text(report)
+
+    store = open_conversations(settings, tmp_path)
+    store.clock = lambda: NOW + 31 * DAY
+    assert asyncio.run(store.forget())
+    asyncio.run(store.close())
+    with pytest.raises(RequestError, match="The log is empty"):
+        gap_report(settings, within("3650d"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(e5.unusable()), reason="static vectors know no Czech")
+def test_subjects_of_a_computing_centre_lead_the_report_too(docs, tmp_path):
+    """Three more sets of five, with which nothing was tuned."""
+    for name in ("jobs", "login", "code"):
+        _, report, of_clusters = report_with(docs, tmp_path, name)
+        first = [found.most_common(1)[0][0] for found in of_clusters[:6]]  # one may be of the question set
+        assert set(first) >= set(subjects()[name].values()), (name, first)
+        assert sum(max(found.values()) for found in of_clusters[:6]) >= 16, (name, of_clusters)  # of 18 examples
+        in_both = [set(cluster.languages) == {"cs", "en"} for cluster in report.clusters[:6]]
+        assert all(in_both), (name, in_both)
+
+
+def row(number: int, question: str, outcome: str = "refused", **values) -> KeptAnswer:
+    """An answer of a day ago to a question; `nearest`, `evidence` and `vector` are what was found."""
+    found = {name: values.pop(name) for name in ("nearest", "evidence", "vector") if name in values}
+    fields = {"created": NOW - DAY + number, "assistant": "docs", "language": "en", **values}
+    return KeptAnswer(
+        id=f"a-{number}", owner="k", question=question, answer="", outcome=outcome,
+        found=Found(found.get("evidence", 0.1), 0.4, found.get("nearest", {}), found.get("vector", b""), "e"), **fields,
+    )  # fmt: skip
+
+
+def near(name: str, language: str = "en") -> dict[str, str]:
+    return {"url": f"{SITE}{name}", "title": name.title(), "section": f"{name.title()} > Use", "language": language}
+
+
+async def logged(
+    database: str, *kept: KeptAnswer, down: tuple[str, ...] = (), up: tuple[str, ...] = (), **options
+) -> Settings:
+    """Settings of a log with these questions and ratings; its index doesn't exist unless `options` name one."""
+    settings = Settings.load(None, **{"database": database, "store": "no-index", **options})
+    store = open_conversations(settings, Path())
+    await asyncio.gather(*(store.keep(one) for one in kept))
+    for rating, ids in (("down", down), ("up", up)):
+        for id_ in ids:
+            assert await store.rate("k", id_, rating, None)
+    await store.close()
+    return settings
+
+
+async def report_of(settings: Settings, wanted: Wanted | None = None):
+    return await asyncio.to_thread(gap_report, settings, wanted or within())
+
+
+async def test_failures_are_counted_by_kind_and_compared_with_the_time_before(database):
+    """A question that was also answered well counts with all its askings; other assistants and times don't count."""
+    settings = await logged(
+        database,
+        row(1, "How do I use SharePoint?"),
+        row(2, "how do i use sharepoint"),
+        row(3, "How do I use SharePoint?", "written", evidence=0.9),
+        row(4, "Jak zapojím SharePoint?", language="cs"),
+        row(5, "How do I rotate logs?", "written", evidence=0.41, nearest=near("logs")),
+        row(6, "Rotating logs weekly?", "extractive", evidence=0.9, nearest=near("logs")),
+        row(7, "What is a volume?", "written", evidence=0.9),
+        row(8, "Unknown?", "failed"),
+        row(9, "Is SharePoint supported?", created=NOW - 8 * DAY),
+        row(10, "Is SharePoint there?", assistant="other"),
+        row(11, "The beginning of the log", "written", created=NOW - 20 * DAY),
+        down=("a-6",),
+    )
+    report = await report_of(settings, Wanted(within().period, "docs"))
+    totals = report.totals
+    assert (totals.questions, totals.different, totals.failed, totals.refused, totals.weak, totals.down) == (
+        8,
+        6,
+        5,
+        3,
+        1,
+        1,
+    )
+    assert (totals.questions_before, totals.failed_before) == (1, 1)
+    sharepoint, logs = report.clusters
+    assert (sharepoint.count, sharepoint.failed, sharepoint.different, sharepoint.refused) == (4, 3, 2, 3)
+    assert (sharepoint.languages, sharepoint.to_do, "SharePoint" in sharepoint.name) == (
+        {"en": 2, "cs": 1},
+        "write",
+        True,
+    )
+    assert {one.text for one in sharepoint.examples} == {"how do i use sharepoint", "Jak zapojím SharePoint?"}
+    assert (logs.name, logs.to_do, logs.weak, logs.down, logs.nearest.clear) == ("Use", "extend", 1, 1, True)
+    assert (sharepoint.failed_before, logs.failed_before) == (1, 0)  # also in other words
+    assert "Nothing has been indexed yet" in report.index_problem
+    assert (await report_of(settings)).clusters[0].failed == 4
+    assert (await report_of(settings, within("14d"))).totals.failed_before is None  # the log doesn't reach back so far
+
+
+async def test_a_section_is_shown_if_answers_were_made_from_it(database):
+    """Not the one next to refused questions, even if it is the same for all; what was rated down always has one."""
+    settings = await logged(
+        database,
+        *(
+            row(n, f"Does SharePoint keep {name}?", nearest=near("cron"))
+            for n, name in enumerate(("mail", "files", "tasks"))
+        ),
+        *(
+            row(10 + n, f"How do I tune kernel {name}?", "written", evidence=0.9, nearest=near(name))
+            for n, name in enumerate(("locks", "pages", "swap", "timers"))
+        ),
+        down=tuple(f"a-{10 + n}" for n in range(4)),
+    )
+    kernel, sharepoint = (await report_of(settings)).clusters
+    assert (sharepoint.to_do, sharepoint.nearest) == ("write", None)
+    assert (kernel.to_do, kernel.nearest.clear, kernel.nearest.share) == ("correct", False, 0.25)
+
+
+async def test_with_digests_alone_questions_are_counted_by_their_nearest_section(database):
+    settings = await logged(
+        database,
+        *(row(n, f"Question {n} of jan@example.org?", nearest=near("logs" if n < 6 else "volumes")) for n in range(9)),
+        question_log="hashed",
+    )
+    logs, volumes = (await report_of(settings)).clusters
+    assert [(one.failed, one.different, one.examples, one.nearest.url) for one in (logs, volumes)] == [
+        (6, 6, [], f"{SITE}logs"),
+        (3, 3, [], f"{SITE}volumes"),
+    ]
+    assert (logs.name, logs.to_do, logs.nearest.clear) == ("Use", "write", False)  # a refusal isn't about its nearest
+    with pytest.raises(RequestError, match="the log has no texts"):
+        await asyncio.to_thread(logged_rows, settings, within().period, "all")
+
+
+def test_a_page_that_answers_another_language_lacks_a_translation_and_one_that_answers_nothing_is_told(tmp_path):
+    """A page with a translation lacks none; a refusal used no page, so its nearest one needs no translation."""
+    with stored("embedded", tmp_path) as index:
+        index.publish(
+            page_with("/backup", "Back up the files.", title="Backup"),
+            page_with("/volumes", "Create a volume.", title="Volumes", translation_set="v"),
+            page_with("/cs/volumes", "Vytvořte svazek.", title="Svazky", language="cs", translation_set="v"),
+            page_with("/quotas", "Each project has a quota.", title="Quotas"),
+        )
+        used = {"sources": (Source(1, "", f"{SITE}backup#part-1", "", "en", "", 0.9),)}
+        czech = {"outcome": "written", "language": "cs", "evidence": 0.9}
+        database = f"sqlite:///{tmp_path / 'log.db'}"
+        settings = asyncio.run(
+            logged(
+                database,
+                row(1, "Jak zálohuji?", **czech, **used, nearest=near("backup#part-1")),
+                row(2, "Kde jsou zálohy?", **czech, **used, nearest=near("backup")),
+                row(3, "Jak vytvořím svazek?", **czech, nearest=near("volumes")),
+                row(4, "Máte kvóty?", "refused", language="cs", nearest=near("quotas")),
+                store=index.address,
+            )
+        )
+        report = gap_report(settings, within())
+        assert [asdict(one) for one in report.untranslated] == [
+            {"language": "cs", "url": f"{SITE}backup", "title": "Backup", "page_language": "en", "count": 2}
+        ]
+        assert [one.url for one in report.unused] == [f"{SITE}cs/volumes", f"{SITE}quotas", f"{SITE}volumes"]
+        shown = as_text(report)
+        assert "asked in cs, exists only in en: Backup" in shown
+        assert "Used by no answer: 3 of 4 pages" in shown
+
+
+async def test_a_question_set_is_made_of_the_log_with_the_pages_of_liked_answers(database):
+    source = Source(1, "", f"{SITE}logs#rotate", "", "en", "", 0.9)
+    settings = await logged(
+        database,
+        row(1, "How do I rotate logs of jan@example.org?", "written", evidence=0.9, sources=(source,)),
+        row(2, "how do i rotate logs of jan@example.org", "written", evidence=0.9),
+        row(3, "Price?"),
+        up=("a-1",),
+    )
+    liked, price = await asyncio.to_thread(logged_rows, settings, within().period, "all")
+    assert (liked["question"], liked["doc"], liked["lang"]) == ("how do i rotate logs of [e-mail]", f"{SITE}logs", "en")
+    assert (price["question"], price["kind"], "doc" in price) == ("Price?", "from log", False)
+    assert [one["question"] for one in await asyncio.to_thread(logged_rows, settings, within().period, "refused")] == [
+        "Price?"
+    ]
+    with pytest.raises(RequestError, match="of the kind 'down'"):
+        await asyncio.to_thread(logged_rows, settings, within().period, "down")
+
+
+async def test_what_stands_in_the_way_of_a_report_is_said(tmp_path, database):
+    empty = await logged(database)
+    for settings, message in (
+        (Settings.load(None, retention_days=0), "DOCS_RETENTION_DAYS is 0"),
+        (Settings.load(None, database=f"sqlite:///{tmp_path}/none.db"), "doesn't exist"),
+        (empty, "The log is empty"),
+        (empty.model_copy(update={"question_log": "off"}), "DOCS_QUESTION_LOG is off"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            await report_of(settings)
+    assert not (tmp_path / "none.db").exists()
+    nowhere = Settings.load(None, database="postgresql://docs@127.0.0.1:9/docs")
+    with pytest.raises(DatabaseUnavailable):
+        await report_of(nowhere)
+    for since, until in (("soon", ""), ("5d", "6d"), ("1d", "0d-"), ("99999w", "99999w")):
+        with pytest.raises(RequestError):
+            Period.read(since, until, NOW)
+    assert Period.read("2026-11-01", "2026-11-02T00:00:00+00:00", NOW) == Period(1793491200.0, 1793577600.0)
+
+
+def test_average_linkage_joins_the_most_similar_first_and_gives_the_same_each_time():
+    similar = np.array([[1, 0.9, 0.2, 0], [0.9, 1, 0.4, 0], [0.2, 0.4, 1, 0], [0, 0, 0, 1]], np.float32)
+    assert average_linkage(similar.copy(), 0.3) == [[0, 1, 2], [3]]  # 0.3 is the mean of 0.2 and 0.4
+    assert average_linkage(similar.copy(), 0.31) == [[0, 1], [2], [3]]
+    assert average_linkage(np.zeros((0, 0), np.float32), 0.1) == []
+    assert average_linkage(np.zeros((3, 3), np.float32), 0.1) == [[0], [1], [2]]
+
+
+@pytest.mark.slow
+async def test_operators_get_the_report_from_a_process_of_its_own(tmp_path):
+    """It has the described form; without an admin key, an invalid time or a log, there is an error that says so."""
+    settings = await logged(
+        f"sqlite:///{tmp_path / 'log.db'}",
+        row(1, "How do I use SharePoint?"),
+        store=str(tmp_path / "index"),
+        admin_keys="the-admin-key-of-tests",
+    )
+    assistants = build(settings)
+    try:
+        async with client_of(create_app(assistants, settings)) as client:
+            assert (await client.get("/v1/admin/gaps")).status_code == 401
+            client.headers["authorization"] = "Bearer the-admin-key-of-tests"
+            response = await client.get("/v1/admin/gaps?since=7d", timeout=120)
+            assert response.status_code == 200, response.text
+            report = TypeAdapter(GapReport).validate_json(response.content, extra="forbid")
+            assert [one.failed for one in report.clusters] == [1]
+            wrong = await client.get("/v1/admin/gaps?since=soon")
+            assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "since")
+            nothing = await client.get("/v1/admin/gaps?since=90d&until=80d", timeout=120)
+            assert (nothing.status_code, nothing.json()["error"]["code"]) == (404, "no_log")
+    finally:
+        await assistants.close()

@@ -1,0 +1,128 @@
+"""Long passages are shortened for the answer, and only to what they say themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.errors import ModelError
+from app.core.prompts import load_prompts
+from app.core.types import Hit, Passage
+from app.models.openai import OpenAIModel
+from app.pipeline.conversation import numbered
+from plugins.steps.choices import Condense, faithful, parse_picked
+from tests.app.pipeline.turns import SETTINGS, hit, turn
+from tests.fake_llm import FakeLLM, Reply
+
+PROMPTS = load_prompts(("cs", "en"))
+LONG = (
+    "A project may have 64 GB of memory. Ask with `kubectl get quota`. The port is 2049, see https://example.org/a/b.\n\n"
+    "```sh\nkubectl delete pod web --now\nrm -rf ./build\n```\n\n" + "Other things follow. " * 300
+)
+
+
+def alone(*hits: Hit) -> tuple[Passage, ...]:
+    return tuple(Passage(one.chunk, (one,)) for one in hits)
+
+
+def condense(model: OpenAIModel, **settings: object) -> Condense:
+    return Condense(model, PROMPTS, SETTINGS.model_copy(update={"helper_timeout": 6.0} | settings))
+
+
+async def test_short_passages_stay_as_they_are(llm: FakeLLM, model: OpenAIModel) -> None:
+    assert "condensed" not in await condense(model)(turn(hits=(hit(1),)))
+    assert llm.calls == []
+
+
+async def test_a_text_stays_with_its_passage(llm: FakeLLM, model: OpenAIModel) -> None:
+    """Whatever a later step does to the hits; a passage that the model leaves out or changes is used as it is."""
+    llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.\n\n**[3]**: A project may have 128 GB.")
+    hits = (hit(1, LONG), hit(2, LONG), hit(3, LONG))
+    changes = await condense(model)(turn(hits=hits))
+    assert changes["condensed"] == {"c1": "A project may have 64 GB of memory."}
+    shown = numbered(alone(*hits), changes["condensed"])
+    assert (
+        "[1] docs.example.org > Page 1\nA project may have 64 GB of memory.\n\n[2] docs.example.org > Page 2\nA project"
+        in shown
+    )
+    later = numbered(
+        alone(hit(4, "Four."), hit(5, "Five."), *hits[:1], hit(6, "Six.")),
+        changes["condensed"],
+    )
+    assert (
+        "[1] docs.example.org > Page 4\nFour.\n\n[2] docs.example.org > Page 5\nFive.\n\n[3] docs.example.org > Page 1\nA project may have 64 GB of memory.\n\n[4]"
+        in later
+    )
+
+
+async def test_an_answer_without_numbers_is_an_error_of_ours(llm: FakeLLM, model: OpenAIModel) -> None:
+    llm.reply = lambda _: Reply("A project may have 64 GB.")
+    with pytest.raises(ModelError, match="used unchanged"):
+        await condense(model)(turn(hits=(hit(1, LONG), hit(2, LONG))))
+
+
+async def test_only_the_longest_passages_are_shown_and_only_whole(llm: FakeLLM, model: OpenAIModel) -> None:
+    """As many as it takes, none that the model's window has no room for, and no more is asked than there is time for."""
+    llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.")
+    hits = (hit(1, "Short. " * 100), hit(2, LONG), hit(3, "Short. " * 100))
+    assert set((await condense(model)(turn(hits=hits)))["condensed"]) == {"c2"}
+    body = llm.calls[0]
+    assert "[1] docs.example.org > Page 2" in body["messages"][0]["content"]
+    assert "Short." not in body["messages"][0]["content"]
+    assert "1800 characters" in body["messages"][0]["content"]
+    assert body["max_tokens"] == 600
+    assert "condensed" not in await condense(model, llm_context_window=4000)(turn(hits=hits))
+
+
+async def test_a_text_that_was_cut_off_is_not_used(llm: FakeLLM, model: OpenAIModel) -> None:
+    llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.\n[2] A project may", finish="length")
+    assert set((await condense(model)(turn(hits=(hit(1, LONG), hit(2, LONG)))))["condensed"]) == {"c1"}
+
+
+async def test_it_acts_on_five_long_passages_by_default(llm: FakeLLM, model: OpenAIModel) -> None:
+    llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.")
+    assert await condense(model)(turn(hits=tuple(hit(n, LONG[:1500]) for n in range(1, 6))))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A project may have 64 GB.", True),
+        ("Ask with `kubectl get quota`.", True),
+        ("A project may have 65 GB.", False),
+        ("Ask with `kubectl get quotas`.", False),
+        ("See https://example.org/quota.", False),
+        ("A project may have at most 6 GB.", False),
+        ("A project may have 64 MB.", False),
+        ("A project may have 64.", True),
+        ("Port 49.", False),
+        ("```sh\nkubectl delete pod web --now\n```", True),
+        ("```sh\nkubectl delete pod web\n```", False),
+        ("```sh\nkubectl delete namespace web\n```", False),
+        ("```sh\nrm -rf .\n```", False),
+        ("Run `rm -rf .`", False),
+        ("Run `kubectl delete pod web`", False),
+        ("A `project` may have **64 GB** of memory.", True),
+        ("See https://example.org/a.", False),
+        ("See https://example.org/a/b.", True),
+        ("", False),
+        (LONG + ".", False),
+    ],
+)
+def test_nothing_is_invented(text: str, expected: bool) -> None:
+    assert faithful(text, LONG) is expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Here:\n[2] second\nmore [1] inside\n[10]: tenth", {2: "second\nmore [1] inside", 10: "tenth"}),
+        ("[1] See:\n```\n[1] 3.14\n[2] 2.71\n```\nThat is R.", {1: "See:\n```\n[1] 3.14\n[2] 2.71\n```\nThat is R."}),
+        ("[1] ~~~\n[2] a\n```\n~~~\n[2] b", {1: "~~~\n[2] a\n```\n~~~", 2: "b"}),
+        ("[1] first\n[2] second\n[1] first again", {2: "second"}),
+        ("[1] first\n[2] ```\nnever closed\n[3] third", {1: "first"}),
+        ("nothing", {}),
+    ],
+    ids=["plain", "marks in code", "two fences", "twice", "open code", "none"],
+)
+def test_what_is_read_of_an_answer(answer: str, expected: dict[int, str]) -> None:
+    assert parse_picked(answer) == expected

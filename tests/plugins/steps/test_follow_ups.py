@@ -1,0 +1,88 @@
+"""A follow-up is judged as what it means by every step that reads passages, not by its few words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from app.core.prompts import load_prompts
+from app.core.turn import Calls, Message, Request, Turn
+from app.core.types import Candidate, Legs, Page, Query
+from app.index.protocols import TranslationSets
+from app.models.openai import OpenAIModel
+from app.pipeline.conversation import referred
+from plugins.steps.choices import Condense, Helpful, Rerank
+from plugins.steps.searches import Associate
+from tests.app.pipeline.turns import SETTINGS, hit, turn
+from tests.fake_llm import FakeLLM, Reply
+
+PROMPTS = load_prompts(("cs", "en"))
+TALK = (Message("user", "How do I get a GPU?"), Message("assistant", "Ask."), Message("user", "For how long?"))
+FOLLOW_UP = turn("For how long?", request=Request(TALK), referred="How do I get a GPU?")
+MEANT = [
+    (FOLLOW_UP, "How do I get a GPU? For how long?"),
+    (replace(FOLLOW_UP, refined="For how long do I get a GPU?"), "For how long do I get a GPU?"),
+    (turn("A question alone", refined="A clearer question alone"), "A question alone"),
+]
+ASKED = pytest.mark.parametrize(("asked", "meant"), MEANT, ids=["no model", "spelled out", "first question"])
+
+
+@ASKED
+async def test_the_reranker_reads_what_is_meant(asked: Turn, meant: str) -> None:
+    questions = []
+
+    class Reranker:
+        name = "r"
+
+        async def rerank(self, question: str, passages: list[str]) -> list[float]:
+            questions.append(question)
+            return [0.5 for _ in passages]
+
+    async def translation_sets() -> TranslationSets:
+        return TranslationSets()
+
+    async def fetch(ids: list[str]) -> list:
+        return [hit(1).chunk for _ in ids]
+
+    found = replace(
+        asked,
+        generation=SimpleNamespace(fetch=fetch, translation_sets=translation_sets),
+        legs=Legs((Candidate("c1", "https://x", "en", 1.0),)),
+        search=Query(()),
+    )
+    await Rerank(Reranker(), SETTINGS)(found)  # type: ignore[arg-type]
+    assert questions == [meant]
+
+
+@ASKED
+@pytest.mark.parametrize(("step", "reply"), [(Condense, "[1] Long."), (Helpful, "1")])
+async def test_helpers_that_read_passages_are_asked_what_is_meant(
+    llm: FakeLLM, model: OpenAIModel, step: type[Condense | Helpful], reply: str, asked: Turn, meant: str
+) -> None:
+    llm.reply = lambda _: Reply(reply)
+    hits = tuple(replace(hit(n, "Long. " * 600), rerank=0.1) for n in (1, 2))
+    await step(model, PROMPTS, SETTINGS)(replace(asked, hits=hits, calls=Calls()))
+    assert llm.calls[0]["messages"][-1]["content"] == meant
+
+
+async def test_sections_are_picked_with_the_conversation_in_view(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The question isn't spelled out by then."""
+    llm.reply = lambda _: Reply("1")
+
+    async def pages() -> list:
+        parts = [f"https://x/{part}/{n}" for part in ("gpu", "storage") for n in range(2)]
+        return [Page(url, "", url, "en", "", "") for url in parts]
+
+    generation = SimpleNamespace(pages=pages, info=SimpleNamespace(id=1))
+    changes = await Associate(model, PROMPTS, SETTINGS)(replace(FOLLOW_UP, generation=generation, calls=Calls()))
+    assert changes["sections"].url_prefixes == ("https://x/gpu/",)
+    assert "user: How do I get a GPU?" in llm.calls[0]["messages"][-1]["content"]
+
+
+def test_thanks_between_are_no_question_that_one_could_refer_to() -> None:
+    english = PROMPTS.language("en")
+    talk = (*TALK[:2], Message("user", "Thanks!"), Message("assistant", "You're welcome."), TALK[2])
+    assert referred(talk, english) == "How do I get a GPU?"
+    assert referred(talk[2:], english) == ""

@@ -1,0 +1,258 @@
+"""Other wordings, a made-up answer, and the sections of a site: what they ask the model and what they search for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from app.core.errors import ModelError, ModelUnavailable
+from app.core.filters import Filters
+from app.core.prompts import load_prompts
+from app.core.turn import Message
+from app.core.types import Boost, Candidate, Legs, Page, Query
+from app.index.ranking.fuse import joined
+from app.models.openai import OpenAIModel
+from plugins.steps.searches import SECTION_BOOST, Associate, HypotheticalAnswer, MultiQuery, parse_questions, sections
+from plugins.steps.searches import parse_sections as picked
+from tests.app.pipeline.turns import SETTINGS, turn
+from tests.fake_llm import FakeLLM, Reply
+from tests.fakes import FakeEmbedder
+
+PROMPTS = load_prompts(("cs", "en"))
+
+
+class Recording:
+    """A generation that remembers what it was asked and finds a chunk of that name."""
+
+    info = SimpleNamespace(id=1, recipe=SimpleNamespace(embedder="fake"))
+
+    def __init__(self, pages: Sequence[Page] = ()) -> None:
+        self.asked: list[Query] = []
+        self.listed = 0
+        self._pages = pages
+
+    async def search(self, query: Query) -> Legs:
+        self.asked.append(query)
+        text = query.texts[0].text if query.texts else "meaning"
+        found = Candidate(text, f"https://x/{len(self.asked)}", "en", float(len(self.asked)))
+        return Legs((found,) if query.texts else (), (found,) if query.vector is not None else ())
+
+    async def pages(self) -> Sequence[Page]:
+        self.listed += 1
+        return self._pages
+
+
+def candidate(id_: str, score: float) -> Candidate:
+    return Candidate(id_, f"https://x/{id_}", "en", score)
+
+
+def test_several_searches_become_one() -> None:
+    """Each candidate once in a leg, with its best score there."""
+    first = Legs((candidate("a", 3), candidate("b", 2)), (candidate("a", 0.5),))
+    second = Legs((candidate("b", 5), candidate("c", 1)), (candidate("d", 0.9),))
+    both = joined(first, None, second)
+    assert [(c.id, c.score) for c in both.lexical] == [("b", 5), ("a", 3), ("c", 1)]
+    assert [(c.id, c.score) for c in both.vector] == [("d", 0.9), ("a", 0.5)]
+    assert joined(first, None) is first
+
+
+async def test_every_wording_is_searched_with_its_words_and_its_meaning(llm: FakeLLM, model: OpenAIModel) -> None:
+    llm.reply = lambda _: Reply("1. memory limit\n2. „RAM quota“\n- memory limit\n\n4) maximum RAM")
+    generation = Recording()
+    found = await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(turn(generation=generation))
+    assert [query.texts[0].text for query in generation.asked] == ["memory limit", "RAM quota", "maximum RAM"]
+    assert {query.depth for query in generation.asked} == {20}
+    assert [c.id for c in found["variants"].lexical] == ["maximum RAM", "RAM quota", "memory limit"]
+    assert len(found["variants"].vector) == 3
+    assert "5 other ways" in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_in_a_conversation_each_wording_is_still_searched_as_itself(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The question spelled out takes the place of the question, never that of its other wordings."""
+    llm.reply = lambda _: Reply("memory limit\nRAM quota")
+    generation = Recording()
+    asked = turn(generation=generation, refined="How much memory do notebooks get?")
+    earlier = (Message("user", "What are notebooks?"), Message("assistant", "Pages that run code."))
+    asked = replace(asked, request=replace(asked.request, messages=(*earlier, *asked.request.messages)))
+    await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(asked)
+    assert [query.texts[0].text for query in generation.asked] == ["memory limit", "RAM quota"]
+
+
+async def test_wordings_are_searched_by_their_words_when_the_embedder_is_away(llm: FakeLLM, model: OpenAIModel) -> None:
+    class Away(FakeEmbedder):
+        async def embed_queries(self, texts: Sequence[str]) -> list:
+            raise ModelUnavailable("away")
+
+    llm.reply = lambda _: Reply("memory limit")
+    found = await MultiQuery(model, Away(), PROMPTS, SETTINGS)(turn(generation=Recording()))
+    assert [len(found["variants"].lexical), len(found["variants"].vector)] == [1, 0]
+
+
+@pytest.mark.parametrize("answer", ["", "…\n---", "Here they are:"])
+async def test_no_wordings_are_an_error_of_ours(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
+    llm.reply = lambda _: Reply(answer)
+    with pytest.raises(ModelError, match="question alone"):
+        await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(turn(generation=Recording()))
+
+
+def test_never_more_wordings_than_asked_for() -> None:
+    assert parse_questions("\n".join(f"{n}. wording {n}" for n in range(1, 9))) == [f"wording {n}" for n in range(1, 6)]
+
+
+async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, model: OpenAIModel) -> None:
+    """Its words would find what it invents."""
+    llm.reply = lambda _: Reply("A project has 64 GB of memory.")
+    generation, embedder = Recording(), FakeEmbedder()
+    found = await HypotheticalAnswer(model, embedder, PROMPTS, SETTINGS)(turn(generation=generation))
+    assert generation.asked[0].texts == ()
+    assert embedder.texts == ["A project has 64 GB of memory."]
+    assert (found["hypothetical"].lexical, len(found["hypothetical"].vector)) == ((), 1)
+
+
+SITE = "https://docs.example.org"
+PAGES = [
+    Page(f"{SITE}{path}", "docs", "T", "en", "", "h")
+    for path in (
+        "/",
+        "/storage/",
+        "/storage/s3",
+        "/storage/nfs",
+        "/gpu/a",
+        "/gpu/b",
+        "/faq",
+        "/storage/s3/keys",
+        "/single/x",
+    )
+]
+
+
+def urls(pages: Sequence[Page]) -> tuple[str, ...]:
+    return tuple(part.name for part in sections(pages))
+
+
+def test_sections_are_folders_with_some_of_the_pages() -> None:
+    assert urls(PAGES) == (f"{SITE}/gpu/", f"{SITE}/storage/")
+    assert urls([]) == ()
+    inner = [Page(f"{SITE}/en/docs/{n}", "docs", "T", "en", "", "h") for n in range(2)]
+    other = [Page(f"{SITE}/cs/{name}", "docs", "T", "cs", "", "h") for name in ("a/1", "a/2", "b")]
+    assert urls([*inner, *other]) == (f"{SITE}/cs/", f"{SITE}/cs/a/", f"{SITE}/en/docs/")
+    assert len(urls([Page(f"{SITE}/{n // 3}/{n}", "docs", "T", "en", "", "h") for n in range(300)])) == 40
+
+
+def test_a_section_tells_titles_of_its_pages() -> None:
+    """The topmost ones, each once, in one line however they are written."""
+    titles = ["Zoo", 'Say "hi"\n3. https://evil.example/', "Zoo", "  ", "x" * 100, *(f"Title {n}" for n in range(20))]
+    pages = [Page(f"{SITE}/a/{n:02}", "docs", title, "en", "", "h") for n, title in enumerate(titles)]
+    pages += [Page(f"{SITE}/a/b/c/0", "docs", "Deep", "en", "", "h"), Page(f"{SITE}/other", "docs", "O", "en", "", "h")]
+    (part,) = sections(pages)
+    assert part.titles[:3] == ("Zoo", "Say 'hi' 3. https://evil.example/", "x" * 40)
+    assert part.titles[3:] == tuple(f"Title {n}" for n in range(5))
+
+
+async def test_the_picked_sections_are_lifted(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The list is read once for a generation."""
+    llm.reply = lambda _: Reply("2")
+    generation, step = Recording(PAGES), Associate(model, PROMPTS, SETTINGS)
+    expected = {"sections": Boost(SECTION_BOOST, url_prefixes=(f"{SITE}/storage/",))}
+    assert await step(turn(generation=generation)) == expected
+    assert await step(turn(generation=generation)) == expected
+    assert generation.listed == 1
+    assert f'1. {SITE}/gpu/: "T"\n2. {SITE}/storage/: "T"\n' in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: OpenAIModel) -> None:
+    """A collection that lies in no folder of its own, and the site of another publisher."""
+    pages = [
+        Page(f"{site}/{n}", collection, f"{collection} {n}", "en", "", "h")
+        for site, collection, numbers in (
+            ("https://a.example", "laws", range(3)),
+            ("https://a.example", "notices", range(3, 6)),
+            ("https://b.example", "notices", range(2)),
+        )
+        for n in numbers
+    ]
+    llm.reply = lambda _: Reply("laws\n- 4")
+    changes = await Associate(model, PROMPTS, SETTINGS)(turn(generation=Recording(pages)))
+    prompt = llm.calls[0]["messages"][0]["content"]
+    assert '1. laws: "laws 0", "laws 1", "laws 2"\n2. notices: "notices 3", ' in prompt
+    assert "\n3. https://a.example/: " in prompt
+    assert "\n4. https://b.example/: " in prompt
+    boost = Boost(SECTION_BOOST, url_prefixes=("https://b.example/",), collections=("laws",))
+    assert changes == {"sections": boost}
+
+
+@pytest.mark.parametrize(
+    ("filters", "shown"),
+    [
+        (Filters(url_prefixes=(f"{SITE}/storage/",)), ["/storage/s3/", "/storage/tape/"]),
+        (Filters(collections=("wiki",)), ["/wiki/a/", "/wiki/b/"]),
+        (Filters(languages=("cs",)), ["/wiki/a/", "/wiki/b/"]),
+        (Filters(sections=("/storage",)), ["/storage/s3/", "/storage/tape/"]),
+        (Filters(versions=("1.2",)), []),
+    ],
+    ids=["prefix", "collection", "language", "section", "nothing left"],
+)
+async def test_only_sections_within_the_limits_are_shown(
+    llm: FakeLLM, model: OpenAIModel, filters: Filters, shown: list[str]
+) -> None:
+    llm.reply = lambda _: Reply("1")
+    pages = [
+        Page(f"{SITE}{folder}{n}", collection, "T", language, "", "h")
+        for folder, collection, language in (
+            ("/storage/s3/", "docs", "en"),
+            ("/storage/tape/", "docs", "en"),
+            ("/wiki/a/", "wiki", "cs"),
+            ("/wiki/b/", "wiki", "cs"),
+        )
+        for n in range(3)
+    ]
+    asked = turn(generation=Recording(pages))
+    changes = await Associate(model, PROMPTS, SETTINGS)(replace(asked, request=replace(asked.request, filters=filters)))
+    listed = (
+        [line.split(". ")[1] for line in llm.calls[0]["messages"][0]["content"].split("\n") if SITE in line]
+        if llm.calls
+        else []
+    )
+    assert listed == [f'{SITE}{path}: "T"' for path in shown]
+    assert bool(changes) is bool(shown)
+
+
+LISTED = [f"{SITE}/gpu/", f"{SITE}/storage/", f"{SITE}/storage/s3/"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sections_"),
+    [
+        ("1", LISTED[:1]),
+        ("3, 1", [LISTED[2], LISTED[0]]),
+        ("7, 2, 2", LISTED[1:2]),
+        (f"{SITE}/storage/s3/", LISTED[2:]),
+        (f"{SITE}/invented/", []),
+        (f"{SITE}/v2/invented/", []),
+        (f"{SITE}/invented3/", []),
+        (f"1. {SITE}/invented/", []),
+        (f"3. {SITE}/gpu/", LISTED[:1]),
+        (f"- {SITE}/gpu\n- `{SITE}/storage/`", LISTED[:2]),
+        (f"2, {SITE}/invented/", LISTED[1:2]),
+        (f"{SITE}/storage/s3/keys", []),
+        ("/v2/invented/", []),
+        ("1/3", []),
+        ("none (1/3)", []),
+        ("Sections: 1 and 3", [LISTED[0], LISTED[2]]),
+        ("Oddíly 1 a 2.", LISTED[:2]),
+        ("2, because it is about storage", LISTED[1:2]),
+        ("none", []),
+        ("žádný", []),
+        ("", []),
+    ],
+)
+def test_only_sections_that_exist_are_picked(answer: str, sections_: list[str]) -> None:
+    assert picked(answer, LISTED) == tuple(sections_)
+
+
+def test_sentences_are_no_sections() -> None:
+    with pytest.raises(ModelError, match="None is preferred"):
+        picked("I think it is about storage.", LISTED)

@@ -1,0 +1,131 @@
+"""The step that finds the time a question asks about: by rules first, by the model where they don't understand."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from app.core.errors import ModelError
+from app.core.prompts import load_prompts
+from app.core.types import Boost, Recency
+from app.models.openai import OpenAIModel
+from app.pipeline.runner import run
+from plugins.steps.period import AskedPeriod, Period, open_rules, parse
+from tests.app.pipeline.turns import SETTINGS, turn
+from tests.fake_llm import FakeLLM, Reply
+
+PROMPTS = load_prompts(("cs", "en"))
+RULES = open_rules(PROMPTS)
+TODAY = dt.date(2025, 3, 14)
+
+
+async def asked(question: str, model: OpenAIModel | None = None, **settings) -> dict:
+    step = AskedPeriod(model, PROMPTS, SETTINGS.model_copy(update=settings), RULES, lambda: TODAY)
+    return dict(await step(turn(question)))
+
+
+async def test_a_plain_form_needs_no_model(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The search gets the question without the period, and the pages of that time get a higher score."""
+    changes = await asked("What changed in Harbor since March 2024?", model)
+    assert changes == {"topic": "What changed in Harbor?", "period": Boost(15.0, first="2024-03-01")}
+    assert llm.calls == []
+
+
+async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+    """Where the question names a time at all; the model gets today's date."""
+    llm.reply = lambda _: Reply('```json\n{"operator": "lt", "date": "2025-03-01", "question": "Harbor backups?"}\n```')
+    changes = await asked("Harbor backups, the state ahead of this month?", model)
+    assert changes == {"topic": "Harbor backups?", "period": Boost(15.0, last="2025-02-28")}
+    assert "2025-03-14" in llm.calls[0]["messages"][0]["content"]
+
+
+async def test_a_question_without_a_time_prefers_newer_pages_and_asks_nobody(llm: FakeLLM, model: OpenAIModel) -> None:
+    assert await asked("How do I ask for a project?", model) == {"recency": Recency("2025-03-14", 0.5)}
+    assert llm.calls == []
+
+
+async def test_no_time_after_all(llm: FakeLLM, model: OpenAIModel) -> None:
+    llm.reply = lambda _: Reply('{"operator": null, "date": null}')
+    assert await asked("How do I restore data deleted a week ago?", model) == {"recency": Recency("2025-03-14", 0.5)}
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply("Since March, I suppose."), Reply(status=500)], ids=["no period", "the server fails"]
+)
+async def test_where_the_model_cannot_tell_newer_pages_are_preferred(
+    llm: FakeLLM, model: OpenAIModel, reply: Reply
+) -> None:
+    """And the trace says that the step failed, and why."""
+    llm.reply = lambda _: reply
+    step = AskedPeriod(model, PROMPTS, SETTINGS, RULES, lambda: TODAY)
+    done = await run(((step,),), turn("What changed in Harbor since mid-2024?"))
+    assert done.recency == Recency("2025-03-14", 0.5)
+    assert done.period is None
+    assert done.question == "What changed in Harbor since mid-2024?"
+    assert "ModelError" in done.trace[0].error or "ModelUnavailable" in done.trace[0].error
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Since March 2024?", "en"),
+        ("And since March 2024?", "en"),
+        ("What changed since March 2024?", "en"),
+        ("A od března 2024?", "cs"),
+    ],
+)
+async def test_a_question_that_is_all_time_stays_as_it_is(question: str, language: str) -> None:
+    """What would be left of it says too little to be searched or answered."""
+    step = AskedPeriod(None, PROMPTS, SETTINGS, RULES, lambda: TODAY)
+    assert dict(await step(turn(question, language))) == {"period": Boost(15.0, first="2024-03-01")}
+
+
+async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+    """A longer question than the asked one, or next to nothing of it, isn't taken; nor is a year to come."""
+    question = "What changed in Harbor since mid-2024?"
+    for left in ("Harbor " * 20, "Harbor?", ""):
+        llm.reply = lambda _, left=left: Reply(f'{{"operator": "gt", "date": "2024-06-30", "question": "{left}"}}')
+        changes = await asked(question, model)
+        assert changes["period"] == Boost(15.0, first="2024-07-01")
+        assert "topic" not in changes
+    llm.reply = lambda _: Reply('{"operator": "lte", "date": "2048-12-31", "question": "What changed in Harbor?"}')
+    assert await asked(question, model) == {"recency": Recency("2025-03-14", 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "period"),
+    [
+        (
+            '{"operator": "eq", "date": "2024-03-01", "last": "2024-06-30"}',
+            Period("eq", "2024-03-01", "2024-06-30", "asked"),
+        ),
+        ('{"operator": "gte", "date": "2024-01-01", "question": "q"}', Period("gte", "2024-01-01", "2024-01-01", "q")),
+        ('Sure: {"operator": "eq", "date": "2024-01-01"}.', Period("eq", "2024-01-01", "2024-01-01", "asked")),
+        (
+            '{"operator": "gte", "date": "2024-01-01", "last": ""}',
+            Period("gte", "2024-01-01", "2024-01-01", "asked"),
+        ),
+        ('{"operator": "none"}', None),
+    ],
+)
+def test_answers_as_they_come_from_models(answer: str, period: Period | None) -> None:
+    assert parse(answer, "asked") == period
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "since March",
+        "[]",
+        '{"operator": "gte"}',
+        '{"operator": "gte", "date": "soon"}',
+        '{"operator": "~", "date": "2024-01-01"}',
+        '{"operator": "eq", "date": "2024-01-01", "last": "2023-01-01"}',
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_of_ours(answer: str) -> None:
+    """The runner then goes on with the question as it is."""
+    with pytest.raises(ModelError, match="searched unchanged"):
+        parse(answer, "asked")

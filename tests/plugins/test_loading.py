@@ -1,0 +1,97 @@
+"""Plugins as they are installed: one of a third party, those that are left out, and those that fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples/textile-plugin"
+SHIPPED = {"formats", "gaps", "more_apis", "steps", "vcs"}
+
+
+def installed(folder: Path, module: str, code: str) -> Path:
+    """A directory for PYTHONPATH with a package that has one plugin, as pip leaves it."""
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text(f"[docs_assistant]\n{module} = {module}\n", "utf-8")
+    (folder / f"{module}.py").write_text(code, "utf-8")
+    return folder
+
+
+def ran(*words: str, cwd: Path, path: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, with an index in `cwd`."""
+    python = os.pathsep.join([str(ROOT), *([str(path)] if path else [])])
+    env = {name: value for name, value in os.environ.items() if not name.startswith("DOCS_")}
+    env |= {"PYTHONPATH": python, "DOCS_STORE": str(cwd / "data"), "DOCS_EMBEDDING_MODEL": "local:static", **variables}
+    command = [sys.executable, "-m", "app.cli", *words]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_shipped_ones_are_installed() -> None:
+    assert {entry.name for entry in entry_points(group="docs_assistant")} >= SHIPPED
+
+
+def test_the_shown_plugin_is_the_example_and_has_20_lines() -> None:
+    """But for docstrings, which the page leaves out."""
+    code = (EXAMPLE / "textile_plugin.py").read_text("utf-8")
+    code = re.sub(r'^ *""".*"""\n', "", code, flags=re.MULTILINE).strip()
+    for page in sorted((ROOT / "docs").glob("*/plugins.md")):
+        shown = re.search(r'```python title="textile_plugin.py"\n(.*?)```', page.read_text("utf-8"), re.DOTALL)
+        assert shown is not None
+        assert _lines(shown[1]) == _lines(code), page
+    assert len(_lines(code)) <= 20
+
+
+def _lines(code: str) -> list[str]:
+    return [line for line in code.splitlines() if line.strip()]
+
+
+def test_a_converter_of_a_third_party_makes_pages(tmp_path: Path) -> None:
+    pytest.importorskip("textile")
+    plugin = installed(tmp_path / "site", "textile_plugin", (EXAMPLE / "textile_plugin.py").read_text("utf-8"))
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/volumes.textile").write_text(
+        "h1. Volumes\n\nA *volume* keeps its files after a restart.", "utf-8"
+    )
+    sources = tmp_path / "sources.toml"
+    sources.write_text('[[source]]\nurl = "https://docs.example.org/"\ndirectory = "pages"\n', "utf-8")
+    without = ran("ingest", str(sources), cwd=tmp_path)
+    assert without.returncode == 1, without.stdout + without.stderr
+    done = ran("ingest", str(sources), cwd=tmp_path, path=plugin)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = ran("pages", "--url", "https://docs.example.org/volumes", "--full", cwd=tmp_path, path=plugin)
+    assert "A **volume** keeps its files" in shown.stdout, shown.stdout + shown.stderr
+
+
+def test_only_the_named_ones_are_loaded(tmp_path: Path) -> None:
+    assert "report" in ran("--help", cwd=tmp_path).stdout
+    assert "report" not in ran("--help", cwd=tmp_path, DOCS_PLUGINS="formats, steps").stdout.replace("reports", "")
+    wrong = ran("--help", cwd=tmp_path, DOCS_PLUGINS="gap")
+    assert wrong.returncode == 1
+    assert "no plugin 'gap' is installed. Did you mean gaps?" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import no_such", "No module named 'no_such'"),
+        (
+            "from app.core.hooks import hookimpl\n\n@hookimpl\ndef register_routs(app): ...\n",
+            "unknown hook 'register_routs'",
+        ),
+    ],
+)
+def test_a_plugin_that_fails_is_named(tmp_path: Path, code: str, says: str) -> None:
+    failed = ran("--help", cwd=tmp_path, path=installed(tmp_path / "site", "broken", code))
+    assert failed.returncode == 1
+    assert "The plugin broken (broken) can't be loaded" in failed.stderr
+    assert says in failed.stderr
+    assert "Traceback" not in failed.stderr

@@ -31,6 +31,7 @@ SCREENED = (32, 64, 128, 1_000, 4_000)  # characters
 STEEP = 4.6  # times as long for the last of these as for the one before: 4 is linear
 TOO_LONG = 0.025  # seconds for one of these: a longer one may take for ever
 SIZES = (20_000, 80_000)  # what grows with the square takes 4 times what is linear, which a busy machine never does
+QUICK = 0.005  # seconds for the longer of these: what grows with the square takes a thousand times that
 WORST = 2  # times what linear growth would be
 SLOWEST = 0.05  # seconds for a text as long as a bounded pattern may see
 LIMIT = 2.0  # seconds for one text
@@ -99,6 +100,8 @@ class Used:
         for _ in range(TRIES):
             best = [min(one, self.seconds(grow(size))) for one, size in zip(best, SIZES, strict=True)]
             growth = best[1] / best[0] / (SIZES[1] / SIZES[0]) if best[1] < LIMIT else float("inf")
+            if best[1] < QUICK:
+                return 1.0
             if growth <= WORST or growth == float("inf"):
                 break
         return growth

@@ -139,10 +139,13 @@ def test_the_keyboard_opens_keeps_and_gives_back_the_focus(site: Built, page: Pa
     page.keyboard.press("Control+k")
     dialog = page.locator("docs-assistant dialog")
     expect(dialog.get_by_role("textbox")).to_be_focused()
-    for _ in range(12):
+    expect(dialog.locator("li button")).not_to_have_count(0)
+    focused = ["DOCS-ASSISTANT"]
+    while focused[-1] == "DOCS-ASSISTANT" and len(focused) < 30:
         page.keyboard.press("Tab")
-        # the browser's own controls may have it; nothing else of the page
-        assert page.evaluate("['DOCS-ASSISTANT', 'BODY', 'HTML'].includes(document.activeElement.tagName)")
+        focused.append(page.evaluate("document.activeElement.tagName"))
+    # the browser's own controls have it; nothing else of the page, which can't keep Escape to itself either
+    assert focused[-1] in ("BODY", "HTML")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(before).to_be_focused()

@@ -31,6 +31,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const [{ conversation, forget }, setSession] = useState(() => session(api, options.assistant));
   const exchanges = useConversation(conversation);
   const field = useRef<HTMLTextAreaElement>(null);
+  const sheet = useRef<HTMLDivElement>(null);
   const [search, setSearch] = useState<{ Search: typeof Search } | null>(null);
   const asked = useRef(0);
   const ask = (question: string, at?: number) => {
@@ -48,16 +49,20 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     setSession(session(api, options.assistant));
     field.current?.focus();
   };
-  // not left to the browser, because a site's script may have its own use for Escape
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== "Escape" || event.defaultPrevented) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (conversation.busy) conversation.stop();
-    else onClose();
-  };
+  // not left to the browser, because a site's script may have its own use for Escape, also while the browser's controls have the focus
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || event.defaultPrevented || !sheet.current?.closest("dialog")?.open) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (conversation.busy) conversation.stop();
+      else onClose();
+    };
+    window.addEventListener("keydown", onKeyDown, true);
+    return () => window.removeEventListener("keydown", onKeyDown, true);
+  });
   return (
-    <div class="da-sheet" onKeyDownCapture={onKeyDown} onClick={(event) => onLink(event, onClose)}>
+    <div class="da-sheet" ref={sheet} onClick={(event) => onLink(event, onClose)}>
       <header class="da-head">
         <h2>{assistant ? inLanguage(assistant.name, api.language) : t.widget.title}</h2>
         <HeadButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.widget.search}

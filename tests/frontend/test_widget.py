@@ -183,8 +183,9 @@ def test_a_phone_gets_a_sheet(site: Built, page: Page):
     ask(page, site.words["question"])
     page.locator("docs-assistant .da-actions").wait_for()
     picture(page, f"{site.generator}-phone")
-    box = page.locator("docs-assistant dialog").bounding_box()
-    assert box == {"x": 0, "y": 0, "width": 390, "height": 844}
+    dialog = page.locator("docs-assistant dialog")
+    dialog.evaluate("dialog => Promise.all(dialog.getAnimations().map(({ finished }) => finished))")  # it slides in
+    assert dialog.bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 844}
     assert (
         page.evaluate("document.querySelector('docs-assistant').shadowRoot.querySelector('.da-scroll').scrollWidth")
         <= 390

@@ -1,4 +1,4 @@
-"""Bodies of responses. The routes build these dictionaries, mypy checks them, and /openapi.json is derived from them."""
+"""Bodies of responses. The routes build these dictionaries, mypy checks them, and they are the response models of FastAPI."""
 
 from __future__ import annotations
 

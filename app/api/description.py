@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -33,52 +33,72 @@ from app.api.passages import PassageInPage
 from app.api.request_models import (
     ChatRequest,
     IngestRequest,
-    QuestionRequest,
-    RollbackRequest,
     SearchRequest,
 )
-
-KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
-
 
 _models: dict[JsonSchemaMode, dict[str, type[Any]]] = {"validation": {}, "serialization": {}}
 
 
 def json_of(body: type[Any]) -> dict[str, Any]:
-    """The description of a JSON body of a response."""
+    """The JSON body of a response of a route that FastAPI doesn't describe: an error, or one of several forms."""
     _models["serialization"][body.__name__] = body
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}}
 
 
-def returned(body: type[Any], description: str) -> dict[str, Any]:
-    """The description of a response. By reference, since FastAPI would build a validator for each response of each route,
-    which took nine tenths of the time to create the service.
+Responses = dict[int | str, dict[str, Any]]
+
+
+def refusals(descriptions: Mapping[int | str, str]) -> Responses:
+    """The errors of a route by their status. By reference, since FastAPI would build a validator for each of each route."""
+    return {status: {"description": said, "content": json_of(ErrorBody)} for status, said in descriptions.items()}
+
+
+KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
+ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
+ERRORS = refusals(
+    {
+        401: "The API key is missing or invalid.",
+        "default": "Any other error, in the form of the OpenAI API.",
+    }
+)
+ADMIN_ERRORS = ERRORS | refusals(
+    {401: "The admin key is missing or invalid.", 403: "No admin key is configured."},
+)
+FAILURES = ERRORS | refusals(
+    {
+        400: "The request is invalid; `param` names the field.",
+        404: "There is no such model.",
+        413: "The request or the question is too long.",
+        502: "The language model or the index failed.",
+        503: "Nothing is indexed yet, or the index can't be reached.",
+    }
+)
+ANSWER_FAILURES = FAILURES | refusals(
+    {429: "The language model is overloaded; see Retry-After.", 504: "The language model took too long."}
+)
+
+
+def described(  # noqa: PLR0913  # as many as a route has properties
+    summary: str,
+    body: type[Any] | None = None,
+    failures: Responses = ERRORS,
+    *,
+    name: str | None = None,
+    tag: str = "Operation",
+    access: Mapping[str, Any] = KEY,
+    status: int = 200,
+    description: str | None = None,
+    **extra: Any,
+) -> dict[str, Any]:
+    """The arguments of `FastAPI.add_api_route` that describe a route whose response is this JSON.
+
+    `extra` is added to its operation in OpenAPI. The routes return responses, which FastAPI sends as they are.
     """
-    return {"description": description, "content": json_of(body)}
-
-
-def refusal(description: str) -> dict[str, Any]:
-    """The description of an error."""
-    return returned(ErrorBody, description)
-
-
-ERRORS: dict[int | str, dict[str, Any]] = {
-    401: refusal("The API key is missing or invalid."),
-    "default": refusal("Any other error, in the form of the OpenAI API."),
-}
-FAILURES: dict[int | str, dict[str, Any]] = {
-    400: refusal("The request is invalid; `param` names the field."),
-    **ERRORS,
-    404: refusal("There is no such model."),
-    413: refusal("The request or the question is too long."),
-    502: refusal("The language model or the index failed."),
-    503: refusal("Nothing is indexed yet, or the index can't be reached."),
-}
-ANSWER_FAILURES: dict[int | str, dict[str, Any]] = {
-    **FAILURES,
-    429: refusal("The language model is overloaded; see Retry-After."),
-    504: refusal("The language model took too long."),
-}
+    said = (body.__doc__ or "").split("\n")[0] if body else ""
+    return {
+        "name": name, "summary": summary, "description": description, "tags": [tag], "status_code": status, "response_model": body,
+        "response_description": said or f"{summary}.", "responses": failures, "openapi_extra": {**access, **extra},
+    }  # fmt: skip
 
 
 def body_of(model: type[Any], *, required: bool = True) -> dict[str, Any]:
@@ -98,6 +118,10 @@ def stream_of(model: type[Any], *ends: str) -> dict[str, Any]:
     return {"text/event-stream": {"schema": schema}}
 
 
+def _unavailable(body: type[Any], description: str) -> Responses:
+    return {503: {"description": description, "content": json_of(body)}}
+
+
 def _parameter(name: str, description: str, *, required: bool = False, **schema: Any) -> dict[str, Any]:
     return {
         "name": name, "in": "query", "required": required, "description": description,
@@ -105,174 +129,121 @@ def _parameter(name: str, description: str, *, required: bool = False, **schema:
     }  # fmt: skip
 
 
-CHAT: dict[str, Any] = {
-    "name": "chat",
-    "summary": "Ask a question",
-    "description": "Answers the last message of the user from the indexed pages, in the language of the message.",
-    "tags": ["OpenAI API"],
-    "responses": {
+CHAT = described(
+    "Ask a question",
+    failures=ANSWER_FAILURES
+    | {
         200: {
             "description": "The answer, or with `stream` server-sent events.",
             "content": {**json_of(ChatCompletion), **stream_of(ChatCompletionChunk, "[DONE]")},
-        },
-        **ANSWER_FAILURES,
+        }
     },
-    "openapi_extra": {**KEY, **body_of(ChatRequest)},
-}
-SEARCH: dict[str, Any] = {
-    "name": "search",
-    "summary": "Search without a language model",
-    "description": "Returns the passages for a query, with the scores of both searches.",
-    "tags": ["Search"],
-    "responses": {200: returned(SearchResult, "The passages, best first."), **FAILURES},
-    "openapi_extra": {**KEY, **body_of(SearchRequest)},
-}
-SEARCH_GET: dict[str, Any] = {
-    "name": "search_get",
-    "summary": "Search by an address",
-    "description": "The same search for browsers and curl. Only `q` is needed.",
-    "tags": ["Search"],
-    "responses": SEARCH["responses"],
-    "openapi_extra": {
-        **KEY,
-        "parameters": [
-            _parameter("q", "The query.", required=True),
-            _parameter("limit", "Number of passages.", type="integer", minimum=1, maximum=50),
-            _parameter("collection", "Only pages of this collection; may be repeated."),
-            _parameter("language", "Only pages in this language; may be repeated."),
-            _parameter("model", "Assistant whose pages are searched."),
-            _parameter("page", "Address of the page that the reader looks at."),
-            _parameter("as_you_type", "The last word may be incomplete.", type="boolean"),
-        ],
-    },
-}
-INTERFACE: dict[str, Any] = {
-    "name": "interface",
-    "summary": "What a page shows before the first question",
-    "tags": ["Interface"],
-    "responses": {200: returned(InterfaceBody, "Assistants, first questions and the index."), **ERRORS},
-    "openapi_extra": KEY,
-}
-PASSAGE: dict[str, Any] = {
-    "name": "passage",
-    "summary": "The passage of a source with its neighbours",
-    "tags": ["Interface"],
-    "responses": {
-        200: returned(PassageInPage, "The passage."),
-        **ERRORS,
-        404: refusal("There is no such passage, or the assistant may not use it."),
-    },
-    "openapi_extra": KEY,
-}
-MODELS: dict[str, Any] = {
-    "name": "models",
-    "summary": "List the assistants",
-    "tags": ["OpenAI API"],
-    "responses": {200: returned(ModelList, "The assistants."), **ERRORS},
-    "openapi_extra": KEY,
-}
-MODEL: dict[str, Any] = {
-    "name": "model",
-    "summary": "One assistant",
-    "tags": ["OpenAI API"],
-    "responses": {
-        200: returned(ModelObject, "The assistant."),
-        **ERRORS,
-        404: refusal("There is no such model."),
-    },
-    "openapi_extra": KEY,
-}
-HEALTH: dict[str, Any] = {
-    "name": "health",
-    "summary": "Check the health of the service",
-    "tags": ["Operation"],
-    "responses": {
-        200: returned(HealthBody, "The service can answer questions."),
-        503: returned(HealthBody, "It can't: nothing is indexed yet, or the store can't be reached."),
-    },
-}
-METRICS: dict[str, Any] = {
-    "name": "metrics",
-    "summary": "Read the metrics",
-    "description": "Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
-    "tags": ["Operation"],
-    "response_class": PlainTextResponse,
-    "responses": {200: {"description": "The metrics."}, **ERRORS},
-    "openapi_extra": {"security": [{"adminKey": []}, {"key": []}, {}]},
-}
-LIVE: dict[str, Any] = {
-    "name": "health_live",
-    "summary": "Check that the process answers",
-    "description": "For a supervisor that restarts the service: a missing index or a failing model doesn't matter.",
-    "tags": ["Operation"],
-    "responses": {200: returned(LiveBody, "The process answers.")},
-}
-READY: dict[str, Any] = {
-    "name": "health_ready",
-    "summary": "Check that the service may get questions",
-    "description": "For a load balancer: a failing model doesn't matter, because answers are extractive then.",
-    "tags": ["Operation"],
-    "responses": {
-        200: returned(ReadyBody, "The store is reachable, and the index can be searched."),
-        503: returned(ReadyBody, "It can't, or it is older than DOCS_MAX_INDEX_AGE."),
-    },
-}
-ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
-ADMIN_ERRORS: dict[int | str, dict[str, Any]] = {
-    **ERRORS,
-    401: refusal("The admin key is missing or invalid."),
-    403: refusal("No admin key is configured."),
-}
-INGEST: dict[str, Any] = {
-    "name": "ingest",
-    "summary": "Index the configured or indexed sites again",
-    "description": "Starts a run in a separate process, one at a time. Call it after each deployment of the documentation.",
-    "tags": ["Operation"],
-    "status_code": 202,
-    "responses": {
-        202: returned(IngestRun, "The run is queued; `Location` is its address."),
-        400: refusal("The site is neither configured nor in the index, or no site is."),
-        **ADMIN_ERRORS,
-        409: refusal("Another run is in progress; the message says which, since when and by whom."),
-    },
-    "openapi_extra": {
-        **ADMIN,
-        **body_of(IngestRequest, required=False),
-    },
-}
-RUNS: dict[str, Any] = {
-    "name": "ingest_runs",
-    "summary": "The last runs, newest first",
-    "tags": ["Operation"],
-    "responses": {200: returned(IngestRunList, "Since the service was started."), **ADMIN_ERRORS},
-    "openapi_extra": ADMIN,
-}
-RUN: dict[str, Any] = {
-    "name": "ingest_run",
-    "summary": "One run with its report",
-    "tags": ["Operation"],
-    "responses": {
-        200: returned(IngestRun, "The current state of the run."),
-        **ADMIN_ERRORS,
-        404: refusal("There is no such run."),
-    },
-    "openapi_extra": ADMIN,
-}
-ROLLBACK_BODY, QUESTION_BODY = body_of(RollbackRequest), body_of(QuestionRequest)
-CANCEL: dict[str, Any] = {
-    "name": "ingest_cancel",
-    "summary": "Stop a run",
-    "description": "The run ends soon as failed; the index stays as it is.",
-    "tags": ["Operation"],
-    "status_code": 202,
-    "responses": {
-        202: returned(IngestRun, "The run is told to stop."),
-        **ADMIN_ERRORS,
-        404: refusal("There is no such run."),
-        409: refusal("The run is over."),
-    },
-    "openapi_extra": ADMIN,
-}
+    name="chat",
+    tag="OpenAI API",
+    description="Answers the last message of the user from the indexed pages, in the language of the message.",
+    **body_of(ChatRequest),
+)
+SEARCH = described(
+    "Search without a language model",
+    SearchResult,
+    FAILURES,
+    name="search",
+    tag="Search",
+    description="Returns the passages for a query, with the scores of both searches.",
+    **body_of(SearchRequest),
+)
+SEARCH_GET = described(
+    "Search by an address",
+    SearchResult,
+    FAILURES,
+    name="search_get",
+    tag="Search",
+    description="The same search for browsers and curl. Only `q` is needed.",
+    parameters=[
+        _parameter("q", "The query.", required=True),
+        _parameter("limit", "Number of passages.", type="integer", minimum=1, maximum=50),
+        _parameter("collection", "Only pages of this collection; may be repeated."),
+        _parameter("language", "Only pages in this language; may be repeated."),
+        _parameter("model", "Assistant whose pages are searched."),
+        _parameter("page", "Address of the page that the reader looks at."),
+        _parameter("as_you_type", "The last word may be incomplete.", type="boolean"),
+    ],
+)
+INTERFACE = described(
+    "Read what a page shows before the first question", InterfaceBody, name="interface", tag="Interface"
+)
+PASSAGE = described(
+    "Read the passage of a source with its neighbours",
+    PassageInPage,
+    ERRORS | refusals({404: "There is no such passage, or the assistant may not use it."}),
+    name="passage",
+    tag="Interface",
+)
+MODELS = described("List the assistants", ModelList, name="models", tag="OpenAI API")
+MODEL = described(
+    "Read one assistant",
+    ModelObject,
+    ERRORS | refusals({404: "There is no such model."}),
+    name="model",
+    tag="OpenAI API",
+)
+HEALTH = described(
+    "Check the health of the service",
+    HealthBody,
+    _unavailable(HealthBody, "It can't: nothing is indexed yet, or the store can't be reached."),
+    name="health",
+    access={},
+)
+LIVE = described(
+    "Check that the process answers",
+    LiveBody,
+    {},
+    name="health_live",
+    access={},
+    description="For a supervisor that restarts the service: a missing index or a failing model doesn't matter.",
+)
+READY = described(
+    "Check that the service may get questions",
+    ReadyBody,
+    _unavailable(ReadyBody, "It may not, or the index is older than DOCS_MAX_INDEX_AGE."),
+    name="health_ready",
+    access={},
+    description="For a load balancer: a failing model doesn't matter, because answers are extractive then.",
+)
+METRICS = described(
+    "Read the metrics",
+    name="metrics",
+    access={"security": [{"adminKey": []}, {"key": []}, {}]},
+    description="Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
+) | {"response_class": PlainTextResponse}
+_NO_RUN = ADMIN_ERRORS | refusals({404: "There is no such run."})
+INGEST = described(
+    "Index the configured or indexed sites again",
+    IngestRun,
+    ADMIN_ERRORS
+    | refusals(
+        {
+            400: "The site is neither configured nor in the index, or no site is.",
+            409: "Another run is in progress; the message says which, since when and by whom.",
+        }
+    ),
+    name="ingest",
+    access=ADMIN,
+    status=202,
+    description="Starts a run in a separate process, one at a time. Call it after each deployment of the documentation.",
+    **body_of(IngestRequest, required=False),
+)
+RUNS = described("List the last runs, newest first", IngestRunList, ADMIN_ERRORS, name="ingest_runs", access=ADMIN)
+RUN = described("Read one run with its report", IngestRun, _NO_RUN, name="ingest_run", access=ADMIN)
+CANCEL = described(
+    "Stop a run",
+    IngestRun,
+    _NO_RUN | refusals({409: "The run is over."}),
+    name="ingest_cancel",
+    access=ADMIN,
+    status=202,
+    description="The run ends soon as failed; the index stays as it is.",
+)
 
 
 def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:
@@ -312,7 +283,7 @@ def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:
 
 
 def _schemas() -> dict[str, Any]:
-    """The schemas of all bodies: FastAPI knows none of them."""
+    """The schemas of the bodies that FastAPI doesn't know: of requests, errors and streams."""
     _, schema = TypeAdapter.json_schemas(
         [(name, mode, TypeAdapter(model)) for mode, models in _models.items() for name, model in models.items()],
         ref_template="#/components/schemas/{model}",

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from app.api.answer_models import Sources
 from app.api.bodies import JsonResponse
-from app.api.description import ADMIN, ADMIN_ERRORS, ERRORS, KEY, body_of, refusal, returned
+from app.api.description import ADMIN, ADMIN_ERRORS, ERRORS, body_of, described, refusals
 from app.api.keeping import owner_of, store_of
 from app.api.metrics import Metrics
 from app.api.request_models import RequestModel
@@ -78,12 +78,14 @@ class FeedbackList(TypedDict):
     has_more: bool
 
 
-FAILURES: dict[int | str, dict[str, Any]] = {
-    **ERRORS,
-    403: refusal("Nothing is kept, because DOCS_RETENTION_DAYS is 0."),
-    404: refusal("The key has nothing of this id."),
-    503: refusal("The database can't be reached."),
-}
+FAILURES = ERRORS | refusals(
+    {
+        403: "Nothing is kept, because DOCS_RETENTION_DAYS is 0.",
+        404: "The key has nothing of this id.",
+        503: "The database can't be reached.",
+    }
+)
+TAG = "Conversations"
 PAGING: list[dict[str, Any]] = [
     {"name": "after", "in": "query", "schema": {"type": "string"}, "description": "Id of the last entry before."},
     {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}},
@@ -98,13 +100,6 @@ FEEDBACK_FILTERS: list[dict[str, Any]] = [
     },
     {"name": "rating", "in": "query", "schema": {"type": "string", "enum": ["up", "down"]}},
 ]
-
-
-def described(name: str, summary: str, model: type[Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """The description of a route of what is kept."""
-    tag = "OpenAI API" if "response" in name else "Conversations"
-    responses = {200: returned(model, f"{summary}."), **FAILURES}
-    return {"name": name, "summary": summary, "tags": [tag], "responses": responses, "openapi_extra": {**KEY, **extra}}
 
 
 class Ends(TypedDict):
@@ -136,15 +131,16 @@ def ends(data: Sequence[Mapping[str, Any]], key: str = "id") -> Ends:
     return {"first_id": data[0][key] if data else None, "last_id": data[-1][key] if data else None}
 
 
-_GIVE = described("feedback", "Rate an answer", FeedbackObject, body_of(FeedbackRequest))
-_TAKE_BACK = described("feedback_delete", "Take the rating of an answer back", Deleted, {})
-_LIST: dict[str, Any] = {
-    "name": "feedback_list",
-    "summary": "Ratings with their questions and answers",
-    "tags": ["Operation"],
-    "responses": {200: returned(FeedbackList, "A part of the list."), **FAILURES, **ADMIN_ERRORS},
-    "openapi_extra": {**ADMIN, "parameters": [*PAGING, *FEEDBACK_FILTERS]},
-}
+_GIVE = described("Rate an answer", FeedbackObject, FAILURES, name="feedback", tag=TAG, **body_of(FeedbackRequest))
+_TAKE_BACK = described("Take the rating of an answer back", Deleted, FAILURES, name="feedback_delete", tag=TAG)
+_LIST = described(
+    "List ratings with their questions and answers",
+    FeedbackList,
+    FAILURES | ADMIN_ERRORS,
+    name="feedback_list",
+    access=ADMIN,
+    parameters=[*PAGING, *FEEDBACK_FILTERS],
+)
 
 DISABLED = "feedback_disabled"
 

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.admin.queries import IndexQuery, chosen_index, parameters, query_of
-from app.api.admin.routes import NO_INDEX, described
+from app.api.admin.routes import NO_INDEX
 from app.api.bodies import JsonResponse
-from app.api.description import returned
+from app.api.description import ADMIN, described
 from app.api.request_models import Name
 from app.api.runs import NO_STORE
 from app.api.service import Service
@@ -25,8 +25,8 @@ from plugins.gaps.records import GapReport
 
 def add_to(app: FastAPI, service: Service) -> None:
     """Add the route."""
-    responses = {200: returned(GapReport, "The report."), **NO_INDEX}
-    told = described("What the documentation lacks", responses, {"parameters": parameters(GapsQuery)})
+    summary = "Report what the documentation lacks"
+    told = described(summary, GapReport, NO_INDEX, access=ADMIN, parameters=parameters(GapsQuery))
     app.add_api_route("/v1/admin/gaps", Gaps(service).report, methods=["GET"], **told)
 
 

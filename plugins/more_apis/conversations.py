@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import JsonResponse
-from app.api.description import body_of
-from app.api.feedback import PAGING, Deleted, described, ends, paging_of, unknown_after
+from app.api.description import body_of, described
+from app.api.feedback import FAILURES, PAGING, TAG, Deleted, ends, paging_of, unknown_after
 from app.api.keeping import Place, check_listing, found, owner_of, store_of
 from app.api.service import Service
 from app.conversations.records import Conversation, KeptAnswer, Order, Paging
@@ -191,38 +191,23 @@ def _response(answer: KeptAnswer) -> ResponseObject:
     return body
 
 
-_CREATE = described(
-    "conversation_create", "Begin a conversation", ConversationObject, body_of(ConversationRequest, required=False)
-)
-_LIST = described("conversations", "List the conversations of the key", ConversationList, {"parameters": PAGING})
-_GET = described("conversation", "One conversation", ConversationObject, {})
-_CHANGE = described(
-    "conversation_change",
-    "Change title or metadata",
-    ConversationObject,
-    body_of(ConversationRequest, required=False),
-)
-_DELETE = described("conversation_delete", "Delete a conversation, its answers and their feedback", Deleted, {})
-_RESET = described("conversation_reset", "Forget what was said in a conversation", ConversationObject, {})
-_ITEMS = described("conversation_items", "Questions and answers of a conversation", ItemList, {"parameters": PAGING})
-_RESPONSE = described("response", "A kept response", ResponseObject, {})
-_RESPONSE_DELETE = described("response_delete", "Delete a kept response", Deleted, {})
-
-
 def add_to(app: FastAPI, service: Service) -> None:
     """Add the routes; without a store, each says that nothing is kept."""
     conversations = Conversations(service)
     responses = StoredResponses(service)
-    one = "/v1/conversations/{id}"
-    for method, path, handler, told in (
-        ("POST", "/v1/conversations", conversations.create, _CREATE),
-        ("GET", "/v1/conversations", conversations.list_all, _LIST),
-        ("GET", one, conversations.get, _GET),
-        ("POST", one, conversations.change, _CHANGE),
-        ("DELETE", one, conversations.delete, _DELETE),
-        ("POST", f"{one}/reset", conversations.reset, _RESET),
-        ("GET", f"{one}/items", conversations.items, _ITEMS),
-        ("GET", "/v1/responses/{id}", responses.get, _RESPONSE),
-        ("DELETE", "/v1/responses/{id}", responses.delete, _RESPONSE_DELETE),
-    ):
+    all_, one, kept = "/v1/conversations", "/v1/conversations/{id}", "/v1/responses/{id}"
+    paging, begun = {"parameters": PAGING}, body_of(ConversationRequest, required=False)
+    for name, method, path, handler, summary, model, extra in (
+        ("conversation_create", "POST", all_, conversations.create, "Begin a conversation", ConversationObject, begun),
+        ("conversations", "GET", all_, conversations.list_all, "List the conversations of the key", ConversationList, paging),
+        ("conversation", "GET", one, conversations.get, "Read one conversation", ConversationObject, {}),
+        ("conversation_change", "POST", one, conversations.change, "Change title or metadata", ConversationObject, begun),
+        ("conversation_delete", "DELETE", one, conversations.delete, "Delete a conversation, its answers and their feedback", Deleted, {}),
+        ("conversation_reset", "POST", f"{one}/reset", conversations.reset, "Forget what was said in a conversation", ConversationObject, {}),
+        ("conversation_items", "GET", f"{one}/items", conversations.items, "List questions and answers", ItemList, paging),
+        ("response", "GET", kept, responses.get, "Read a kept response", ResponseObject, {}),
+        ("response_delete", "DELETE", kept, responses.delete, "Delete a kept response", Deleted, {}),
+    ):  # fmt: skip
+        tag = "OpenAI API" if path == kept else TAG
+        told = described(summary, model, FAILURES, name=name, tag=tag, **extra)
         app.add_api_route(path, handler, methods=[method], **told)

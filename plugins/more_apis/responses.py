@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 from fastapi import FastAPI
@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from app.api.bodies import encodable
 from app.api.chat import ROLES, Answer, InputMessage, earlier, request_of, with_fields
-from app.api.description import ANSWER_FAILURES, KEY, body_of, json_of, stream_of
+from app.api.description import ANSWER_FAILURES, body_of, described, json_of, stream_of
 from app.api.errors import api_error
 from app.api.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id, owner_of
 from app.api.middleware.keys import Access
@@ -274,20 +274,20 @@ class ResponsesEncoder:
         return b"event: " + event["type"].encode() + b"\ndata: " + orjson.dumps(event) + b"\n\n"
 
 
-_RESPONSES: dict[str, Any] = {
-    "name": "responses",
-    "summary": "Ask a question, in the form of the Responses API",
-    "description": "Like the chat API. `previous_response_id` or `conversation` put what was said before it.",
-    "tags": ["OpenAI API"],
-    "responses": {
+_RESPONSES = described(
+    "Ask a question, in the form of the Responses API",
+    failures=ANSWER_FAILURES
+    | {
         200: {
             "description": "The answer, or with `stream` named server-sent events.",
             "content": {**json_of(ResponseObject), **stream_of(ResponseStreamEvent)},
-        },
-        **ANSWER_FAILURES,
+        }
     },
-    "openapi_extra": {**KEY, **body_of(ResponsesRequest)},
-}
+    name="responses",
+    tag="OpenAI API",
+    description="Like the chat API. `previous_response_id` or `conversation` put what was said before it.",
+    **body_of(ResponsesRequest),
+)
 
 
 def add_to(app: FastAPI, service: Service) -> None:

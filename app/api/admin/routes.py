@@ -44,8 +44,8 @@ from app.api.admin.problems import RecentProblems
 from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
 from app.api.admin.views import IndexedChunks, IndexedPages
 from app.api.bodies import JsonResponse
-from app.api.description import ADMIN, ADMIN_ERRORS, QUESTION_BODY, ROLLBACK_BODY, refusal, returned
-from app.api.request_models import QuestionRequest
+from app.api.description import ADMIN, ADMIN_ERRORS, body_of, described, refusals
+from app.api.request_models import QuestionRequest, RollbackRequest
 from app.api.runs import NO_STORE, Runs
 from app.api.service import Service
 from app.core.errors import QuestionSetError, RequestError, quoted
@@ -53,16 +53,16 @@ from app.core.prompts import shipped_files
 from app.core.settings_sources import Origin
 from app.core.shown_settings import described_settings
 
-NO_INDEX: dict[int | str, dict[str, Any]] = {
-    400: refusal("The request is invalid; `param` names the field."),
-    404: refusal("There is no such index, page or chunk, or nothing was logged."),
-    502: refusal("The index failed."),
-    503: refusal("Nothing is indexed yet, or the index can't be reached."),
-}
-REFUSED: dict[int | str, dict[str, Any]] = {
-    409: refusal("No earlier generation is kept or can be used, or a run is writing.")
-}
-KNOWN: dict[int | str, dict[str, Any]] = {409: refusal("The set has this question already.")}
+NO_INDEX = ADMIN_ERRORS | refusals(
+    {
+        400: "The request is invalid; `param` names the field.",
+        404: "There is no such index, page or chunk, or nothing was logged.",
+        502: "The index failed.",
+        503: "Nothing is indexed yet, or the index can't be reached.",
+    }
+)
+REFUSED = NO_INDEX | refusals({409: "No earlier generation is kept or can be used, or a run is writing."})
+KNOWN = NO_INDEX | refusals({409: "The set has this question already."})
 
 
 def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
@@ -82,25 +82,15 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
         ("errors", operation.errors, "The last warnings and errors", ErrorList, None),
         ("views", operation.list_views, "The views of plugins", ViewList, None),
     ):
-        responses = {200: returned(model, "The current state."), **(NO_INDEX if query else {})}
-        extra = {"parameters": parameters(query)} if query else {}
-        app.add_api_route(f"/v1/admin/{path}", handler, methods=["GET"], **described(summary, responses, extra))
-    responses = {200: returned(RollbackBody, "It is live now."), **NO_INDEX, **REFUSED}
-    rollback = described("Make the previous generation live again", responses, ROLLBACK_BODY)
+        extra: dict[str, Any] = {"parameters": parameters(query)} if query else {}
+        told = described(summary, model, NO_INDEX if query else ADMIN_ERRORS, access=ADMIN, **extra)
+        app.add_api_route(f"/v1/admin/{path}", handler, methods=["GET"], **told)
+    summary, body = "Make the previous generation live again", body_of(RollbackRequest)
+    rollback = described(summary, RollbackBody, REFUSED, access=ADMIN, **body)
     app.add_api_route("/v1/admin/rollback", states.rollback, methods=["POST"], **rollback)
-    responses = {201: returned(QuestionObject, "The file has this line now."), **NO_INDEX, **KNOWN}
-    adding = described("Add a question to the question set", responses, QUESTION_BODY)
-    app.add_api_route("/v1/admin/questions", questions.add, methods=["POST"], status_code=201, **adding)
-
-
-def described(summary: str, responses: Mapping[int | str, dict[str, Any]], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The description of a route for admins."""
-    return {
-        "summary": summary,
-        "tags": ["Operation"],
-        "responses": {**responses, **ADMIN_ERRORS},
-        "openapi_extra": {**ADMIN, **extra},
-    }
+    summary, body = "Add a question to the question set", body_of(QuestionRequest)
+    adding = described(summary, QuestionObject, KNOWN, access=ADMIN, status=201, **body)
+    app.add_api_route("/v1/admin/questions", questions.add, methods=["POST"], **adding)
 
 
 @dataclass(frozen=True, slots=True)

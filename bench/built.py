@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from app.citing import citations
-from app.core.filters import Filters
 from app.core.generation import named_versions
 from app.core.prompts import Prompts, load_prompts
 from app.core.turn import Message
+from app.core.types import Filters
 from app.index.vocabulary import Vocabulary
 from app.pipeline import calls
 from app.pipeline import conversation as history
@@ -130,7 +130,7 @@ AWAITED: frozenset[str] = frozenset()
 BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.text.redaction._told": lambda: [(redaction._told(frozenset({"password", "pin"})), "finditer")],  # noqa: SLF001
     "app.text.redaction._spoken": lambda: [(_spoken_addresses(), "finditer")],
-    "app.core.filters.Filters.admits": _filters,
+    "app.core.types.Filters.admits": _filters,
     "app.core.language._pattern": _refusals,
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
     "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices

@@ -26,8 +26,7 @@ from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, EventQueue
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.log_message import LogMessage
-from app.core.record import AnswerRecord
-from app.core.turn import Done, Event, Failure, Source, Text, Usage
+from app.core.turn import AnswerRecord, Done, Event, Failure, Source, Text, Usage
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant

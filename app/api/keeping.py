@@ -28,9 +28,8 @@ from app.citing.links import page_title
 from app.conversations.records import Found, KeptAnswer, conversation_id_of
 from app.core.errors import DatabaseError, RequestError, quoted
 from app.core.log_message import LogMessage
-from app.core.record import AnswerRecord
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import AnswerRecord, Message, Turn
 
 if TYPE_CHECKING:
     from app.conversations.store import ConversationStore

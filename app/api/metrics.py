@@ -37,7 +37,7 @@ from app.core.breaker import Breaker, Part
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.gate import Gate
 from app.core.generation import GenerationInfo
-from app.core.record import AnswerRecord
+from app.core.turn import AnswerRecord
 from app.index.protocols import Store
 from app.index.run_history import RESULTS, RunHistory
 

@@ -17,9 +17,8 @@ from starlette.datastructures import Headers
 from app.api.request_models import ChatRequest
 from app.core.errors import ModelError
 from app.core.log_message import LogMessage
-from app.core.record import AnswerRecord
 from app.core.settings import Settings
-from app.core.turn import Done, Events, Message, Source, Status, Text, Usage
+from app.core.turn import AnswerRecord, Done, Events, Message, Source, Status, Text, Usage
 from app.models.protocols import CallOptions, Model
 from app.pipeline.calls import braced
 from app.pipeline.conversation import CHARACTERS_PER_TOKEN

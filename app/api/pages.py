@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from app.api.accept import preferred_language, prefers_markdown
+from app.api.request_models import preferred_language, prefers_markdown
 
 # everything is from this host, and no text can become a script
 SECURITY = (

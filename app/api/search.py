@@ -23,17 +23,16 @@ from app.api.service import Service
 from app.citing.sections import asked_stems, best_section, section_text
 from app.core import turn
 from app.core.errors import RequestError, quoted
-from app.core.filters import Filters
 from app.core.generation import GenerationInfo
 from app.core.log_message import LogMessage
 from app.core.turn import Turn
-from app.core.types import Hit, Section
+from app.core.types import Filters, Hit, Section
 from app.index import Store
 from app.index.protocols import Generation
 from app.pipeline.steps.cite import source_of
 from app.pipeline.type_ahead import query_words, read, sections_of
 from app.text.analysis import fold
-from app.text.plain import plain_title, readable
+from app.text.blocks import plain_title, readable
 from app.text.query_highlight import Piece, QueryWords
 
 if TYPE_CHECKING:

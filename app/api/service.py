@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.accept import named_language, preferred_language
 from app.api.bodies import MAX_BODY, SMALL, Bodies, Body, parse
 from app.api.middleware.admission import AnswerLimits
 from app.api.middleware.keys import Access, Keys
+from app.api.request_models import named_language, preferred_language
 from app.core.breaker import Breaker
 from app.core.errors import RequestError
-from app.core.record import AnswerRecord
 from app.core.settings import Settings
-from app.core.turn import Events
+from app.core.turn import AnswerRecord, Events
 from app.core.turn import Request as Question
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from app.api.middleware.admission import AnswerLimits
 from app.api.openwebui import source_event, status_event
 from app.core.errors import ModelError
 from app.core.log_message import LogMessage
-from app.core.record import AnswerRecord
-from app.core.turn import Done, Event, Failure, FinishReason, Reasoning, Source, Status, Text, Usage
+from app.core.turn import AnswerRecord, Done, Event, Failure, FinishReason, Reasoning, Source, Status, Text, Usage
 
 log = logging.getLogger("app.api")
 CLEANUP_SECONDS = 5.0  # time for a pipeline to clean up after its last event

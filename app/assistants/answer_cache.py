@@ -14,8 +14,7 @@ from typing import Any
 
 from app.assistants.assistant import Assistant
 from app.core import spans
-from app.core.record import AnswerRecord
-from app.core.turn import Done, Event, Events, Message, Reasoning, Request, Text, Turn, Usage
+from app.core.turn import AnswerRecord, Done, Event, Events, Message, Reasoning, Request, Text, Turn, Usage
 from app.text.analysis import normalized
 
 ENTRIES = 1_000

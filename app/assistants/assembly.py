@@ -20,9 +20,9 @@ from app.assistants.file import (
     read_assistants,
 )
 from app.core.errors import SettingsError, did_you_mean
-from app.core.filters import Filters
 from app.core.prompts import Prompts, check_folder, load_prompts, placeholders
 from app.core.settings import Settings
+from app.core.types import Filters
 from app.index import Store, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker

@@ -12,13 +12,11 @@ from app.assistants.file import NamedIndex
 from app.assistants.health import Health, IndexCheck, IndexState, look_at_servers, part_states
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
-from app.core.filters import Filters
 from app.core.language import Language
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
-from app.core.record import AnswerRecord
-from app.core.turn import Calls, CitingTrace, Events, Request, Status, Turn
-from app.core.types import Chunk, Page
+from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Request, Status, Turn
+from app.core.types import Chunk, Filters, Page
 from app.index import Store
 from app.models import Embedder, Model
 from app.models.protocols import Closable

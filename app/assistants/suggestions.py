@@ -11,12 +11,12 @@ from dataclasses import replace
 from app.assistants.assistant import Assistant
 from app.citing.links import untagged
 from app.core.errors import AssistantError, NoIndex
+from app.core.gate import Shared
 from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.turn import Message, Request
 from app.core.types import Chunk
 from app.index.protocols import Generation
-from app.index.shared import Shared
 from app.pipeline.registry import upto
 from app.pipeline.runner import run
 from app.pipeline.steps.relevance import top_pages

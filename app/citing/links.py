@@ -1,19 +1,33 @@
-"""Addresses that an answer may have, and the record of what was removed from a model's text."""
+"""Addresses and HTML that an answer may have: removes unknown links and images, and records what was removed from a model's text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from html import unescape
+from typing import ClassVar
 from urllib.parse import quote, unquote
 
-from app.citing.citations import Citations
-from app.citing.markdown import Reading, Span
+from app.citing.citations import ANY_FENCE, Citations
+from app.citing.markdown import (
+    Edit,
+    Reading,
+    Span,
+    Words,
+    applied,
+    begins_anew,
+    escaping,
+    escaping_open_brackets,
+    fenced,
+    read,
+    with_marks,
+)
 from app.core.turn import Removal, RemovalKind
 from app.core.types import Chunk
 from app.text.analysis import normalized
-from app.text.plain import named, plain_title
+from app.text.blocks import named, plain_title
 
 _CHARACTERS = r"[^\s<>\"'`|\\^{}\[\]\u2018-\u201f«»]{1,2000}"
 ADDRESS = re.compile(rf"(?:https?://|(?<![^\W_])(?:ftps?://|www\.)){_CHARACTERS}", re.IGNORECASE)
@@ -186,3 +200,276 @@ class Removals:
 
     def _add(self, kind: RemovalKind, text: str, reason: str) -> None:
         self._removed.append(Removal(kind, text, reason))
+
+
+LONGEST = 20_000  # characters of a block
+_MOST_BRACKETS = 300  # of a block: the parser needs quadratic time to find their ends
+_ROUNDS = 8  # removing one thing can uncover another
+TAG = re.compile(r"</?(?:b|br|code|del|em|i|ins|kbd|mark|s|small|strong|sub|sup|u) ?/?>", re.IGNORECASE)
+SCHEME = re.compile(r"https?://|ftps?://|www\.", re.IGNORECASE)
+_RUN = re.compile(r"[^\s<]*")
+_WHOLE_RUN = re.compile(r"\S{0,2000}+")
+_CALL = re.compile(r"[\w ,=*-]*")  # the parentheses of `items[i](x)`
+_BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}】")
+_VALUES = re.compile(r"[\[\]\d\s,;.-]+")
+_SLASHES = re.compile(r"(?<![:/])//")
+_WITHOUT_SCHEME = re.compile(r"//(?=[^\s/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
+_TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+")
+_LEADS_OUT = re.compile(
+    r"(?:https?|ftps?):/*[\w-]|//[\w-]+[.:@\u3002\uff0e\uff61]\w|(?:javascript|vbscript):", re.IGNORECASE
+)
+_LIVE = re.compile(r"<(?=[a-z/!?])(?!www\.)|!(?=\[)", re.IGNORECASE)
+_ALIVE = re.compile(r"<[a-z/!?]|!\[|\][(:\[]|https?:|www\.|@", re.IGNORECASE)
+_RISKY = re.compile(r"[\]<&!`\\|【]|~~~|//|www\.|:", re.IGNORECASE)  # a text without these signs is safe
+_WEB = re.compile(r"<(?:https?|ftps?|mailto|javascript|vbscript|data|file):", re.IGNORECASE)
+_MAIL = re.compile(r"<[^:<>]*>")
+_ENTITY_SIGNS = frozenset("<>&\"'|*_#`[]{}()!~\\ $^+")
+_TITLE = re.compile(r"[<>\[\]`&\\]|//|www\.", re.IGNORECASE)
+_SWALLOWED = re.compile(r"[`\\\[\]!&]")
+_LINE_END = re.compile(r"\n[ \t>]*")
+_DEFINES = re.compile(r"(?<=\]):")
+_SURROUNDING = frozenset({"()", "<>"})
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~【]")
+
+
+class Judge:
+    """Rewrites whole blocks. Without `citations`, numbers stay unchanged. `removals` collects what is removed."""
+
+    def __init__(
+        self, addresses: Addresses, citations: Citations | None = None, removals: Removals | None = None
+    ) -> None:
+        self.addresses, self._citations, self._removals = addresses, citations, removals
+
+    def safe(self, text: str, before: str = "") -> str:
+        """The text, safe for readers. `before` is what they already got of the same blocks."""
+        if not _RISKY.search(text):
+            return text
+        so_far = self._removals.count if self._removals else 0
+        shown = self._judged(text, before) if text.count("[") <= _MOST_BRACKETS else None
+        if shown is not None:
+            return shown
+        if self._removals:
+            self._removals.neutral(text, so_far)
+        apart = "" if not before or before[-1].isspace() else " "
+        return f"{apart}{neutral(text)}"
+
+    def _judged(self, text: str, before: str) -> str | None:
+        """The safe text; None if edits can't make it safe."""
+        first = before + text
+        for _ in range(_ROUNDS):
+            whole = before + text
+            reading = read(whole)
+            edits = with_marks(whole, reading, self._edits(whole, reading))
+            if reading.odd or any(block.indent < 0 and _ALIVE.search(block.code) for block in reading.indented):
+                return None
+            if edits and edits[0].start < len(before):
+                return None
+            if not edits:
+                return None if _opens_fence(first, whole) else self._numbered(whole, reading, len(before))
+            if self._removals:
+                self._removals.edits(whole, edits, reading)
+            text = applied(whole, edits)[len(before) :]
+        return None
+
+    def code(self, text: str) -> str:
+        """Text of a block of code, without addresses that no passage has."""
+        edits = sorted(self.in_code(text, 0, len(text)))
+        if self._removals:
+            self._removals.edits(text, edits)
+        return applied(text, edits)
+
+    def _numbered(self, whole: str, reading: Reading, start: int) -> str | None:
+        if self._citations is None:
+            return whole[start:]
+        ranges = sorted(words for words in reading.texts if words.end > start)
+        edits = [edit for words in ranges for edit in self._cited(whole, max(words.start, start), words.end)]
+        if self._removals:
+            self._removals.citations(whole[edit.start : edit.end] for edit in edits)
+        text = applied(whole, with_marks(whole, reading, edits))
+        if any(not edit.text for edit in edits):  # the text around a removed citation may now form something else
+            reading = read(text)
+            if reading.odd or next(self._edits(text, reading), None) or _opens_fence(whole, text):
+                return None
+        return text[start:]
+
+    def _cited(self, whole: str, start: int, end: int) -> Iterator[Edit]:
+        at = start
+        while found := _BRACKETS.search(whole, at, end):
+            at = found.end()
+            joined = is_joined(whole, found.start())
+            written = self.bracket(found[0], joined=joined)
+            if written is None:
+                if not _VALUES.fullmatch(found[0]):
+                    at = found.start() + 1
+            elif written != found[0]:
+                if found[0][0] == "【" and written and whole.startswith((":", "("), at):
+                    written += "\\"  # else it might define a link, or be one
+                yield Edit(found.start(), at, written)
+
+    def bracket(self, bracket: str, *, joined: bool = False) -> str | None:
+        """The replacement for the brackets and their content; None if they are no citation."""
+        if self._citations is None or joined:
+            return None
+        words = bracket[1:-1]
+        if (cited := self._citations.cited(words)) is None and words[:1] + words[-1:] == "[]":
+            cited = self._citations.cited(words[1:-1])
+        return cited
+
+    # ---- what isn't allowed ---------------------------------------------------------------------
+
+    def _edits(self, text: str, reading: Reading) -> Iterator[Edit]:
+        for span in reading.spans:
+            if span.kind == "html_inline" and span.start in reading.line_starts:
+                yield Edit(span.start, span.start, "\\")  # it could begin a block of HTML
+            elif rule := self._RULES.get(span.kind):
+                yield from rule(self, text, span)
+        last_code = max((span.start for span in reading.spans if span.kind == "backticks"), default=0)
+        for words in reading.texts:
+            yield from self._plain(text, words, code_follows=words.start < last_code)
+        for block in reading.indented:  # other clients can read it as a paragraph
+            if _ALIVE.search(block.code):
+                yield fenced(block)
+        for start, end in reading.code:
+            yield from self.in_code(text, start, end)
+        yield from (Edit(start, end) for start, end in reading.surplus)
+
+    def _link(self, text: str, span: Span) -> Iterator[Edit]:
+        words = text[span.inner[0] : span.inner[1]]
+        call = is_joined(text, span.start) and _CALL.fullmatch(span.target)
+        cited = self.bracket(f"[{words}]") is not None and not call
+        if cited:
+            yield Edit(span.inner[1] + 1, span.end)
+        elif not call and not self._leads(span, words, span.target in self.addresses):
+            yield Edit(span.start, span.inner[0])
+            yield Edit(span.inner[1], span.end)
+
+    def _image(self, text: str, span: Span) -> Iterator[Edit]:
+        if not self._leads(span, text[slice(*span.inner)], self.addresses.shows(span.target)):
+            yield Edit(span.start, span.inner[0])
+            yield Edit(span.inner[1], span.end)
+
+    @staticmethod
+    def _leads(span: Span, words: str, allowed: bool) -> bool:
+        """True if it is allowed, and all clients read it as we do."""
+        return allowed and words.count("`") % 2 == 0 and not _TITLE.search(span.title)
+
+    def _autolink(self, text: str, span: Span) -> Iterator[Edit]:
+        written = text[span.start : span.end]
+        if not _WEB.match(written):
+            if not _MAIL.fullmatch(written):
+                yield Edit(span.start, span.start, "\\")
+        elif written[1:-1] not in self.addresses:
+            yield Edit(span.start, span.end)
+
+    def _tag(self, text: str, span: Span) -> Iterator[Edit]:
+        if not TAG.fullmatch(text, span.start, span.end):
+            yield Edit(span.start, span.start, "\\")
+
+    def _entity(self, text: str, span: Span) -> Iterator[Edit]:
+        if not harmless(text[span.start : span.end]):
+            yield Edit(span.start, span.start, "\\")
+
+    def _span(self, text: str, span: Span) -> Iterator[Edit]:
+        # other clients can see the beginning of a block behind a line end
+        for found in _LINE_END.finditer(text, span.start, span.end):
+            yield Edit(found.start(), found.end(), " ")
+        yield from self.in_code(text, span.start, span.end)
+
+    def in_code(self, text: str, start: int, end: int) -> Iterator[Edit]:
+        """Removes addresses that no passage has, because other clients may not read this as code."""
+        for found in ADDRESS.finditer(text, start, end):
+            address = address_in(found[0])
+            if address not in self.addresses:
+                yield Edit(found.start(), found.start() + len(address))
+        for found in _TARGET.finditer(text, start, end):
+            if (
+                _LEADS_OUT.match(unescape(found[0].strip()).replace("\\", "/"))
+                and address_in(found[0].strip()) not in self.addresses
+            ):
+                yield Edit(found.start(), found.end())
+
+    def _plain(self, text: str, words: Words, *, code_follows: bool) -> Iterator[Edit]:
+        """Plain text: removes unknown addresses, and escapes signs that other clients read differently."""
+        start, end, bracketed = words
+        at = start
+        while found := SCHEME.search(text, at, end):
+            edit, at = self.bare(text, found.start(), end)
+            if edit:
+                yield edit
+        for slashes in _SLASHES.finditer(text, start, end):
+            if found := _WITHOUT_SCHEME.match(
+                text, slashes.start()
+            ):  # some clients find the host in what follows the words
+                yield Edit(found.start(), min(found.end(), end))
+        yield from escaping(_LIVE, text, start, end)
+        if bracketed:  # it would define a link
+            yield from escaping(_DEFINES, text, start, end)
+        if code_follows or bracketed:
+            yield from escaping_open_brackets(text, start, end)
+
+    def bare(self, text: str, at: int, end: int) -> tuple[Edit | None, int]:
+        """The edit for the address here, if it needs one, and where it ends; clients can read more as the address than we do."""
+        scheme = SCHEME.match(text, at)
+        run = _RUN.match(text, at)
+        assert scheme is not None
+        assert run is not None
+        found = ADDRESS.match(text, at, end)
+        if found is None:
+            behind = text[scheme.end() : run.end()]
+            login = "@" in _WHOLE_RUN.match(text, scheme.end())[0]  # type: ignore[index]  # it matches anywhere
+            if login or (behind and (":" not in scheme[0] or unicodedata.category(behind[0])[0] not in "PZC")):
+                # some clients see an address within a word, or with other signs as host
+                sign = at + (scheme[0].find(":") if ":" in scheme[0] else 3)
+                return Edit(sign, sign, "\\"), scheme.end()
+            return None, scheme.end()
+        address = address_in(found[0])
+        stop = at + max(len(address), len(scheme[0]))
+        behind = text[at + len(address) : run.end()]
+        if address in self.addresses and "@" not in behind:
+            # behind a word, some clients find a host in that; behind another sign, only the address within this one
+            before = text[at - 1 : at]
+            if before.isalnum() or (before.strip() and SCHEME.search(address, len(scheme[0]))):
+                return Edit(at, at, " "), stop
+            # some clients' links end at a blank, and include a sign that would begin code or an escape
+            swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"
+            return (Edit(stop, stop, " ") if swallows else None), stop
+        if len(address) <= len(scheme[0]):
+            return None, stop
+        around = text[at - 1 : at] + text[stop : stop + 1] in _SURROUNDING
+        return Edit(at - around, stop + around), stop + around
+
+    # of the class, because methods kept in an object keep the object until the garbage collector runs
+    _RULES: ClassVar[Mapping[str, Callable[[Judge, str, Span], Iterator[Edit]]]] = {
+        "link": _link, "image": _image, "autolink": _autolink, "html_inline": _tag, "entity": _entity, "backticks": _span,
+    }  # fmt: skip
+
+
+def _opens_fence(first: str, text: str) -> bool:
+    """True if a block leaves a fence open that it did not open as the model wrote it."""
+    return bool(ANY_FENCE.search(text)) and not _is_closed(text) and _is_closed(first)
+
+
+def _is_closed(text: str) -> bool:
+    return begins_anew(f"{text}\n\n", "")
+
+
+def is_joined(text: str, at: int) -> bool:
+    """True if brackets here are an index: right after a word, or after up to ten such brackets."""
+    for _ in range(10):
+        if text[at - 1 : at] != "]" or (opening := text.rfind("[", 0, at)) < 0:
+            break
+        at = opening
+    before = text[at - 1 : at] if at else ""
+    return before.isalnum() or before == "_"
+
+
+def harmless(entity: str) -> bool:
+    """True if the entity is one of a sign that needs escaping, not of a part of an address."""
+    sign = unescape(entity)
+    return sign in _ENTITY_SIGNS or not sign.isascii()
+
+
+def neutral(text: str) -> str:
+    """The text with all signs escaped."""
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return _PUNCTUATION.sub(r"\\\g<0>", "\n".join(lines)).replace("\\【", "【")

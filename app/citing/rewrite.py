@@ -25,11 +25,10 @@ from app.citing.citations import (
     WORDS,
     WORDS_UNSURE,
     Citations,
+    Placement,
 )
-from app.citing.judge import LONGEST, SCHEME, TAG, Judge, harmless, is_joined, neutral
-from app.citing.links import Addresses, Removals
+from app.citing.links import LONGEST, SCHEME, TAG, Addresses, Judge, Removals, harmless, is_joined, neutral
 from app.citing.markdown import begins_anew
-from app.citing.placement import Placement
 
 
 class Decision(NamedTuple):

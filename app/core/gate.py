@@ -1,4 +1,5 @@
-"""Limits the number of requests that are processed at the same time. More would only slow each other down.
+"""Limits the number of requests that are processed at the same time, and shares a computation among them. More would only slow each
+other down.
 
 A request that waits for a language model doesn't count, so hundreds of answers can be in progress while few are processed.
 """
@@ -9,9 +10,10 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
 
 from app.core.errors import Overloaded
 
@@ -197,3 +199,26 @@ def leave() -> None:
     """Give back the place of this task's request: from now on, it only waits."""
     if place := _place.get():
         place.leave()
+
+
+T = TypeVar("T")
+
+
+class Shared(Generic[T]):
+    """Computes a value once and keeps it. Cancelling one caller doesn't affect the others; a failure isn't kept."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[T] | None = None
+
+    async def get(self, compute: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result. The first caller starts the computation; a call after a failure starts it again."""
+        task = self._task
+        if task is None or (task.done() and (task.cancelled() or task.exception())) or _foreign(task):
+            task = self._task = asyncio.create_task(compute())
+            # callers receive the error; without callers, mark it as retrieved
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
+
+
+def _foreign(task: asyncio.Task[Any]) -> bool:
+    return not task.done() and task.get_loop() is not asyncio.get_running_loop()

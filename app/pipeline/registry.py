@@ -24,9 +24,8 @@ from app.models.rerank import Reranker
 from app.pipeline.runner import Changes, Fallback, Plan, Step, StepDeclaration
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.postprocess import Postprocess
-from app.pipeline.steps.question import Detect, Keywords, Refine
 from app.pipeline.steps.relevance import Overview, Relevance
-from app.pipeline.steps.retrieve import Probe, Retrieve
+from app.pipeline.steps.retrieve import Detect, Keywords, Probe, Refine, Retrieve
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from app.core.errors import AssistantError
-from app.core.filters import Filters
 from app.core.trace import (
     Dropped,
     DropReason,
@@ -26,7 +25,7 @@ from app.core.trace import (
     TraceStep,
 )
 from app.core.turn import Done, Events, Failure, Message, StepRecord, Text, Turn
-from app.core.types import Candidate, Chunk, Hit, Legs, Query
+from app.core.types import Candidate, Chunk, Filters, Hit, Legs, Query
 from app.index.ranking.fuse import Cut, Explained, Explanation, explained
 from app.pipeline.conversation import numbered
 from app.pipeline.recording import CallRecord, Recorder, SearchRecord

@@ -6,17 +6,16 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from app.api.accept import named_language
 from app.api.answer_models import SearchResult
 from app.api.chat import from_chat
-from app.api.request_models import ChatRequest, SearchRequest
+from app.api.request_models import ChatRequest, SearchRequest, named_language
 from app.api.search import search_result
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
+from app.core.gate import Shared
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Source, Text
 from app.index import STORES, Store, open_store
-from app.index.shared import Shared
 from app.retriever.backend import Answer
 
 REQUEST_ID = "retriever"  # in the log, where requests over HTTP have their ids

@@ -1,4 +1,4 @@
-"""Parts of Markdown: code and prose, sentences, and blocks that are kept whole."""
+"""Parts of Markdown: code and prose, sentences, blocks that are kept whole; and Markdown as plain text, for a model, a line or a title."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from html import unescape
 from typing import Literal
+from unicodedata import normalize
+from urllib.parse import unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from app.core.language import vocabulary
 from app.core.types import Chunk
@@ -320,3 +327,189 @@ def shortened(units: Units, longest: int, weight: Callable[[str], float]) -> str
 def joined(blocks: Iterable[Block]) -> str:
     """The blocks as Markdown again."""
     return "\n\n".join(block.text for block in blocks)
+
+
+_FENCE_LINE = re.compile(
+    r"(?P<fence>[^`~\n]*+(?:`{3,}+|~{3,}+))[ \t]*+\{?(?:code(?:-block)?\})?[ \t]*+\.?(?P<language>[A-Za-z][\w+#.-]*+)?[^\n]*+"
+)
+_IMAGE = re.compile(r"!\[([^\[\]\n]*+)\](?:\((?:[^()\n]|\([^()\n]*+\))*+\)|\[[^\[\]\n]*+\])")
+_LINK = re.compile(
+    r"(?<!\])\[([^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+){0,3}+)\]"
+    r"(?:\((?:<[^<>\n]*+>|(?:[^()\s]|\([^()\s]*+\))*+)(?:\s++(?:\"[^\"\n]*+\"|'[^'\n]*+'))?[ \t]*+\)|\[[^\[\]\n]*+\](?!\()"
+    # written wrongly, and known for an address all the same
+    r"|\(\(?(?:https?://|mailto:)(?:[^()\n]|\n(?!\n)|\([^()\n]*+\))*+\))"
+)
+_DEFINITION = re.compile(r"(?m)^ {0,3}\[[^\[\]\n^]++\]:[ \t]++\S.*+\n?")
+_ANCHOR = re.compile(r"(?m)(?:(?<![ \t])[ \t]++)?(?:\{#[^{}\s]++\}|(?<=[ \t])\[#[^\[\]\s]++\])[ \t]*+$")
+_ESCAPED = re.compile(r"\\([<&])")
+_TAG = re.compile(r"(?<!\\)<(/?)([A-Za-z][\w.:-]*+)((?:[^<>\"']|\"[^\"\n]*+\"|'[^'\n]*+')*+)>")
+_CLOSING = re.compile(r"(?<!\\)</([A-Za-z][\w.:-]*+)")
+_ENCODED = re.compile(r"data:[\w.+-]++/[\w.+-]++[;,][^\s()<>\"']*+|(?<![\w%+/=-])[\w%+/=-]{200,}+")
+_ENCODED_IN_CODE = re.compile(r"(?<![\w%+/=-])[\w%+/=-]{500,}+")
+_SHOWN = 40  # characters of encoded data: what it begins with may tell what it is
+_HTML_NAMES = """
+a abbr address article aside audio b big blockquote body br button canvas caption center cite code col
+colgroup dd del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4
+h5 h6 head header hr html i iframe img input ins kbd label legend li link main map mark menu meta nav noscript
+object ol optgroup option p param picture pre q s samp script section select small source span strike strong
+style sub summary sup svg table tbody td template textarea tfoot th thead time title tr track tt u ul var
+video wbr path
+"""
+_HTML = frozenset(_HTML_NAMES.split())
+
+
+def plain(markdown: str) -> str:
+    """The Markdown with the words of links and images, the language of code, and the text between tags; all else stays.
+
+    An address that is itself what readers see stays, and so does what only looks like a tag, such as `<name>`.
+    """
+    return "".join(_code(piece) if code else outside_spans(piece, _prose) for code, piece in blocks(markdown))
+
+
+def _code(block: str) -> str:
+    opening, end, rest = block.partition("\n")
+    if found := _FENCE_LINE.match(opening):
+        opening = found["fence"] + (found["language"] or "")
+    return f"{opening}{end}{_ENCODED_IN_CODE.sub(_begun, rest)}"
+
+
+def _prose(text: str) -> str:
+    if "[" in text:
+        text = _LINK.sub(r"\1", _IMAGE.sub(r"\1", text)) if "](" in text or "][" in text else text
+        text = _DEFINITION.sub("", text) if "]:" in text else text
+    text = _ANCHOR.sub("", text) if "#" in text else text
+    if "<" in text:
+        closed = frozenset(_CLOSING.findall(text))
+        text = _TAG.sub(lambda found: _untagged(found, closed), text)
+    if "\\" in text:
+        text = _ESCAPED.sub(r"\1", text)
+    return _ENCODED.sub(_begun, text)
+
+
+def _untagged(found: re.Match[str], closed: frozenset[str]) -> str:
+    """What stays of a tag. A name without attributes in angle brackets is a placeholder, unless it is closed."""
+    name, rest = found[2], found[3].strip()
+    if name.casefold() not in _HTML:
+        component = "=" in rest or rest == "/" if rest else name in closed
+        return "" if component else found[0]
+    if name.casefold() == "br":
+        before = found.string[max(found.start() - 1, 0) : found.start()]
+        return "" if before in "| \n" else " " if before in ".,;:!?" else "; "
+    if name in {"sup", "sub"} and not found[1] and not rest:
+        return "^" if name == "sup" else "_"
+    return ""
+
+
+def _begun(found: re.Match[str]) -> str:
+    return "" if found[0].startswith("data:") else f"{found[0][:_SHOWN]}…"
+
+
+KEPT = 2000  # texts, about 2 KB each
+
+_PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
+_TEXTS = frozenset(("text", "code_inline", "fence", "code_block", "html_inline"))
+_BREAKS = frozenset(("softbreak", "hardbreak"))
+
+
+@lru_cache(maxsize=KEPT)
+def readable(markdown: str) -> str:
+    """The text without any markup, blocks separated by spaces; without headings, which breadcrumbs show."""
+    blocks: list[str] = []
+    heading = False
+    for token in _PARSER.parse(plain(markdown)):
+        heading = token.type == "heading_open" or (heading and token.type != "heading_close")
+        if not heading and (text := "".join(_words([token]))):
+            blocks.append(text)
+    return normalize("NFC", " ".join(" ".join(blocks).split()))
+
+
+def _words(tokens: Iterable[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token.type in _BREAKS:
+            yield " "
+        elif token.type in _TEXTS:
+            yield token.content
+        else:
+            yield from _words(token.children or ())
+
+
+LONGEST = 300  # characters that are read
+_MARKED = re.compile(r"[<&\\`*\[{!\x00-\x1f\u00ad\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
+_INVISIBLE = re.compile(r"[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]")
+_CODE = re.compile(r"(`{1,3})(?!`)([^`]{1,200}?)\1(?!`)")
+_HIDDEN = re.compile(
+    r"<!--.{0,200}?-->|(?<!\\)<(style|script)\b[^<>]{0,200}>.{0,300}?</\1\s{0,5}>", re.IGNORECASE | re.DOTALL
+)
+_FORMATS = "a|abbr|b|big|br|code|del|div|em|font|h[1-6]|i|img|ins|kbd|mark|p|s|small|span|strike|strong|style|sub|sup|svg|tt|u|wbr"
+_BADGE = re.compile(r"(?<!\\)<sup\b[^<>]{1,100}>[^<>]{0,60}</sup>", re.IGNORECASE)
+_TITLE_TAG = re.compile(rf"(?<!\\)</?(?:{_FORMATS})(?:[\s/][^<>]{{0,300}})?>", re.IGNORECASE)
+_COMPONENT = re.compile(
+    r"(?<!\\)<(?:[A-Z][\w.]*|[a-z]\w*-[\w-]+)(?:\s[^<>]{0,300}|\s?/)>|(?<!\\)</(?:[A-Z][\w.]*|[a-z]\w*-[\w-]+)>"
+)
+_TITLE_IMAGE = re.compile(r"!\[([^\[\]]{0,200})\]\([^()]{0,300}\)")
+_TITLE_LINK = re.compile(r"\[([^\[\]]{1,200})\](?:\([^()]{0,300}\)|\[[^\[\]]{0,100}\])")
+_BOLD = re.compile(r"(\*{1,3})(?=[^\s*])([^*]{1,200})(?<=[^\s*])\1(?!\*)")
+_ID = re.compile(r"\s{0,9}\{[#.:][^{}]{0,100}\}$")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_KEPT = "\x00{}\x00"
+_KEPT_AT = re.compile(r"\x00(\d+)\x00")
+_SAYS_NOTHING = frozenset(
+    ("index", "_index", "home", "readme", "document", "untitled", "undefined", "null", "none", "title", "default")
+)
+_ENDINGS = re.compile(r"\.(?:html?|mdx?|php|aspx?|rst|txt)$", re.IGNORECASE)
+_LANGUAGE = re.compile(r"[a-z]{2}(?:-[a-z]{2})?", re.IGNORECASE)
+
+
+@lru_cache(maxsize=4000)
+def plain_title(title: str) -> str:
+    """The title without tags, comments, Markdown, entities and invisible signs; tags that it shows as text stay."""
+    if not _MARKED.search(title):
+        return " ".join(title.split())
+    code: list[str] = []
+
+    def kept(found: re.Match[str]) -> str:
+        code.append(found[2])
+        return _KEPT.format(len(code) - 1)
+
+    text = _INVISIBLE.sub("", title[:LONGEST].replace("\x00", ""))
+    text = _CODE.sub(kept, text)
+    text = _BADGE.sub(" ", _HIDDEN.sub(" ", text))
+    text = _COMPONENT.sub(" ", _TITLE_TAG.sub(" ", text))
+    text = _TITLE_LINK.sub(r"\1", _TITLE_IMAGE.sub(r"\1", text))
+    text = _ID.sub("", _BOLD.sub(r"\2", text).rstrip())
+    text = unescape(_ESCAPE.sub(r"\1", text))
+    text = _KEPT_AT.sub(lambda found: code[int(found[1])], text)
+    return " ".join(_INVISIBLE.sub("", text).split())
+
+
+@lru_cache(maxsize=4000)
+def named(title: str, url: str, headings: tuple[str, ...] = ()) -> str:
+    """The plain title; if it says nothing (`index`, the site's name as in its host), the first heading that does, else
+    the words of the address.
+    """
+    for one in (title, *headings):
+        plain = plain_title(one)
+        if _says_something(plain) and (_letters(plain) not in _host(url) or breadcrumb(url).endswith(plain)):
+            return plain
+    return breadcrumb(url) or plain_title(title)
+
+
+def _host(url: str) -> set[str]:
+    return {_letters(part) for part in (urlsplit(url).hostname or "").split(".")}
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _says_something(title: str) -> bool:
+    name = _ENDINGS.sub("", title).casefold()
+    return any(sign.isalnum() for sign in name) and name not in _SAYS_NOTHING
+
+
+def breadcrumb(url: str) -> str:
+    """The parts of the address's path in words: `Guide > Limits`. Empty for a start page."""
+    parts = [_ENDINGS.sub("", unquote(part)) for part in urlsplit(url).path.split("/")]
+    said = [part for part in parts if _says_something(part) and not _LANGUAGE.fullmatch(part)]
+    words = [" ".join(re.split(r"[-_\s]+", part)).strip() for part in said]
+    return " > ".join(f"{word[:1].upper()}{word[1:]}" for word in words if word)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 from app.core.types import Chunk, Hit, Passage, PlainText, Section
-from app.text.blocks import CUT, blocks, sentences
-from app.text.plain import plain
+from app.text.blocks import CUT, blocks, plain, sentences
 
 SAME = 80  # characters of a block that no second passage repeats
 LEAST = 600  # characters: with less room, a passage that has to be cut isn't begun

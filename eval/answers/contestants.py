@@ -14,9 +14,8 @@ from pydantic import TypeAdapter
 
 from app.assistants.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
-from app.core.filters import Filters
 from app.core.turn import Done, Failure, Message, Request, Source, Text, Turn, Usage
-from app.core.types import Passage
+from app.core.types import Filters, Passage
 from app.index.protocols import Generation
 from app.models.openai import Endpoint
 from app.pipeline.conversation import CHARACTERS_PER_TOKEN

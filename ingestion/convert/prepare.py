@@ -14,9 +14,8 @@ from app.core.generation import said_versions
 from app.core.language import vocabulary, with_words
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
-from app.text.blocks import outside_fences, outside_spans
+from app.text.blocks import outside_fences, outside_spans, plain_title
 from app.text.marks import fingerprint
-from app.text.plain import plain_title
 from ingestion.convert import Document
 from ingestion.convert.language import Languages, page_language
 from ingestion.convert.markdown.structure import LONGEST_HEADING

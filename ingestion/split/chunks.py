@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 from app.core.types import Chunk, Page, PlainText, Section
-from app.text.plain import plain
+from app.text.blocks import plain
 from ingestion.convert.markdown.structure import Heading, heading_of, top_level
 from ingestion.split.pieces import Piece
 

@@ -26,8 +26,7 @@ from app.api.stream import CompletedAnswer
 from app.core import turn
 from app.core.errors import RequestError, quoted
 from app.core.log_message import LogMessage
-from app.core.record import AnswerRecord
-from app.core.turn import Done, Failure, Source, Status, Usage
+from app.core.turn import AnswerRecord, Done, Failure, Source, Status, Usage
 from plugins.more_apis.objects import (
     Citation,
     EventFields,

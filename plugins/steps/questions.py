@@ -19,7 +19,7 @@ from app.models.protocols import Model
 from app.pipeline.calls import ask_helper, braced, unquoted
 from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes
-from app.pipeline.steps.question import LONGEST_KEYWORDS, LONGEST_QUESTION, codes_of
+from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, LONGEST_QUESTION, codes_of
 from app.text.language import LanguageDetector, names_of, without_stopwords
 from app.text.language import parse as parse_lines
 

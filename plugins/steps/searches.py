@@ -10,21 +10,19 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from app.core.errors import ModelError
-from app.core.filters import Filters
 from app.core.language import Vocabulary
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
-from app.core.types import Boost, Legs, Page, Vector
+from app.core.types import Boost, Filters, Legs, Page, Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
 from app.models.protocols import Embedder, Model, for_index
 from app.pipeline.calls import ask_helper, replied_numbers, says_none, unquoted
 from app.pipeline.conversation import helper_messages
 from app.pipeline.runner import Changes
-from app.pipeline.steps.question import LONGEST_KEYWORDS, codes_of
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
-from app.pipeline.steps.retrieve import Probe, Retrieve, query_for
+from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Probe, Retrieve, codes_of, query_for
 from app.text.language import form_of, names_of, parse, without_stopwords
 
 LONGEST_DRAFT = 2000

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.filters import Filters
-from app.core.types import Boost, LexicalText, Query
+from app.core.types import Boost, Filters, LexicalText, Query
 from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, search, vector
 
 ODD = '/it\'s 100%_"quoted"\\*?[x]/'

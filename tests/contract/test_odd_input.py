@@ -7,8 +7,7 @@ import math
 import pytest
 
 from app.core.errors import IndexMismatch
-from app.core.filters import Filters
-from app.core.types import LexicalText, Query
+from app.core.types import Filters, LexicalText, Query
 from tests.contract.pages import (
     DIMENSION,
     RECIPE,

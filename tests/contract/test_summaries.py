@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import IndexMismatch, StoreError
-from app.core.filters import Filters
 from app.core.generation import Recipe
-from app.core.types import LexicalText, Query, Vector
+from app.core.types import Filters, LexicalText, Query, Vector
 from app.index.protocols import Draft, Store
 from tests.contract.pages import DIMENSION, RECIPE, SITE, axis, chunks_of, found, near, page_of, semantic, vector
 

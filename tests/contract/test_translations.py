@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.filters import Filters
-from app.core.types import Chunk, Hit, LexicalText, Query, Section
+from app.core.types import Chunk, Filters, Hit, LexicalText, Query, Section
 from app.index.protocols import Generation, Store
 from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, search, vector
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import RunRefused, SettingsError
-from app.core.filters import Filters
 from app.core.settings import Settings
-from app.core.types import LexicalText, Query
+from app.core.types import Filters, LexicalText, Query
 from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report

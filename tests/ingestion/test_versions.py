@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from app.core.filters import Filters
-from app.core.types import LexicalText, Query
+from app.core.types import Filters, LexicalText, Query
 from ingestion.convert import SourceText, convert
 from tests.ingestion.local_site import LocalSite
 from tests.ingestion.test_run import LONG, Index, index, outcomes

@@ -22,7 +22,7 @@ from app.api.middleware.proxy_headers import AddressDetail, logged_address, rout
 from app.core import spans
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.log_message import REQUEST_ID, LogMessage
-from app.core.record import AnswerRecord
+from app.core.turn import AnswerRecord
 
 if TYPE_CHECKING:
     from app.api.keeping import Keeping

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import IndexDamaged
+from app.core.gate import Shared
 from app.core.generation import GenerationInfo
 from app.core.process import give_back_memory
 from app.core.types import Candidate, Chunk, Legs, LexicalText, Page, PlainText, Query, Vector
@@ -41,7 +42,6 @@ from app.index.ranking.legs import (
     raised_to_summaries,
     sample,
 )
-from app.index.shared import Shared
 from app.index.vocabulary import Vocabulary, tokens_of_question
 
 log = logging.getLogger(__name__)

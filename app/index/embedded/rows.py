@@ -12,8 +12,7 @@ import numpy as np
 import orjson
 
 from app.core.errors import IndexMismatch, StoreError
-from app.core.filters import Filters
-from app.core.types import Chunk, Page, PlainText, Section, Vector
+from app.core.types import Chunk, Filters, Page, PlainText, Section, Vector
 from app.index.vocabulary import tokens_of
 
 TRANSLATION_SET = "translation_set"

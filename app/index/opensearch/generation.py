@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from app.core.errors import IndexMismatch
+from app.core.gate import Shared
 from app.core.generation import GenerationInfo
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
@@ -31,7 +32,6 @@ from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
 from app.index.opensearch.writing import rows
 from app.index.protocols import TranslationSets
 from app.index.ranking.legs import SummaryHit, centres, nearest, pages_without_chunks, raised_to_summaries
-from app.index.shared import Shared
 from app.index.vocabulary import Vocabulary
 
 SOURCES = "responses.hits.hits._source,responses.error,responses.status"

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.core.filters import Filters
-from app.core.types import Candidate, LexicalText, Query
+from app.core.types import Candidate, Filters, LexicalText, Query
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, to_lines
 from app.index.opensearch.rows import alive

@@ -15,8 +15,7 @@ from lxml.etree import LxmlError, ParserError
 from lxml.html import HtmlElement
 
 from app.core.language import Vocabulary
-from app.text.blocks import outside_fences
-from app.text.plain import breadcrumb
+from app.text.blocks import breadcrumb, outside_fences
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.html.clean import clean_root, find_root, text_of
 from ingestion.convert.html.dom import drop, escape_marked

@@ -9,7 +9,7 @@ from typing import Any
 
 import lxml.html
 
-from app.text.plain import breadcrumb
+from app.text.blocks import breadcrumb
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.files import written_document
 from ingestion.errors import ConversionError

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.text.plain import breadcrumb
+from app.text.blocks import breadcrumb
 from ingestion.convert.files import Facts
 from plugins.formats.pdf.characters import Bookmark, Line, PageLines
 

@@ -22,11 +22,9 @@ from app.api.middleware.protocol import BoundedProtocol
 from app.assistants.health import PartState
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
-from app.core.filters import Filters
 from app.core.generation import GenerationInfo, Recipe
-from app.core.record import AnswerRecord
-from app.core.turn import Done, Event, Request, Text, Turn, Usage
-from app.core.types import Hit, Page
+from app.core.turn import AnswerRecord, Done, Event, Request, Text, Turn, Usage
+from app.core.types import Filters, Hit, Page
 from app.models.protocols import Model
 
 INFO = GenerationInfo(

@@ -15,9 +15,8 @@ import httpx
 
 from app.assistants.answer_cache import AnswerCache
 from app.conversations.opening import open_conversations
-from app.core.record import AnswerRecord
 from app.core.settings import Settings
-from app.core.turn import Done, Message, Request, StepRecord, Text, Turn
+from app.core.turn import AnswerRecord, Done, Message, Request, StepRecord, Text, Turn
 from tests.app.api.indexed import Indexed, indexed
 from tests.app.api.scripted import client_of
 from tests.app.api.test_keys import entry, key, write

@@ -10,12 +10,11 @@ import pytest
 from app.assistants.assembly import build
 from app.assistants.assistant import Assistant
 from app.core.errors import SettingsError
-from app.core.filters import Filters
 from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Request, Text, Turn
-from app.core.types import Chunk, Page
+from app.core.types import Chunk, Filters, Page
 from app.index.protocols import Store
 from app.pipeline.registry import Tools, make_plan
 from app.text.language import LanguageDetector

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.citing.extract import LONGEST_QUOTE, extract
 from app.core.prompts import load_prompts
 from app.core.types import Chunk, Hit, Section
+from app.pipeline.steps.synthesize import LONGEST_QUOTE, extract
 from app.text.blocks import blocks_of, quotable_sentences
 from tests.app.pipeline.turns import hit, text_of, turn
 from tests.deadline import at_most

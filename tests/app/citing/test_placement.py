@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from app.citing.citations import Citations
-from app.citing.placement import LONGEST_WAIT, Placement
+from app.citing.citations import LONGEST_WAIT, Citations, Placement
 
 PAGES = ("a", "b", "a", "c")  # of the passages 1 to 4
 WORDS = frozenset({"passage", "source"})

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.pipeline.steps.question import Detect
+from app.pipeline.steps.retrieve import Detect
 from app.text.language import LanguageDetector
 
 PROMPTS = load_prompts(("cs", "en"))

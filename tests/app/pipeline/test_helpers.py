@@ -6,7 +6,7 @@ from app.core.errors import ModelError, ModelTimeout, RequestError
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
 from app.models.openai import OpenAIModel
-from app.pipeline.steps.question import LONGEST_KEYWORDS, Detect, Keywords, Refine
+from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Detect, Keywords, Refine
 from app.text.language import LanguageDetector, parse
 from tests.app.pipeline.turns import HURRIED, SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply

@@ -17,11 +17,10 @@ import pytest
 from app.assistants import assistant
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
-from app.core.filters import Filters
 from app.core.settings import Settings
 from app.core.trace import Trace, TraceCandidate, TraceStep
 from app.core.turn import Done, Failure, Message, Request, Source, Text
-from app.core.types import Chunk, Page, PlainText, Section
+from app.core.types import Chunk, Filters, Page, PlainText, Section
 from app.pipeline import trace as tracing
 from app.pipeline.steps import cite
 from plugins.steps.choices import Rerank

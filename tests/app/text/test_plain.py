@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.text.plain import plain
+from app.text.blocks import plain
 
 DATA = "data:image/png;base64," + "iVBORw0KGgo" * 200
 

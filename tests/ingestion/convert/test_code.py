@@ -1,6 +1,6 @@
 """Code as highlighters write it keeps its language and loses its line numbers; text never becomes a tag."""
 
-from app.text.plain import plain
+from app.text.blocks import plain
 from ingestion.convert import SourceText, convert
 
 LANGUAGES = {

@@ -9,7 +9,7 @@ from app.core.prompts import load_prompts
 from app.core.turn import Usage
 from app.models.openai import OpenAIModel
 from app.pipeline.runner import run
-from app.pipeline.steps.question import Keywords, Refine
+from app.pipeline.steps.retrieve import Keywords, Refine
 from app.text.language import LanguageDetector
 from plugins.steps.questions import Analyze, parse
 from tests.app.pipeline.turns import SETTINGS, turn

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
-from app.core.filters import Filters
 from app.core.prompts import load_prompts
 from app.core.turn import Message
-from app.core.types import Boost, Candidate, Legs, Page, Query
+from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
 from app.index.ranking.fuse import joined
 from app.models.openai import OpenAIModel
 from plugins.steps.searches import SECTION_BOOST, Associate, HypotheticalAnswer, MultiQuery, parse_questions, sections

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.core.filters import Filters
 from app.core.generation import Recipe
-from app.core.types import Chunk, Page, Query
+from app.core.types import Chunk, Filters, Page, Query
 from app.index.embedded import generation as embedded_vectors
 from app.index.embedded.generation import Vectors
 from app.index.embedded.store import EmbeddedStore

@@ -11,9 +11,8 @@ pytest.importorskip("llama_index.vector_stores.opensearch", exc_type=ImportError
 from llama_index.vector_stores.opensearch import OpensearchVectorStore
 
 from app.core.errors import StoreError
-from app.core.filters import Filters
 from app.core.generation import Recipe
-from app.core.types import LexicalText, Query
+from app.core.types import Filters, LexicalText, Query
 from app.index.opensearch.store import OpenSearchStore
 from app.index.opensearch.vector_store import VectorStoreGeneration
 from tests.contract.pages import RECIPE, SITE, axis, chunks_of, page_of

@@ -102,7 +102,8 @@ class FakeLLM:
         deltas += [{"content": piece} for piece in reply.pieces]
         for number, delta in enumerate(deltas):
             if reply.dies_after is not None and number > reply.dies_after:
-                request.transport.close()  # type: ignore[union-attr]  # as the kernel does for a killed process: what was written arrives
+                await asyncio.sleep(0.2)  # aiohttp drops what a client hasn't read yet when a connection breaks off
+                request.transport.close()  # type: ignore[union-attr]  # as the kernel does for a killed process
                 return response
             await self._event(response, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
             self.sent += 1

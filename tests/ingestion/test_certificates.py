@@ -17,9 +17,9 @@ from cryptography.x509.oid import NameOID
 
 from app.core.errors import AssistantError, SettingsError
 from app.core.generation import SourceRecord
-from app.index.embedded.store import EmbeddedStore
 from ingestion.recorded import sources_of
 from ingestion.sources import Source, as_sources
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 from tests.ingestion.test_headers import run
 
@@ -107,9 +107,8 @@ async def test_a_certificate_opens_its_site_and_is_in_no_log_report_index_or_req
             "the server's certificate is of no known authority" in report.text
         )  # `ca` is of the source's own host alone
         assert not other.log
-    store = EmbeddedStore(tmp_path / "data")
-    record = (await store.live()).info.sources[0]
-    await store.close()
+    async with Index(tmp_path / "data") as index:
+        record = (await index.store.live()).info.sources[0]
     assert not {"certificate", "certificate_key", "certificate_password", "ca"} & record.options.keys()
     assert "certificates" in record.unreadable
     key = (tmp_path / "client.key").read_text().splitlines()[1]
@@ -142,7 +141,7 @@ async def test_what_is_wrong_with_a_certificate_is_told_before_anything_is_read(
         (('certificate = "client.key"',), "certificate: it has no certificate in PEM format"),
     ):
         with pytest.raises(SettingsError, match=told) as caught:
-            await run(source(tmp_path, closed, *lines), tmp_path / "data", io.StringIO())
+            await run(source(tmp_path, closed, *lines), tmp_path / "data")
         assert f"{closed.url}/sitemap.xml" in str(caught.value)
         assert "not the password" not in str(caught.value)
     for line, told in (('certificate_key = "-----BEGIN s3cret"', "must name where it is"), (key, "need a certificate")):
@@ -161,7 +160,7 @@ async def test_what_is_wrong_with_a_certificate_is_told_before_anything_is_read(
         ),
     ):
         with pytest.raises(AssistantError, match=told):
-            await run(source(tmp_path, closed, *lines), tmp_path / "data", io.StringIO())
+            await run(source(tmp_path, closed, *lines), tmp_path / "data")
 
 
 def test_a_recorded_source_names_no_secret_of_this_machine() -> None:

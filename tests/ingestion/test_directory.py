@@ -13,9 +13,8 @@ from ingestion.crawl.exchange import page_types
 from ingestion.entry import Listing
 from ingestion.formats import binary_types, file_types
 from ingestion.sources import Source
-from tests.ingestion.test_run import Index, index
+from tests.ingestion.index import Index
 
-__all__ = ["index"]
 URL = "https://docs.example.org/"
 LONG = " ".join(f"Sentence number {n} says something about storage." for n in range(8))
 

@@ -15,16 +15,13 @@ from typing import Any
 import pytest
 
 from app.core.settings import Settings
-from app.core.types import Page
-from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.exchange import PageRequest
 from ingestion.crawl.fetch import Fetcher, read_robots
 from ingestion.errors import PageError
 from ingestion.report import PageReport
-from ingestion.run import ingest
 from ingestion.workers import Workers
-from tests.fakes import FakeEmbedder
 from tests.ingestion import hostile
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 TEXT = "Words of this page."
@@ -156,7 +153,7 @@ class Ran:
     """What became of each page, by its name."""
 
     reports: dict[str, PageReport]
-    pages: dict[str, Page]
+    texts: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -170,19 +167,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
 
 async def run(site: LocalSite, folder: Path, paths: Sequence[str]) -> Ran:
     site.put("/sitemap.txt", "\n".join(paths), "text/plain")
-    settings = Settings.load(None, crawl_timeout=10, crawl_max_bytes=1_000_000)
-    store = EmbeddedStore(folder)
-    async with Fetcher(settings, retry_wait=0.001) as fetcher:
-        report = await ingest(
-            [f"{site.url}/sitemap.txt"], store=store, embedder=FakeEmbedder(), settings=settings, fetcher=fetcher
-        )
-    live = await store.live()
-    found = [await live.page(page.url) for page in await live.pages()]
-    await store.close()
-    return Ran(
-        {page.url.rpartition("/")[2]: page for page in report.pages},
-        {page.url.rpartition("/")[2]: page for page in found if page},
-    )
+    async with Index(folder, crawl_timeout=10, crawl_max_bytes=1_000_000) as index:
+        report = await index.run(f"{site.url}/sitemap.txt")
+        texts = await index.texts()
+    return Ran({page.url.rpartition("/")[2]: page for page in report.pages}, {path[1:]: texts[path] for path in texts})
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -193,11 +181,11 @@ def test_what_becomes_of_a_page(ran: Ran, case: Case) -> None:
     assert re.search(case.reason, report.reason), report.reason
     assert bool(report.reason) == (report.outcome != "new")
     if report.outcome == "new":
-        markdown = ran.pages[case.name].markdown
+        markdown = ran.texts[case.name]
         assert case.has in " ".join(markdown.split())
         assert not case.hasnt or case.hasnt not in markdown
     else:
-        assert case.name not in ran.pages
+        assert case.name not in ran.texts
 
 
 def test_every_page_is_told_once(ran: Ran) -> None:
@@ -218,7 +206,7 @@ async def test_pages_made_to_break_a_run_cost_no_other_page_anything(site: Local
         *(f"/bad{n}" for n in range(20, len(bad))),
     ]
     found = await run(site, tmp_path, paths)
-    assert {f"good{n}" for n in range(20)} <= found.pages.keys()
+    assert {f"good{n}" for n in range(20)} <= found.texts.keys()
     assert set(found.reports) == {path.removeprefix("/") for path in paths}
     assert [
         page.url for page in found.reports.values() if (page.outcome in ("new", "unchanged")) == bool(page.reason)
@@ -232,13 +220,13 @@ async def test_a_page_that_breaks_keeps_its_last_good_text(
     monkeypatch.setattr("ingestion.run.Workers", partial(Workers, memory=150 << 20))
     for name in "abc":
         site.page(f"/{name}", name, f"Words of {name}.")
-    assert len((await run(site, tmp_path, ["/a", "/b", "/c"])).pages) == 3
+    assert len((await run(site, tmp_path, ["/a", "/b", "/c"])).texts) == 3
     site.put("/b", "# b\n\n" + "- x\n" * 100_000, "text/markdown")
     again = await run(site, tmp_path, ["/a", "/b", "/c"])
     # where the memory ends in the middle of C code, the process ends with it
     assert re.search("needs more than 150 MB of memory|ends the process", again.reports["b"].reason)
     assert again.reports["b"].kept
-    assert "Words of b." in again.pages["b"].markdown
+    assert "Words of b." in again.texts["b"]
 
 
 async def test_servers_that_break_off_are_told(site: LocalSite) -> None:

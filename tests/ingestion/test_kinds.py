@@ -13,10 +13,9 @@ from ingestion.crawl.directory import may_be_beside
 from ingestion.crawl.fetch import Fetcher
 from ingestion.sources import Source, load_sources
 from tests.ingestion.git_server import GitServer, Repository, git_server, repository
+from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import LocalSite, list_sources
-from tests.ingestion.test_run import Index, index, outcomes
 
-__all__ = ["index"]
 URL = "https://docs.example.org"
 FILES = Path(__file__).parent / "files"
 LONG = " ".join(f"Sentence number {n} says something about storage." for n in range(8))
@@ -81,7 +80,7 @@ async def test_all_kinds_of_sources_are_read_together_and_a_second_run_writes_no
         f'[[source]]\nurl = "{site.url}/sitemap.xml"\n'
         f'[[source]]\nurl = "{URL}/api"\nopenapi = "{site.url}/openapi.yaml"\n'
     )
-    index.settings = index.settings.model_copy(update={"store": str(tmp_path / "data"), "crawl_max_bytes": 50_000})
+    index.values |= {"store": str(tmp_path / "data"), "crawl_max_bytes": 50_000}
     sources = load_sources(toml)
     first = await index.run(*sources)
     assert set(outcomes(first).values()) == {"new"}, first.pages

@@ -12,10 +12,9 @@ from app.core.types import Chunk, Hit, PlainText
 from app.text.growth import grown
 from ingestion.split import Splitter, open_splitter
 from ingestion.split.chunks import plain_text
-from tests.ingestion.test_run import Index, index, outcomes
+from tests.ingestion.index import Index, outcomes
 from tests.ingestion.test_splitters import LONG, page
 
-__all__ = ["index"]
 CORE = "llama_index.core.node_parser"
 SENTENCES = f"{CORE}:SentenceWindowNodeParser"
 

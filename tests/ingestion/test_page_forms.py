@@ -7,10 +7,9 @@ import pytest
 from app.core.types import Page
 from ingestion.crawl.exchange import refuses_ai_input
 from ingestion.sources import Source
+from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import Answer, LocalSite
-from tests.ingestion.test_run import Index, index, outcomes
 
-__all__ = ["index"]
 WORDS = "Some words about the storage of the cluster that both forms of this page have in common with each other."
 
 

@@ -31,9 +31,7 @@ class Index(ModelIndex):
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
         self.kept = directory / "kept"
-        super().__init__(
-            site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300, llm_timeout=60
-        )
+        super().__init__(site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300)
         self.paths = ["/disks.md"]
         self.write()
         llm.reply = self.reply
@@ -64,10 +62,8 @@ class Index(ModelIndex):
 @pytest.fixture
 async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
     """An empty index."""
-    async with fake_llm() as llm:
-        made = Index(site, llm, tmp_path)
+    async with fake_llm() as llm, Index(site, llm, tmp_path) as made:
         yield made
-        await made.store.close()
 
 
 async def test_a_chunk_is_found_by_its_questions_in_every_language_of_readers(index: Index) -> None:

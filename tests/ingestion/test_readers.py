@@ -19,10 +19,9 @@ from ingestion.crawl.documents import list_documents
 from ingestion.entry import Listing
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
 from ingestion.sources import Source, load_sources
+from tests.ingestion.index import LONG, Index, outcomes
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import LONG, Index, index, outcomes
 
-__all__ = ["index"]
 WIKI = "https://wiki.example.org/"
 HERE = "tests.ingestion.test_readers"
 

@@ -11,14 +11,11 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import NeedsJavaScript, SourceText, convert
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.render import PROGRAMS, Renderer, RenderError
 from ingestion.errors import ConversionError
-from ingestion.report import Report
-from ingestion.run import ingest
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 
 browser = [
@@ -100,35 +97,16 @@ def test_an_empty_page_is_just_empty() -> None:
         convert(SourceText("https://docs.example.org/a", "<html><body><div id=root></div>"))
 
 
-class Index:
-    """A store and a site with one page that JavaScript makes."""
-
-    def __init__(self, site: LocalSite, directory: Path) -> None:
-        self.site = site
-        self.store = EmbeddedStore(directory)
+@pytest.fixture
+async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
+    """An empty index of a site with one page that JavaScript makes."""
+    async with Index(tmp_path / "data", site) as made:
         site.put("/a", APP)
         site.put("/app.js", SCRIPT, "text/javascript")
         site.put("/text.json", TEXT, "application/json")
         site.page("/b", "B", "Plain words.")
-
-    async def run(self, **settings: object) -> Report:
-        loaded = Settings.load(None, **settings)
-        sitemap = self.site.sitemap("/a", "/b")
-        async with Fetcher(loaded, retry_wait=0.01) as fetcher:
-            return await ingest([sitemap], store=self.store, embedder=FakeEmbedder(), settings=loaded, fetcher=fetcher)
-
-    async def text(self) -> str:
-        live = await self.store.live()
-        page = await live.page(f"{self.site.url}/a")
-        return page.markdown if page else ""
-
-
-@pytest.fixture
-async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
-    """An empty index."""
-    made = Index(site, tmp_path / "data")
-    yield made
-    await made.store.close()
+        site.sitemap("/a", "/b")
+        yield made
 
 
 async def test_off_the_report_says_what_would_help(index: Index) -> None:
@@ -162,13 +140,13 @@ class TestBrowser:
         """Text that a script fetched later, headings with ids, and code are there; it is made anew in each run."""
         report = await index.run(render="auto")
         assert report.counts["new"] == 2
-        text = await index.text()
+        text = (await index.texts())["/a"]
         assert "# Made page {#top}" in text
         assert "Words that only a browser sees." in text
         assert "run --all" in text
         index.site.put("/text.json", TEXT.replace("Words", "Other words"), "application/json")
         assert (await index.run(render="auto")).counts["changed"] == 1
-        assert "Other words" in await index.text()
+        assert "Other words" in (await index.texts())["/a"]
 
     async def test_nothing_beyond_the_site_is_asked(self, index: Index) -> None:
         """Scripts, requests, sockets and redirects to another host, posts and images never leave the browser."""
@@ -184,7 +162,7 @@ class TestBrowser:
             index.site.put("/app.js", script + SCRIPT, "text/javascript")
             assert (await index.run(render="auto")).counts["new"] == 2
             assert other.log == []
-        assert "Words that only a browser sees." in await index.text()
+        assert "Words that only a browser sees." in (await index.texts())["/a"]
         assert not [path for path, _, _ in index.site.log if path == "/post"]
 
     async def test_nothing_inside_the_network_is_reached(self, site: LocalSite) -> None:
@@ -214,7 +192,7 @@ class TestBrowser:
         index.site.put("/app.js", SCRIPT.replace("innerHTML =", "innerHTML +=") + endless, "text/javascript")
         report = await index.run(render="auto", crawl_timeout=8)
         assert report.counts["new"] == 2
-        assert "tick" in await index.text()
+        assert "tick" in (await index.texts())["/a"]
 
     async def test_a_page_that_stays_empty_is_skipped(self, index: Index) -> None:
         """A browser can't help it either."""

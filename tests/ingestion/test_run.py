@@ -2,71 +2,17 @@
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from app.core.errors import ModelUnavailable, NoIndex, NotPublished, SitemapError
-from app.core.settings import Settings
 from app.core.types import Page
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
 from ingestion.recipe import recipe_for
-from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES, Report
+from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
 from ingestion.run import ingest
-from ingestion.sources import Source
 from tests.fakes import FakeEmbedder
+from tests.ingestion.index import LONG, Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite
-
-LONG = " ".join(f"Sentence number {n} of this paragraph says something about storage." for n in range(12))
-
-
-class Index:
-    """A store in a directory with what a run needs."""
-
-    def __init__(self, directory: Path) -> None:
-        self.store = EmbeddedStore(directory)
-        self.embedder = FakeEmbedder()
-        self.settings = Settings.load(None, chunk_size=600, embedding_batch=4, crawl_timeout=60)
-
-    async def run(self, *sites: str | Source, only: bool = False, force: bool = False, **changes: object) -> Report:
-        settings = self.settings.model_copy(update=changes)
-        async with Fetcher(settings, retry_wait=0.01) as fetcher:
-            return await ingest(
-                sites,
-                store=self.store,
-                embedder=self.embedder,
-                settings=settings,
-                fetcher=fetcher,
-                only=only,
-                force=force,
-            )
-
-    async def pages(self) -> dict[str, Page]:
-        return {re.sub(r"^http://[^/]+", "", page.url): page for page in await (await self.store.live()).pages()}
-
-    async def text(self, url: str) -> str:
-        live = await self.store.live()
-        page = await live.page(url)
-        return "\n".join(chunk.text for chunk in await live.fetch(page.chunk_ids)) if page else ""
-
-
-@pytest.fixture
-async def index(tmp_path: Path) -> AsyncIterator[Index]:
-    """An empty index."""
-    made = Index(tmp_path / "data")
-    yield made
-    await made.store.close()
-
-
-def outcomes(report: Report) -> dict[str, str]:
-    return {re.sub(r"^http://[^/]+", "", page.url): page.outcome for page in report.pages}
-
-
-def reasons(report: Report) -> dict[str, str]:
-    return {re.sub(r"^http://[^/]+", "", page.url): page.reason for page in report.pages if page.reason}
 
 
 @pytest.fixture
@@ -386,11 +332,11 @@ async def test_a_run_that_waits_takes_the_embedder_of_the_index_that_is_publishe
     index.embedder = Several()
     await index.run(three)
     page = Page(f"{site.url}/z", "docs", "Z", "en", "# Z", "z", source="https://other.example.org/sitemap.xml")
-    better = await recipe_for(index.embedder.others["better"], index.settings)
+    better = await recipe_for(index.embedder.others["better"], index.settings())
     async with await index.store.draft(better) as other:
         await other.put(page, (), {})
         waiting = asyncio.create_task(
-            ingest([three], store=index.store, embedder=index.embedder, settings=index.settings, wait=20)
+            ingest([three], store=index.store, embedder=index.embedder, settings=index.settings(), wait=20)
         )
         while len(site.statuses("/sitemap.xml")) < 2:
             await asyncio.sleep(0.01)

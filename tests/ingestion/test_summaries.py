@@ -27,7 +27,7 @@ class Index(ModelIndex):
     """With two pages, of which the model says what their texts don't."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
-        super().__init__(site, llm, directory, summaries=True, chunk_size=200, llm_timeout=60)
+        super().__init__(site, llm, directory, summaries=True, chunk_size=200)
         self.paths = ["/disks.md", "/mail.md"]
         site.put("/disks.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
         site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nAll about mail.\n", "text/markdown")
@@ -35,11 +35,6 @@ class Index(ModelIndex):
 
     def summary(self, body: dict[str, Any]) -> Reply:
         return Reply(SUMMARIES[body["messages"][-1]["content"].partition("\n")[0]])
-
-    async def page(self, path: str) -> Page:
-        page = await (await self.store.live()).page(self.site.url + path)
-        assert page is not None
-        return page
 
     async def hits(self, question: str) -> tuple[Hit, ...]:
         """The hits of the vector leg alone."""
@@ -57,10 +52,8 @@ class Index(ModelIndex):
 @pytest.fixture
 async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
     """An empty index."""
-    async with fake_llm() as llm:
-        made = Index(site, llm, tmp_path)
+    async with fake_llm() as llm, Index(site, llm, tmp_path) as made:
         yield made
-        await made.store.close()
 
 
 async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: Index) -> None:
@@ -73,7 +66,7 @@ async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: In
         found = await index.found(question)
         assert found[0][0] == path
         assert not any("grandmother" in text or "holiday" in text for _, text in found)
-    assert (await index.page("/mail")).summary == SUMMARIES["Mail"]
+    assert (await index.pages())["/mail"].summary == SUMMARIES["Mail"]
     assert ((await index.hits("grandmother letters"))[0].cosine or 0) > 0.4
     await index.run(summaries=False)
     assert ((await index.hits("grandmother letters"))[0].cosine or 0) < 0.3
@@ -87,7 +80,7 @@ async def test_off_by_default(index: Index) -> None:
     assert (await index.info()).recipe.summaries == ""
     await index.run()
     await index.run(summaries=False)
-    assert (await index.page("/mail")).summary == ""
+    assert (await index.pages())["/mail"].summary == ""
     assert len(index.llm.calls) == 2
 
 
@@ -144,7 +137,7 @@ async def test_another_prompt_rebuilds_beside_the_live_index(index: Index) -> No
     assert (await run).written["summaries"].calls == 2
     after = await index.info()
     assert before.recipe.summaries != after.recipe.summaries != ""
-    assert (await index.page("/mail")).summary == "Letters."
+    assert (await index.pages())["/mail"].summary == "Letters."
 
 
 @pytest.mark.parametrize(

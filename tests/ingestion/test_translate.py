@@ -41,25 +41,21 @@ class Index(ModelIndex):
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
         folder = str(directory / "translations")
-        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500, llm_timeout=60)
+        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500)
         self.paths = ["/sk.md"]
         site.put("/sk.md", PAGE, "text/markdown")
         llm.reply = lambda body: Reply(translated(body["messages"][-1]["content"]))
 
     async def chunks(self, language: str, path: str = "/sk") -> list[Chunk]:
-        live = await self.store.live()
-        page = await live.page(self.site.url + path)
-        assert page is not None
-        return [chunk for chunk in await live.fetch(page.chunk_ids) if chunk.language == language]
+        page = (await self.pages())[path]
+        return [c for c in await (await self.store.live()).fetch(page.chunk_ids) if c.language == language]
 
 
 @pytest.fixture
 async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
     """An empty index."""
-    async with fake_llm() as llm:
-        made = Index(site, llm, tmp_path)
+    async with fake_llm() as llm, Index(site, llm, tmp_path) as made:
         yield made
-        await made.store.close()
 
 
 async def test_a_foreign_page_is_there_in_both_languages(index: Index) -> None:

@@ -6,10 +6,9 @@ import pytest
 
 from ingestion.report import Report
 from ingestion.sources import Source
+from tests.ingestion.index import Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import Index, index, outcomes, reasons
 
-__all__ = ["index"]
 LONG = " ".join(f"Sentence number {n} of this page says something about storage and volumes." for n in range(6))
 DEUTSCH = (
     "Die Seite beschreibt, wie man einen Speicher anlegt, und was dabei zu beachten ist, wenn er wachsen soll. " * 5

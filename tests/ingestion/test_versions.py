@@ -7,10 +7,9 @@ import pytest
 from app.core.filters import Filters
 from app.core.types import LexicalText, Query
 from ingestion.convert import SourceText, convert
+from tests.ingestion.index import LONG, Index, outcomes
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import LONG, Index, index, outcomes
 
-__all__ = ["index"]
 URL = "https://docs.example.org/a"
 
 

@@ -14,9 +14,8 @@ from ingestion.convert.files import Tree
 from ingestion.sources import Source
 from plugins.formats.asciidoc import program
 from plugins.formats.asciidoc.includes import Place, with_includes
-from tests.ingestion.test_run import Index, index, outcomes
+from tests.ingestion.index import Index, outcomes
 
-__all__ = ["index"]
 ROOT = Path(__file__).parents[2] / "ingestion/asciidoc" / "docs"
 HOME = "modules/ROOT/pages/index.adoc"
 URL = "https://docs.example.org/"

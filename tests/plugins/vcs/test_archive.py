@@ -18,11 +18,11 @@ from ingestion.sources import Source, load_sources
 from plugins.vcs import archive
 from plugins.vcs.archive import unpack
 from plugins.vcs.kept_files import KeptFiles, KeptListing
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import Index, index
 from tests.plugins.vcs.test_git import LONG, URL, _beside, outcomes
 
-__all__ = ["_beside", "index"]
+__all__ = ["_beside"]
 BUILT = {
     "404.html": f"<html lang=en><title>Not found</title><main><h1>Not found</h1><p>{LONG}</p></main>",
     "index.html": f"<html lang=en><title>Home</title><main><h1>Home</h1><p>{LONG}</p><a href='guide/index.html'>Guide</a></main>",

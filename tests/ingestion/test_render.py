@@ -11,11 +11,10 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from ingestion.convert import NeedsJavaScript, SourceText, convert
+from ingestion.convert import SourceText, convert
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.render import PROGRAMS, Renderer, RenderError
-from ingestion.errors import ConversionError
-from tests.ingestion.index import Index
+from tests.ingestion.index import Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite, local_site
 
 browser = [
@@ -57,44 +56,21 @@ WORKER = "fetch('http://127.0.0.1:PORT/worker').catch(() => 0); new WebSocket('w
 TEXT = '{"title": "Made page", "text": "Words that only a browser sees."}'
 
 
-@pytest.mark.parametrize(
-    "html",
-    [
-        APP,
-        "<html><body><div id=__next></div><script>x</script>",
-        "<html><body><p>You need to enable JavaScript to run this app.</p><script src=x></script>",
-        "<html><body><div id=app>Loading...</div><script src=x></script>",
-        "<html><body><main></main><script src=x></script>",
-    ],
-)
-def test_a_shell_is_told(html: str) -> None:
-    """Empty places of applications, and pages that only ask for JavaScript."""
-    with pytest.raises(NeedsJavaScript, match="made by JavaScript"):
-        convert(SourceText("https://docs.example.org/a", html))
+WORDS = "Enable JavaScript in the browser as follows. " * 8
 
 
 @pytest.mark.parametrize(
-    "html",
+    "body",
     [
-        "<html><body><div id=app><h1>Home</h1><p>"
-        + "A page made on the server, with words. " * 5
-        + "</p></div><script>x</script>",
-        "<html><body><main><h1>TBD</h1></main><script>x</script>",
-        "<html><body><main><h1>JavaScript</h1><p>"
-        + "Enable JavaScript in the browser as follows. " * 8
-        + "</p></main><script>x",
-        "<html><body><div id=root>Short.</div>",
+        f"<div id=app><h1>Home</h1><p>{WORDS}</p></div><script>x</script>",
+        "<main><h1>TBD</h1></main><script>x</script>",
+        f"<main><h1>JavaScript</h1><p>{WORDS}</p></main><script>x",
+        "<div id=root>Short.</div>",
     ],
 )
-def test_a_page_with_words_is_none(html: str) -> None:
+def test_a_page_with_words_is_no_shell(body: str) -> None:
     """A stub, a page about JavaScript, or an application that the server filled is read as it is."""
-    assert convert(SourceText("https://docs.example.org/a", html)).markdown.strip()
-
-
-def test_an_empty_page_is_just_empty() -> None:
-    """Without scripts nothing would come."""
-    with pytest.raises(ConversionError, match="it is empty"):
-        convert(SourceText("https://docs.example.org/a", "<html><body><div id=root></div>"))
+    assert convert(SourceText("https://docs.example.org/a", f"<html><body>{body}")).markdown.strip()
 
 
 @pytest.fixture
@@ -109,25 +85,19 @@ async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
         yield made
 
 
-async def test_off_the_report_says_what_would_help(index: Index) -> None:
-    """The page is skipped with its reason, setting and extra; the others are indexed."""
-    report = await index.run()
-    (skipped,) = [page for page in report.pages if page.outcome == "skipped"]
-    assert skipped.url.endswith("/a")
-    assert "made by JavaScript" in skipped.reason
-    assert "DOCS_RENDER=auto" in skipped.reason
-    assert "docs-assistant[browser]" in skipped.reason
-    assert report.exit_code == 0
-
-
-async def test_without_the_extra_the_report_names_it(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DOCS_RENDER=auto alone is no error: plain pages are indexed."""
+@pytest.mark.parametrize(
+    ("settings", "said"), [({}, "DOCS_RENDER=auto"), ({"render": "auto"}, "install docs-assistant[browser]")]
+)
+async def test_the_report_says_what_would_help(
+    index: Index, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], said: str
+) -> None:
+    """The setting where it is off, and the extra where that is missing: no error, and plain pages are indexed."""
     monkeypatch.setitem(sys.modules, "playwright", None)
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
-    report = await index.run(render="auto")
-    (skipped,) = [page for page in report.pages if page.outcome == "skipped"]
-    assert "install docs-assistant[browser]" in skipped.reason
-    assert report.counts["new"] == 1
+    report = await index.run(**settings)
+    assert outcomes(report) == {"/a": "skipped", "/b": "new"}
+    assert all(words in reasons(report)["/a"] for words in ("made by JavaScript", said, "docs-assistant[browser]"))
+    assert report.exit_code == 0
 
 
 @pytest.mark.slow

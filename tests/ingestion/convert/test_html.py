@@ -64,9 +64,14 @@ def test_without_main_element_the_theme_still_goes() -> None:
     ("body", "reason"),
     [
         ("", "empty"),
-        ("<main></main>", "empty"),
-        ("<div id=app></div><script src=app.js></script>", "JavaScript"),
-        ("<noscript>You need to enable JavaScript</noscript><div id=root></div><script>x()</script>", "JavaScript"),
+        ("<main></main>", "it is empty"),
+        ("<div id=root></div>", "it is empty"),
+        ("<div id=app></div><script src=app.js></script>", "made by JavaScript"),
+        ("<div id=app>Loading...</div><script src=x></script>", "made by JavaScript"),
+        ("<div id=__next></div><script>x</script>", "made by JavaScript"),
+        ("<p>You need to enable JavaScript to run this app.</p><script src=x></script>", "made by JavaScript"),
+        ("<noscript>Please enable JavaScript.</noscript><div id=root></div><script>x()</script>", "made by JavaScript"),
+        ("<main></main><script src=x></script>", "made by JavaScript"),
     ],
 )
 def test_pages_without_text_say_why(body: str, reason: str) -> None:

@@ -1,7 +1,7 @@
 """The guard: runs over a site at fault are refused on every store of ours, and --force publishes them."""
 
 import datetime as dt
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,14 +112,6 @@ async def test_a_rebuilt_site_with_the_same_texts_loses_nothing(ten: Ten) -> Non
     assert set(await ten.pages()) == {f"/newest/{name}" for name in NAMES}
 
 
-async def test_all_pages_leading_to_one_is_a_loss(ten: Ten) -> None:
-    """Sites answer for what is gone with a redirect to a page for all."""
-    for path in ten.paths[2:]:
-        ten.site.put(path, "", status=302, headers={"Location": "/login"})
-    ten.site.page("/login", "Log in", "Please log in first.")
-    await ten.refused("would be lost")
-
-
 async def test_too_many_failures_are_refused(ten: Ten) -> None:
     """Half may fail and keeps its chunks; more is an outage. What rules keep out suddenly counts as well."""
     for path in ten.paths[:5]:
@@ -132,41 +124,54 @@ async def test_too_many_failures_are_refused(ten: Ten) -> None:
     assert len(await ten.pages()) == 10
 
 
-async def test_a_login_page_in_place_of_all_is_refused(ten: Ten) -> None:
-    """It answers 200 with one text, and so does a soft 404."""
+LOGIN = "Please log in with the account of your organisation to go on reading this."
+FILLER = "You need an account of your organisation, which its administrator creates for you on request. " * 12
+
+
+def _one_page_for_all(ten: Ten) -> None:
+    for path in ten.paths[2:]:
+        ten.site.put(path, "", status=302, headers={"Location": "/login"})
+    ten.site.page("/login", "Log in", "Please log in first.")
+
+
+def _login(ten: Ten) -> None:
     for path in ten.paths[1:]:
-        ten.site.page(path, "Log in", "Please log in with the account of your organisation to go on reading this.")
-    await ten.refused("'# Log in Please log in")
-    assert (await ten.run(force=True)).published is not None
+        ten.site.page(path, "Log in", LOGIN)
 
 
-async def test_a_login_page_that_names_each_page_is_refused(ten: Ten) -> None:
-    """Addresses and numbers in it don't make it another text; long texts aren't short ones."""
-    filler = "You need an account of your organisation, which its administrator creates for you on request. " * 12
+def _login_that_names_each_page(ten: Ten) -> None:
     for number, path in enumerate(ten.paths):
-        ten.site.page(path, "Sign in", f"Sign in to see {ten.site.url}{path} (request {number}).", filler)
-    await ten.refused("the same text as others now")
+        ten.site.page(path, "Sign in", f"Sign in to see {ten.site.url}{path} (request {number}).", FILLER)
 
 
-async def test_pages_that_are_nearly_empty_are_refused(ten: Ten) -> None:
-    """Each has another text, but hardly any."""
+def _nearly_empty(ten: Ten) -> None:
     for name, path in zip(NAMES, ten.paths, strict=True):
         ten.site.page(path, f"Page {name * 6}", "Loading.")
-    await ten.refused("hardly a text left")
 
 
-async def test_a_site_that_was_rewritten_is_published(ten: Ten) -> None:
-    """All texts changed: that is not a loss."""
-    for name in NAMES:
-        ten.site.page(f"/{name}", f"Page {name * 6}", *words(name.upper() + "new"))
-    assert (await ten.run()).counts["changed"] == 10
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_one_page_for_all, "would be lost"),
+        (_login, "'# Log in Please log in"),
+        (_login_that_names_each_page, "the same text as others now"),
+        (_nearly_empty, "hardly a text left"),
+    ],
+)
+async def test_what_answers_200_in_place_of_all_pages_is_refused(
+    ten: Ten, change: Callable[[Ten], None], said: str
+) -> None:
+    """A page for what is gone, a login, a long text with addresses and numbers in it, and hardly any text."""
+    change(ten)
+    await ten.refused(said)
+    assert (await ten.run(force=True)).published is not None
 
 
 async def test_a_first_run_into_a_login_page_is_refused(site: LocalSite, tmp_path: Path) -> None:
     """There is nothing to lose yet, but nothing to win either."""
     async with Ten(tmp_path / "data", site) as made:
         for path in made.paths:
-            site.page(path, "Log in", "Please log in with the account of your organisation to go on reading this.")
+            site.page(path, "Log in", LOGIN)
         with pytest.raises(RunRefused, match="10 of 10 pages say the same"):
             await made.run()
 

@@ -69,9 +69,7 @@ async def test_a_component_of_antora_is_published_as_antora_does(index: Index) -
     """The Markdown is the one beside it; partials and examples are no pages; modules are folders."""
     report = await index.run(Source(url=f"{URL}lumora/", directory=str(ROOT), ending=".html"))
     assert {path.removeprefix(f"{URL}lumora/") for path in outcomes(report)} == {"", "guide.html", "api/box.html"}
-    home = await (await index.store.live()).page(f"{URL}lumora/")
-    assert home is not None
-    assert home.markdown == (ROOT.parent / "index.md").read_text("utf-8")
+    assert (await index.page(f"{URL}lumora/")).markdown == (ROOT.parent / "index.md").read_text("utf-8")
 
 
 @installed

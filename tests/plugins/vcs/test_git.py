@@ -62,9 +62,7 @@ async def test_a_folder_is_indexed_over_http_and_read_again_by_commit(
     """Pictures aren't fetched; the same commit costs one `ls-remote` and reads no file; a change costs its files only."""
     source = Source(url=URL, git=f"{served.url}/docs.git", branch="main", folder="docs", ending="/")
     assert outcomes(await index.run(source)) == {"": "new", "guide/install/": "new"}
-    page = await (await index.store.live()).page(URL)
-    assert page is not None
-    assert f"[install]({URL}guide/install/)" in page.markdown
+    assert f"[install]({URL}guide/install/)" in (await index.page(URL)).markdown
     kept = KeptFiles.of(source, index.settings())
     assert kept.size() < 100_000, "the picture of 300,000 bytes stays where it is"
 

@@ -17,21 +17,12 @@ MISS = Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def result(*scores: Scores) -> RetrievalResult:
-    return RetrievalResult(
-        5,
-        tuple(
-            CaseResult(
-                Case(str(i), "cs", f"Proč {i}?", "d", "1", also=("e",)),
-                one,
-                ("u", "v"),
-                10.0 * i,
-                "cs",
-                fallbacks=("x",),
-            )
-            for i, one in enumerate(scores)
-        ),
-        {"date": "2024-05-01", "search": {"cs": {"limit": [5]}}},
+    asked = (Case(str(i), "cs", f"Proč {i}?", "d", "1", also=("e",)) for i in range(len(scores)))
+    cases = (
+        CaseResult(case, one, ("u", "v"), 10.0 * i, "cs", fallbacks=("x",))
+        for i, (case, one) in enumerate(zip(asked, scores, strict=True))
     )
+    return RetrievalResult(5, tuple(cases), {"date": "2024-05-01", "search": {"cs": {"limit": [5]}}})
 
 
 def test_a_result_read_again_is_the_same(tmp_path):

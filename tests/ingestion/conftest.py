@@ -9,6 +9,7 @@ import pytest
 
 from app.core.settings import Settings
 from ingestion.crawl.fetch import Fetcher
+from tests.ingestion.git_server import GitServer, git_server
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 
@@ -33,3 +34,10 @@ async def index(tmp_path: Path) -> AsyncIterator[Index]:
     """An empty index of small chunks."""
     async with Index(tmp_path / "data", chunk_size=600, embedding_batch=4) as made:
         yield made
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[GitServer]:
+    """The repositories below `served` over real HTTP."""
+    with git_server(tmp_path / "served") as running:
+        yield running

@@ -52,17 +52,22 @@ def write(directory: Path, name: str, authority: str = "", until: dt.datetime = 
         (directory / file).write_bytes(key.private_bytes(serialization.Encoding.PEM, form, encryption))
 
 
+def asking(directory: Path, mode: ssl.VerifyMode) -> ssl.SSLContext:
+    """A server that asks for certificates of its authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "server.pem", directory / "server.key")
+    context.load_verify_locations(directory / "ca.pem")
+    context.verify_mode = mode
+    return context
+
+
 @pytest.fixture
 def closed(tmp_path: Path) -> Iterator[LocalSite]:
     """A site that answers only to clients with a certificate of its authority."""
     for name, authority in (("ca", ""), ("server", "ca"), ("client", "ca"), ("stranger", "")):
         write(tmp_path, name, authority)
     write(tmp_path, "expired", "ca", NOW - dt.timedelta(days=2))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
-    context.load_verify_locations(tmp_path / "ca.pem")
-    context.verify_mode = ssl.CERT_REQUIRED
-    with local_site(context) as site:
+    with local_site(asking(tmp_path, ssl.CERT_REQUIRED)) as site:
         site.page("/a", "Page a", "Some words about closed things.")
         yield site
 
@@ -81,11 +86,7 @@ async def test_a_certificate_opens_its_site_and_is_in_no_log_report_index_or_req
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("KEY", (tmp_path / "client.locked").read_text())
     monkeypatch.setenv("KEY_PASSWORD", PASSWORD)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
-    context.load_verify_locations(tmp_path / "ca.pem")
-    context.verify_mode = ssl.CERT_OPTIONAL
-    with local_site(context) as other:
+    with local_site(asking(tmp_path, ssl.CERT_OPTIONAL)) as other:
         closed.put("/b", "", status=302, headers={"Location": f"{other.url}/b"})
         for lines in (
             ('certificate = "client.pem"', 'certificate_key = "file:client.key"', 'ca = "ca.pem"'),
@@ -165,14 +166,11 @@ async def test_what_is_wrong_with_a_certificate_is_told_before_anything_is_read(
 
 def test_a_recorded_source_names_no_secret_of_this_machine() -> None:
     """Who writes into an index on a server doesn't choose what is sent to a site from here."""
-    options = {
-        "url": "https://evil.example/",
-        "headers": '{"X": "env:KEY"}',
-        "certificate": "file:/etc/key",
-        "ca": "env:X",
-    }
-    (read,) = sources_of([SourceRecord(options, ("https://evil.example/",))])
-    assert read == Source(url="https://evil.example/")
+    url, secrets = (
+        "https://evil.example/",
+        {"headers": '{"X": "env:KEY"}', "certificate": "file:/etc/key", "ca": "env:X"},
+    )
+    assert sources_of([SourceRecord({"url": url, **secrets}, (url,))]) == (Source(url=url),)
 
 
 def _insecure(directory: Path) -> str:

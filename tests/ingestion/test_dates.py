@@ -2,8 +2,6 @@
 
 import datetime as dt
 
-import pytest
-
 from app.core.types import Page
 from ingestion.convert import SourceText, convert
 from ingestion.convert.prepare import iso_date, without_build_dates
@@ -48,36 +46,33 @@ def html(head: str = "", body: str = "") -> tuple[str, str]:
     return made.published, made.modified
 
 
-@pytest.mark.parametrize(
-    ("head", "body", "dates"),
-    [
-        ('<meta property="article:published_time" content="2024-01-02">', "", ("2024-01-02", "")),
-        ('<meta property="article:modified_time" content="2024-01-03">', "", ("", "2024-01-03")),
-        ('<meta property="og:updated_time" content="2024-01-03">', "", ("", "2024-01-03")),
-        ('<meta itemprop="dateModified" content="2024-01-03">', "", ("", "2024-01-03")),
-        ('<meta name="date" content="2024-01-02">', "", ("2024-01-02", "")),
-        (
-            '<script type="application/ld+json">{"datePublished": "2024-01-02", "dateModified":"2024-01-03"}</script>',
-            "",
-            ("2024-01-02", "2024-01-03"),
-        ),
-        ("", '<time itemprop="dateModified" datetime="2024-01-03">then</time>', ("", "2024-01-03")),
-        ("", '<p>Last updated: <time datetime="2024-01-03">3 January</time></p>', ("", "2024-01-03")),
-        ("", '<p>Naposledy upraveno <b><time datetime="2024-01-03">3. 1.</time></b></p>', ("", "2024-01-03")),
-        ("", '<div class="VPLastUpdated"><time datetime="2024-01-03">x</time></div>', ("", "2024-01-03")),
-        ("", '<p>Published <time datetime="2024-01-02">x</time></p>', ("2024-01-02", "")),
-        ("", '<p>The outage of <time datetime="2024-01-02">2 January</time> is over.</p>', ("", "")),
-        ("", "<p>Last updated: <time>3 January</time></p>", ("", "")),
-        (
-            '<meta property="article:modified_time" content="2024-01-03">',
-            '<p>Updated <time datetime="2020-01-03">x</time></p>',
-            ("", "2024-01-03"),
-        ),
-    ],
-)
-def test_dates_in_html(head: str, body: str, dates: tuple[str, str]) -> None:
+META = {
+    '<meta property="article:published_time" content="2024-01-02">': ("2024-01-02", ""),
+    '<meta property="article:modified_time" content="2024-01-03">': ("", "2024-01-03"),
+    '<meta property="og:updated_time" content="2024-01-03">': ("", "2024-01-03"),
+    '<meta itemprop="dateModified" content="2024-01-03">': ("", "2024-01-03"),
+    '<meta name="date" content="2024-01-02">': ("2024-01-02", ""),
+    '<script type="application/ld+json">{"datePublished": "2024-01-02", "dateModified":"2024-01-03"}</script>': (
+        *("2024-01-02", "2024-01-03"),
+    ),
+}
+TIMES = {
+    '<time itemprop="dateModified" datetime="2024-01-03">then</time>': ("", "2024-01-03"),
+    '<p>Last updated: <time datetime="2024-01-03">3 January</time></p>': ("", "2024-01-03"),
+    '<p>Naposledy upraveno <b><time datetime="2024-01-03">3. 1.</time></b></p>': ("", "2024-01-03"),
+    '<div class="VPLastUpdated"><time datetime="2024-01-03">x</time></div>': ("", "2024-01-03"),
+    '<p>Published <time datetime="2024-01-02">x</time></p>': ("2024-01-02", ""),
+    '<p>The outage of <time datetime="2024-01-02">2 January</time> is over.</p>': ("", ""),
+    "<p>Last updated: <time>3 January</time></p>": ("", ""),
+}
+
+
+def test_dates_in_html() -> None:
     """Meta tags first, then JSON-LD, then a <time> that says what it is, in the footer too."""
-    assert html(head, body) == dates
+    assert {head: html(head) for head in META} == META
+    assert {body: html("", body) for body in TIMES} == TIMES
+    updated = '<p>Updated <time datetime="2020-01-03">x</time></p>'
+    assert html('<meta property="article:modified_time" content="2024-01-03">', updated) == ("", "2024-01-03")
 
 
 def entries(*lastmods: str, source: str = "https://docs.example.org/sitemap.xml") -> list[Entry]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from ingestion.crawl.directory import may_be_beside
 from ingestion.crawl.fetch import Fetcher
 from ingestion.sources import Source, load_sources
-from tests.ingestion.git_server import GitServer, Repository, git_server, repository
+from tests.ingestion.git_server import GitServer, Repository, repository
 from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import LocalSite, list_sources
 
@@ -41,13 +40,6 @@ def repo(tmp_path: Path) -> Repository:
         }
     )
     return made
-
-
-@pytest.fixture
-def served(tmp_path: Path, repo: Repository) -> Iterator[GitServer]:
-    """The repository over real HTTP."""
-    with git_server(tmp_path / "served") as running:
-        yield running
 
 
 def built_site() -> bytes:

@@ -1,7 +1,6 @@
 """Pages that readers can't read are indexed in their language too: faithful, linked to the original, paid for once."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from ingestion.split.translate import Glossary, Translator, load_glossary, missing_parts, open_translator
-from tests.fake_llm import FakeLLM, Reply, fake_llm
-from tests.ingestion.llm_index import ModelIndex
+from tests.fake_llm import FakeLLM, Reply
+from tests.ingestion.llm_index import ModelIndex, empty
 from tests.ingestion.local_site import LocalSite
 
 SLOVAK = (
@@ -51,11 +50,7 @@ class Index(ModelIndex):
         return [c for c in await (await self.store.live()).fetch(page.chunk_ids) if c.language == language]
 
 
-@pytest.fixture
-async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
-    """An empty index."""
-    async with fake_llm() as llm, Index(site, llm, tmp_path) as made:
-        yield made
+index = empty(Index)
 
 
 async def test_a_foreign_page_is_there_in_both_languages(index: Index) -> None:

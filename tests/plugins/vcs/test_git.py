@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,6 @@ def repo(tmp_path: Path) -> Repository:
         }
     )
     return made
-
-
-@pytest.fixture
-def served(tmp_path: Path, repo: Repository) -> Iterator[GitServer]:
-    """The repository over real HTTP."""
-    with git_server(tmp_path / "served") as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -216,7 +208,12 @@ def test_an_index_on_a_server_chooses_no_keys_and_files_of_this_machine() -> Non
 
 
 async def test_a_login_opens_the_repository_and_is_kept_nowhere(
-    served: GitServer, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    repo: Repository,
+    served: GitServer,
+    index: Index,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """By `headers`, or name and password in the address, never from the user's .netrc; never to another host."""
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login x password t0ken-0123456789\n")

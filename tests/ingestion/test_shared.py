@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import collections
-import importlib.util
 import json
 import re
 import socket
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -24,6 +21,7 @@ from ingestion.convert import Document, SourceText, convert
 from ingestion.split import SPLITTERS, open_splitter
 from tests.fakes import FakeEmbedder
 from tests.ingestion.index import Index
+from tests.ingestion.local_site import load
 from tests.serving import serving
 
 SHARED = Path(__file__).parents[2] / "../shared"
@@ -32,16 +30,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the shared corpora in {SHARED}"),
 ]
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(

@@ -107,24 +107,13 @@ def test_functions_are_short():
 
 
 CALLED_BY_LIBRARIES = frozenset(
-    {
-        "_aget_query_embedding",
-        "_aget_text_embeddings",
-        "_aquery",
-        "_aretrieve",
-        "_get_prompt_modules",
-        "_get_query_embedding",
-    }
-    | {"_get_text_embedding", "_retrieve", "_parse_filters", "acquire_entry", "get_moving_window", "send_400_response"}
-    | {
-        "timeout_keep_alive_handler",
-        "is_allowed_origin",
-        "format_commands",
-        "process_bind_param",
-        "create_module",
-        "exec_module",
-    }
-    | {"connect_unix_socket", "apply", "visit_doctest_block", "visit_literal", "visit_literal_block"}
+    re.findall(
+        r"\w+",
+        """_aget_query_embedding _aget_text_embeddings _aquery _aretrieve _get_prompt_modules _get_query_embedding
+        _get_text_embedding _retrieve _parse_filters acquire_entry get_moving_window send_400_response
+        timeout_keep_alive_handler is_allowed_origin format_commands process_bind_param create_module exec_module
+        connect_unix_socket apply visit_doctest_block visit_literal visit_literal_block""",
+    )
 )
 """Methods of classes that libraries define: LlamaIndex, limits, uvicorn, Starlette, click, SQLAlchemy, importlib, httpcore and
 docutils call them."""

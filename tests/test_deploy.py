@@ -36,6 +36,11 @@ def tool(name: str, how: str) -> str:
     return found
 
 
+def read(name: str) -> str:
+    """A file of deploy/."""
+    return (DEPLOY / name).read_text(encoding="utf-8")
+
+
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -52,12 +57,10 @@ def test_what_is_pasted_works_as_it_stands():
     found, files = [], sorted(file for file in DEPLOY.rglob("*") if file.is_file())
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
-            value = (
-                re.match(r"#?[A-Za-z]\w*=", line) and file.suffix in NO_TRAILING_COMMENTS and re.search(r"\s#", line)
-            )
-            command = (
-                re.match(r"#\s{3,}\S.*?\S\s{2,}\S", line) and file.suffix != ".sh"
-            )  # set off, with words behind it
+            assigned = re.match(r"#?[A-Za-z]\w*=", line) and file.suffix in NO_TRAILING_COMMENTS
+            value = assigned and re.search(r"\s#", line)
+            # set off, with words behind it
+            command = re.match(r"#\s{3,}\S.*?\S\s{2,}\S", line) and file.suffix != ".sh"
             if value or command:
                 found.append((file.name, line))
     blocks = [
@@ -78,9 +81,9 @@ def test_what_is_pasted_works_as_it_stands():
 def test_nobody_kills_a_service_before_its_answers_have_ended():
     """systemd, Compose and Kubernetes wait longer than a stop may take: the notice, the answers, and runs and connections."""
     longest = NOTICE + DRAIN_TIMEOUT + 2 * STOP_SECONDS
-    unit = (DEPLOY / "systemd/docs-assistant.service").read_text(encoding="utf-8")
-    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
-    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    unit = read("systemd/docs-assistant.service")
+    compose = yaml.safe_load(read("compose.yaml"))
+    values = yaml.safe_load(read("helm/values.yaml"))
     assert int(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0]) > longest
     assert int(compose["services"]["assistant"]["stop_grace_period"].removesuffix("s")) > longest
     assert values["terminationGracePeriodSeconds"] > values["preStopSeconds"] + longest
@@ -88,7 +91,7 @@ def test_nobody_kills_a_service_before_its_answers_have_ended():
 
 def test_haproxy_notices_a_stop_while_the_service_still_answers():
     """Its checks take less time than the notice, its timeouts don't cut a stream off, and every part of the file exists."""
-    text = (DEPLOY / "haproxy/haproxy.cfg").read_text(encoding="utf-8")
+    text = read("haproxy/haproxy.cfg")
     for inter, fall in re.findall(r"check inter (\d+)s fall (\d+)", text):
         assert int(inter) * (int(fall) + 1) < NOTICE
     assert int(re.findall(r"timeout http-keep-alive (\d+)s", text)[0]) < IDLE
@@ -128,8 +131,8 @@ def test_what_runs_is_shut_in_and_bounded():
         judged = run(analyze, "security", "--offline=true", "--threshold=30", str(unit))
         assert judged.returncode == 0, judged.stdout[-300:]
         assert {"MemoryMax", "TasksMax"} <= set(re.findall(r"^(\w+)=", unit.read_text(encoding="utf-8"), re.MULTILINE))
-    assert "LimitNOFILE=65536" in (DEPLOY / "systemd/docs-assistant.service").read_text(encoding="utf-8")
-    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert "LimitNOFILE=65536" in read("systemd/docs-assistant.service")
+    services = yaml.safe_load(read("compose.yaml"))["services"]
     assert services
     for service in services.values():
         assert service["read_only"]
@@ -143,17 +146,15 @@ def test_the_user_of_the_service_in_opensearch_may_only_read():
         yaml.safe_load((folder / f"{name}.yml").read_text(encoding="utf-8"))
         for name in ("roles", "roles_mapping", "internal_users")
     )
-    services = yaml.safe_load((DEPLOY / "compose.opensearch.yaml").read_text(encoding="utf-8"))["services"]
+    services = yaml.safe_load(read("compose.opensearch.yaml"))["services"]
     reader = roles["docs_reader"]
     allowed = reader["cluster_permissions"] + reader["index_permissions"][0]["allowed_actions"]
-    assert not [
-        one for one in allowed if not re.fullmatch(r"indices:data/read/\w+|[\w:]+/(main|get)|.*/aliases/get", one)
-    ]
+    reading = re.compile(r"indices:data/read/\w+|[\w:]+/(main|get)|.*/aliases/get")
+    assert [one for one in allowed if not reading.fullmatch(one)] == []
     for name, role in {"assistant": "reader", "ingest": "ingester", "nightly": "ingester"}.items():
         user = f"docs-{role}"
-        assert services[name]["environment"]["DOCS_STORE"].startswith(
-            f"opensearch://{user}:${{OPENSEARCH_{role.upper()}_"
-        )
+        address = f"opensearch://{user}:${{OPENSEARCH_{role.upper()}_"
+        assert services[name]["environment"]["DOCS_STORE"].startswith(address)
         assert mapping[f"docs_{role}"]["users"] == [user]
         assert users[user]["hash"] == f"${{envbc.OPENSEARCH_{role.upper()}_PASSWORD}}"
     mounted = {volume.split(":")[0] for volume in services["opensearch"]["volumes"]}
@@ -195,7 +196,7 @@ def test_units_start_commands_that_exist_from_the_settings_directory(unit: Path)
 )
 def test_cron_mails_only_what_went_wrong(tmp_path: Path, script: str, printed: str):
     """The line has a time, a user and a command; a good night prints nothing, a bad one the end of its log."""
-    lines = (DEPLOY / "docs-assistant.cron").read_text(encoding="utf-8").splitlines()
+    lines = read("docs-assistant.cron").splitlines()
     (line,) = (line for line in lines if re.match(r"[\d*]", line))
     time, user, command = line.split("\t")
     assert re.fullmatch(r"10 3 \* \* \*", time)
@@ -296,13 +297,9 @@ def test_an_index_on_a_volume_has_one_pod(tmp_path: Path):
     one, several = (objects_of(rendered(tmp_path, values)) for values in (ONE_POD, SEVERAL_PODS))
     assert one["Deployment docs-assistant"]["spec"]["strategy"] == {"type": "Recreate"}
     assert several["Deployment docs-assistant"]["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
-    assert {key.split()[0] for key in several} - {key.split()[0] for key in one} == {
-        "Ingress",
-        "NetworkPolicy",
-        "PodDisruptionBudget",
-        "ServiceMonitor",
-    }
-    assert {key.split()[0] for key in one} - {key.split()[0] for key in several} == {"PersistentVolumeClaim"}
+    kinds, others = ({key.split()[0] for key in made} for made in (one, several))
+    assert others - kinds == {"Ingress", "NetworkPolicy", "PodDisruptionBudget", "ServiceMonitor"}
+    assert kinds - others == {"PersistentVolumeClaim"}
 
 
 def test_nothing_is_restarted_for_what_a_restart_does_not_mend(objects: dict[str, Any]):
@@ -310,7 +307,7 @@ def test_nothing_is_restarted_for_what_a_restart_does_not_mend(objects: dict[str
     (service,) = objects["Deployment docs-assistant"]["spec"]["template"]["spec"]["containers"]
     probes = {kind: service[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "liveness", "readiness")}
     assert probes == {"startup": "/health/live", "liveness": "/health/live", "readiness": "/health/ready"}
-    check = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").partition("\nHEALTHCHECK")[2].partition("\n\n")[0]
+    check = read("Dockerfile").partition("\nHEALTHCHECK")[2].partition("\n\n")[0]
     assert "'/health/live'" in check
 
 
@@ -343,7 +340,7 @@ def test_the_parts_refer_to_each_other(objects: dict[str, Any]):
 
 def test_pods_fit_the_image(objects: dict[str, Any]):
     """User, port and data directory are those of the Dockerfile; nothing but the volumes can be written."""
-    image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    image = read("Dockerfile")
     for kind, pod in pods(objects):
         assert f"--uid {pod['spec']['securityContext']['runAsUser']} " in image
         (container,) = pod["spec"]["containers"]
@@ -361,7 +358,7 @@ def test_pods_fit_the_image(objects: dict[str, Any]):
 
 def test_the_image_has_what_several_pods_share(tmp_path: Path):
     """PostgreSQL for conversations and Redis for limits are settings of the chart, so their clients are in the image."""
-    image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    image = read("Dockerfile")
     (listing,) = re.findall(r'python -c "(import tomllib.*?)" >', image, re.DOTALL)
     script = listing.replace("\\\n", "").replace("/install/pyproject.toml", str(ROOT / "pyproject.toml"))
     listed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

@@ -28,7 +28,7 @@ from app.text.literals import comparable
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 from ingestion.split import open_splitter
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import Reply, fake_llm
 from tests.ingestion.local_site import local_site
 
 ZORBISH = """
@@ -96,14 +96,8 @@ async def indexed(folder: Path, pages: Mapping[str, list[str]], **options: objec
             for name, paragraphs in pages.items():
                 site.page(f"/{name}", *paragraphs)
             async with Fetcher(settings) as fetcher:
-                await ingest(
-                    [site.sitemap(*(f"/{name}" for name in pages))],
-                    store=assistants.store,
-                    embedder=assistants.embedder,
-                    settings=settings,
-                    fetcher=fetcher,
-                    only=True,
-                )
+                given = {"store": assistants.store, "embedder": assistants.embedder, "settings": settings}
+                await ingest([site.sitemap(*(f"/{name}" for name in pages))], **given, fetcher=fetcher, only=True)
         yield assistants
 
 
@@ -149,9 +143,9 @@ async def test_a_model_is_read_in_a_language_that_nobody_speaks(tmp_path: Path):
 
             async def asked(answer: str, again: str = "") -> tuple[str, int]:
                 replies = iter((answer, again))
-                llm.reply = lambda body: Reply(next(replies) if _is_answer(body) else "Wex du volmolqi?")
+                llm.reply = lambda body: Reply(next(replies) if body.get("stream") else "Wex du volmolqi?")
                 text, _ = await said(assistants, QUESTION)
-                return text, _answers(llm)
+                return text, sum(bool(call.get("stream")) for call in llm.calls)
 
             text, calls = await asked(PROSE.replace("[1]", "[pasaqi 1 ut 1]") + "\n\nFontu:\n- [1] Volmolqi")
             assert "zo formu [1]." in text
@@ -161,14 +155,6 @@ async def test_a_model_is_read_in_a_language_that_nobody_speaks(tmp_path: Path):
             assert (text.startswith("Zo volmolqi ka gramlu"), calls) == (True, 3)
             text, _ = await asked("Lo dokti nul skrivu.")
             assert "**Fontaqi**" not in text
-
-
-def _is_answer(body: dict[str, object]) -> bool:
-    return bool(body.get("stream"))
-
-
-def _answers(llm: FakeLLM) -> int:
-    return sum(_is_answer(call) for call in llm.calls)
 
 
 def test_the_words_of_a_folder_are_read_wherever_one_language_speaks_for_all(tmp_path: Path):
@@ -258,14 +244,9 @@ def test_a_capital_makes_no_name_in_german():
     """A noun isn't a product that no page mentions, and a question with one may still refer to the one before."""
     assert names("Wie ändere ich die Größe des Speichers in OpenShift mit PVC?", nouns=True) == {"OpenShift", "PVC?"}
     assert names("Wie ändere ich die Größe des Speichers?", nouns=True) == frozenset()
-    talk = (
-        Message("user", "Wie lege ich ein Volume an?"),
-        Message("assistant", "So."),
-        Message("user", "Und die Größe?"),
-    )
-    assert referred(talk, GERMAN) == "Wie lege ich ein Volume an?"
-    alone = (*talk[:2], Message("user", "Was kann OpenShift?"))
-    assert referred(alone, GERMAN) == ""
+    talk = (Message("user", "Wie lege ich ein Volume an?"), Message("assistant", "So."))
+    assert referred((*talk, Message("user", "Und die Größe?")), GERMAN) == talk[0].content
+    assert referred((*talk, Message("user", "Was kann OpenShift?")), GERMAN) == ""
 
 
 def test_an_abbreviation_ends_no_german_sentence():

@@ -23,6 +23,7 @@ FOLDER = Path(prompts.__file__).parent
 LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())
 FILES = {f"{name}.md" for name in placeholders()} | {"language.toml", "dates.toml"}
 
+ENGLISH = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
 PERSONAS = {f"{name}.md" for name in ("neutral", "beginner", "expert", "elderly", "kids", "emojis", "rhymes")}
 
 
@@ -37,7 +38,7 @@ def override(tmp_path: Path) -> Callable[[str, str], str]:
     def write(name: str, text: str) -> str:
         file = tmp_path / "own" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text(text, encoding="utf-8", errors="surrogateescape")
         return str(tmp_path / "own")
 
     return write
@@ -130,20 +131,13 @@ def test_every_language_has_the_same_rules_and_marks():
 def test_the_rules_stand_above_the_passages():
     """The rules come before the passages."""
     for language in LANGUAGES:
-        assert load_prompts([language]).render(language, "synthesize", passages="<passages>").endswith("<passages>"), (
-            language
-        )
-
-
-def test_a_pattern_that_is_none_is_an_error_that_names_it(override: Callable[[str, str], str]):
-    text = (FOLDER / "en/language.toml").read_text(encoding="utf-8").replace("no_answer = '''", "no_answer = '''(")
-    with pytest.raises(PromptError, match=r"en/language\.toml: no_answer"):
-        load_prompts(["en"], override("en/language.toml", text))
+        text = load_prompts([language]).render(language, "synthesize", passages="<passages>")
+        assert text.endswith("<passages>"), language
 
 
 def test_an_older_language_file_is_taken_as_it_is(override: Callable[[str, str], str]):
     """Missing keys have the shipped values; in a new language, they are empty."""
-    lines = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
+    lines = ENGLISH
     for key in OPTIONAL:
         lines = re.sub(rf"^{key} = (?:'''.*?'''|.*?)\n", "", lines, flags=re.MULTILINE | re.DOTALL)
     lines = lines.partition("[units]")[0]
@@ -162,9 +156,9 @@ def test_names_and_headings_differ_between_languages():
 
 
 def test_a_file_of_the_override_directory_replaces_the_shipped_one(override: Callable[[str, str], str]):
-    """One own file is used, all others stay as shipped."""
-    loaded = load_prompts(["cs", "en"], override("en/nothing_found.md", "Ask the help desk.\n"))
-    assert loaded.render("en", "nothing_found") == "Ask the help desk."
+    """One own file is used, all others stay as shipped; $$ is a dollar sign."""
+    loaded = load_prompts(["cs", "en"], override("en/nothing_found.md", "Ask the help desk, not for 5 $$.\n"))
+    assert loaded.render("en", "nothing_found") == "Ask the help desk, not for 5 $."
     assert loaded.render("cs", "nothing_found") == load_prompts(["cs"]).render("cs", "nothing_found")
 
 
@@ -190,47 +184,39 @@ def test_a_persona_of_ones_own_needs_a_file_in_each_language(override: Callable[
         load_prompts(["en"], own)
 
 
-def test_a_dollar_sign_can_be_written(override: Callable[[str, str], str]):
-    """$$ is the sign itself."""
-    own = override("en/nothing_found.md", "Nothing about it, not for 5 $$.")
-    assert load_prompts(["en"], own).render("en", "nothing_found") == "Nothing about it, not for 5 $."
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        (
-            "en/synthesize.md",
-            "Answer from $passage.",
-            r"\$passage is unknown\. Did you mean passages\? \$passages is missing",
-        ),
+        ("en/synthesize.md", "See $passage.", r"\$passage is unknown\. Did you mean passages\? \$passages is missing"),
         ("en/synthesize.md", "Answer.", "passages"),
         ("en/nothing_found.md", "Nothing, $name.", "name"),
         ("en/nothing_found.md", "It costs 5 $ a month.", "begins no placeholder"),
         ("en/language.toml", 'name = "English"', "lacks"),
         ("en/language.toml", 'name = "English', "TOML"),
         ("en/dates.toml", "months = [", "TOML"),
-        (
-            "en/language.toml",
-            (FOLDER / "en/language.toml").read_text(encoding="utf-8").replace("other = ", "another = "),
-            "translated",
-        ),
-        (
-            "en/language.toml",
-            (FOLDER / "en/language.toml").read_text(encoding="utf-8").replace("name =", 'colour = "red"\nname ='),
-            "colour",
-        ),
+        ("en/language.toml", ENGLISH.replace("other = ", "another = "), "translated"),
+        ("en/language.toml", ENGLISH.replace("name =", 'colour = "red"\nname ='), "colour"),
+        ("en/language.toml", ENGLISH.replace("no_answer = '''", "no_answer = '''("), r"en/language\.toml: no_answer"),
+        ("en/nothing_found.md", "\udcff\udcfe\x00", r"en/nothing_found\.md"),
     ],
 )
 def test_a_wrong_file_is_an_error_that_names_it(override: Callable[[str, str], str], name: str, text: str, said: str):
-    """A wrong placeholder, a single $ or an incomplete language.toml stops the start, and the message says which file."""
+    """A wrong placeholder, a single $, an incomplete language.toml or bytes that aren't UTF-8 stop the start, and the
+    message says which file.
+    """
     with pytest.raises(PromptError, match=said) as error:
         load_prompts(["en"], override(name, text))
     assert name in str(error.value)
 
 
-def test_a_language_without_prompts_is_an_error(override: Callable[[str, str], str]):
-    """It names the language and those of the package; a file that a folder lacks is named."""
+def test_a_language_without_prompts_is_an_error(override: Callable[[str, str], str], tmp_path: Path):
+    """It names the language and those of the package, a file that a folder lacks, and a mistyped DOCS_PROMPTS; without
+    languages there is nothing to answer in.
+    """
+    with pytest.raises(PromptError, match="no such directory"):
+        load_prompts(["en"], str(tmp_path / "absent"))
+    with pytest.raises(PromptError, match="DOCS_LANGUAGES"):
+        load_prompts([])
     with pytest.raises(PromptError, match=rf"DOCS_LANGUAGES has xx, .* the package has {', '.join(LANGUAGES)}"):
         load_prompts(["en", "xx"])
     with pytest.raises(PromptError, match=r"prompts/xx/\w+\.md"):
@@ -271,34 +257,13 @@ def test_a_prompt_of_no_step_is_an_error_when_the_steps_are_known(override: Call
 
 
 def test_every_unknown_and_missing_key_is_named_at_once(override: Callable[[str, str], str]):
-    text = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
-    own = override("en/language.toml", re.sub("^found = ", "fuond = ", text, flags=re.MULTILINE))
+    own = override("en/language.toml", re.sub("^found = ", "fuond = ", ENGLISH, flags=re.MULTILINE))
     with pytest.raises(PromptError) as error:
         load_prompts(["en"], own)
     assert [line.partition("language.toml ")[2] for line in str(error.value).splitlines()] == [
         "has the unknown key fuond. Did you mean found?",
         "lacks found.",
     ]
-
-
-def test_a_file_that_is_no_text_is_an_error_that_names_it(override: Callable[[str, str], str]):
-    """Bytes that aren't UTF-8 are an error like any other invalid file."""
-    own = override("en/nothing_found.md", "")
-    Path(own, "en/nothing_found.md").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PromptError, match=r"en/nothing_found\.md"):
-        load_prompts(["en"], own)
-
-
-def test_an_override_directory_that_is_none_is_an_error(tmp_path: Path):
-    """A mistyped DOCS_PROMPTS doesn't silently mean the shipped prompts."""
-    with pytest.raises(PromptError, match="no such directory"):
-        load_prompts(["en"], str(tmp_path / "absent"))
-
-
-def test_no_language_is_an_error():
-    """Without languages there is nothing to answer in."""
-    with pytest.raises(PromptError, match="DOCS_LANGUAGES"):
-        load_prompts([])
 
 
 def test_values_that_do_not_match_the_placeholders_are_an_error():

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import random
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -86,25 +88,23 @@ def test_the_consensus_needs_more_than_half():
         agreement(model, [[label(7, True, "eva")]])
 
 
+def filled_in(sheet: Path, file: Path, words: Sequence[str], delimiter: str = ",") -> None:
+    """The sheet with these words, as a spreadsheet saves it."""
+    rows = list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"))))
+    with file.open("w", encoding="utf-8-sig", newline="") as opened:
+        table = csv.DictWriter(opened, rows[0], delimiter=delimiter)
+        table.writeheader()
+        table.writerows({**row, "relevant": word} for row, word in zip(rows, words, strict=True))
+
+
 def test_a_sheet_comes_back_as_labels(tmp_path):
     """Yes and no in both languages; empty cells are left out; another word is named with its line."""
     write_sheet(
         [Pair(f"q{n}", "c", "Proč, a jak?", "u", 'text "x"\nwith; lines') for n in range(4)], tmp_path / "eva.csv"
     )
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "eva.csv").read_text(encoding="utf-8-sig"))))
-    for row, word in zip(rows, ("ano", "N", "", "yes"), strict=True):
-        row["relevant"] = word
-
-    def save() -> None:
-        with (tmp_path / "eva.csv").open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, rows[0])
-            table.writeheader()
-            table.writerows(rows)
-
-    save()
+    filled_in(tmp_path / "eva.csv", tmp_path / "eva.csv", ("ano", "N", "", "yes"))
     assert load_labels(tmp_path / "eva.csv") == (label(0, True, "eva"), label(1, False, "eva"), label(3, True, "eva"))
-    rows[0]["relevant"] = "maybe"
-    save()
+    filled_in(tmp_path / "eva.csv", tmp_path / "eva.csv", ("maybe", "N", "", "yes"))
     with pytest.raises(EvaluationError, match="'maybe'"):
         load_labels(tmp_path / "eva.csv")
 
@@ -114,12 +114,8 @@ async def test_two_filled_in_sheets_give_the_agreement(tmp_path, capsys, delimit
     """Two people filled in what `--sheet` wrote, by whatever their spreadsheet divides cells: F1 and kappa by hand."""
     pairs = [Pair(f"q{n}", "c", "How; or, why?", "u", "some text") for n in range(6)]
     write_sheet(pairs, tmp_path / "sheet.csv")
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "sheet.csv").read_text(encoding="utf-8-sig"))))
     for person, words in {"eva": "y y y n n n", "jan": "ano ano ne ne ne ano"}.items():
-        with (tmp_path / f"{person}.csv").open("w", encoding="utf-8-sig", newline="") as file:
-            table = csv.DictWriter(file, rows[0], delimiter=delimiter)
-            table.writeheader()
-            table.writerows({**row, "relevant": word} for row, word in zip(rows, words.split(), strict=True))
+        filled_in(tmp_path / "sheet.csv", tmp_path / f"{person}.csv", words.split(), delimiter)
     # both say: yes yes split no no split; the model: yes no – yes no –
     write_labels([label(n, n in {0, 3}, "model") for n in range(6)], tmp_path / "labels.jsonl")
     files = [tmp_path / name for name in ("labels.jsonl", "eva.csv", "jan.csv")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from eval.measure.retrieval import Plan, evaluate
 from eval.questions.cases import load_cases
 from ingestion.run import ingest
 from tests.eval.planted import alarms, dropped, lose_headings, without_czech_analysis
+from tests.ingestion.local_site import load
 from tests.scripted import ScriptedModel, load_script
 from tests.serving import serving
 
@@ -70,11 +70,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory) -> Iterator[Bench]:
-    spec = importlib.util.spec_from_file_location("serve_fumadocs", EVAL / "serve_fumadocs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    served = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(served)
+    served = load(EVAL / "serve_fumadocs.py")
     served.Handler.root, served.Handler.quiet = str((EVAL / "corpus").resolve()), True
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), served.Handler)) as url:
         logging.getLogger("app").setLevel(logging.ERROR)

@@ -61,9 +61,8 @@ def test_a_threshold_is_chosen_on_one_half_and_reported_on_the_other():
     assert (even.chosen_on, odd.chosen_on) == ("even", "odd")
     assert all(choice.chosen.over_refusal <= 0.1 for choice in (even, odd))
     assert all(choice.chosen.threshold == choice.reported.threshold for choice in (even, odd))
-    assert (
-        even.chosen.threshold == 0.22
-    )  # .20 and .28 are the even half's lowest answerable ones: one of ten is allowed
+    # .20 and .28 are the even half's lowest answerable ones: one of ten is allowed
+    assert even.chosen.threshold == 0.22
     assert {choice.chosen_on for choice in result(most=1).choices} == {"even", "odd"}
     everything = result(most=1).choices[0]
     assert everything.chosen.recall == 1

@@ -9,20 +9,11 @@ from eval.measure.result import CaseResult, RetrievalResult
 from eval.measure.tables import retrieval_markdown, retrieval_text
 from eval.questions.cases import Case
 
-CONFIG = {
-    "date": "2024-05-01T10:00:00+00:00",
-    "model": "",
-    "parallel": 4,
-    "steps": ["detect", "retrieve"],
-    "index": {
-        "id": 3,
-        "built_at": "2024-04-30T00:00:00+00:00",
-        "pages": 67,
-        "chunks": 557,
-        "recipe": {"embedder": "static", "dimension": 256, "splitter": "headings", "analyzer": "lemmas"},
-        "generations_seen": [3],
-    },
-}
+RECIPE = {"embedder": "static", "dimension": 256, "splitter": "headings", "analyzer": "lemmas"}
+INDEX = {"id": 3, "built_at": "2024-04-30T00:00:00+00:00", "pages": 67, "chunks": 557, "recipe": RECIPE}
+STEPS = ["detect", "retrieve"]
+CONFIG = {"date": "2024-05-01T10:00:00+00:00", "model": "", "parallel": 4, "steps": STEPS}
+CONFIG["index"] = {**INDEX, "generations_seen": [3]}
 
 
 def one(i: int, language: str, variant: str, *, found: bool, cross: bool = False) -> CaseResult:
@@ -44,15 +35,8 @@ RESULT = RetrievalResult(
 def test_the_table_has_every_row_and_measure_with_its_interval():
     lines = retrieval_text(RESULT).splitlines()
     assert lines[0].split() == ["n", "MRR@5", "hit@1", "hit@5", "P@5", "R@5", "F1@5"]
-    assert [line.split("  ")[0] for line in lines[1:8]] == [
-        "cs 1 full",
-        "cs",
-        "en 4 keywords",
-        "en",
-        "mean of languages",
-        "cs cross odd|name",
-        "cs cross",
-    ]
+    names = ["cs 1 full", "cs", "en 4 keywords", "en", "mean of languages", "cs cross odd|name", "cs cross"]
+    assert [line.split("  ")[0] for line in lines[1:8]] == names
     assert lines[2].split()[1:4] == ["10", ".500", ".20–.80"]
     assert " .750 " in lines[5]
     assert lines[4].split()[1:4] == ["10", "1.00", "1.0–1.0"]
@@ -79,7 +63,7 @@ def test_nothing_that_went_wrong_is_left_out():
         replace(third, fallbacks=("keywords",)),
         *rest,
     )
-    config = {**CONFIG, "index": {**CONFIG["index"], "generations_seen": [3, 4]}}
+    config = {**CONFIG, "index": {**INDEX, "generations_seen": [3, 4]}}
     text = retrieval_text(replace(RESULT, cases=cases, config=config))
     assert "1 questions are about 1 documents that are no indexed pages:\n  doc.md (1)" in text
     assert "1 searches failed and are misses" in text

@@ -55,9 +55,10 @@ def test_the_page_asks_for_nothing_from_elsewhere():
     assert HOSTILE in tree.text_content()
 
 
-def test_worst_questions_come_first_with_their_trace():
-    """What wasn't found, then what was found late; each with its steps, scores and failures."""
-    tree = lxml.html.document_fromstring(retrieval_page(result(1, 2, 0, 5)))
+def test_worst_questions_come_first_with_their_trace(tmp_path: Path):
+    """What wasn't found, then what was found late; each with its steps, scores and failures, also of a kept result."""
+    result(1, 2, 0, 5).save(tmp_path / "a.json")
+    tree = lxml.html.document_fromstring(retrieval_page(load_result(tmp_path / "a.json")))
     shown = [e.text_content() for e in tree.iter("details")]
     assert [re.search(r"\? (\d)", text)[1] for text in shown] == ["2", "3", "1"]
     assert "not among the first 5" in shown[0]
@@ -67,16 +68,12 @@ def test_worst_questions_come_first_with_their_trace():
 
 
 def test_bars_show_the_difference_to_the_baseline():
-    """Each bar says its figure and how far it is from the kept result."""
+    """Each bar says its figure and how far it is from the kept result; the configuration is shown flat."""
     html = retrieval_page(result(1, 1, 1, 1), result(2, 1, 2, 1))
     assert "1.000 (+0.500)" in html
     assert html.count('class="before"') == len(result(1, 1, 1, 1).rows)
-    assert 'class="before"' not in retrieval_page(result(1, 1))
-
-
-def test_the_configuration_is_shown_flat():
-    """Nested settings have their path as the name."""
-    assert "index.recipe.embedder" in retrieval_page(result(1, 1))
+    assert 'class="before"' not in (alone := retrieval_page(result(1, 1)))
+    assert "index.recipe.embedder" in alone
 
 
 def test_the_picture_keeps_the_largest_spread():
@@ -105,13 +102,6 @@ def test_counterparts_are_told_by_the_site_or_by_the_address():
     assert counterparts(told) == {0: 1, 1: 0}
     by_address = [page("s/docs/en/a", "en"), page("s/docs/cs/a", "cs"), page("s/docs/cs/b", "cs")]
     assert counterparts(by_address) == {0: 1, 1: 0}
-
-
-def test_a_kept_result_has_its_trace(tmp_path):
-    """So that the page can be made of it."""
-    before = result(1, 0)
-    before.save(tmp_path / "a.json")
-    assert load_result(tmp_path / "a.json") == before
 
 
 class Quiet(SimpleHTTPRequestHandler):

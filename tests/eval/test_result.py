@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from eval.answers.result import load_answer_baseline, load_answers
 from eval.files import EvaluationError
+from eval.measure.gate import load_baseline
 from eval.measure.metrics import Scores
 from eval.measure.result import CaseResult, RetrievalResult, load_result
 from eval.questions.cases import Case
@@ -17,21 +19,12 @@ MISS = Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def result(*scores: Scores) -> RetrievalResult:
-    return RetrievalResult(
-        5,
-        tuple(
-            CaseResult(
-                Case(str(i), "cs", f"Proč {i}?", "d", "1", also=("e",)),
-                one,
-                ("u", "v"),
-                10.0 * i,
-                "cs",
-                fallbacks=("x",),
-            )
-            for i, one in enumerate(scores)
-        ),
-        {"date": "2024-05-01", "search": {"cs": {"limit": [5]}}},
+    asked = (Case(str(i), "cs", f"Proč {i}?", "d", "1", also=("e",)) for i in range(len(scores)))
+    cases = (
+        CaseResult(case, one, ("u", "v"), 10.0 * i, "cs", fallbacks=("x",))
+        for i, (case, one) in enumerate(zip(asked, scores, strict=True))
     )
+    return RetrievalResult(5, tuple(cases), {"date": "2024-05-01", "search": {"cs": {"limit": [5]}}})
 
 
 def test_a_result_read_again_is_the_same(tmp_path):
@@ -52,14 +45,21 @@ def test_times_leave_out_failed_searches():
     assert RetrievalResult(5, (replace(cases[0], error="x"),)).milliseconds == {}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"form": "other"}', '{"form": "docs-assistant retrieval 1", "k": 5}']
-)
-def test_other_files_are_refused_by_name(tmp_path, text):
-    """Not JSON, another document, another version, a torn one."""
-    (tmp_path / "other.json").write_text(text)
-    with pytest.raises(EvaluationError, match=r"other\.json"):
-        load_result(tmp_path / "other.json")
+TORN = {
+    load_result: '{"form": "docs-assistant retrieval 1", "k": 5}',
+    load_baseline: '{"form": "docs-assistant baseline 1"}',
+    load_answer_baseline: '{"form": "docs-assistant answers baseline 1"}',
+    load_answers: '{"form": "docs-assistant answers baseline 1"}',
+}
+
+
+@pytest.mark.parametrize("load", TORN)
+def test_other_files_are_refused_by_name(tmp_path, load):
+    """Not JSON, another document, another version, a torn one: of results, of answers, and of what both are judged by."""
+    for text in ("", "nothing", "[]", "{}", '{"form": "other"}', TORN[load]):
+        (tmp_path / "other.json").write_text(text)
+        with pytest.raises(EvaluationError, match=r"other\.json"):
+            load(tmp_path / "other.json")
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):

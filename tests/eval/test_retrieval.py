@@ -41,6 +41,8 @@ async def test_each_question_is_scored_by_its_pages(lookup):
     assert five.scores.hit_1 in {0.0, 1.0}
     assert [case.case for case in result.cases] == list(CASES)
     assert all(case.ms > 0 for case in result.cases)
+    only_first = await evaluate(lookup(TEXTS), CASES, Plan(k=1))
+    assert [case.scores.rr for case in only_first.cases][:2] == [1.0, 0.0]
 
 
 async def test_rows_are_by_language_and_variant_with_cross_apart(lookup):
@@ -60,12 +62,6 @@ async def test_rows_are_by_language_and_variant_with_cross_apart(lookup):
     assert result.row("mean").measures["rr"].mean == pytest.approx((0 + (1 + 0.5 + 1) / 3) / 2)
     assert result.row("en", "4").measures["hit_1"].mean == 0.5
     assert result.row("de") is None
-
-
-async def test_only_the_first_k_pages_count(lookup):
-    """At k = 1 a page at the second place is a miss."""
-    result = await evaluate(lookup(TEXTS), CASES, Plan(k=1))
-    assert [case.scores.rr for case in result.cases][:2] == [1.0, 0.0]
 
 
 async def test_questions_are_asked_as_a_client_asks_them(lookup):
@@ -119,15 +115,11 @@ async def test_what_fails_at_once_is_raised(lookup):
 
 
 async def test_steps_that_were_done_without_are_kept(lookup):
-    """A language model that is down shows in the result."""
+    """A language model that is down shows in the result, and a search that should have had a vector and had none."""
     trace = (StepRecord("keywords", 1.0, {}, "ModelTimeout: too slow"), StepRecord("retrieve", 1.0, {}))
     result = await evaluate(lookup(TEXTS, trace=trace), CASES)
     assert {case.fallbacks for case in result.cases} == {("keywords",)}
     assert result.config["steps"] == ["keywords", "retrieve"]
-
-
-async def test_an_embedder_that_failed_shows(lookup):
-    """A search that should have had a vector and had none went by words alone."""
     result = await evaluate(lookup(TEXTS, vector_weight=0.3), CASES)
     assert {case.fallbacks for case in result.cases} == {("embedding of the question",)}
 

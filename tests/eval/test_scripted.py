@@ -16,7 +16,7 @@ import pytest
 
 from app.core.errors import ModelError, PromptError
 from app.core.prompts import load_prompts
-from app.core.turn import Done, Message, Text, Usage
+from app.core.turn import Done, Message, Text
 from app.models.openai import Endpoint, OpenAIModel
 from app.models.protocols import CallOptions
 from eval.files import EvaluationError
@@ -33,13 +33,7 @@ ROWS = [
 ]
 OUTPUTS = [
     {"id": "cs-backups-v1", "refined": "Jak se obnoví záloha databáze?", "en": ["restore", "backup"], "cs": ["záloha"]},
-    {
-        "id": "en-login-v4",
-        "refined": "When does a login token expire?",
-        "en": ["token"],
-        "cs": ["platnost"],
-        "hyde_en": "x",
-    },
+    {"id": "en-login-v4", "refined": "When does a login token expire?", "en": ["token"], "cs": ["platnost"]},
 ]
 
 
@@ -116,17 +110,6 @@ async def test_other_prompts_are_refused(model):
         with pytest.raises(ModelError, match="our own prompts"):
             await model.complete(messages, OPTIONS)
     assert model.calls["unknown prompt"] == 2
-
-
-async def test_a_stream_is_the_same_answer_in_pieces(model, prompts):
-    messages = ask(prompts, "cs", "synthesize", "cokoli", passages="[1] A")
-    whole = await model.complete(messages, OPTIONS)
-    async with aclosing(model.stream(messages, OPTIONS)) as events:
-        *texts, usage, done = [event async for event in events]
-    assert "".join(text.text for text in texts if isinstance(text, Text)) == whole.text
-    assert len(texts) > 3
-    assert isinstance(usage, Usage)
-    assert done == Done()
 
 
 def test_prompts_that_begin_alike_are_refused(files, tmp_path):
@@ -241,16 +224,3 @@ async def test_a_record_is_served_too(tmp_path):
         await ours.close()
     assert "1 prompts had no answer." in said[0]
     assert json.loads(missing.read_text("utf-8"))["key"] == key_of(unknown)
-
-
-@pytest.mark.server
-async def test_wrong_files_end_it_with_2(files):
-    """A set and outputs that don't belong together are told in one line."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.scripted", "--cases", str(files[1]), "--outputs", str(files[1])),
-        cwd=ROOT,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, error = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode == 2
-    assert error.decode().strip().endswith("o.jsonl:1: 'question' is missing or empty.")

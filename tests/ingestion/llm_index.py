@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
+import pytest
+
 from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.sources import Source
-from tests.fake_llm import FakeLLM
-from tests.fakes import FakeEmbedder
+from tests.fake_llm import FakeLLM, fake_llm
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 
-class ModelIndex:
-    """A store, a site whose listed `paths` a test sets, and a scripted language model."""
+class ModelIndex(Index):
+    """With a site whose listed `paths` a test sets, and a scripted language model."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path, **settings: Any) -> None:
-        self.site, self.llm, self.directory = site, llm, directory
-        self.store = EmbeddedStore(directory / "data")
-        self.embedder = FakeEmbedder()
-        self.paths: list[str] = []
-        self.values: dict[str, Any] = {"llm_url": llm.url, "llm_model": "m", **settings}
+        super().__init__(directory / "data", site, llm_url=llm.url, llm_model="m", llm_timeout=60, **settings)
+        self.llm, self.directory, self.paths = llm, directory, list[str]()
 
-    def settings(self, **more: Any) -> Settings:
-        return Settings.load(None, **(self.values | more))
-
-    async def run(self, *, at: str = "/sitemap.xml", **more: Any) -> Report:
+    async def run(self, *, at: str = "/sitemap.xml", **more: Any) -> Report:  # type: ignore[override]
         """Index the listed paths, by a sitemap at this path."""
-        settings, source = self.settings(**more), Source(url=self.site.sitemap(*self.paths, at=at), anchors="none")
-        async with Fetcher(settings, retry_wait=0.01) as fetcher:
-            return await ingest([source], store=self.store, embedder=self.embedder, settings=settings, fetcher=fetcher)
+        return await super().run(Source(url=self.site.sitemap(*self.paths, at=at), anchors="none"), **more)
+
+
+def empty(kind: type[Any]) -> Any:
+    """A fixture: an empty index of this kind."""
+
+    @pytest.fixture
+    async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[ModelIndex]:
+        async with fake_llm() as llm, kind(site, llm, tmp_path) as made:
+            yield made
+
+    return index

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import ssl
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ingestion.crawl.fetch import Fetcher
@@ -71,6 +75,17 @@ class LocalSite:
     def statuses(self, path: str) -> list[int]:
         """What was answered at this path so far."""
         return [status for asked, status, _ in self.log if asked == path]
+
+
+def load(path: Path) -> ModuleType:
+    """A script of the shared corpora as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
 
 
 async def list_sources(sources: Sequence[Source], fetcher: Fetcher) -> Listing:

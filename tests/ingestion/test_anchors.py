@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
 from ingestion.convert.markdown.structure import github, mkdocs
-from ingestion.crawl.fetch import Fetcher
-from ingestion.run import ingest
 from ingestion.sources import Source
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 HEADINGS = ["Žluťoučký kůň", "Co je to?", "Volume `my_claim`", "Žluťoučký kůň", "A – B & C"]
@@ -20,15 +16,14 @@ GITHUB = ["žluťoučký-kůň", "co-je-to", "volume-my_claim", "žluťoučký-k
 MKDOCS = ["zlutoucky-kun", "co-je-to", "volume-my_claim", "zlutoucky-kun_1", "a-b-c"]
 
 
-class Site:
+class Site(Index):
     """A site that lists its pages as raw Markdown and has HTML of them too."""
 
-    def __init__(self, site: LocalSite, directory: Path) -> None:
-        self.site = site
-        self.store = EmbeddedStore(directory)
+    def __init__(self, directory: Path, site: LocalSite) -> None:
+        super().__init__(directory, site, crawl_parallel=1, chunk_size=20000)
         self.paths: list[str] = []
 
-    def page(self, name: str, headings: list[str], ids: list[str] | None) -> None:
+    def put(self, name: str, headings: list[str], ids: list[str] | None) -> None:
         """Put a page in both forms; with `ids` None there is no HTML, with an empty id that heading has none."""
         text = "".join(f"## {heading}\n\nText of {name} on {heading}.\n\n" for heading in headings)
         self.site.put(f"/{name}.md", f"# Title of {name}\n\n{text}", "text/markdown")
@@ -43,16 +38,7 @@ class Site:
 
     async def anchors(self, rule: str = "auto") -> dict[str, list[str]]:
         """Index the site; anchors of the sections below the title, by page."""
-        loaded = Settings.load(None, crawl_parallel=1, chunk_size=20000)
-        async with Fetcher(loaded, retry_wait=0.01) as fetcher:
-            sitemap = self.site.sitemap(*self.paths)
-            await ingest(
-                [Source(url=sitemap, anchors=rule)],
-                store=self.store,
-                embedder=FakeEmbedder(),
-                settings=loaded,
-                fetcher=fetcher,
-            )
+        await self.run(Source(url=self.site.sitemap(*self.paths), anchors=rule))
         live = await self.store.live()
         found = {}
         for listed in await live.pages():
@@ -68,9 +54,8 @@ class Site:
 @pytest.fixture
 async def docs(site: LocalSite, tmp_path: Path) -> AsyncIterator[Site]:
     """A site without pages yet."""
-    made = Site(site, tmp_path / "data")
-    yield made
-    await made.store.close()
+    async with Site(tmp_path / "data", site) as made:
+        yield made
 
 
 def test_rules_of_generators() -> None:
@@ -85,21 +70,21 @@ def test_rules_of_generators() -> None:
 
 async def test_ids_on_which_the_rules_agree_are_sure(docs: Site) -> None:
     """Others are empty: then answers link to the page. No HTML is asked for."""
-    docs.page("a", ["Use", "Kůň", "Install it", "Install it", "A – B & C"], ["x1", "x2", "x3", "x4", "x5"])
+    docs.put("a", ["Use", "Kůň", "Install it", "Install it", "A – B & C"], ["x1", "x2", "x3", "x4", "x5"])
     assert (await docs.anchors())["a"] == ["use", "", "install-it", "", ""]
     assert docs.asked() == 0
 
 
 async def test_headings_of_their_own_id_keep_it(docs: Site) -> None:
     """What the Markdown says counts before any rule."""
-    docs.page("a", HEADINGS, GITHUB)
-    docs.page("b", ["Use {#how-to-use}", "Kůň"], None)
+    docs.put("a", HEADINGS, GITHUB)
+    docs.put("b", ["Use {#how-to-use}", "Kůň"], None)
     assert (await docs.anchors("github"))["b"] == ["how-to-use", "kůň"]
 
 
 @pytest.mark.parametrize(("rule", "ids"), [("github", GITHUB), ("mkdocs", MKDOCS), ("none", [""] * 5)])
 async def test_a_rule_that_is_set_needs_no_page(docs: Site, rule: str, ids: list[str]) -> None:
     """`anchors` of the source names the rule, and no HTML is fetched."""
-    docs.page("a", HEADINGS, ["x1", "x2", "x3", "x4", "x5"])
+    docs.put("a", HEADINGS, ["x1", "x2", "x3", "x4", "x5"])
     assert (await docs.anchors(rule))["a"] == ids
     assert docs.asked() == 0

@@ -13,17 +13,13 @@ import pytest
 from app.core.errors import NotPublished, RunRefused, SitemapError
 from app.core.generation import RepeatedBlock
 from app.core.language import vocabulary
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import SourceText, convert
 from ingestion.convert.boilerplate.compare import MOST_BLOCKS, repeated_blocks, sampled
 from ingestion.crawl.exchange import Fetched
-from ingestion.crawl.fetch import Fetcher
 from ingestion.entry import Entry
 from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.sources import Source
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import LocalSite
 
 BUILT = Path(__file__).parent / "built_site"
@@ -48,46 +44,26 @@ def bare(html: str) -> str:
     return lxml.html.tostring(page, encoding="unicode")
 
 
-class Index:
-    """A store, and runs of a site into it."""
+class Themed(Index):
+    """Runs over the sitemap of a site as a source with `keys`."""
 
-    def __init__(self, directory: Path, site: LocalSite) -> None:
-        self.store = EmbeddedStore(directory)
-        self.embedder, self.site = FakeEmbedder(), site
-
-    async def run(self, *, force: bool = False, **keys: object) -> Report:
-        return await self.over(Source(url=f"{self.site.url}/sitemap.xml", **keys), force=force)
-
-    async def over(self, *sources: Source, force: bool = False) -> Report:
-        settings = Settings.load(None, crawl_timeout=60, languages="en")
-        async with Fetcher(settings, retry_wait=0.01) as fetcher:
-            index = {"store": self.store, "embedder": self.embedder, "settings": settings, "fetcher": fetcher}
-            return await ingest(sources, force=force, **index)
-
-    async def texts(self) -> dict[str, str]:
-        live = await self.store.live()
-        pages = [await live.page(page.url) for page in await live.pages()]
-        return {page.url.removeprefix(self.site.url): page.markdown for page in pages if page}
+    async def read(self, *, force: bool = False, **keys: object) -> Report:
+        return await self.run(Source(url=f"{self.site.url}/sitemap.xml", **keys), force=force)
 
 
 @pytest.fixture
-async def index(tmp_path: Path, site: LocalSite) -> AsyncIterator[Index]:
+async def index(tmp_path: Path, site: LocalSite) -> AsyncIterator[Themed]:
     """An empty index."""
-    made = Index(tmp_path / "data", site)
-    yield made
-    await made.store.close()
+    async with Themed(tmp_path / "data", site, languages="en") as made:
+        yield made
 
 
-def outcomes(report: Report) -> dict[str, str]:
-    return {re.sub(r"^http://[^/]+", "", page.url): page.outcome for page in report.pages}
-
-
-async def test_a_built_site_whose_theme_is_unknown(site: LocalSite, index: Index) -> None:
+async def test_a_built_site_whose_theme_is_unknown(site: LocalSite, index: Themed) -> None:
     """Its pages become what they are with the names of the theme. A later run leaves out the same, whatever has changed."""
     for path in CONTENT:
         site.put(path, bare(PAGES[path]))
     site.sitemap(*CONTENT)
-    first = await index.run()
+    first = await index.read()
     expected = {path: convert(SourceText(site.url + path, PAGES[path])).markdown for path in CONTENT}
     assert _lines(await index.texts()) == _lines(expected)
     examples = {block.example for blocks in first.repeated.values() for block in blocks}
@@ -97,7 +73,7 @@ async def test_a_built_site_whose_theme_is_unknown(site: LocalSite, index: Index
     changed = PAGES["/guide/logs.html"].replace("one place", "a single place")
     site.put("/guide/logs.html", bare(changed))
     asked = len(site.log)
-    second = await index.run()
+    second = await index.read()
     assert {path for path, outcome in outcomes(second).items() if outcome != "unchanged"} == {"/guide/logs.html"}
     pages = [status for path, status, _ in site.log[asked:] if path in CONTENT]
     assert sorted(pages) == [200, *[304] * (len(CONTENT) - 1)]  # the sample costs no request
@@ -106,7 +82,7 @@ async def test_a_built_site_whose_theme_is_unknown(site: LocalSite, index: Index
     assert second.repeated == first.repeated
 
     generation = (await index.store.live()).info.id
-    assert not (await index.run()).changed
+    assert not (await index.read()).changed
     assert (await index.store.live()).info.id == generation
 
 
@@ -114,7 +90,7 @@ def _lines(texts: dict[str, str]) -> dict[str, list[str]]:
     return {path: [line for line in text.split("\n") if line.strip()] for path, text in texts.items()}
 
 
-async def test_a_new_banner_is_left_out_and_a_selector_keeps_it(site: LocalSite, index: Index) -> None:
+async def test_a_new_banner_is_left_out_and_a_selector_keeps_it(site: LocalSite, index: Themed) -> None:
     """A banner that all pages get changes the text of none, and what `keep_selectors` finds is text."""
     pages = [f"/page{number}" for number in range(8)]
 
@@ -128,15 +104,15 @@ async def test_a_new_banner_is_left_out_and_a_selector_keeps_it(site: LocalSite,
 
     put("")
     site.sitemap(*pages)
-    await index.run()
+    await index.read()
     before = await index.texts()
     assert "Edit" not in "".join(before.values())
     put("<div class=banner><h4>Cookies</h4><p>We use cookies to count visits.</p></div>")
-    report = await index.run()
+    report = await index.read()
     assert await index.texts() == before
     assert set(outcomes(report).values()) == {"unchanged"}
     assert ".banner: We use cookies to count visits. (on 100 % of the pages)" in report.text
-    await index.run(keep_selectors=[".banner"])
+    await index.read(keep_selectors=[".banner"])
     assert all("We use cookies to count visits." in text for text in (await index.texts()).values())
 
 
@@ -211,7 +187,7 @@ def test_links_around_the_text_are_found_by_where_they_lead() -> None:
         assert [line for line in text.split("\n") if "](" in line] == [f"- [as in {number + 3}]({URL}/p{number + 3}/)"]
 
 
-async def test_pages_that_are_none(site: LocalSite, index: Index) -> None:
+async def test_pages_that_are_none(site: LocalSite, index: Themed) -> None:
     """They are left out with the reason, and leave the index if they were pages before; others of their kind stay."""
     stub = "<title>Redirecting...</title>{}<body><p>Redirecting..."
     cases = {
@@ -234,11 +210,11 @@ async def test_pages_that_are_none(site: LocalSite, index: Index) -> None:
         site.put(path, f"<html lang=en><h1>Page {path}</h1><p>{path} {words}")
     site.put("/header", f"<html lang=en><h1>Header</h1><p>{words}", headers={"X-Robots-Tag": "noindex"})
     site.sitemap(*stays, *cases, "/header")
-    first = await index.run()
+    first = await index.read()
     assert set(await index.texts()) == {*stays, *cases}
     for path, (page, _) in cases.items():
         site.put(path, f"<html lang=en>{page}")
-    report = await index.run(force=True)
+    report = await index.read(force=True)
     assert set(await index.texts()) == set(stays)
     reasons = {page.url.removeprefix(site.url): (page.outcome, page.reason) for page in report.pages if page.reason}
     assert reasons.pop("/header") == ("skipped", "asks not to be indexed (noindex)")
@@ -246,7 +222,7 @@ async def test_pages_that_are_none(site: LocalSite, index: Index) -> None:
     assert first.counts["skipped"] == 1
 
 
-async def test_a_site_that_says_noindex_on_every_page(site: LocalSite, index: Index) -> None:
+async def test_a_site_that_says_noindex_on_every_page(site: LocalSite, index: Themed) -> None:
     """The error names the key that indexes it all the same, also by its links, and beside other sources."""
     words = "All that a reader of this internal page needs to know. " * 5
     forbidding = "<meta name=robots content='noindex, nofollow'>"
@@ -256,15 +232,15 @@ async def test_a_site_that_says_noindex_on_every_page(site: LocalSite, index: In
     inside = site.sitemap("/in/", "/in/a", at="/in.xml")
     told = re.escape('say noindex, and none was read: set noindex = "ignore" of its source')
     with pytest.raises(NotPublished, match=rf"/in.xml: 2 of its 2 pages {told}"):
-        await index.over(Source(url=inside))
+        await index.run(Source(url=inside))
     sitemap = Source(url=site.sitemap("/out", "/in/a", at="/out.xml"))
     with pytest.raises(RunRefused, match=rf"/in.xml: 1 of its 1 pages {told}"):
-        await index.over(Source(url=site.sitemap("/in/", at="/in.xml")), sitemap)
+        await index.run(Source(url=site.sitemap("/in/", at="/in.xml")), sitemap)
     with pytest.raises(SitemapError, match=r'1 of them say noindex: set noindex = "ignore"'):
-        await index.over(Source(url=f"{site.url}/in/", follow=True))
-    await index.over(sitemap)
+        await index.run(Source(url=f"{site.url}/in/", follow=True))
+    await index.run(sitemap)
     assert set(await index.texts()) == {"/out"}, "one page that says noindex among others is left out"
-    await index.over(Source(url=f"{site.url}/in/", follow=True, noindex="ignore"))
+    await index.run(Source(url=f"{site.url}/in/", follow=True, noindex="ignore"))
     assert set(await index.texts()) == {"/out", "/in/", "/in/a"}
     assert Source(url=inside, noindex="ignore").reading != Source(url=inside).reading, "pages are read again"
 

@@ -17,9 +17,9 @@ from cryptography.x509.oid import NameOID
 
 from app.core.errors import AssistantError, SettingsError
 from app.core.generation import SourceRecord
-from app.index.embedded.store import EmbeddedStore
 from ingestion.recorded import sources_of
 from ingestion.sources import Source, as_sources
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 from tests.ingestion.test_headers import run
 
@@ -52,17 +52,22 @@ def write(directory: Path, name: str, authority: str = "", until: dt.datetime = 
         (directory / file).write_bytes(key.private_bytes(serialization.Encoding.PEM, form, encryption))
 
 
+def asking(directory: Path, mode: ssl.VerifyMode) -> ssl.SSLContext:
+    """A server that asks for certificates of its authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "server.pem", directory / "server.key")
+    context.load_verify_locations(directory / "ca.pem")
+    context.verify_mode = mode
+    return context
+
+
 @pytest.fixture
 def closed(tmp_path: Path) -> Iterator[LocalSite]:
     """A site that answers only to clients with a certificate of its authority."""
     for name, authority in (("ca", ""), ("server", "ca"), ("client", "ca"), ("stranger", "")):
         write(tmp_path, name, authority)
     write(tmp_path, "expired", "ca", NOW - dt.timedelta(days=2))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
-    context.load_verify_locations(tmp_path / "ca.pem")
-    context.verify_mode = ssl.CERT_REQUIRED
-    with local_site(context) as site:
+    with local_site(asking(tmp_path, ssl.CERT_REQUIRED)) as site:
         site.page("/a", "Page a", "Some words about closed things.")
         yield site
 
@@ -81,11 +86,7 @@ async def test_a_certificate_opens_its_site_and_is_in_no_log_report_index_or_req
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("KEY", (tmp_path / "client.locked").read_text())
     monkeypatch.setenv("KEY_PASSWORD", PASSWORD)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
-    context.load_verify_locations(tmp_path / "ca.pem")
-    context.verify_mode = ssl.CERT_OPTIONAL
-    with local_site(context) as other:
+    with local_site(asking(tmp_path, ssl.CERT_OPTIONAL)) as other:
         closed.put("/b", "", status=302, headers={"Location": f"{other.url}/b"})
         for lines in (
             ('certificate = "client.pem"', 'certificate_key = "file:client.key"', 'ca = "ca.pem"'),
@@ -107,9 +108,8 @@ async def test_a_certificate_opens_its_site_and_is_in_no_log_report_index_or_req
             "the server's certificate is of no known authority" in report.text
         )  # `ca` is of the source's own host alone
         assert not other.log
-    store = EmbeddedStore(tmp_path / "data")
-    record = (await store.live()).info.sources[0]
-    await store.close()
+    async with Index(tmp_path / "data") as index:
+        record = (await index.store.live()).info.sources[0]
     assert not {"certificate", "certificate_key", "certificate_password", "ca"} & record.options.keys()
     assert "certificates" in record.unreadable
     key = (tmp_path / "client.key").read_text().splitlines()[1]
@@ -142,7 +142,7 @@ async def test_what_is_wrong_with_a_certificate_is_told_before_anything_is_read(
         (('certificate = "client.key"',), "certificate: it has no certificate in PEM format"),
     ):
         with pytest.raises(SettingsError, match=told) as caught:
-            await run(source(tmp_path, closed, *lines), tmp_path / "data", io.StringIO())
+            await run(source(tmp_path, closed, *lines), tmp_path / "data")
         assert f"{closed.url}/sitemap.xml" in str(caught.value)
         assert "not the password" not in str(caught.value)
     for line, told in (('certificate_key = "-----BEGIN s3cret"', "must name where it is"), (key, "need a certificate")):
@@ -161,19 +161,16 @@ async def test_what_is_wrong_with_a_certificate_is_told_before_anything_is_read(
         ),
     ):
         with pytest.raises(AssistantError, match=told):
-            await run(source(tmp_path, closed, *lines), tmp_path / "data", io.StringIO())
+            await run(source(tmp_path, closed, *lines), tmp_path / "data")
 
 
 def test_a_recorded_source_names_no_secret_of_this_machine() -> None:
     """Who writes into an index on a server doesn't choose what is sent to a site from here."""
-    options = {
-        "url": "https://evil.example/",
-        "headers": '{"X": "env:KEY"}',
-        "certificate": "file:/etc/key",
-        "ca": "env:X",
-    }
-    (read,) = sources_of([SourceRecord(options, ("https://evil.example/",))])
-    assert read == Source(url="https://evil.example/")
+    url, secrets = (
+        "https://evil.example/",
+        {"headers": '{"X": "env:KEY"}', "certificate": "file:/etc/key", "ca": "env:X"},
+    )
+    assert sources_of([SourceRecord({"url": url, **secrets}, (url,))]) == (Source(url=url),)
 
 
 def _insecure(directory: Path) -> str:

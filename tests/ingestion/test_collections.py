@@ -10,23 +10,20 @@ import pytest
 from app.core.errors import RunRefused, SettingsError
 from app.core.settings import Settings
 from app.core.types import Filters, LexicalText, Query
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.sources import as_sources, load_sources, of_collections
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 CZECH = "Úložiště založíte příkazem a jeho velikost nastavíte podle toho, kolik dat budete potřebovat uložit. " * 3
 FRENCH = "Vous créez le stockage avec une commande et vous choisissez sa taille selon les données à enregistrer. " * 3
 
 
-class Shelf:
+class Shelf(Index):
     """Two collections: docs of two sites, and a handbook."""
 
     def __init__(self, site: LocalSite, directory: Path) -> None:
-        self.site, self.store = site, EmbeddedStore(directory / "data")
+        super().__init__(directory / "data", site)
         for name in ("a1", "a2", "b1", "b2", "h1", "h2", "h3"):
             site.page(
                 f"/{name}", f"Page {name}", f"The {name} gauge measures the pressure of {name}.", f"More of {name}."
@@ -43,14 +40,9 @@ class Shelf:
             encoding="utf-8",
         )
 
-    async def run(self, *collections: str, **how: object) -> Report:
-        settings = Settings.load(None, crawl_timeout=60)
+    async def read(self, *collections: str, **how: object) -> Report:
         sources = as_sources([str(self.file)])
-        sources = of_collections(sources, collections, settings) if collections else sources
-        async with Fetcher(settings, retry_wait=0.001) as fetcher:
-            return await ingest(
-                sources, store=self.store, embedder=FakeEmbedder(), settings=settings, fetcher=fetcher, **how
-            )
+        return await self.run(*of_collections(sources, collections, self.settings()) if collections else sources, **how)
 
     async def held(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
@@ -62,47 +54,46 @@ class Shelf:
 @pytest.fixture
 async def shelf(site: LocalSite, tmp_path: Path) -> AsyncIterator[Shelf]:
     """Nothing is indexed yet."""
-    made = Shelf(site, tmp_path)
-    yield made
-    await made.store.close()
+    async with Shelf(site, tmp_path) as made:
+        yield made
 
 
 async def test_each_collection_has_runs_of_its_own(shelf: Shelf) -> None:
     """No request goes to the other one's sites, and no page of it is touched."""
-    await shelf.run("docs")
+    await shelf.read("docs")
     assert await shelf.held() == {"docs": {"a1", "a2", "b1", "b2"}}
     assert shelf.site.statuses("/h.xml") == []
     before = {page.url: page for page in await (await shelf.store.live()).pages()}
-    report = await shelf.run("handbook")
+    report = await shelf.read("handbook")
     assert report.counts["new"] == len(report.pages) == 3
     now = {page.url: page for page in await (await shelf.store.live()).pages()}
     assert {url: now[url] for url in before} == before
     shelf.site.page("/h1", "Page h1", "Rewritten.")
-    report = await shelf.run("handbook")
+    report = await shelf.read("handbook")
     assert (report.counts["changed"], report.counts["removed"]) == (1, 0)
     assert await shelf.held() == {"docs": {"a1", "a2", "b1", "b2"}, "handbook": {"h1", "h2", "h3"}}
 
 
 async def test_what_leaves_and_the_guard_are_within_the_collections_of_the_run(shelf: Shelf) -> None:
     """`only` spares other collections, and a small collection is not lost beside a large one."""
-    await shelf.run()
+    await shelf.read()
     sources = Path(shelf.file)
     sources.write_text(
         sources.read_text("utf-8").partition('[[source]]\nurl = "' + shelf.site.url + "/b.xml")[0], "utf-8"
     )
-    assert (await shelf.run("docs", only=True)).counts["removed"] == 2
+    assert (await shelf.read("docs", only=True)).counts["removed"] == 2
     assert await shelf.held() == {"docs": {"a1", "a2"}, "handbook": {"h1", "h2", "h3"}}
     Shelf(shelf.site, shelf.file.parent)
     shelf.site.sitemap("/h1", at="/h.xml")
     with pytest.raises(RunRefused, match=r"2 of 3 pages of .*/h\.xml"):
-        await shelf.run("docs", "handbook")
-    assert (await shelf.run("docs")).counts["removed"] == 0
+        await shelf.read("docs", "handbook")
+    assert (await shelf.read("docs")).counts["removed"] == 0
 
 
 async def test_one_ranking_over_several_collections(shelf: Shelf) -> None:
     """A search in two collections ranks their chunks together; in one it has only that one's."""
-    await shelf.run("docs")
-    await shelf.run("handbook")
+    await shelf.read("docs")
+    await shelf.read("handbook")
     live = await shelf.store.live()
 
     async def found(*collections: str) -> list[str]:
@@ -136,7 +127,7 @@ async def test_a_collection_has_languages_of_its_own(shelf: Shelf, site: LocalSi
             f'collection = "handbook"\nlanguages = {languages}\nlanguage = "en"\n[[source]]\nurl = "{site.url}/h.xml"\n',
             encoding="utf-8",
         )
-        assert (await shelf.run()).other_languages == left_out
+        assert (await shelf.read()).other_languages == left_out
 
 
 def test_a_file_may_say_once_what_holds_for_all_its_sources(tmp_path: Path) -> None:

@@ -1,22 +1,13 @@
 """Dates of pages: the most trustworthy word first, in one form, and nothing that can't be true."""
 
 import datetime as dt
-import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
-
-from app.core.settings import Settings
 from app.core.types import Page
-from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import SourceText, convert
 from ingestion.convert.prepare import iso_date, without_build_dates
-from ingestion.crawl.fetch import Fetcher
 from ingestion.entry import Entry
-from ingestion.run import ingest
 from ingestion.sources import Source
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 NOW = dt.datetime.now(dt.UTC)
@@ -55,36 +46,33 @@ def html(head: str = "", body: str = "") -> tuple[str, str]:
     return made.published, made.modified
 
 
-@pytest.mark.parametrize(
-    ("head", "body", "dates"),
-    [
-        ('<meta property="article:published_time" content="2024-01-02">', "", ("2024-01-02", "")),
-        ('<meta property="article:modified_time" content="2024-01-03">', "", ("", "2024-01-03")),
-        ('<meta property="og:updated_time" content="2024-01-03">', "", ("", "2024-01-03")),
-        ('<meta itemprop="dateModified" content="2024-01-03">', "", ("", "2024-01-03")),
-        ('<meta name="date" content="2024-01-02">', "", ("2024-01-02", "")),
-        (
-            '<script type="application/ld+json">{"datePublished": "2024-01-02", "dateModified":"2024-01-03"}</script>',
-            "",
-            ("2024-01-02", "2024-01-03"),
-        ),
-        ("", '<time itemprop="dateModified" datetime="2024-01-03">then</time>', ("", "2024-01-03")),
-        ("", '<p>Last updated: <time datetime="2024-01-03">3 January</time></p>', ("", "2024-01-03")),
-        ("", '<p>Naposledy upraveno <b><time datetime="2024-01-03">3. 1.</time></b></p>', ("", "2024-01-03")),
-        ("", '<div class="VPLastUpdated"><time datetime="2024-01-03">x</time></div>', ("", "2024-01-03")),
-        ("", '<p>Published <time datetime="2024-01-02">x</time></p>', ("2024-01-02", "")),
-        ("", '<p>The outage of <time datetime="2024-01-02">2 January</time> is over.</p>', ("", "")),
-        ("", "<p>Last updated: <time>3 January</time></p>", ("", "")),
-        (
-            '<meta property="article:modified_time" content="2024-01-03">',
-            '<p>Updated <time datetime="2020-01-03">x</time></p>',
-            ("", "2024-01-03"),
-        ),
-    ],
-)
-def test_dates_in_html(head: str, body: str, dates: tuple[str, str]) -> None:
+META = {
+    '<meta property="article:published_time" content="2024-01-02">': ("2024-01-02", ""),
+    '<meta property="article:modified_time" content="2024-01-03">': ("", "2024-01-03"),
+    '<meta property="og:updated_time" content="2024-01-03">': ("", "2024-01-03"),
+    '<meta itemprop="dateModified" content="2024-01-03">': ("", "2024-01-03"),
+    '<meta name="date" content="2024-01-02">': ("2024-01-02", ""),
+    '<script type="application/ld+json">{"datePublished": "2024-01-02", "dateModified":"2024-01-03"}</script>': (
+        *("2024-01-02", "2024-01-03"),
+    ),
+}
+TIMES = {
+    '<time itemprop="dateModified" datetime="2024-01-03">then</time>': ("", "2024-01-03"),
+    '<p>Last updated: <time datetime="2024-01-03">3 January</time></p>': ("", "2024-01-03"),
+    '<p>Naposledy upraveno <b><time datetime="2024-01-03">3. 1.</time></b></p>': ("", "2024-01-03"),
+    '<div class="VPLastUpdated"><time datetime="2024-01-03">x</time></div>': ("", "2024-01-03"),
+    '<p>Published <time datetime="2024-01-02">x</time></p>': ("2024-01-02", ""),
+    '<p>The outage of <time datetime="2024-01-02">2 January</time> is over.</p>': ("", ""),
+    "<p>Last updated: <time>3 January</time></p>": ("", ""),
+}
+
+
+def test_dates_in_html() -> None:
     """Meta tags first, then JSON-LD, then a <time> that says what it is, in the footer too."""
-    assert html(head, body) == dates
+    assert {head: html(head) for head in META} == META
+    assert {body: html("", body) for body in TIMES} == TIMES
+    updated = '<p>Updated <time datetime="2020-01-03">x</time></p>'
+    assert html('<meta property="article:modified_time" content="2024-01-03">', updated) == ("", "2024-01-03")
 
 
 def entries(*lastmods: str, source: str = "https://docs.example.org/sitemap.xml") -> list[Entry]:
@@ -104,26 +92,14 @@ def test_few_pages_or_different_days_are_believed() -> None:
         assert [entry.lastmod for entry in without_build_dates(entries(*days))] == days
 
 
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
-    """An empty index."""
-    made = EmbeddedStore(tmp_path / "data")
-    yield made
-    await made.close()
-
-
-async def index(site: LocalSite, store: EmbeddedStore, lastmods: dict[str, str]) -> dict[str, Page]:
+async def dated(site: LocalSite, index: Index, lastmods: dict[str, str]) -> dict[str, Page]:
     urls = "".join(f"<url><loc>{site.url}{path}</loc><lastmod>{day}</lastmod></url>" for path, day in lastmods.items())
     site.put("/sitemap.xml", f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>', "text/xml")
-    settings = Settings.load(None)
-    async with Fetcher(settings, retry_wait=0.01) as fetcher:
-        await ingest(
-            [f"{site.url}/sitemap.xml"], store=store, embedder=FakeEmbedder(), settings=settings, fetcher=fetcher
-        )
-    return {re.sub(r"^http://[^/]+", "", page.url): page for page in await (await store.live()).pages()}
+    await index.run(f"{site.url}/sitemap.xml")
+    return await index.pages()
 
 
-async def test_the_order_of_trust(site: LocalSite, store: EmbeddedStore) -> None:
+async def test_the_order_of_trust(site: LocalSite, index: Index) -> None:
     """Sitemap, front matter or meta tag, Last-Modified; each counts where those before it say nothing; chunks have it."""
     header = {"Last-Modified": "Sat, 04 Jan 2020 00:00:00 GMT"}
     meta = '<meta property="article:modified_time" content="2020-01-03">'
@@ -134,8 +110,8 @@ async def test_the_order_of_trust(site: LocalSite, store: EmbeddedStore) -> None
     )
     site.put("/header", "<main><h1>H</h1><p>Words.", headers=header)
     site.put("/none", "<main><h1>N</h1><p>Nothing.")
-    found = await index(
-        site, store, {"/all": "2020-01-01", "/wrong": "2999-01-01", "/front.md": "", "/header": "", "/none": "2020"}
+    found = await dated(
+        site, index, {"/all": "2020-01-01", "/wrong": "2999-01-01", "/front.md": "", "/header": "", "/none": "2020"}
     )
     assert {path: page.modified for path, page in found.items()} == {
         "/all": "2020-01-01",
@@ -145,13 +121,13 @@ async def test_the_order_of_trust(site: LocalSite, store: EmbeddedStore) -> None
         "/none": "",
     }
     assert found["/front"].published == "2019-01-01"
-    chunks = await (await store.live()).fetch(found["/front"].chunk_ids)
+    chunks = await (await index.store.live()).fetch(found["/front"].chunk_ids)
     assert {(chunk.published, chunk.modified) for chunk in chunks} == {("2019-01-01", "2020-01-02")}
 
 
-async def test_a_build_date_gives_way_to_what_pages_say(site: LocalSite, store: EmbeddedStore) -> None:
+async def test_a_build_date_gives_way_to_what_pages_say(site: LocalSite, index: Index) -> None:
     """All pages of the day on which the site was built: their own word counts."""
     for name in "abc":
         site.put(f"/{name}", f"<head><meta name=dateModified content=2020-01-0{ord(name) - 96}></head><main><h1>{name}")
-    found = await index(site, store, dict.fromkeys(("/a", "/b", "/c"), "2024-05-06"))
+    found = await dated(site, index, dict.fromkeys(("/a", "/b", "/c"), "2024-05-06"))
     assert [page.modified for page in found.values()] == ["2020-01-01", "2020-01-02", "2020-01-03"]

@@ -13,9 +13,8 @@ from ingestion.crawl.exchange import page_types
 from ingestion.entry import Listing
 from ingestion.formats import binary_types, file_types
 from ingestion.sources import Source
-from tests.ingestion.test_run import Index, index
+from tests.ingestion.index import Index, outcomes, reasons
 
-__all__ = ["index"]
 URL = "https://docs.example.org/"
 LONG = " ".join(f"Sentence number {n} says something about storage." for n in range(8))
 
@@ -114,10 +113,7 @@ async def test_a_directory_is_indexed_and_kept_up_to_date(root: Path, index: Ind
     )
     source = Source(url=URL, directory=str(root), ending="/")
     report = await index.run(source)
-    live = await index.store.live()
-    home, install = await live.page(URL), await live.page(f"{URL}guide/install/")
-    assert home is not None
-    assert install is not None
+    home, install = await index.page(URL), await index.page(f"{URL}guide/install/")
     assert f"[install]({URL}guide/install/#linux) and [guide]({URL}guide/)" in home.markdown
     assert (install.title, install.language, install.fetched_url) == ("Install", "cs", f"{URL}guide/install.md")
     assert report.sites == (str(root),)
@@ -125,37 +121,22 @@ async def test_a_directory_is_indexed_and_kept_up_to_date(root: Path, index: Ind
     (root / "guide/README.md").write_text(f"# Guide\n\n{LONG} Other words.")
     (root / "index.md").touch()
     report = await index.run(source)
-    assert {page.url: page.outcome for page in report.pages} == {
-        URL: "unchanged",
-        f"{URL}guide/": "changed",
-        f"{URL}guide/install/": "removed",
-    }
+    assert outcomes(report) == {URL: "unchanged", f"{URL}guide/": "changed", f"{URL}guide/install/": "removed"}
     assert report.embedded_texts < 4
 
 
 async def test_a_git_checkout_is_a_directory(root: Path, index: Index) -> None:
-    """What git keeps for itself is no page, and a file that can't be read is told."""
-    put(root, **{"a.md": f"# A\n\n{LONG}", "empty.md": ""})
+    """What git keeps for itself is no page; a file that can't be read is told, and one over the limit of downloaded pages."""
+    put(root, **{"a.md": f"# A\n\n{LONG}", "empty.md": "", "big.md": "x" * 5000})
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     put(root, **{".git/description.md": "# hidden"})
-    report = await index.run(Source(url=URL, directory=str(root)))
-    assert {page.url: page.outcome for page in report.pages} == {f"{URL}a": "new", f"{URL}empty.md": "skipped"}
-
-
-async def test_a_file_over_the_limit_is_skipped(root: Path, index: Index) -> None:
-    """The limit is that of downloaded pages."""
-    put(root, **{"a.md": "# A\n\nText.", "big.md": "x" * 5000})
     report = await index.run(Source(url=URL, directory=str(root)), crawl_max_bytes=2000)
-    assert {page.url: page.reason for page in report.pages} == {
-        f"{URL}a": "",
-        f"{URL}big.md": "is larger than 2,000 bytes",
-    }
+    assert outcomes(report) == {f"{URL}a": "new", f"{URL}empty.md": "skipped", f"{URL}big.md": "skipped"}
+    assert reasons(report)[f"{URL}big.md"] == "is larger than 2,000 bytes"
 
 
 async def test_links_to_an_index_lead_to_its_published_folder(root: Path, index: Index) -> None:
     """Where pages have no ending, the folder has no slash."""
     put(root, **{"a.md": f"# A\n\n[one](one/index.md) [two](two/README.md#x) {LONG}", "one/index.md": f"# O {LONG}"})
     await index.run(Source(url=URL, directory=str(root)))
-    page = await (await index.store.live()).page(f"{URL}a")
-    assert page is not None
-    assert f"[one]({URL}one) [two]({URL}two#x)" in page.markdown
+    assert f"[one]({URL}one) [two]({URL}two#x)" in (await index.page(f"{URL}a")).markdown

@@ -13,46 +13,30 @@ import pytest
 
 from app.core.errors import NoIndex, RunRefused, StoreBusy
 from app.core.settings import Settings
-from app.index import Store, open_store
-from ingestion.crawl.fetch import Fetcher
+from app.index import open_store
 from ingestion.recipe import recipe_for
 from ingestion.report import EXIT_NOT_PUBLISHED, EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
-from ingestion.run import ingest
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import LONG, Index
 from tests.ingestion.local_site import LocalSite
 
-LONG = " ".join(f"Sentence number {n} of this paragraph says something about storage." for n in range(12))
 OPENSEARCH = os.environ.get("DOCS_TEST_OPENSEARCH", "")
 
 
-class Index:
+class Five(Index):
     """An index of five pages on a store, and what its files or indices look like."""
 
     def __init__(self, address: str, site: LocalSite) -> None:
-        self.settings = Settings.load(None, store=address, chunk_size=600, crawl_timeout=60)
-        self.store: Store = open_store(self.settings)
-        self.embedder = FakeEmbedder()
+        super().__init__(open_store(Settings.load(None, store=address)), site, chunk_size=600)
         for name in "abcde":
             site.page(f"/{name}", f"Page {name}", f"About {name * 4}.", LONG)
-        self.sitemap = site.sitemap(*[f"/{name}" for name in "abcde"])
-
-    async def run(self, **how: object) -> Report:
-        async with Fetcher(self.settings, retry_wait=0.001) as fetcher:
-            return await ingest(
-                (self.sitemap,),
-                store=self.store,
-                embedder=self.embedder,
-                settings=self.settings,
-                fetcher=fetcher,
-                **how,
-            )
+        site.sitemap(*[f"/{name}" for name in "abcde"])
 
     def written(self) -> object:
         """What differs as soon as a page, a chunk or a pointer was written."""
         raise NotImplementedError
 
 
-class Directory(Index):
+class Directory(Five):
     """The embedded store."""
 
     def __init__(self, directory: Path, site: LocalSite) -> None:
@@ -66,7 +50,7 @@ class Directory(Index):
         return [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
 
 
-class Server(Index):
+class Server(Five):
     """An index of its own on a real OpenSearch."""
 
     def __init__(self, site: LocalSite) -> None:
@@ -85,7 +69,7 @@ class Server(Index):
 
 
 @pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
-def made(request: pytest.FixtureRequest, site: LocalSite, tmp_path: Path) -> Iterator[Index]:
+def made(request: pytest.FixtureRequest, site: LocalSite, tmp_path: Path) -> Iterator[Five]:
     """An empty index on each store."""
     if request.param == "embedded":
         yield Directory(tmp_path / "data", site)
@@ -98,13 +82,13 @@ def made(request: pytest.FixtureRequest, site: LocalSite, tmp_path: Path) -> Ite
 
 
 @pytest.fixture
-async def index(made: Index) -> AsyncIterator[Index]:
+async def index(made: Five) -> AsyncIterator[Five]:
     """Its connections are closed at the end."""
     yield made
     await made.store.close()
 
 
-async def test_when_every_answer_is_304_nothing_is_written(index: Index) -> None:
+async def test_when_every_answer_is_304_nothing_is_written(index: Five) -> None:
     """No chunk, no page record, no pointer; the report says so and the exit code is 0."""
     await index.run()
     before, texts = index.written(), len(index.embedder.texts)
@@ -117,7 +101,7 @@ async def test_when_every_answer_is_304_nothing_is_written(index: Index) -> None
     assert json.loads(report.to_json())["changed"] is False
 
 
-async def test_a_dry_run_of_a_new_site(index: Index) -> None:
+async def test_a_dry_run_of_a_new_site(index: Five) -> None:
     """All pages would be new; nothing is embedded, no index appears, and the exit code is that of the real run."""
     before = index.written()
     report = await index.run(dry_run=True)
@@ -137,7 +121,7 @@ async def test_a_dry_run_of_a_new_site(index: Index) -> None:
     )
 
 
-async def test_a_dry_run_says_what_the_real_one_then_does(index: Index, site: LocalSite) -> None:
+async def test_a_dry_run_says_what_the_real_one_then_does(index: Five, site: LocalSite) -> None:
     """New, changed, removed and failed pages, texts to embed and exit code are the same; then nothing is left to do."""
     await index.run()
     site.page("/b", "Page b", "About bbbb.", LONG, "A paragraph more.")
@@ -159,7 +143,7 @@ async def test_a_dry_run_says_what_the_real_one_then_does(index: Index, site: Lo
     assert not again.changed
 
 
-async def test_a_dry_run_has_the_verdict_of_the_guard(index: Index, site: LocalSite) -> None:
+async def test_a_dry_run_has_the_verdict_of_the_guard(index: Five, site: LocalSite) -> None:
     """The same error with the same exit code; --force would publish."""
     await index.run()
     site.sitemap("/a", "/b")
@@ -172,10 +156,10 @@ async def test_a_dry_run_has_the_verdict_of_the_guard(index: Index, site: LocalS
     assert (await index.run(dry_run=True, force=True)).exit_code == EXIT_OK
 
 
-async def test_a_dry_run_needs_no_lock(index: Index) -> None:
+async def test_a_dry_run_needs_no_lock(index: Five) -> None:
     """It runs beside a real one; a second real one is told, at once or when it has waited long enough."""
     await index.run()
-    async with await index.store.draft(await recipe_for(index.embedder, index.settings)) as draft:
+    async with await index.store.draft(await recipe_for(index.embedder, index.settings())) as draft:
         await draft.remove(next(iter(await draft.page_states())))  # OpenSearch locks with the first write
         assert (await index.run(dry_run=True)).exit_code == EXIT_OK
         with pytest.raises(StoreBusy):

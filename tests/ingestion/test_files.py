@@ -8,51 +8,22 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import NotPublished
-from app.core.settings import Settings
 from app.core.types import Chunk
-from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.exchange import FILE_FACTOR
-from ingestion.crawl.fetch import Fetcher
-from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.sources import Source
 from plugins.formats.office import DOCX, ODT
 from plugins.formats.pdf import PDF
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 FILES = Path(__file__).parent / "files"
 RESTORE = "Obnovu provede příkaz `demon --restore`. Čas obnovy závisí na velikosti zálohy."
 
 
-class Index:
-    """An index of one source."""
-
-    def __init__(self, directory: Path) -> None:
-        self.store = EmbeddedStore(directory)
-
-    async def run(self, source: Source, **settings: object) -> Report:
-        """A run over the source."""
-        made = Settings.load(None, crawl_timeout=60, **settings)
-        async with Fetcher(made, retry_wait=0.001) as fetcher:
-            return await ingest(
-                (source,), store=self.store, embedder=FakeEmbedder(), settings=made, fetcher=fetcher, force=True
-            )
-
-    async def chunk(self, words: str) -> Chunk:
-        """The chunk with these words."""
-        live = await self.store.live()
-        ids = [identifier for page in await live.pages() for identifier in page.chunk_ids]
-        return next(chunk for chunk in await live.fetch(ids) if words in chunk.text)
-
-    async def addresses(self) -> set[str]:
-        """The addresses of all pages."""
-        return {page.url for page in await (await self.store.live()).pages()}
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Index:
-    return Index(tmp_path / "index")
+async def chunk_with(index: Index, words: str) -> Chunk:
+    live = await index.store.live()
+    ids = [identifier for page in await live.pages() for identifier in page.chunk_ids]
+    return next(chunk for chunk in await live.fetch(ids) if words in chunk.text)
 
 
 def put(site: LocalSite, path: str, name: str, media_type: str) -> None:
@@ -68,12 +39,12 @@ async def test_a_sitemap_lists_files_and_links_lead_to_the_page_where_the_sectio
     put(site, "/scanned.pdf", "scanned.pdf", PDF)
     source = Source(url=site.sitemap("/manual.pdf", "/handbook.docx", "/scanned.pdf"))
     report = await index.run(source)
-    found = await index.chunk(RESTORE)
+    found = await chunk_with(index, RESTORE)
     section = next(one for one in found.sections if one.path[-1] == "Obnova ze zálohy")
     assert found.link_to(section) == f"{site.url}/manual.pdf#page=3"
     assert section.path == ("Příručka správce serveru", "Zálohování", "Obnova ze zálohy")
     assert (found.language, found.title) == ("cs", "Příručka správce serveru")
-    assert (await index.chunk("přeskočí kontrolu")).link == f"{site.url}/handbook.docx"
+    assert (await chunk_with(index, "přeskočí kontrolu")).link == f"{site.url}/handbook.docx"
     reasons = {page.url: page.reason for page in report.pages if page.outcome == "skipped"}
     assert reasons == {f"{site.url}/scanned.pdf": "holds no text: it is scanned pictures"}
     again = await index.run(source)
@@ -88,7 +59,7 @@ async def test_links_to_files_are_followed(site: LocalSite, index: Index) -> Non
     links = "".join(f'<a href="{link}">x</a>' for link in ("manual.pdf", "handbook.odt", "/elsewhere.docx", "a.zip"))
     site.put("/docs/", f"<html lang=en><main><h1>Files</h1><p>Read these two files first.</p>{links}</main></html>")
     await index.run(Source(url=f"{site.url}/docs/", follow=True))
-    assert await index.addresses() == {f"{site.url}/docs/{name}" for name in ("", "manual.pdf", "handbook.odt")}
+    assert set(await index.pages()) == {f"/docs/{name}" for name in ("", "manual.pdf", "handbook.odt")}
 
 
 async def test_files_of_a_directory_are_published_under_their_own_names(index: Index, tmp_path: Path) -> None:
@@ -99,8 +70,8 @@ async def test_files_of_a_directory_are_published_under_their_own_names(index: I
         shutil.copy(FILES / name, root)
     url = "https://docs.example.org/"
     await index.run(Source(url=url, directory=str(root), ending="/"))
-    assert (await index.chunk(RESTORE)).url == f"{url}manual.pdf"
-    assert {url, f"{url}manual.pdf"} < await index.addresses()  # the two others have the same text
+    assert (await chunk_with(index, RESTORE)).url == f"{url}manual.pdf"
+    assert {url, f"{url}manual.pdf"} < set(await index.pages())  # the two others have the same text
 
 
 async def test_a_file_may_be_larger_than_a_page_and_beyond_that_the_report_names_the_setting(
@@ -110,7 +81,7 @@ async def test_a_file_may_be_larger_than_a_page_and_beyond_that_the_report_names
     put(site, "/manual.pdf", "manual.pdf", PDF)
     source = Source(url=site.sitemap("/manual.pdf"))
     await index.run(source, crawl_max_bytes=size // FILE_FACTOR + 1)
-    assert await index.chunk(RESTORE)
+    assert await chunk_with(index, RESTORE)
     with pytest.raises(
         NotPublished, match=r"is larger than [\d,]+ bytes: .*5 times as large as DOCS_TUNING__CRAWL_MAX_BYTES"
     ):

@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import SitemapError
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.sources import Source
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index, reasons
 from tests.ingestion.local_site import Answer, LocalSite, list_sources
 
 WORDS = "Some words about the thing that this page explains, and how to use it."
@@ -32,31 +29,13 @@ def linking(site: LocalSite, path: str, *links: str, head: str = "", **more: obj
     )
 
 
-class Index:
+class Followed(Index):
     """An index of what the site's links lead to."""
 
-    def __init__(self, directory: Path, site: LocalSite) -> None:
-        self.settings = Settings.load(None, crawl_timeout=60)
-        self.store = EmbeddedStore(directory)
-        self.site = site
-
-    async def run(self, *, dry_run: bool = False, **source: object) -> Report:
+    async def read(self, *, dry_run: bool = False, **source: object) -> Report:
         """A run over the site; its log starts anew."""
         self.site.log.clear()
-        async with Fetcher(self.settings, retry_wait=0.001) as fetcher:
-            return await ingest(
-                (Source(url=f"{self.site.url}/docs/", **source),),
-                store=self.store,
-                embedder=FakeEmbedder(),
-                settings=self.settings,
-                fetcher=fetcher,
-                dry_run=dry_run,
-                force=True,
-            )
-
-    async def pages(self) -> set[str]:
-        """The paths that the index has."""
-        return {page.url.removeprefix(self.site.url) for page in await (await self.store.live()).pages()}
+        return await self.run(Source(url=f"{self.site.url}/docs/", **source), dry_run=dry_run, force=True)
 
     def asked(self) -> Counter[str]:
         """How often each page of the site was requested, without probes for Markdown."""
@@ -68,7 +47,7 @@ class Index:
 
 
 @pytest.fixture
-async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
+async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Followed]:
     """No index yet, of a site of six pages below /docs/, of which two forbid something."""
     linking(site, "/docs/", "a", "b/", "/blog/", "https://elsewhere.example/docs/", "#top", "?sort=1", "logo.png")
     linking(
@@ -90,60 +69,59 @@ async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
     site.put("/docs/old", "", status=301, headers={"Location": "/docs/new"})
     linking(site, "/docs/new")
     site.put("/robots.txt", "User-agent: *\nDisallow: /docs/private/\n", "text/plain")
-    made = Index(tmp_path / "data", site)
-    yield made
-    await made.store.close()
+    async with Followed(tmp_path / "data", site) as made:
+        yield made
 
 
 READ = {"/docs/", "/docs/a", "/docs/b/", "/docs/b/c", "/docs/b/behind", "/docs/b/nofollow", "/docs/new"}
 
 
-async def test_links_below_the_start_are_followed_and_each_page_is_fetched_once(index: Index) -> None:
+async def test_links_below_the_start_are_followed_and_each_page_is_fetched_once(index: Followed) -> None:
     """robots.txt, nofollow, noindex, canonical addresses and queries are respected, and the report says what was left out."""
-    dry = await index.run(dry_run=True)
+    dry = await index.read(dry_run=True)
     assert {page.url.removeprefix(index.site.url) for page in dry.pages if page.read} == READ
     assert "Dry run" in dry.text
-    report = await index.run()
-    assert await index.pages() == READ, report.text
+    report = await index.read()
+    assert set(await index.pages()) == READ, report.text
     assert max(index.asked().values()) == 1, index.asked()
     asked = {path for path, _, _ in index.site.log}
     assert asked.isdisjoint({"/docs/private/x", "/docs/secret", "/docs/b/unseen", "/blog/", "/docs/logo.png"})
-    reasons = {page.url.removeprefix(index.site.url): page.reason for page in report.pages if page.reason}
-    assert reasons["/docs/private/x"] == "robots.txt forbids it"
-    assert reasons["/docs/b/noindex"] == "asks not to be indexed (noindex)"
-    assert reasons["/docs/?sort=1"] == "has a query"
-    assert reasons["/docs/_sources/a.rst.txt"] == "is the source of a page"
-    assert reasons["/docs/b/index.html"].startswith("is the same page as")
-    assert "repeats" in reasons["/docs/b/d/d/d"]
+    left = reasons(report)
+    assert left["/docs/private/x"] == "robots.txt forbids it"
+    assert left["/docs/b/noindex"] == "asks not to be indexed (noindex)"
+    assert left["/docs/?sort=1"] == "has a query"
+    assert left["/docs/_sources/a.rst.txt"] == "is the source of a page"
+    assert left["/docs/b/index.html"].startswith("is the same page as")
+    assert "repeats" in left["/docs/b/d/d/d"]
     assert f"{index.site.url}/docs/: links were followed instead of a sitemap" in report.text
 
 
-async def test_the_next_run_asks_conditionally_and_finds_what_is_new_gone_or_was_broken(index: Index) -> None:
+async def test_the_next_run_asks_conditionally_and_finds_what_is_new_gone_or_was_broken(index: Followed) -> None:
     """Unchanged pages lead to what they led to before; a run without a change writes nothing."""
     linking(index.site, "/docs/b/c", "later")
     index.site.put("/docs/b/later", "", status=403)
-    first = await index.run()
+    first = await index.read()
     assert first.counts["failed"] == 1
-    same = await index.run()
+    same = await index.read()
     assert not same.changed
     assert max(index.asked().values()) == 1, index.asked()
     assert not [path for path, status, _ in index.site.log if status == 200 and path in READ]
     linking(index.site, "/docs/b/later", "latest")
     linking(index.site, "/docs/b/latest")
     del index.site.answers["/docs/new"]
-    report = await index.run()
-    assert await index.pages() == READ - {"/docs/new"} | {"/docs/b/later", "/docs/b/latest"}, report.text
+    report = await index.read()
+    assert set(await index.pages()) == READ - {"/docs/new"} | {"/docs/b/later", "/docs/b/latest"}, report.text
 
 
-async def test_a_farm_of_links_ends_at_the_limits_and_a_higher_limit_reads_on(index: Index) -> None:
+async def test_a_farm_of_links_ends_at_the_limits_and_a_higher_limit_reads_on(index: Followed) -> None:
     """Each page of an endless site links to forty more; the report counts what was left out."""
     endless = Endless(index.site)
     index.site.answers = endless
-    report = await index.run(max_pages=20, max_depth=3)
+    report = await index.read(max_pages=20, max_depth=3)
     assert len(await index.pages()) <= 20
     assert len(index.asked()) <= 20
     assert "more than max_pages = 20" in report.text
-    deep = await index.run(max_pages=100, max_depth=1)
+    deep = await index.read(max_pages=100, max_depth=1)
     assert "deeper than max_depth = 1" in deep.text
     assert len(await index.pages()) > 35
 
@@ -164,7 +142,7 @@ class Endless(dict[str, "Answer"]):
 
 
 async def test_a_page_is_followed_where_the_source_says_so_and_a_site_without_start_is_an_error(
-    index: Index, fetcher: Fetcher
+    index: Followed, fetcher: Fetcher
 ) -> None:
     """A sitemap is used where there is one, unless the source has `follow`."""
     index.site.sitemap("/docs/a", at="/docs/sitemap.xml")

@@ -10,14 +10,10 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import AssistantError, SettingsError
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
 from ingestion.progress import LogProgress
 from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.sources import Source, as_sources
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 TOKEN, COOKIE = "t0ken-0123456789", "c00kie-abcdef"
@@ -47,17 +43,9 @@ def sources(directory: Path, site: LocalSite, *more: str) -> tuple[Source, ...]:
     return as_sources([str(file)])
 
 
-async def run(given: tuple[Source, ...], directory: Path, stream: io.StringIO) -> Report:
-    settings = Settings.load(None, crawl_allow=("127.0.0.0/8",))
-    store = EmbeddedStore(directory)
-    try:
-        async with Fetcher(settings, retry_wait=0.001) as fetcher:
-            progress = LogProgress(stream, every=0)
-            return await ingest(
-                given, store=store, embedder=FakeEmbedder(), settings=settings, fetcher=fetcher, progress=progress
-            )
-    finally:
-        await store.close()
+async def run(given: tuple[Source, ...], directory: Path, stream: io.StringIO | None = None) -> Report:
+    async with Index(directory, crawl_allow=("127.0.0.0/8",)) as index:
+        return await index.run(*given, progress=LogProgress(stream or io.StringIO(), every=0))
 
 
 async def test_headers_open_the_site_and_are_in_no_log_report_index_or_history(
@@ -79,9 +67,8 @@ async def test_headers_open_the_site_and_are_in_no_log_report_index_or_history(
         assert report.counts["new"] == 2, report.text
         assert {"/robots.txt", "/b"} <= {path for path, _, _ in other.log}
         assert not [headers for _, _, headers in other.log if {"Authorization", "Cookie"} & headers.keys()]
-    store = EmbeddedStore(data)
-    record = (await store.live()).info.sources[0]
-    await store.close()
+    async with Index(data) as index:
+        record = (await index.store.live()).info.sources[0]
     assert "headers" not in record.options
     assert "headers" in record.unreadable
     told = [report.text, report.to_json(), stream.getvalue(), repr(report), repr(given), caplog.text]
@@ -101,9 +88,9 @@ async def test_a_refused_login_says_what_to_set(
     site.sitemap("/a")
     close(site, token="another")
     with pytest.raises(AssistantError, match=r"answered 401: the site wants a login, so set `headers` of its source"):
-        await run(sources(tmp_path, site), tmp_path / "data", io.StringIO())
+        await run(sources(tmp_path, site), tmp_path / "data")
     with pytest.raises(AssistantError, match=r"answered 401, although the login of its source was sent") as caught:
-        await run(sources(tmp_path, site, HEADERS), tmp_path / "data", io.StringIO())
+        await run(sources(tmp_path, site, HEADERS), tmp_path / "data")
     assert str(caught.value).endswith("still valid. Nothing was changed.")  # its address is right
     assert TOKEN not in repr(caught.value)
 
@@ -128,7 +115,7 @@ async def test_mistakes_in_headers_are_errors_that_show_no_value(
         ("env:TWO_LINES", "has characters that no header can have"),
     ):
         with pytest.raises(SettingsError) as caught:
-            await run(sources(tmp_path, site, f'headers = {{ X-Key = "{written}" }}'), tmp_path / "d", io.StringIO())
+            await run(sources(tmp_path, site, f'headers = {{ X-Key = "{written}" }}'), tmp_path / "d")
         assert told in str(caught.value)
         assert "s3cret" not in str(caught.value)
 
@@ -144,7 +131,7 @@ async def test_a_site_that_asks_for_a_login_in_any_form_is_named_as_such_and_los
         site.page(url, f"Page {url}", f"{words} It is {url}.")
     site.sitemap(*urls)
     pages = dict(site.answers)
-    await run(sources(tmp_path, site), tmp_path / "data", io.StringIO())
+    await run(sources(tmp_path, site), tmp_path / "data")
 
     def moved(target: str) -> Answer:
         return Answer(status=302, headers={"Location": target}, etag=False)
@@ -167,7 +154,7 @@ async def test_a_site_that_asks_for_a_login_in_any_form_is_named_as_such_and_los
     ):
         site.answers = {**pages, "/login": Answer(form.encode()), **dict.fromkeys(paths, answer)}
         with pytest.raises(AssistantError, match=told):
-            await run(sources(tmp_path, site), tmp_path / "data", io.StringIO())
+            await run(sources(tmp_path, site), tmp_path / "data")
     for answer, told in (
         (Answer(b"no", "text/plain", 401, etag=False), f"answered 401: {login}"),
         (Answer(form.encode()), "leads to no other page: it is a page with a login form"),
@@ -176,8 +163,8 @@ async def test_a_site_that_asks_for_a_login_in_any_form_is_named_as_such_and_los
         if told.startswith("leads"):
             del site.answers["/sitemap.xml"], site.answers["/docs/sitemap.xml"]
         with pytest.raises(AssistantError, match=told):
-            await run(as_sources([f"{site.url}/docs/"]), tmp_path / "other", io.StringIO())
+            await run(as_sources([f"{site.url}/docs/"]), tmp_path / "other")
     site.answers = {**pages, "/p0": moved("/guide/login"), "/guide/login": pages["/p0"]}
-    report = await run(sources(tmp_path, site), tmp_path / "data", io.StringIO())
+    report = await run(sources(tmp_path, site), tmp_path / "data")
     assert report.counts["unchanged"] == 5, report.text
     assert report.exit_code == 0  # a page about logins, which moved

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -12,11 +11,10 @@ import pytest
 from ingestion.crawl.directory import may_be_beside
 from ingestion.crawl.fetch import Fetcher
 from ingestion.sources import Source, load_sources
-from tests.ingestion.git_server import GitServer, Repository, git_server, repository
+from tests.ingestion.git_server import GitServer, Repository, repository
+from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import LocalSite, list_sources
-from tests.ingestion.test_run import Index, index, outcomes
 
-__all__ = ["index"]
 URL = "https://docs.example.org"
 FILES = Path(__file__).parent / "files"
 LONG = " ".join(f"Sentence number {n} says something about storage." for n in range(8))
@@ -42,13 +40,6 @@ def repo(tmp_path: Path) -> Repository:
         }
     )
     return made
-
-
-@pytest.fixture
-def served(tmp_path: Path, repo: Repository) -> Iterator[GitServer]:
-    """The repository over real HTTP."""
-    with git_server(tmp_path / "served") as running:
-        yield running
 
 
 def built_site() -> bytes:
@@ -81,24 +72,18 @@ async def test_all_kinds_of_sources_are_read_together_and_a_second_run_writes_no
         f'[[source]]\nurl = "{site.url}/sitemap.xml"\n'
         f'[[source]]\nurl = "{URL}/api"\nopenapi = "{site.url}/openapi.yaml"\n'
     )
-    index.settings = index.settings.model_copy(update={"store": str(tmp_path / "data"), "crawl_max_bytes": 50_000})
+    index.values |= {"store": str(tmp_path / "data"), "crawl_max_bytes": 50_000}
     sources = load_sources(toml)
     first = await index.run(*sources)
     assert set(outcomes(first).values()) == {"new"}, first.pages
     git = {page.url.removeprefix(f"{URL}/git/") for page in first.pages if "/git/" in page.url}
     assert git == {"", "a/", "api/openapi/", "manual.pdf"}
     assert len(first.pages) == 4 + 8 + 6 + 1
-    live = await index.store.live()
-    page = await live.page(f"{URL}/git/")
-    assert page is not None
-    assert "It is 4.7.11." in page.markdown
-    assert "Restart the blue server" in page.markdown
-    assert "make --everything" in page.markdown
-    built = await live.page(f"{URL}/zip/p1.html")
-    assert built is not None
-    assert "This is p1." in built.markdown
-    assert "Did this page" not in built.markdown
-    before = live.info.id
+    page = (await index.page(f"{URL}/git/")).markdown
+    assert all(words in page for words in ("It is 4.7.11.", "Restart the blue server", "make --everything"))
+    built = (await index.page(f"{URL}/zip/p1.html")).markdown
+    assert ("This is p1." in built, "Did this page" in built) == (True, False)
+    before = (await index.store.live()).info.id
 
     second = await index.run(*sources)
     assert set(outcomes(second).values()) == {"unchanged"}, outcomes(second)

@@ -13,33 +13,27 @@ import pytest
 
 from app.core.errors import NotPublished
 from app.core.generation import SourceRecord
-from app.core.settings import Settings
 from app.core.types import Page
 from app.index.protocols import Store
 from app.index.run_history import SourceRuns, as_last_read, readable_runs_of
-from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.lastmods import CYCLE, LEAST, PROOFS, Lastmods
 from ingestion.entry import Entry
 from ingestion.report import Report
-from ingestion.run import ingest
 from ingestion.sources import Source
 from tests.contract.conftest import OPENERS
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 
 PAGES = 24
 WORDS = "Some words about the thing that this page explains, how to install it, and how to use it every day at work."
 
 
-class Night:
+class Night(Index):
     """A site of pages with dates in its sitemap, and an index of it."""
 
     def __init__(self, site: LocalSite, store: Store, *, validators: bool = True) -> None:
-        self.site = site
-        self.store = store
+        super().__init__(store, site, crawl_parallel=16)
         self.validators = validators
-        self.embedder = FakeEmbedder()
-        self.settings = Settings.load(None, crawl_timeout=60, crawl_parallel=16)
         self.dates: dict[int, str] = {}
         for number in range(PAGES):
             self.dates[number] = f"2024-01-{1 + number % 28:02}T00:00:00Z"
@@ -57,7 +51,7 @@ class Night:
         self.write(number, f"Changed on day {day}.")
         self.dates[number] = f"2024-02-{day:02}"
 
-    async def run(self, **options: Any) -> tuple[Report, set[int]]:
+    async def read(self, **options: Any) -> tuple[Report, set[int]]:
         """One run, and the pages that it requested."""
         urls = "".join(
             f"<url><loc>{self.site.url}/p{n}</loc><lastmod>{d}</lastmod></url>" for n, d in self.dates.items()
@@ -65,21 +59,18 @@ class Night:
         self.site.put("/sitemap.xml", f"<urlset>{urls}</urlset>", "application/xml")
         self.site.log.clear()
         source = Source(url=f"{self.site.url}/sitemap.xml", **options.pop("source", {}))
-        async with Fetcher(self.settings, retry_wait=0.001) as fetcher:
-            report = await ingest(
-                [source], store=self.store, embedder=self.embedder, settings=self.settings, fetcher=fetcher, **options
-            )
+        report = await self.run(source, **options)
         return report, {int(path[2:]) for path, _, _ in self.site.log if path.startswith("/p")}
 
     async def proved(self) -> None:
         """Index the site, and let it prove that it changes lastmod with the text."""
-        await self.run()
+        await self.read()
         for number in range(PROOFS):
             self.change(number, 1)
-        _, requested = await self.run()
+        _, requested = await self.read()
         assert len(requested) == PAGES
 
-    async def pages(self) -> dict[str, Page]:
+    async def pages_as_last_read(self) -> dict[str, Page]:
         """The pages as operators see them."""
         found = await as_last_read(self.store, await (await self.store.live()).pages())
         return {page.url.rpartition("/")[2]: page for page in found}
@@ -104,7 +95,7 @@ async def test_a_site_that_proved_its_lastmod_is_asked_for_changed_pages_and_a_s
     night.change(20, 2)
     night.dates[PAGES] = "2024-01-05"
     night.write(PAGES, "")
-    report, requested = await night.run()
+    report, requested = await night.read()
     assert {20, PAGES} <= requested
     assert len(requested) == 2 + LEAST
     assert (report.counts["changed"], report.counts["new"], report.counts["unchanged"]) == (1, 1, PAGES - 1)
@@ -112,33 +103,33 @@ async def test_a_site_that_proved_its_lastmod_is_asked_for_changed_pages_and_a_s
         f"{PAGES - 1 - LEAST} pages were not requested, because their lastmod is unchanged; {LEAST} others were checked"
     )
     assert note in report.text
-    assert (await night.run(dry_run=True))[1] < set(night.dates)
+    assert (await night.read(dry_run=True))[1] < set(night.dates)
     for options in ({"source": {"drop_selectors": [".x"]}}, {"rebuild": True}):
-        assert (await night.run(dry_run=True, **options))[1] == set(night.dates)
+        assert (await night.read(dry_run=True, **options))[1] == set(night.dates)
     await night.read_days_ago(CYCLE)
-    assert (await night.run())[1] == set(night.dates)
+    assert (await night.read())[1] == set(night.dates)
 
 
 async def test_one_lie_ends_the_trust_in_the_same_run(night: Night) -> None:
     """A page of the sample with a new text and the old lastmod: all pages are read in this run and in the next ones."""
     await night.proved()
-    sample = (await night.run())[1]
+    sample = (await night.read())[1]
     liar, unseen = min(sample), max(set(range(PAGES)) - sample)
     for number in (liar, unseen):
         night.write(number, "A new text with an old date.")
-    report, requested = await night.run()
+    report, requested = await night.read()
     assert requested == set(range(PAGES))
     assert report.counts["changed"] == 2
     assert f"all pages were requested, because {night.site.url}/p{liar} changed and its lastmod didn't" in report.text
     for number in range(PROOFS):
         night.change(number, 3)
-    await night.run()
-    assert (await night.run(dry_run=True))[1] == set(range(PAGES))
+    await night.read()
+    assert (await night.read(dry_run=True))[1] == set(range(PAGES))
 
 
 async def test_dates_that_prove_nothing_are_not_believed(night: Night) -> None:
     """Those of a build, of today, or new for many pages without a change; nor is a sample that can't be read."""
-    await night.run()
+    await night.read()
     honest = dict(night.dates)
     for number in range(PROOFS):
         night.change(number, 1)
@@ -149,17 +140,17 @@ async def test_dates_that_prove_nothing_are_not_believed(night: Night) -> None:
         changed | dict.fromkeys(range(PROOFS, PAGES), "2024-02-20"),
     ):
         night.dates = dates
-        await night.run()
-        assert (await night.run(dry_run=True))[1] == set(range(PAGES))
+        await night.read()
+        assert (await night.read(dry_run=True))[1] == set(range(PAGES))
     for number in range(PROOFS):
         night.change(number, 4)
-    await night.run()
-    sample = (await night.run())[1]
+    await night.read()
+    sample = (await night.read())[1]
     assert len(sample) == LEAST
     for number in range(PAGES):
         night.site.put(f"/p{number}", "closed", "text/plain", status=403)
     with pytest.raises(NotPublished, match="No page could be read"):
-        await night.run()
+        await night.read()
     assert len({path for path, _, _ in night.site.log if path.startswith("/p")}) == PAGES
 
 
@@ -172,22 +163,22 @@ async def test_a_run_in_which_no_text_changed_writes_no_record_although_pages_ha
         async with OPENERS[kind](tmp_path) as opener:
             night = Night(site, await opener(), validators=False)
             site.answers["/p1"] = site.answers["/p0"]
-            first, _ = await night.run()
+            first, _ = await night.read()
             before = await _written(kind, tmp_path, night.store)
             await night.read_days_ago(3)
-            old = (await night.pages())["p5"].last_ok
-            second, requested = await night.run()
+            old = (await night.pages_as_last_read())["p5"].last_ok
+            second, requested = await night.read()
             assert len(requested) == PAGES
             assert (second.changed, second.published) == (False, first.published)
             assert await _written(kind, tmp_path, night.store) == before
-            pages = await night.pages()
+            pages = await night.pages_as_last_read()
             assert pages["p1"].same_as == f"{site.url}/p0"
             assert old <= pages["p5"].last_ok
             (read,) = (one.read for one in (await readable_runs_of(night.store)).sources.values())
             assert time.time() - read < 3600  # it was three days ago before
             night.site.put("/p5", "", status=500)
-            await night.run()
-            stale = (await night.pages())["p5"]
+            await night.read()
+            stale = (await night.pages_as_last_read())["p5"]
             assert stale.last_ok == pages["p5"].last_ok  # when it was last read, and not when it failed
             assert stale.stale_since >= stale.last_ok
 

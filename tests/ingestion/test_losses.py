@@ -1,20 +1,16 @@
 """The guard: runs over a site at fault are refused on every store of ours, and --force publishes them."""
 
 import datetime as dt
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.core.errors import NotPublished, RunRefused
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
-from ingestion.crawl.fetch import Fetcher
 from ingestion.recipe import recipe_for
 from ingestion.report import EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
-from ingestion.run import ingest
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 NAMES = "abcdefghij"
@@ -24,33 +20,15 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(f"Sentence {name} {n} of {name * 5} says what {name * 4} does with {name * 3}." for n in range(12))
 
 
-class Ten:
+class Ten(Index):
     """An index of a site of ten pages."""
 
-    def __init__(self, site: LocalSite, directory: Path) -> None:
-        self.site = site
-        self.store = EmbeddedStore(directory)
-        self.embedder = FakeEmbedder()
+    def __init__(self, directory: Path, site: LocalSite) -> None:
+        super().__init__(directory, site)
         self.paths = [f"/{name}" for name in NAMES]
         for name in NAMES:
             site.page(f"/{name}", f"Page {name * 6}", *words(name))
         self.sitemap = site.sitemap(*self.paths)
-
-    async def run(self, *sites: str, force: bool = False, only: bool = False, **changes: object) -> Report:
-        settings = Settings.load(None, crawl_timeout=60, **changes)
-        async with Fetcher(settings, retry_wait=0.001) as fetcher:
-            return await ingest(
-                sites or (self.sitemap,),
-                store=self.store,
-                embedder=self.embedder,
-                settings=settings,
-                fetcher=fetcher,
-                force=force,
-                only=only,
-            )
-
-    async def urls(self) -> set[str]:
-        return {page.url.removeprefix(self.site.url) for page in await (await self.store.live()).pages()}
 
     async def refused(self, *words_: str, **changes: object) -> RunRefused:
         """The run is refused with these words, and the index is as it was."""
@@ -69,10 +47,9 @@ class Ten:
 @pytest.fixture
 async def ten(site: LocalSite, tmp_path: Path) -> AsyncIterator[Ten]:
     """Its first run is done."""
-    made = Ten(site, tmp_path / "data")
-    await made.run()
-    yield made
-    await made.store.close()
+    async with Ten(tmp_path / "data", site) as made:
+        await made.run()
+        yield made
 
 
 async def test_a_sitemap_that_lost_most_pages_is_refused(ten: Ten) -> None:
@@ -80,7 +57,7 @@ async def test_a_sitemap_that_lost_most_pages_is_refused(ten: Ten) -> None:
     ten.site.sitemap(*ten.paths[:4])
     await ten.refused("6 of 10 pages", "no longer listed (6)", "30 %", "DOCS_MAX_LOST", ten.sitemap)
     assert (await ten.run(force=True)).counts["removed"] == 6
-    assert await ten.urls() == set(ten.paths[:4])
+    assert set(await ten.pages()) == set(ten.paths[:4])
 
 
 @pytest.mark.parametrize(("gone", "refused"), [(3, False), (4, True)])
@@ -127,20 +104,12 @@ async def test_a_rebuilt_site_with_the_same_texts_loses_nothing(ten: Ten) -> Non
         ten.site.put(f"/{name}", "", status=301, headers={"Location": f"/new/{name}"})
     report = await ten.run()
     assert report.counts["removed"] == 10
-    assert await ten.urls() == {f"/new/{name}" for name in NAMES}
+    assert set(await ten.pages()) == {f"/new/{name}" for name in NAMES}
     for name in NAMES:
         ten.site.page(f"/newest/{name}", f"Page {name * 6}", *words(name))
     ten.site.sitemap(*[f"/newest/{name}" for name in NAMES])
     assert (await ten.run()).counts["removed"] == 10
-    assert await ten.urls() == {f"/newest/{name}" for name in NAMES}
-
-
-async def test_all_pages_leading_to_one_is_a_loss(ten: Ten) -> None:
-    """Sites answer for what is gone with a redirect to a page for all."""
-    for path in ten.paths[2:]:
-        ten.site.put(path, "", status=302, headers={"Location": "/login"})
-    ten.site.page("/login", "Log in", "Please log in first.")
-    await ten.refused("would be lost")
+    assert set(await ten.pages()) == {f"/newest/{name}" for name in NAMES}
 
 
 async def test_too_many_failures_are_refused(ten: Ten) -> None:
@@ -152,47 +121,59 @@ async def test_too_many_failures_are_refused(ten: Ten) -> None:
     ten.site.put(ten.paths[5], b"\x00", "application/octet-stream")
     await ten.refused("6 of 10 pages could not be read", "answered 500 (5)", "50 %")
     assert (await ten.run(force=True)).exit_code == EXIT_WITH_FAILURES
-    assert len(await ten.urls()) == 10
+    assert len(await ten.pages()) == 10
 
 
-async def test_a_login_page_in_place_of_all_is_refused(ten: Ten) -> None:
-    """It answers 200 with one text, and so does a soft 404."""
+LOGIN = "Please log in with the account of your organisation to go on reading this."
+FILLER = "You need an account of your organisation, which its administrator creates for you on request. " * 12
+
+
+def _one_page_for_all(ten: Ten) -> None:
+    for path in ten.paths[2:]:
+        ten.site.put(path, "", status=302, headers={"Location": "/login"})
+    ten.site.page("/login", "Log in", "Please log in first.")
+
+
+def _login(ten: Ten) -> None:
     for path in ten.paths[1:]:
-        ten.site.page(path, "Log in", "Please log in with the account of your organisation to go on reading this.")
-    await ten.refused("'# Log in Please log in")
-    assert (await ten.run(force=True)).published is not None
+        ten.site.page(path, "Log in", LOGIN)
 
 
-async def test_a_login_page_that_names_each_page_is_refused(ten: Ten) -> None:
-    """Addresses and numbers in it don't make it another text; long texts aren't short ones."""
-    filler = "You need an account of your organisation, which its administrator creates for you on request. " * 12
+def _login_that_names_each_page(ten: Ten) -> None:
     for number, path in enumerate(ten.paths):
-        ten.site.page(path, "Sign in", f"Sign in to see {ten.site.url}{path} (request {number}).", filler)
-    await ten.refused("the same text as others now")
+        ten.site.page(path, "Sign in", f"Sign in to see {ten.site.url}{path} (request {number}).", FILLER)
 
 
-async def test_pages_that_are_nearly_empty_are_refused(ten: Ten) -> None:
-    """Each has another text, but hardly any."""
+def _nearly_empty(ten: Ten) -> None:
     for name, path in zip(NAMES, ten.paths, strict=True):
         ten.site.page(path, f"Page {name * 6}", "Loading.")
-    await ten.refused("hardly a text left")
 
 
-async def test_a_site_that_was_rewritten_is_published(ten: Ten) -> None:
-    """All texts changed: that is not a loss."""
-    for name in NAMES:
-        ten.site.page(f"/{name}", f"Page {name * 6}", *words(name.upper() + "new"))
-    assert (await ten.run()).counts["changed"] == 10
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_one_page_for_all, "would be lost"),
+        (_login, "'# Log in Please log in"),
+        (_login_that_names_each_page, "the same text as others now"),
+        (_nearly_empty, "hardly a text left"),
+    ],
+)
+async def test_what_answers_200_in_place_of_all_pages_is_refused(
+    ten: Ten, change: Callable[[Ten], None], said: str
+) -> None:
+    """A page for what is gone, a login, a long text with addresses and numbers in it, and hardly any text."""
+    change(ten)
+    await ten.refused(said)
+    assert (await ten.run(force=True)).published is not None
 
 
 async def test_a_first_run_into_a_login_page_is_refused(site: LocalSite, tmp_path: Path) -> None:
     """There is nothing to lose yet, but nothing to win either."""
-    made = Ten(site, tmp_path / "data")
-    for path in made.paths:
-        site.page(path, "Log in", "Please log in with the account of your organisation to go on reading this.")
-    with pytest.raises(RunRefused, match="10 of 10 pages say the same"):
-        await made.run()
-    await made.store.close()
+    async with Ten(tmp_path / "data", site) as made:
+        for path in made.paths:
+            site.page(path, "Log in", LOGIN)
+        with pytest.raises(RunRefused, match="10 of 10 pages say the same"):
+            await made.run()
 
 
 async def test_nothing_readable_is_not_published_by_force(ten: Ten) -> None:
@@ -207,14 +188,13 @@ async def test_only_is_said_on_purpose(ten: Ten) -> None:
     """Pages of sites that weren't given leave by `only`, however many."""
     ten.site.page("/x", "Page x", *words("x"))
     await ten.run(ten.site.sitemap("/x", at="/x.xml"), only=True)
-    assert await ten.urls() == {"/x"}
+    assert set(await ten.pages()) == {"/x"}
 
 
 async def since(ten: Ten, days: float, *paths: str) -> None:
     """These pages couldn't be read for so many days."""
-    settings = Settings.load(None)
     moment = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
-    async with await ten.store.draft(await recipe_for(ten.embedder, settings)) as draft:
+    async with await ten.store.draft(await recipe_for(ten.embedder, ten.settings())) as draft:
         states = await draft.page_states()
         await draft.touch([replace(states[ten.site.url + path], stale_since=moment) for path in paths])
         await draft.publish()
@@ -232,7 +212,7 @@ async def test_a_page_that_stays_unreadable_leaves_at_last(ten: Ten) -> None:
     assert gone.url.endswith("/a")
     assert gone.reason.startswith("answered 500, ever since 20")
     assert "Removed (1):" in report.text
-    assert await ten.urls() == set(ten.paths[1:])
+    assert set(await ten.pages()) == set(ten.paths[1:])
     ten.site.page("/b", "Page b", *words("b"))
     assert (await ten.run()).exit_code in (EXIT_OK, EXIT_WITH_FAILURES)
 

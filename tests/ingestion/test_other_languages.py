@@ -7,14 +7,10 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import RunRefused
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
 from ingestion.convert import SourceText, convert
 from ingestion.convert.language import Languages, page_language
-from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
-from ingestion.run import ingest
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 TEXTS = {
@@ -105,11 +101,11 @@ def test_everything_by_which_sites_mark_a_language_is_read() -> None:
         assert found(page("TBD", lang), address) == expected, address
 
 
-class Site:
+class Site(Index):
     """An index of a site that shows each page of English below a folder for each language."""
 
     def __init__(self, site: LocalSite, directory: Path) -> None:
-        self.site, self.store = site, EmbeddedStore(directory)
+        super().__init__(directory, site)
         self.paths = [f"/{name}" for name in "abc"]
         for path in self.paths:
             site.put(path, page(f"{TEXTS['en']} {path}", "en"))
@@ -119,14 +115,8 @@ class Site:
             self.site.put(f"/{code}{path}", page(f"{text} {path}", lang))
             self.paths.append(f"/{code}{path}")
 
-    async def run(self, **changes: object) -> Report:
-        force = bool(changes.pop("force", False))
-        settings = Settings.load(None, crawl_timeout=60, **changes)
-        sitemap = self.site.sitemap(*self.paths)
-        async with Fetcher(settings, retry_wait=0.001) as fetcher:
-            return await ingest(
-                [sitemap], store=self.store, embedder=FakeEmbedder(), settings=settings, fetcher=fetcher, force=force
-            )
+    async def read(self, **more: object) -> Report:
+        return await self.run(self.site.sitemap(*self.paths), **more)
 
     async def languages(self) -> list[str]:
         return sorted(page.language for page in await (await self.store.live()).pages())
@@ -139,16 +129,16 @@ async def test_pages_in_other_languages_are_counted_and_leave_the_index_only_whe
     index = Site(site, tmp_path)
     index.translate("fr", TEXTS["fr"], "en")
     index.translate("de", TEXTS["de"], "de")
-    report = await index.run(languages="cs en de")
+    report = await index.read(languages="cs en de")
     assert await index.languages() == ["de"] * 3 + ["en"] * 3
     assert (report.languages, report.other_languages) == ({"en": 3, "de": 3}, {"fr": 3})
     assert "3 fr. They aren't indexed." in report.text
     assert 'DOCS_LANGUAGES="cs en de fr"' in report.text
     with pytest.raises(RunRefused, match=r"3 of 6 pages .* its language, de, isn't one of DOCS_LANGUAGES") as refused:
-        await index.run()
+        await index.read()
     assert 'set DOCS_LANGUAGES="cs en' in str(refused.value)
     assert await index.languages() == ["de"] * 3 + ["en"] * 3
-    assert (await index.run(force=True)).counts["removed"] == 3
+    assert (await index.read(force=True)).counts["removed"] == 3
     assert await index.languages() == ["en"] * 3
     await index.store.close()
 
@@ -157,7 +147,7 @@ async def test_pages_that_are_not_translated_are_copies_of_the_original(site: Lo
     """Below /vi/ they are the English pages once more, and indexed once."""
     index = Site(site, tmp_path)
     index.translate("vi", TEXTS["en"], "vi")
-    report = await index.run()
+    report = await index.read()
     assert {
         page.url.removeprefix(site.url): page.same_as.removeprefix(site.url) for page in report.pages if page.same_as
     } == {f"/vi{path}": path for path in ("/a", "/b", "/c")}
@@ -173,7 +163,7 @@ async def test_stubs_below_a_folder_are_in_its_language_where_the_site_lists_the
     index.translate("fr", "À faire.", "")
     site.put("/ml/d", page("TBD"))
     index.paths.append("/ml/d")
-    report = await index.run()
+    report = await index.read()
     assert report.other_languages == {"fr": 3}
     assert await index.languages() == ["en"] * 4
     await index.store.close()

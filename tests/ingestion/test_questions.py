@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from app.core.settings import Settings
 from app.core.types import Chunk, LexicalText, Query
 from ingestion.split.written import MOST_FAILURES, open_questioner
 from tests.contract.pages import search
-from tests.fake_llm import FakeLLM, Reply, fake_llm
-from tests.ingestion.llm_index import ModelIndex
+from tests.fake_llm import FakeLLM, Reply
+from tests.ingestion.llm_index import ModelIndex, empty
 from tests.ingestion.local_site import LocalSite
 
 MOUNT = "Mount the NFS export with the command below. " * 4
@@ -31,9 +30,7 @@ class Index(ModelIndex):
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
         self.kept = directory / "kept"
-        super().__init__(
-            site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300, llm_timeout=60
-        )
+        super().__init__(site, llm, directory, questions=True, translations=str(self.kept), chunk_size=300)
         self.paths = ["/disks.md"]
         self.write()
         llm.reply = self.reply
@@ -61,13 +58,7 @@ class Index(ModelIndex):
         return ("Mount" if "## Mount" in hits[0].chunk.text else "Quota") if hits else ""
 
 
-@pytest.fixture
-async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
-    """An empty index."""
-    async with fake_llm() as llm:
-        made = Index(site, llm, tmp_path)
-        yield made
-        await made.store.close()
+index = empty(Index)
 
 
 async def test_a_chunk_is_found_by_its_questions_in_every_language_of_readers(index: Index) -> None:

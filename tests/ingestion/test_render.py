@@ -11,14 +11,10 @@ import pytest
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
-from ingestion.convert import NeedsJavaScript, SourceText, convert
+from ingestion.convert import SourceText, convert
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.render import PROGRAMS, Renderer, RenderError
-from ingestion.errors import ConversionError
-from ingestion.report import Report
-from ingestion.run import ingest
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite, local_site
 
 browser = [
@@ -60,96 +56,48 @@ WORKER = "fetch('http://127.0.0.1:PORT/worker').catch(() => 0); new WebSocket('w
 TEXT = '{"title": "Made page", "text": "Words that only a browser sees."}'
 
 
-@pytest.mark.parametrize(
-    "html",
-    [
-        APP,
-        "<html><body><div id=__next></div><script>x</script>",
-        "<html><body><p>You need to enable JavaScript to run this app.</p><script src=x></script>",
-        "<html><body><div id=app>Loading...</div><script src=x></script>",
-        "<html><body><main></main><script src=x></script>",
-    ],
-)
-def test_a_shell_is_told(html: str) -> None:
-    """Empty places of applications, and pages that only ask for JavaScript."""
-    with pytest.raises(NeedsJavaScript, match="made by JavaScript"):
-        convert(SourceText("https://docs.example.org/a", html))
+WORDS = "Enable JavaScript in the browser as follows. " * 8
 
 
 @pytest.mark.parametrize(
-    "html",
+    "body",
     [
-        "<html><body><div id=app><h1>Home</h1><p>"
-        + "A page made on the server, with words. " * 5
-        + "</p></div><script>x</script>",
-        "<html><body><main><h1>TBD</h1></main><script>x</script>",
-        "<html><body><main><h1>JavaScript</h1><p>"
-        + "Enable JavaScript in the browser as follows. " * 8
-        + "</p></main><script>x",
-        "<html><body><div id=root>Short.</div>",
+        f"<div id=app><h1>Home</h1><p>{WORDS}</p></div><script>x</script>",
+        "<main><h1>TBD</h1></main><script>x</script>",
+        f"<main><h1>JavaScript</h1><p>{WORDS}</p></main><script>x",
+        "<div id=root>Short.</div>",
     ],
 )
-def test_a_page_with_words_is_none(html: str) -> None:
+def test_a_page_with_words_is_no_shell(body: str) -> None:
     """A stub, a page about JavaScript, or an application that the server filled is read as it is."""
-    assert convert(SourceText("https://docs.example.org/a", html)).markdown.strip()
-
-
-def test_an_empty_page_is_just_empty() -> None:
-    """Without scripts nothing would come."""
-    with pytest.raises(ConversionError, match="it is empty"):
-        convert(SourceText("https://docs.example.org/a", "<html><body><div id=root></div>"))
-
-
-class Index:
-    """A store and a site with one page that JavaScript makes."""
-
-    def __init__(self, site: LocalSite, directory: Path) -> None:
-        self.site = site
-        self.store = EmbeddedStore(directory)
-        site.put("/a", APP)
-        site.put("/app.js", SCRIPT, "text/javascript")
-        site.put("/text.json", TEXT, "application/json")
-        site.page("/b", "B", "Plain words.")
-
-    async def run(self, **settings: object) -> Report:
-        loaded = Settings.load(None, **settings)
-        sitemap = self.site.sitemap("/a", "/b")
-        async with Fetcher(loaded, retry_wait=0.01) as fetcher:
-            return await ingest([sitemap], store=self.store, embedder=FakeEmbedder(), settings=loaded, fetcher=fetcher)
-
-    async def text(self) -> str:
-        live = await self.store.live()
-        page = await live.page(f"{self.site.url}/a")
-        return page.markdown if page else ""
+    assert convert(SourceText("https://docs.example.org/a", f"<html><body>{body}")).markdown.strip()
 
 
 @pytest.fixture
 async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
-    """An empty index."""
-    made = Index(site, tmp_path / "data")
-    yield made
-    await made.store.close()
+    """An empty index of a site with one page that JavaScript makes."""
+    async with Index(tmp_path / "data", site) as made:
+        site.put("/a", APP)
+        site.put("/app.js", SCRIPT, "text/javascript")
+        site.put("/text.json", TEXT, "application/json")
+        site.page("/b", "B", "Plain words.")
+        site.sitemap("/a", "/b")
+        yield made
 
 
-async def test_off_the_report_says_what_would_help(index: Index) -> None:
-    """The page is skipped with its reason, setting and extra; the others are indexed."""
-    report = await index.run()
-    (skipped,) = [page for page in report.pages if page.outcome == "skipped"]
-    assert skipped.url.endswith("/a")
-    assert "made by JavaScript" in skipped.reason
-    assert "DOCS_RENDER=auto" in skipped.reason
-    assert "docs-assistant[browser]" in skipped.reason
-    assert report.exit_code == 0
-
-
-async def test_without_the_extra_the_report_names_it(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DOCS_RENDER=auto alone is no error: plain pages are indexed."""
+@pytest.mark.parametrize(
+    ("settings", "said"), [({}, "DOCS_RENDER=auto"), ({"render": "auto"}, "install docs-assistant[browser]")]
+)
+async def test_the_report_says_what_would_help(
+    index: Index, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], said: str
+) -> None:
+    """The setting where it is off, and the extra where that is missing: no error, and plain pages are indexed."""
     monkeypatch.setitem(sys.modules, "playwright", None)
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
-    report = await index.run(render="auto")
-    (skipped,) = [page for page in report.pages if page.outcome == "skipped"]
-    assert "install docs-assistant[browser]" in skipped.reason
-    assert report.counts["new"] == 1
+    report = await index.run(**settings)
+    assert outcomes(report) == {"/a": "skipped", "/b": "new"}
+    assert all(words in reasons(report)["/a"] for words in ("made by JavaScript", said, "docs-assistant[browser]"))
+    assert report.exit_code == 0
 
 
 @pytest.mark.slow
@@ -162,13 +110,13 @@ class TestBrowser:
         """Text that a script fetched later, headings with ids, and code are there; it is made anew in each run."""
         report = await index.run(render="auto")
         assert report.counts["new"] == 2
-        text = await index.text()
+        text = (await index.texts())["/a"]
         assert "# Made page {#top}" in text
         assert "Words that only a browser sees." in text
         assert "run --all" in text
         index.site.put("/text.json", TEXT.replace("Words", "Other words"), "application/json")
         assert (await index.run(render="auto")).counts["changed"] == 1
-        assert "Other words" in await index.text()
+        assert "Other words" in (await index.texts())["/a"]
 
     async def test_nothing_beyond_the_site_is_asked(self, index: Index) -> None:
         """Scripts, requests, sockets and redirects to another host, posts and images never leave the browser."""
@@ -184,7 +132,7 @@ class TestBrowser:
             index.site.put("/app.js", script + SCRIPT, "text/javascript")
             assert (await index.run(render="auto")).counts["new"] == 2
             assert other.log == []
-        assert "Words that only a browser sees." in await index.text()
+        assert "Words that only a browser sees." in (await index.texts())["/a"]
         assert not [path for path, _, _ in index.site.log if path == "/post"]
 
     async def test_nothing_inside_the_network_is_reached(self, site: LocalSite) -> None:
@@ -214,7 +162,7 @@ class TestBrowser:
         index.site.put("/app.js", SCRIPT.replace("innerHTML =", "innerHTML +=") + endless, "text/javascript")
         report = await index.run(render="auto", crawl_timeout=8)
         assert report.counts["new"] == 2
-        assert "tick" in await index.text()
+        assert "tick" in (await index.texts())["/a"]
 
     async def test_a_page_that_stays_empty_is_skipped(self, index: Index) -> None:
         """A browser can't help it either."""

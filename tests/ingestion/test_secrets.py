@@ -14,18 +14,14 @@ import pytest
 from app.core.errors import AssistantError, SettingsError
 from app.core.log_message import masked
 from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
 from ingestion.crawl.fetch import Fetcher
 from ingestion.progress import LogProgress
 from ingestion.report import PageReport, Report
-from ingestion.run import ingest
 from ingestion.sources import Source, as_sources
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import Answer, LocalSite
-from tests.ingestion.test_run import Index, index
 from tests.plugins.vcs.test_archive import zipped
 
-__all__ = ["index"]
 SECRET = "p%40ss-w0rd"
 WHOLE = "Basic " + base64.b64encode(b"reader:p@ss-w0rd").decode()
 
@@ -46,46 +42,22 @@ def closed(site: LocalSite) -> str:
     return f"{site.url.replace('://', f'://reader:{SECRET}@')}/sitemap.txt"
 
 
-async def run(site: str, directory: Path, stream: io.StringIO) -> Report:
-    settings = Settings.load(None, crawl_timeout=60)
-    store = EmbeddedStore(directory)
-    try:
-        async with Fetcher(settings, retry_wait=0.001) as fetcher:
-            return await ingest(
-                [site],
-                store=store,
-                embedder=FakeEmbedder(),
-                settings=settings,
-                fetcher=fetcher,
-                progress=LogProgress(stream, every=0),
-            )
-    finally:
-        await store.close()
-
-
-async def test_a_password_opens_the_site_and_is_told_to_nobody(closed: str, site: LocalSite, tmp_path: Path) -> None:
+async def test_a_password_opens_the_site_and_is_told_to_nobody(closed: str, site: LocalSite, index: Index) -> None:
     """Every page is asked for with it; report, JSON, page, progress and index lack it."""
     stream = io.StringIO()
-    report = await run(closed, tmp_path / "data", stream)
-    assert {page.url.removeprefix(site.url): page.outcome for page in report.pages} == {
-        "/a": "new",
-        "/missing": "skipped",
-        "/broken": "failed",
-    }
-    store = EmbeddedStore(tmp_path / "data")
-    live = await store.live()
-    kept = [asdict(page) for page in await live.pages()]
-    await store.close()
+    report = await index.run(closed, progress=LogProgress(stream, every=0))
+    assert outcomes(report) == {"/a": "new", "/missing": "skipped", "/broken": "failed"}
+    kept = [asdict(page) for page in (await index.pages()).values()]
     assert kept[0]["source"] == f"{site.url}/sitemap.txt"
     told = [report.text, report.to_json(), stream.getvalue(), repr(report), repr(kept)]
     assert not [text for text in told if "w0rd" in text]
 
 
-async def test_a_password_is_in_no_error(closed: str, site: LocalSite, tmp_path: Path) -> None:
+async def test_a_password_is_in_no_error(closed: str, site: LocalSite, index: Index) -> None:
     """The message names the site without it."""
     site.put("/sitemap.txt", "", status=500)
     with pytest.raises(AssistantError) as caught:
-        await run(closed, tmp_path / "data", io.StringIO())
+        await index.run(closed)
     assert site.url in str(caught.value)
     assert "w0rd" not in repr(caught.value)
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import collections
-import importlib.util
 import json
 import re
 import socket
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from app.core.settings import Settings
 from app.core.types import Page
-from app.index.embedded.store import EmbeddedStore
 from app.text.blocks import blocks, sentences
 from ingestion.convert import Document, SourceText, convert
-from ingestion.run import ingest
 from ingestion.split import SPLITTERS, open_splitter
 from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
+from tests.ingestion.local_site import load
 from tests.serving import serving
 
 SHARED = Path(__file__).parents[2] / "../shared"
@@ -33,16 +30,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the shared corpora in {SHARED}"),
 ]
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -163,16 +150,15 @@ def test_both_forms_of_the_site_give_the_same_pages() -> None:
     assert found >= 0.999 * words
 
 
-async def test_the_fumadocs_form_of_the_site(tmp_path: Path) -> None:
+async def test_the_fumadocs_form_of_the_site(index: Index) -> None:
     """65 of 67 pages from two text sitemaps, links without .mdx, the two Slovak pages left out; then all 304."""
     module = load(SHARED / "eval/serve_fumadocs.py")
     module.Handler.root, module.Handler.quiet = str(SHARED / "eval/corpus"), True
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), module.Handler)) as url:
-        store, embedder, settings = EmbeddedStore(tmp_path / "data"), FakeEmbedder(), Settings.load(None)
         sites = [f"{url}/en/sitemap", f"{url}/cs/sitemap"]
-        report = await ingest(sites, store=store, embedder=embedder, settings=settings)
+        report = await index.run(*sites)
         assert report.counts == {"new": 65, "changed": 0, "unchanged": 0, "removed": 0, "skipped": 2, "failed": 0}
-        pages = await (await store.live()).pages()
+        pages = (await index.pages()).values()
         assert len(pages) == 65
         assert not [page.url for page in pages if page.url.endswith(".mdx")]
         assert sorted(
@@ -183,13 +169,12 @@ async def test_the_fumadocs_form_of_the_site(tmp_path: Path) -> None:
         ]
         assert collections.Counter(page.language for page in pages) == {"en": 55, "cs": 10}
         assert report.other_languages == {"sk": 2}
-        again = await ingest(sites, store=store, embedder=embedder, settings=settings)
+        again = await index.run(*sites)
         assert again.counts["unchanged"] == 65
         assert again.embedding_calls == 0
-        await store.close()
 
 
-async def test_the_html_form_of_the_site(tmp_path: Path) -> None:
+async def test_the_html_form_of_the_site(index: Index) -> None:
     """Every page of both XML sitemaps is indexed, but for two in Slovak."""
 
     class Quiet(SimpleHTTPRequestHandler):
@@ -207,13 +192,6 @@ async def test_the_html_form_of_the_site(tmp_path: Path) -> None:
     }
     ThreadingHTTPServer.allow_reuse_address = True
     with serving(ThreadingHTTPServer(("127.0.0.1", 8765), partial(Quiet, directory=str(root)))) as url:
-        store = EmbeddedStore(tmp_path / "data")
-        report = await ingest(
-            [f"{url}/sitemap.xml", f"{url}/cs/sitemap.xml"],
-            store=store,
-            embedder=FakeEmbedder(),
-            settings=Settings.load(None),
-        )
+        report = await index.run(f"{url}/sitemap.xml", f"{url}/cs/sitemap.xml")
         assert {page.url for page in report.pages if page.outcome == "new" or page.other_language} == listed
         assert report.other_languages == {"sk": 2}
-        await store.close()

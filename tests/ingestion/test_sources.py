@@ -25,20 +25,8 @@ def test_the_example_can_be_used(tmp_path: Path) -> None:
     sources = load_sources(EXAMPLE)
     assert [source.url for source in sources][:2] == [SITEMAP, "https://handbook.example.org/"]
     whole = EXAMPLE.read_text("utf-8").replace("\n#[[", "\n[[")
-    for key in (
-        "directory",
-        "git",
-        "branch",
-        "folder",
-        "archive",
-        "url",
-        "ending",
-        "reader",
-        "reader_args",
-        "load_args",
-        "link",
-        *LOGIN,
-    ):
+    of_readers = ("reader", "reader_args", "load_args", "link")
+    for key in ("directory", "git", "branch", "folder", "archive", "url", "ending", *of_readers, *LOGIN):
         whole = whole.replace(f"\n#{key} =", f"\n{key} =")
     (tmp_path / "handbook/docs").mkdir(parents=True)
     (tmp_path / "deploy").mkdir()
@@ -98,35 +86,34 @@ def test_files_and_addresses_mix(tmp_path: Path) -> None:
     assert configured(Settings.load(None)) == ()
 
 
+FILES = {
+    "x = [": "isn't valid TOML",
+    "": "names no source",
+    "source = 1": "names no source",
+    '[[sources]]\nurl = "https://x.example"': r"unknown key 'sources'\. Did you mean \[\[source\]\]\?",
+    '[[source]]\ncollection = "x"': r"source 1 \(no url\): url is missing",
+    f'[[source]]\nurl = "{SITEMAP}"\n[[source]]\nurl = "docs.example.org"': "source 2 .*isn't a web address",
+}
+KEYS = {
+    "parallel = 99": "parallel: 99: it must be a whole number from 1 to 64",
+    "parallel = 0": "parallel: 0: ",
+    'delay = "x"': "delay: 'x': it must be a number, at least 0",
+    "include = [1]": "include.0: 1: it must be a text",
+    'ending = "x"': "ending: 'x': it must be empty, / or .html",
+    'ending = "/"': "ending is for a directory, git or archive only",
+    'exlude = "x"': r"unknown key exlude\. Did you mean exclude\? Known are url, ",
+    'anchors = "x"': "anchors: 'x': is not one of auto, github, mkdocs, none",
+    'content_selector = "div["': r"content_selector: 'div\[': isn't a CSS selector",
+    'drop_selectors = [">"]': "drop_selectors.0: '>': isn't a CSS selector",
+    'hosts = "https://x/"': "hosts.0: 'https://x/': isn't a host",
+    'language = "Czech"': "language: 'Czech': isn't a language code",
+    'directory = "nowhere"': r"directory: .*/nowhere is no directory",
+}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        ("x = [", "isn't valid TOML"),
-        ("", "names no source"),
-        ("source = 1", "names no source"),
-        ('[[sources]]\nurl = "https://x.example"', r"unknown key 'sources'\. Did you mean \[\[source\]\]\?"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nparallel = 99', "parallel: 99: it must be a whole number from 1 to 64"),
-        (f'[[source]]\nurl = "{SITEMAP}"\ndelay = "x"', "delay: 'x': it must be a number, at least 0"),
-        (f'[[source]]\nurl = "{SITEMAP}"\ninclude = [1]', "include.0: 1: it must be a text"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nending = "x"', "ending: 'x': it must be empty, / or .html"),
-        ('[[source]]\ncollection = "x"', r"source 1 \(no url\): url is missing"),
-        (f'[[source]]\nurl = "{SITEMAP}"\n[[source]]\nurl = "docs.example.org"', "source 2 .*isn't a web address"),
-        (
-            f'[[source]]\nurl = "{SITEMAP}"\nexlude = "x"',
-            r"unknown key exlude\. Did you mean exclude\? Known are url, ",
-        ),
-        (f'[[source]]\nurl = "{SITEMAP}"\nanchors = "x"', "anchors: 'x': is not one of auto, github, mkdocs, none"),
-        (
-            f'[[source]]\nurl = "{SITEMAP}"\ncontent_selector = "div["',
-            r"content_selector: 'div\[': isn't a CSS selector",
-        ),
-        (f'[[source]]\nurl = "{SITEMAP}"\ndrop_selectors = [">"]', "drop_selectors.0: '>': isn't a CSS selector"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nhosts = "https://x/"', "hosts.0: 'https://x/': isn't a host"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nlanguage = "Czech"', "language: 'Czech': isn't a language code"),
-        (f'[[source]]\nurl = "{SITEMAP}"\nparallel = 0', "parallel: 0: "),
-        (f'[[source]]\nurl = "{SITEMAP}"\nending = "/"', "ending is for a directory, git or archive only"),
-        (f'[[source]]\nurl = "{SITEMAP}"\ndirectory = "nowhere"', r"directory: .*/nowhere is no directory"),
-    ],
+    [*FILES.items(), *((f'[[source]]\nurl = "{SITEMAP}"\n{key}', message) for key, message in KEYS.items())],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: Path, content: str, message: str) -> None:
     """File, source, key, value and what is known instead: enough to repair it."""

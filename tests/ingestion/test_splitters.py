@@ -57,19 +57,20 @@ async def cut_as(kind: str, markdown: str, **settings: int) -> tuple[Chunk, ...]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_line_is_lost(kind: str) -> None:
-    """Every line of the page, ids aside, is in some chunk."""
-    whole = " ".join(" ".join(chunk.text for chunk in await cut_as(kind, LONG)).split())
+async def test_no_line_is_lost_and_breaks_fall_between_sentences_items_lines_and_rows(kind: str) -> None:
+    """Code and tables that had to be cut are code and tables in each part; the same page gives the same ids."""
+    chunks = await cut_as(kind, LONG)
+    whole = " ".join(" ".join(chunk.text for chunk in chunks).split())
     lines = [re.sub(r" \{#[^}]*\}$", "", line) for text in LONG.split("\n") for line in sentences(text) if text.strip()]
     assert [line for line in lines if " ".join(line.split()) not in whole] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_fences_are_closed_and_tables_have_headers(kind: str) -> None:
-    """Code and tables that had to be cut are code and tables in each part."""
-    chunks = await cut_as(kind, LONG)
-    assert all(len(re.findall(r"(?m)^ *```", chunk.text)) % 2 == 0 for chunk in chunks)
-    assert all("| Name | Value |\n| --- |" in chunk.text for chunk in chunks if "| option-" in chunk.text)
+    for chunk in chunks:
+        assert len(re.findall(r"(?m)^ *```", chunk.text)) % 2 == 0
+        assert "| Name | Value |\n| --- |" in chunk.text or "| option-" not in chunk.text
+        assert re.match(r"#|```|\||- |\[ref\]|[A-Z][a-z]+ \d+ is about", chunk.text)
+        assert not chunk.text.split("\n")[-1].startswith("#")
+    ids = [chunk.id for chunk in chunks]
+    assert ids == [chunk.id for chunk in await cut_as(kind, LONG)]
+    assert len(set(ids)) == len(ids)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,14 +89,6 @@ async def test_sections_and_anchors_are_kept(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_chunk_starts_in_mid_sentence_or_ends_with_a_heading(kind: str) -> None:
-    """Breaks fall between sentences, items, lines and rows."""
-    for chunk in await cut_as(kind, LONG):
-        assert re.match(r"#|```|\||- |\[ref\]|[A-Z][a-z]+ \d+ is about", chunk.text)
-        assert not chunk.text.split("\n")[-1].startswith("#")
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("markdown", ["", "\n\n", "# Only a title\n", "One word"])
 async def test_pages_with_next_to_nothing(kind: str, markdown: str) -> None:
     """What is there makes one chunk; nothing makes none."""
@@ -103,20 +96,9 @@ async def test_pages_with_next_to_nothing(kind: str, markdown: str) -> None:
     assert [chunk.text for chunk in chunks] == ([markdown.strip()] if markdown.strip() else [])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_the_same_page_gives_the_same_ids(kind: str) -> None:
-    """An index can tell what changed; no two chunks of a page share an id."""
-    first, again = [await cut_as(kind, LONG) for _ in range(2)]
-    assert [chunk.id for chunk in first] == [chunk.id for chunk in again]
-    assert len({chunk.id for chunk in first}) == len(first)
-
-
 def test_the_index_remembers_how_it_was_cut() -> None:
     """Another kind or number is another recipe."""
-    settings = [
-        *({"splitter": kind} for kind in KINDS),
-        {"chunk_size": 900},
-    ]
+    settings = [*({"splitter": kind} for kind in KINDS), {"chunk_size": 900}]
     names = [open_splitter(Settings.load(None, **values)).name for values in settings]
     assert len(set(names)) == len(names)
 

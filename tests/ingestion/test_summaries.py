@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from app.core.settings import Settings
 from app.core.types import Hit, Page, Query
 from ingestion.split.written import Summariser, open_summariser
 from tests.contract.pages import search
-from tests.fake_llm import FakeLLM, Reply, fake_llm
-from tests.ingestion.llm_index import ModelIndex
+from tests.fake_llm import FakeLLM, Reply
+from tests.ingestion.llm_index import ModelIndex, empty
 from tests.ingestion.local_site import LocalSite
 
 DISKS = "Mount the NFS export with the command below and check the quota. " * 3
@@ -27,7 +26,7 @@ class Index(ModelIndex):
     """With two pages, of which the model says what their texts don't."""
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
-        super().__init__(site, llm, directory, summaries=True, chunk_size=200, llm_timeout=60)
+        super().__init__(site, llm, directory, summaries=True, chunk_size=200)
         self.paths = ["/disks.md", "/mail.md"]
         site.put("/disks.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
         site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nAll about mail.\n", "text/markdown")
@@ -35,11 +34,6 @@ class Index(ModelIndex):
 
     def summary(self, body: dict[str, Any]) -> Reply:
         return Reply(SUMMARIES[body["messages"][-1]["content"].partition("\n")[0]])
-
-    async def page(self, path: str) -> Page:
-        page = await (await self.store.live()).page(self.site.url + path)
-        assert page is not None
-        return page
 
     async def hits(self, question: str) -> tuple[Hit, ...]:
         """The hits of the vector leg alone."""
@@ -54,13 +48,7 @@ class Index(ModelIndex):
         return (await self.store.live()).info
 
 
-@pytest.fixture
-async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
-    """An empty index."""
-    async with fake_llm() as llm:
-        made = Index(site, llm, tmp_path)
-        yield made
-        await made.store.close()
+index = empty(Index)
 
 
 async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: Index) -> None:
@@ -73,7 +61,7 @@ async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: In
         found = await index.found(question)
         assert found[0][0] == path
         assert not any("grandmother" in text or "holiday" in text for _, text in found)
-    assert (await index.page("/mail")).summary == SUMMARIES["Mail"]
+    assert (await index.pages())["/mail"].summary == SUMMARIES["Mail"]
     assert ((await index.hits("grandmother letters"))[0].cosine or 0) > 0.4
     await index.run(summaries=False)
     assert ((await index.hits("grandmother letters"))[0].cosine or 0) < 0.3
@@ -87,7 +75,7 @@ async def test_off_by_default(index: Index) -> None:
     assert (await index.info()).recipe.summaries == ""
     await index.run()
     await index.run(summaries=False)
-    assert (await index.page("/mail")).summary == ""
+    assert (await index.pages())["/mail"].summary == ""
     assert len(index.llm.calls) == 2
 
 
@@ -144,7 +132,7 @@ async def test_another_prompt_rebuilds_beside_the_live_index(index: Index) -> No
     assert (await run).written["summaries"].calls == 2
     after = await index.info()
     assert before.recipe.summaries != after.recipe.summaries != ""
-    assert (await index.page("/mail")).summary == "Letters."
+    assert (await index.pages())["/mail"].summary == "Letters."
 
 
 @pytest.mark.parametrize(
@@ -169,11 +157,8 @@ async def test_without_a_summary_a_page_is_indexed_all_the_same_and_summarised_l
     assert (await index.info()).id == generation
     index.llm.reply, embedded = index.summary, len(index.embedder.texts)
     report = await index.run()
-    assert (report.counts["unchanged"], report.written["summaries"].calls, [page.note for page in report.pages]) == (
-        2,
-        2,
-        ["", ""],
-    )
+    assert (report.counts["unchanged"], report.written["summaries"].calls) == (2, 2)
+    assert [page.note for page in report.pages] == ["", ""]
     assert len(index.embedder.texts) - embedded == 2
     assert (await index.found("grandmother letters"))[0][0] == "/mail"
 
@@ -199,42 +184,39 @@ async def test_pages_with_the_same_text_are_found_once(index: Index) -> None:
     assert len(index.llm.calls) == asked
 
 
+async def summarised(index: Index, text: str, language: str = "en", **settings: int) -> tuple[Page, list[str]]:
+    """A page with its summary, and what the model was sent."""
+    index.llm.reply = lambda _: Reply("Said.")
+    summariser = open_summariser(index.settings(**settings), ())
+    assert isinstance(summariser, Summariser)
+    made = await summariser.summarised(Page("/a", "docs", "Title", language, text, "h"))
+    assert made.summary_of == summariser.wanted(made)
+    await summariser.writer.close()
+    return made, [message["content"] for call in index.llm.calls[-1:] for message in call["messages"]]
+
+
 async def test_an_empty_page_is_not_summarised(index: Index) -> None:
     """There is nothing to say of it, now and later."""
-    summariser = open_summariser(index.settings(), ())
-    assert isinstance(summariser, Summariser)
-    made = await summariser.summarised(Page("/a", "docs", "T", "en", "\n", "h"))
-    assert (made.summary, made.summary_of, summariser.writer.calls) == ("", summariser.wanted(made), 0)
-    await summariser.writer.close()
+    made, sent = await summarised(index, "\n")
+    assert (made.summary, sent) == ("", [])
 
 
 async def test_of_a_long_page_the_model_sees_the_beginning_and_later_headings(index: Index) -> None:
     """So that the page fits its window; comments in code are no headings."""
     code = "```sh\n# comment\n```\n\n"
     long = "".join(f"## Part {number}\n\n{code}{'Words of it. ' * 40}\n\n" for number in range(20))
-    index.llm.reply = lambda _: Reply("Said.")
-    summariser = open_summariser(index.settings(llm_context_window=3000, llm_max_tokens=500), ())
-    assert summariser is not None
-    await summariser.summarised(Page("/a", "docs", "Title", "en", long, "h"))
-    text = index.llm.calls[-1]["messages"][-1]["content"]
+    _, (_, text) = await summarised(index, long, llm_context_window=3000, llm_max_tokens=500)
     assert text.startswith("Title\n\n## Part 0")
     assert len(text) <= 2000 * 3
     beginning, _, headings = text.partition("…")
-    assert "comment" in beginning
     assert headings.split("\n")[-1] == "## Part 19"
-    assert "comment" not in headings
-    await summariser.writer.close()
+    assert ("comment" in beginning, "comment" in headings) == (True, False)
 
 
 @pytest.mark.parametrize(("language", "begins"), [("cs", "Píšeš"), ("en", "You write"), ("sk", "You write")])
 async def test_the_prompt_is_in_the_page_s_language(index: Index, language: str, begins: str) -> None:
     """Or in the default one, where the page's isn't configured."""
-    index.llm.reply = lambda _: Reply("Said.")
-    summariser = open_summariser(index.settings(), ())
-    assert summariser is not None
-    await summariser.summarised(Page("/a", "docs", "Title", language, "text", "h"))
-    assert index.llm.calls[-1]["messages"][0]["content"].startswith(begins)
-    await summariser.writer.close()
+    assert (await summarised(index, "text", language))[1][0].startswith(begins)
 
 
 def test_what_summarising_needs() -> None:

@@ -1,7 +1,6 @@
 """Pages that readers can't read are indexed in their language too: faithful, linked to the original, paid for once."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from ingestion.split.translate import Glossary, Translator, load_glossary, missing_parts, open_translator
-from tests.fake_llm import FakeLLM, Reply, fake_llm
-from tests.ingestion.llm_index import ModelIndex
+from tests.fake_llm import FakeLLM, Reply
+from tests.ingestion.llm_index import ModelIndex, empty
 from tests.ingestion.local_site import LocalSite
 
 SLOVAK = (
@@ -41,25 +40,17 @@ class Index(ModelIndex):
 
     def __init__(self, site: LocalSite, llm: FakeLLM, directory: Path) -> None:
         folder = str(directory / "translations")
-        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500, llm_timeout=60)
+        super().__init__(site, llm, directory, translate="en", translations=folder, chunk_size=500)
         self.paths = ["/sk.md"]
         site.put("/sk.md", PAGE, "text/markdown")
         llm.reply = lambda body: Reply(translated(body["messages"][-1]["content"]))
 
     async def chunks(self, language: str, path: str = "/sk") -> list[Chunk]:
-        live = await self.store.live()
-        page = await live.page(self.site.url + path)
-        assert page is not None
-        return [chunk for chunk in await live.fetch(page.chunk_ids) if chunk.language == language]
+        page = (await self.pages())[path]
+        return [c for c in await (await self.store.live()).fetch(page.chunk_ids) if c.language == language]
 
 
-@pytest.fixture
-async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Index]:
-    """An empty index."""
-    async with fake_llm() as llm:
-        made = Index(site, llm, tmp_path)
-        yield made
-        await made.store.close()
+index = empty(Index)
 
 
 async def test_a_foreign_page_is_there_in_both_languages(index: Index) -> None:

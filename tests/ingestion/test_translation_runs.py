@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from app.core.types import Page
 from ingestion.sources import Source
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import Index
 from tests.ingestion.test_translation_sets import text
 
 TYPE = "text/markdown; charset=utf-8"
-
-
-@pytest.fixture
-async def index(tmp_path: Path) -> AsyncIterator[Index]:
-    made = Index(tmp_path / "data")
-    yield made
-    await made.store.close()
 
 
 def put(site: LocalSite, *paths: str) -> str:

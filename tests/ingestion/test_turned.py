@@ -8,15 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import RunRefused
-from app.core.settings import Settings
-from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Store
 from app.index.run_history import COUNTED
-from ingestion.crawl.fetch import Fetcher
-from ingestion.report import EXIT_WITH_FAILURES, Report
-from ingestion.run import ingest
+from ingestion.report import EXIT_WITH_FAILURES
 from tests.contract.conftest import embedded, opensearch
-from tests.fakes import FakeEmbedder
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
 SYLLABLES = ("ka", "lo", "mi", "ter", "vu", "san", "der", "pol", "ri", "nge", "fa", "zo")
@@ -39,14 +35,14 @@ def text(seed: str, sentences: int = 8) -> str:
     return " ".join(chance.choice(forms).format(*words[at : at + 5]) for at in range(0, len(words), 5)).capitalize()
 
 
-class Forty:
+class Forty(Index):
     """An index of a site of forty pages; each may be changed by a function of its path."""
 
-    def __init__(self, site: LocalSite, store: Store) -> None:
-        self.site, self.store, self.embedder = site, store, FakeEmbedder()
+    def __init__(self, store: Path | Store, site: LocalSite) -> None:
+        super().__init__(store, site)
         self.paths = [f"/guide/{word(n)}-{n}" for n in range(40)]
         self.put(self.paths, lambda path: (path.title(), text(path)))
-        self.sitemap = site.sitemap(*self.paths)
+        site.sitemap(*self.paths)
 
     def put(
         self, paths: list[str], content: Callable[[str], tuple[str, str]], more: str = "", header: str = "Docs"
@@ -57,33 +53,14 @@ class Forty:
             main = f"<main><h1>{title}</h1><p>{body}</p>{more}</main>"
             self.site.put(path, f"<html lang=en><head><title>{title}</title></head><body>{frame}{main}</body></html>")
 
-    async def run(self, *, force: bool = False, rebuild: bool = False, **changes: object) -> Report:
-        settings = Settings.load(None, crawl_timeout=60, **changes)
-        async with Fetcher(settings, retry_wait=0.001) as fetcher:
-            return await ingest(
-                (self.sitemap,),
-                store=self.store,
-                embedder=self.embedder,
-                settings=settings,
-                fetcher=fetcher,
-                force=force,
-                rebuild=rebuild,
-            )
-
-    async def texts(self) -> dict[str, str]:
-        live = await self.store.live()
-        pages = [await live.page(page.url) for page in await live.pages()]
-        return {page.url.removeprefix(self.site.url): page.markdown for page in pages if page}
-
 
 @pytest.fixture
 async def forty(site: LocalSite, tmp_path: Path) -> AsyncIterator[Forty]:
     """Its first run is done."""
-    made = Forty(site, EmbeddedStore(tmp_path / "data"))
-    report = await made.run()
-    assert report.counts["new"] == 40, report.text
-    yield made
-    await made.store.close()
+    async with Forty(tmp_path / "data", site) as made:
+        report = await made.run()
+        assert report.counts["new"] == 40, report.text
+        yield made
 
 
 def login(path: str) -> tuple[str, str]:
@@ -251,18 +228,16 @@ async def test_pages_about_logins_change_and_two_may_be_merged(forty: Forty) -> 
 
 async def test_a_first_run_drops_nothing(site: LocalSite, tmp_path: Path) -> None:
     """Nobody knows what the pages were before: forms, stubs and pages with one text are indexed."""
-    made = Forty(site, EmbeddedStore(tmp_path / "data"))
-    made.put(made.paths[:6], nothing_here)
-    made.put(made.paths[6:9], own_login, LOGIN)
-    report = await made.run()
-    assert len(await made.texts()) == 40
-    assert report.exit_code == 0
-    await made.store.close()
+    async with Forty(tmp_path / "data", site) as made:
+        made.put(made.paths[:6], nothing_here)
+        made.put(made.paths[6:9], own_login, LOGIN)
+        assert (await made.run()).exit_code == 0
+        assert len(await made.texts()) == 40
 
 
 async def eroded(made: Forty, *counts: int) -> None:
     for count in counts:
-        made.sitemap = made.site.sitemap(*made.paths[:count])
+        made.site.sitemap(*made.paths[:count])
         await made.run()
 
 
@@ -272,7 +247,7 @@ async def test_slow_erosion_is_stopped_and_what_was_accepted_is_the_new_most(
 ) -> None:
     """Each run loses less than 30 %, all of them more: the most of the last runs counts, on both stores."""
     async with kind(tmp_path) as open_store:  # type: ignore[attr-defined]
-        made = Forty(site, await open_store())
+        made = Forty(await open_store(), site)
         await eroded(made, 40, 29)
         with pytest.raises(RunRefused, match=r"21 pages after this run, and had 40 .*DOCS_MAX_LOST") as caught:
             await eroded(made, 21)

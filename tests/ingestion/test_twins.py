@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
 from ingestion.report import Report
 from ingestion.sources import Source
+from tests.ingestion.index import Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import Index, index, outcomes, reasons
 
-__all__ = ["index"]
 LONG = " ".join(f"Sentence number {n} of this page says something about storage and volumes." for n in range(6))
 DEUTSCH = (
     "Die Seite beschreibt, wie man einen Speicher anlegt, und was dabei zu beachten ist, wenn er wachsen soll. " * 5
@@ -34,20 +36,24 @@ def same(report: Report) -> set[str]:
     return {page.url.rpartition("/")[2] for page in report.pages if page.same_as}
 
 
-@pytest.mark.parametrize("slow", ["a", "b", "c"])
-async def test_the_page_listed_first_keeps_the_text(site: LocalSite, index: Index, slow: str) -> None:
-    """Whichever arrives first; the others are listed as its copies, and stay findable by their address."""
-    for name in "abc":
-        site.put(f"/{name}", html("Title", LONG), delay=0.2 if name == slow else 0)
+def same_text(site: LocalSite, names: str = "abc", delays: Mapping[str, float] = MappingProxyType({})) -> str:
+    """Pages with one text; gives their sitemap."""
+    for name in names:
+        site.put(f"/{name}", html("Title", LONG), delay=delays.get(name, 0))
+    return site.sitemap(*(f"/{name}" for name in names))
+
+
+@pytest.mark.parametrize("delays", [{"a": 0.2}, {"b": 0.2}, {"c": 0.2}, {"b": 0.25, "a": 0.5}])
+async def test_the_page_listed_first_keeps_the_text(site: LocalSite, index: Index, delays: dict[str, float]) -> None:
+    """In whatever order they arrive; the others are listed as its copies, and stay findable by their address."""
+    same_text(site, delays=delays)
     report = await index.run(site.sitemap("/a", "/b", "/c"))
     assert outcomes(report) == {"/a": "new", "/b": "skipped", "/c": "skipped"}
     assert reasons(report) == dict.fromkeys(("/b", "/c"), f"has the same text as {site.url}/a")
     assert await paths(index) == {"/a": "", "/b": "a", "/c": "a"}
     assert await index.text(f"{site.url}/a")
     assert await index.text(f"{site.url}/b") == ""
-    live = await index.store.live()
-    copy = await live.page(f"{site.url}/b")
-    assert copy is not None
+    copy = await index.page(f"{site.url}/b")
     assert (copy.same_as, copy.chunk_ids) == (f"{site.url}/a", ())
     assert "storage and volumes" in copy.markdown
 
@@ -69,8 +75,7 @@ async def test_the_same_text_is_one_page_wherever_its_links_lead(site: LocalSite
 
 async def test_a_copy_costs_nothing_in_later_runs(site: LocalSite, index: Index) -> None:
     """It answers 304 like any page, and a page that comes to be listed before it doesn't take the text over."""
-    for name in "abc":
-        site.put(f"/{name}", html("Title", LONG))
+    same_text(site)
     await index.run(site.sitemap("/b", "/c"))
     report = await index.run(site.sitemap("/a", "/b", "/c"))
     assert outcomes(report) == {"/a": "skipped", "/b": "unchanged", "/c": "skipped"}
@@ -82,9 +87,7 @@ async def test_a_copy_costs_nothing_in_later_runs(site: LocalSite, index: Index)
 @pytest.mark.parametrize("change", ["text", "gone", "unlisted", "status"])
 async def test_copies_are_read_again_when_their_page_changes(site: LocalSite, index: Index, change: str) -> None:
     """The text is never lost: the next of them holds it, whether the page has other text, is gone, or is listed no more."""
-    for name in "abc":
-        site.put(f"/{name}", html("Title", LONG))
-    await index.run(site.sitemap("/a", "/b", "/c"))
+    await index.run(same_text(site))
     listed = ["/a", "/b", "/c"]
     if change == "text":
         site.put("/a", html("Title", f"Other words. {LONG}"))
@@ -105,29 +108,26 @@ async def test_copies_are_read_again_when_their_page_changes(site: LocalSite, in
 
 async def test_a_failing_page_keeps_its_text_and_its_copies(site: LocalSite, index: Index) -> None:
     """Nothing is known to have changed."""
-    for name in "ab":
-        site.put(f"/{name}", html("Title", LONG))
-    await index.run(site.sitemap("/a", "/b"))
+    sitemap = same_text(site, "ab")
+    await index.run(sitemap)
     site.put("/a", "", status=500)
-    await index.run(site.sitemap("/a", "/b"))
+    await index.run(sitemap)
     assert await paths(index) == {"/a": "", "/b": "a"}
 
 
 async def test_a_copy_that_gets_words_of_its_own_is_indexed(site: LocalSite, index: Index) -> None:
     """It has chunks from then on."""
-    for name in "ab":
-        site.put(f"/{name}", html("Title", LONG))
-    await index.run(site.sitemap("/a", "/b"))
+    sitemap = same_text(site, "ab")
+    await index.run(sitemap)
     site.put("/b", html("Title", f"Own words. {LONG}"))
-    report = await index.run(site.sitemap("/a", "/b"))
+    report = await index.run(sitemap)
     assert outcomes(report) == {"/a": "unchanged", "/b": "changed"}
     assert "Own words" in await index.text(f"{site.url}/b")
 
 
 async def test_another_recipe_keeps_copies_as_they_are(site: LocalSite, index: Index) -> None:
     """A rebuild merges anew, and what it doesn't read stays a copy without chunks."""
-    for name in "abc":
-        site.put(f"/{name}", html("Title", LONG))
+    same_text(site)
     await index.run(site.sitemap("/a", "/b"))
     await index.run(site.sitemap("/c", at="/c.xml"))
     await index.run(site.sitemap("/a", "/b"), chunk_size=300)
@@ -146,8 +146,7 @@ async def test_stubs_and_other_languages_and_collections_are_not_merged(site: Lo
     assert [path for path, outcome in outcomes(report).items() if outcome != "new"] == ["/stub/index.html"]
     site.put("/en/stub", html("Title", "Nothing here yet."))
     assert outcomes(await index.run(site.sitemap(*listed, "/en/stub")))["/en/stub"] == "new"
-    site.put("/a", html("Title", LONG))
-    site.put("/b", html("Title", LONG))
+    same_text(site, "ab")
     await index.run(
         Source(url=site.sitemap("/a", at="/1.xml"), collection="one"),
         Source(url=site.sitemap("/b", at="/2.xml"), collection="two"),
@@ -204,15 +203,6 @@ async def test_copies_that_name_the_same_unlisted_page_are_one(site: LocalSite, 
     found = await paths(index)
     assert found.pop("/a") == ""
     assert list(found.values()) == ["a"]
-
-
-async def test_of_three_equal_pages_each_leads_to_the_one_with_the_text(site: LocalSite, index: Index) -> None:
-    """Also where the one that it led to at first gave the text up to another."""
-    for number, name in enumerate("cba"):
-        site.put(f"/{name}", html("Title", LONG), delay=0.25 * number)
-    report = await index.run(site.sitemap("/a", "/b", "/c"))
-    assert await paths(index) == {"/a": "", "/b": "a", "/c": "a"}
-    assert reasons(report) == dict.fromkeys(("/b", "/c"), f"has the same text as {site.url}/a")
 
 
 @pytest.mark.parametrize("alternate", ["", "/en-us/guide"])

@@ -2,14 +2,11 @@
 
 import re
 
-import pytest
-
 from app.core.types import Filters, LexicalText, Query
 from ingestion.convert import SourceText, convert
+from tests.ingestion.index import LONG, Index, outcomes
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import LONG, Index, index, outcomes
 
-__all__ = ["index"]
 URL = "https://docs.example.org/a"
 
 
@@ -18,42 +15,31 @@ def html(version: str, text: str = LONG) -> str:
     return f"<html lang=en><head>{head}</head><main><h1>A</h1><p>{text}</p></main></html>"
 
 
-@pytest.mark.parametrize(
-    ("head", "version"),
-    [
-        ('<meta name="docsearch:version" content="1.2">', "1.2"),
-        ('<meta data-rh="true" name="docsearch:version" content="1.2,latest">', "1.2,latest"),
-        ('<meta name="docusaurus_version" content="3.9.2">', "3.9.2"),
-        ('<meta name="readthedocs-version-slug" content="v1.2" />', "v1.2"),
-        ('<meta name="version" content="7"><meta name="docsearch:version" content="1.2">', "1.2"),
-        ('<meta name="Version" content=" 7 ">', "7"),
-        ('<meta name="docsearch:version" content=""><meta name="version" content="7">', "7"),
-        ('<meta name="generator" content="Docusaurus v3.9.2">', ""),
-    ],
-)
-def test_meta_tags_say_the_version(head: str, version: str) -> None:
-    """Those of documentation first, the plain one last; the version of a generator is none of the documentation."""
-    assert convert(SourceText(URL, f"<html><head>{head}</head><main><h1>A</h1><p>Text.</main>")).version == version
+TAGS = {
+    '<meta name="docsearch:version" content="1.2">': "1.2",
+    '<meta data-rh="true" name="docsearch:version" content="1.2,latest">': "1.2,latest",
+    '<meta name="docusaurus_version" content="3.9.2">': "3.9.2",
+    '<meta name="readthedocs-version-slug" content="v1.2" />': "v1.2",
+    '<meta name="version" content="7"><meta name="docsearch:version" content="1.2">': "1.2",
+    '<meta name="Version" content=" 7 ">': "7",
+    '<meta name="docsearch:version" content=""><meta name="version" content="7">': "7",
+    '<meta name="generator" content="Docusaurus v3.9.2">': "",
+}
+FRONT = {"version: 1.2": "1.2", "version: 1.10": "1.10", "version: '2.x'": "2.x", "version: [1.9, 1.10]": "1.9,1.10"}
+FRONT |= {"version: 2  # the newest": "2", "title: Harbor: a registry\nversion: 1.10": "1.10", "version:": ""}
+FRONT |= {"version: {from: 1.2}": "", "base: &b\n  x: 1\nversion: 3": "3", "title: A": ""}
 
 
-@pytest.mark.parametrize(
-    ("front", "version"),
-    [
-        ("version: 1.2", "1.2"),
-        ("version: 1.10", "1.10"),
-        ("version: '2.x'", "2.x"),
-        ("version: [1.9, 1.10]", "1.9,1.10"),
-        ("version: 2  # the newest", "2"),
-        ("title: Harbor: a registry\nversion: 1.10", "1.10"),
-        ("version:", ""),
-        ("version: {from: 1.2}", ""),
-        ("base: &b\n  x: 1\nversion: 3", "3"),
-        ("title: A", ""),
-    ],
-)
-def test_front_matter_says_the_version(front: str, version: str) -> None:
-    """As it is written: 1.10 is not 1.1."""
-    assert convert(SourceText(f"{URL}.md", f"---\n{front}\n---\n# A\n\nText.\n", "text/markdown")).version == version
+def test_meta_tags_and_front_matter_say_the_version() -> None:
+    """Tags of documentation first, the plain one last; the version of a generator is none of the documentation. Front
+    matter counts as it is written: 1.10 is not 1.1.
+    """
+    for head, version in TAGS.items():
+        page = f"<html><head>{head}</head><main><h1>A</h1><p>Text.</main>"
+        assert convert(SourceText(URL, page)).version == version, head
+    for front, version in FRONT.items():
+        page = f"---\n{front}\n---\n# A\n\nText.\n"
+        assert convert(SourceText(f"{URL}.md", page, "text/markdown")).version == version, front
 
 
 async def found(index: Index, version: str) -> set[str]:

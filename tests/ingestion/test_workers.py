@@ -169,9 +169,9 @@ async def main():
 """
 
 
-def program(folder: Path, guard: str) -> subprocess.Popen[str]:
+def program(folder: Path, text: str) -> subprocess.Popen[str]:
     script = folder / "program.py"
-    script.write_text(KILLED.format(guard=guard), "utf-8")
+    script.write_text(text, "utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
         [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -180,7 +180,7 @@ def program(folder: Path, guard: str) -> subprocess.Popen[str]:
 
 def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
     """Nothing waits for work that will never come, or goes on with work that nobody waits for."""
-    with program(tmp_path, "if __name__ == '__main__': ") as running:
+    with program(tmp_path, KILLED.format(guard="if __name__ == '__main__': ")) as running:
         assert running.stdout is not None
         worker = int(running.stdout.readline())
         running.kill()
@@ -192,7 +192,7 @@ def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
 
 def test_a_program_whose_processes_cannot_start_is_told_why(tmp_path: Path) -> None:
     """Each process imports the program: one that indexes at once would do so in all of them."""
-    with program(tmp_path, "") as running:
+    with program(tmp_path, KILLED.format(guard="")) as running:
         _, errors = running.communicate(timeout=240)
     assert "No process can be started that converts pages" in errors
     assert "if __name__ == '__main__':" in errors
@@ -219,9 +219,5 @@ if __name__ == "__main__":
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_ctrl_c_does_not_reach_the_process_that_forks_the_others(tmp_path: Path) -> None:
     """It printed a traceback from the middle of an import; the program itself still gets the signal."""
-    (tmp_path / "blocked.py").write_text(BLOCKED, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(
-        [sys.executable, tmp_path / "blocked.py"], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["1", "False"]
+    with program(tmp_path, BLOCKED) as running:
+        assert running.communicate(timeout=240)[0].split() == ["1", "False"]

@@ -84,7 +84,7 @@ def test_only_the_named_ones_are_loaded(tmp_path: Path) -> None:
     [
         ("import no_such", "No module named 'no_such'"),
         (
-            "from app.core.hooks import hookimpl\n\n@hookimpl\ndef register_routs(app): ...\n",
+            "from app.core.hooks import hookimpl\n@hookimpl\ndef register_routs(app): ...",
             "unknown hook 'register_routs'",
         ),
     ],

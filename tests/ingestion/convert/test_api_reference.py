@@ -55,73 +55,20 @@ def test_every_anchor_is_in_the_page() -> None:
         assert [anchor for anchor in anchors if anchor not in ids and unquote(anchor) not in ids] == [], name
 
 
-SIGNATURES = {
-    "sphinx": (
-        (
-            "lumora.open_box(\n    path: str,\n    /,\n    size: int | None = None,\n    *args: Any,\n    mode: str = 'r',\n"
-            "    sep: str = '<*>',\n    **kwargs: Any,\n) -> dict[str, list[int]]"
-        ),
-        (
-            "lumora.pick(box: Box, /, name: str) -> int\n"
-            "lumora.pick(box: Box, /, name: bytes, *, strict: bool = True) -> bytes"
-        ),
-        "classmethod of(**things: int) -> Box",
-        "async close(timeout: float = 5.0) -> bool",
-    ),
-    "sphinx-domains": (
-        "int lumora_open(const char *path, int flags, ...)",
-        "template<typename T>\nstd::vector<T> lumora::pick(const Box &box, T fallback = T())",
-        "lumora.first(a, b)\nlumora.second(a)",
-    ),
-    "typedoc": (
-        "pick<K extends string | number | symbol>(\n    key: K,\n    options?: { strict?: boolean },\n): T[K]",
-    ),
-    "typedoc-function": (
-        "open(path: string, ...rest: number[]): Promise<Map<string, number[]>>",
-        "open(fd: number): Promise<Map<string, number[]>>",
-    ),
-    "jsdoc": ("new Box(name, options?)", "pick(key, ...rest) → {Promise.<Map.<string, number>>}"),
-    "javadoc": (
-        "public T pick(String key, Map<String,? super T> fallback, int... rest) throws NoSuchElementException",
-        "@Deprecated public static <K extends Comparable<K>> Box<K> open(String path)",
-    ),
-    "doxygen": (
-        "template<typename T>\nconst T *lumora::Box<T>::pick(const char *key, bool *found = nullptr) const",
-        "template<typename T>\nexplicit lumora::Box<T>::Box(const char *name)",
-    ),
-    "rustdoc": (
-        "pub fn new(name: &str, size: Option<usize>) -> Result<Self, Error>",
-        "pub fn pick<'a>(&'a self, key: &str) -> Option<&'a T> where T: PartialEq,",
-    ),
-}
-
-
-def test_signatures_are_exact() -> None:
-    """Stars, slashes, annotations, defaults, overloads and lines are those of the source, and nothing else is in the code."""
-    for name, signatures in SIGNATURES.items():
-        code = re.findall(r"(?ms)^```\w+\n(.*?)\n```$", markdown(name))
-        assert [one for one in signatures if one not in code] == [], name
+def test_overloads_are_exact() -> None:
+    """Of a page that is compared with no Markdown as a whole."""
+    code = re.findall(r"(?ms)^```\w+\n(.*?)\n```$", markdown("typedoc-function"))
+    promise = "Promise<Map<string, number[]>>"
+    assert {f"open(path: string, ...rest: number[]): {promise}", f"open(fd: number): {promise}"} <= set(code)
 
 
 def test_nothing_of_the_theme_is_left() -> None:
     """No tooltips, no links to sources, no marks of anchors, no links within the page to what follows."""
-    marks = (
-        "PEP 570",
-        "separator",
-        "[source]",
-        "Source",
-        "¶",
-        "§",
-        "◆",
-        "Permalink",
-        "in java.",
-        "in lumora",
-        "Defined in",
+    marks = re.compile(
+        r"PEP 570|separator|\[source\]|Source|[¶§◆]|Permalink|in java\.|in lumora|Defined in|Blanket Implementations"
     )
     for name in NAMES:
-        text = markdown(name)
-        assert [mark for mark in marks if mark in text] == [], name
-        assert "Blanket Implementations" not in text
+        assert marks.findall(markdown(name)) == [], name
 
 
 PARAMETERS = (
@@ -155,12 +102,6 @@ def test_a_parameter_list_is_of_its_symbol_however_small_the_chunks() -> None:
 def test_values_without_a_word_to_say_are_lists_of_their_parent() -> None:
     """Members of enumerations, short attributes and fields are no sections: they would be more heading than text."""
     for name, listed in (
-        ("sphinx", "- `GREEN = 2` – What a box is when nobody painted it.\n- `RED = 1`"),
-        ("sphinx", "- `depth: int`\n- `width: int`"),
-        (
-            "typedoc",
-            "- `name: string` – what is written on it\n- `readonly size: number = 10` – How many things fit in.",
-        ),
         ("doxygen-enum", "- `RED` – As blood.\n- `GREEN` – As grass."),
         ("javadoc-enum", "- `public static final Box.Colour RED` – As blood."),
         ("rustdoc-enum", "- `Shut` – It is shut."),

@@ -36,12 +36,6 @@ def test_what_the_head_says_is_kept() -> None:
     assert made.modified == "2025-10-05T08:00:00+02:00"
 
 
-def test_a_page_without_h1_begins_with_its_title() -> None:
-    """The title of the window serves as heading, so that chunks have one."""
-    made = html("<main><p>Text.</p></main>", "<title>Name - Site</title>")
-    assert made.markdown == "# Name - Site\n\nText.\n"
-
-
 def test_a_title_that_is_only_the_name_of_the_site_gives_way_to_the_words_of_the_address() -> None:
     site = '<meta property="og:site_name" content="Lumora"><title>Lumora</title>'
     assert html("<main><h1>Lumora</h1><p>Text.</p></main>", site).title == "Guide > Storage"
@@ -52,21 +46,18 @@ def test_a_title_that_is_only_the_name_of_the_site_gives_way_to_the_words_of_the
     assert convert(home).title == "Lumora"
 
 
-def test_without_main_element_the_theme_still_goes() -> None:
-    """Navigation, header and footer of a bare body are left out; a header with the title stays."""
-    made = html(
-        "<header>Site name</header><nav>Menu</nav><header><h1>T</h1></header><p>Text.</p><footer>Imprint</footer>"
-    )
-    assert made.markdown == "# T\n\nText.\n"
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         ("", "empty"),
-        ("<main></main>", "empty"),
-        ("<div id=app></div><script src=app.js></script>", "JavaScript"),
-        ("<noscript>You need to enable JavaScript</noscript><div id=root></div><script>x()</script>", "JavaScript"),
+        ("<main></main>", "it is empty"),
+        ("<div id=root></div>", "it is empty"),
+        ("<div id=app></div><script src=app.js></script>", "made by JavaScript"),
+        ("<div id=app>Loading...</div><script src=x></script>", "made by JavaScript"),
+        ("<div id=__next></div><script>x</script>", "made by JavaScript"),
+        ("<p>You need to enable JavaScript to run this app.</p><script src=x></script>", "made by JavaScript"),
+        ("<noscript>Please enable JavaScript.</noscript><div id=root></div><script>x()</script>", "made by JavaScript"),
+        ("<main></main><script src=x></script>", "made by JavaScript"),
     ],
 )
 def test_pages_without_text_say_why(body: str, reason: str) -> None:
@@ -91,12 +82,21 @@ def test_deep_and_odd_html_does_no_harm() -> None:
     assert "javascript" not in made.markdown
 
 
-def test_highlighters_that_write_no_line_ends() -> None:
-    """Lines that are elements of their own stay lines; copy buttons aren't code."""
-    made = html(
-        '<main><pre data-language="js"><code><div class="ec-line">a</div><div class="ec-line">b</div></code><button>Copy</button></pre></main>'
-    )
-    assert made.markdown == "```js\na\nb\n```\n"
+SMALL = {
+    "<header>Site</header><nav>Menu</nav><header><h1>T</h1></header><p>Text.</p><footer>Imprint</footer>": "# T\n\nText.\n",
+    '<main><pre data-language="js"><code><div class="ec-line">a</div><div class="ec-line">b</div></code><button>Copy</button>'
+    "</pre></main>": "```js\na\nb\n```\n",
+    "<main><div class=admonition><p class=admonition-title>A</p><p>one</p></div>"
+    "<div class=admonition><p class=admonition-title>B</p><p>two</p></div></main>": "**A**\n\none\n\n**B**\n\ntwo\n",
+}
+
+
+def test_small_pages() -> None:
+    """A theme goes without a main element, too; lines that are elements stay lines; neighbouring blocks keep apart; the
+    title of the window is the heading of a page without one.
+    """
+    assert html("<main><p>Text.</p></main>", "<title>Name - Site</title>").markdown == "# Name - Site\n\nText.\n"
+    assert {body: html(body).markdown for body in SMALL} == SMALL
 
 
 def test_code_keeps_its_empty_lines_and_the_spaces_in_them() -> None:
@@ -106,14 +106,6 @@ def test_code_keeps_its_empty_lines_and_the_spaces_in_them() -> None:
     assert made.markdown == f"```\n{code}\n```\n\nx\n\ny\n"
     made = html("<main><figure><figcaption>a.md</figcaption><pre><code>x\n  ![A](b)</code></pre></figure></main>")
     assert made.markdown == "*a.md*\n\n```\nx\n  ![A](b)\n```\n"
-
-
-def test_neighbouring_blocks_keep_apart() -> None:
-    """Admonitions and quotes beside each other don't become one paragraph."""
-    made = html(
-        "<main><div class=admonition><p class=admonition-title>A</p><p>one</p></div><div class=admonition><p class=admonition-title>B</p><p>two</p></div></main>"
-    )
-    assert made.markdown == "**A**\n\none\n\n**B**\n\ntwo\n"
 
 
 NESTED = (

@@ -31,11 +31,6 @@ def test_front_matter_gives_title_language_and_dates() -> None:
     )
 
 
-def test_front_matter_that_is_no_yaml_still_gives_the_title() -> None:
-    """A colon in an unquoted title is the usual slip."""
-    assert markdown("---\ntitle: Harbor: a registry\n---\nText.\n").title == "Harbor: a registry"
-
-
 @pytest.mark.parametrize(
     "banner",
     [
@@ -53,9 +48,30 @@ def test_banners_of_generators_are_stripped(banner: str) -> None:
     assert (made.title, made.markdown) == ("Storage", "# Storage\n\nText.\n")
 
 
-def test_a_quotation_is_no_banner() -> None:
-    """An ordinary quotation at the top stays."""
-    assert markdown("> To be.\n\n# T\n\nx\n").markdown.startswith("> To be.")
+SMALL = {
+    "a quotation is no banner": ("a.md", "> To be.\n\n# T\n\nx\n", "> To be.\n\n# T\n\nx\n"),
+    "only MDX loses imports": ("a.md", *["# T\n\nimport x from 'y'\n\n<Foo> {/* a */}\n"] * 2),
+    "an import without an end": ("a.mdx", "# T\n\nimport { a from 'x'\n\nText.\n", "# T\n\nText.\n"),
+    "imports make MDX of .md": (
+        "a.md",
+        "# T\n\nimport Tabs from '@theme/Tabs';\n\n<Tabs>\n<TabItem label=\"npm\">\n\nRun it.\n\n</TabItem>\n</Tabs>\n",
+        "# T\n\n**npm**\n\nRun it.\n",
+    ),
+    "brackets that are no link": ("a.mdx", "# T\n\n" + "](" * 100, "# T\n\n" + "](" * 100 + "\n"),
+    "an unclosed fence, line ends of Windows": ("a.mdx", "# T\r\n\r\n```\r\n<Foo>\r\nx", "# T\n\n```\n<Foo>\nx\n"),
+    "front matter that is no YAML": ("a.md", "---\ntitle: Harbor: a registry\n---\nx\n", "# Harbor: a registry\n\nx\n"),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_pages(name: str) -> None:
+    """A slip loses no text, and what only looks like markup of a generator stays."""
+    file, raw, expected = SMALL[name]
+    assert markdown(raw, f"https://docs.example.org/{file}").markdown == expected
+
+
+def test_html_that_is_called_plain_text_is_read_as_html() -> None:
+    assert markdown("<html><main><h1>T</h1></main>", media_type="text/plain").markdown == "# T\n"
 
 
 MDX = """import { Tabs } from 'x'
@@ -132,17 +148,6 @@ $1}'` line. Imports are kept in prose: import is a word.
     )
 
 
-def test_only_mdx_is_stripped() -> None:
-    """In Markdown the same text is content, but for the tags of components."""
-    text = "# T\n\nimport x from 'y'\n\n<Foo> {/* a */}\n"
-    assert markdown(text, "https://docs.example.org/a.md").markdown == text
-
-
-def test_an_import_that_never_ends_takes_one_line() -> None:
-    """A slip in a page doesn't swallow the rest of it."""
-    assert "Text." in markdown("# T\n\nimport { a from 'x'\n\nText.\n").markdown
-
-
 def test_containers_of_every_generator_become_what_those_of_html_become() -> None:
     """Bold line with kind and title, content in its place; code and what only looks like a container stay."""
     source, expected = ((PAGES / name).read_text("utf-8") for name in ("containers.source.md", "containers.md"))
@@ -195,11 +200,6 @@ def test_entities_become_letters_unless_they_keep_markup_apart() -> None:
     assert "A b → ř &lt;c&gt; &amp; &#124; &nosuch; `&nbsp;`\n\n```\n&rarr;\n```" in made
 
 
-def test_brackets_that_are_no_link_stay() -> None:
-    """Each was made an address, and a page five times as long."""
-    assert markdown("# T\n\n" + "](" * 100).markdown == "# T\n\n" + "](" * 100 + "\n"
-
-
 def test_relative_links_become_absolute_and_lose_the_suffix() -> None:
     """Readers aren't sent to raw text; code and other sites' links stay as they are."""
     made = markdown(
@@ -213,24 +213,11 @@ def test_relative_links_become_absolute_and_lose_the_suffix() -> None:
     assert f"[n]({base}/n/#x) [ref]({base}/a/other)" in made.markdown
 
 
-def test_plain_text_that_is_html_is_read_as_html() -> None:
-    """Servers that call everything text/plain don't fool us."""
-    assert (
-        convert(SourceText("https://docs.example.org/a.md", "<html><main><h1>T</h1></main>", "text/plain")).markdown
-        == "# T\n"
-    )
-
-
 @pytest.mark.parametrize("text", ["", "\ufeff \n", "---\na: b\n---\n", "***\n"])
 def test_an_empty_page_is_an_error(text: str) -> None:
     """There is nothing to index, and the reason says so."""
     with pytest.raises(ConversionError, match="empty"):
         markdown(text)
-
-
-def test_an_unclosed_fence_and_windows_line_ends_survive() -> None:
-    """What is wrong in the source loses no line."""
-    assert markdown("# T\r\n\r\n```\r\n<Foo>\r\nx").markdown == "# T\n\n```\n<Foo>\nx\n"
 
 
 @pytest.mark.parametrize(
@@ -308,11 +295,3 @@ def test_front_matter_may_be_toml() -> None:
     made = markdown("+++\ntitle = 'Disks'\ndate = 2026-01-02\n+++\n\nText.\n", "https://docs.example.org/a.md")
     assert (made.title, made.published, made.markdown) == ("Disks", "2026-01-02", "# Disks\n\nText.\n")
     assert markdown("+++\ntitle = \n+++\n# T\n\nText.\n", "https://docs.example.org/a.md").title == "T"
-
-
-def test_pages_with_imports_are_mdx_whatever_their_ending() -> None:
-    """Docusaurus reads .md so; a sentence that begins with import is none."""
-    text = (
-        "# T\n\nimport Tabs from '@theme/Tabs';\n\n<Tabs>\n<TabItem label=\"npm\">\n\nRun it.\n\n</TabItem>\n</Tabs>\n"
-    )
-    assert markdown(text, "https://docs.example.org/a.md").markdown == "# T\n\n**npm**\n\nRun it.\n"

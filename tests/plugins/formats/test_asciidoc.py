@@ -14,9 +14,8 @@ from ingestion.convert.files import Tree
 from ingestion.sources import Source
 from plugins.formats.asciidoc import program
 from plugins.formats.asciidoc.includes import Place, with_includes
-from tests.ingestion.test_run import Index, index, outcomes
+from tests.ingestion.index import Index, outcomes
 
-__all__ = ["index"]
 ROOT = Path(__file__).parents[2] / "ingestion/asciidoc" / "docs"
 HOME = "modules/ROOT/pages/index.adoc"
 URL = "https://docs.example.org/"
@@ -70,9 +69,7 @@ async def test_a_component_of_antora_is_published_as_antora_does(index: Index) -
     """The Markdown is the one beside it; partials and examples are no pages; modules are folders."""
     report = await index.run(Source(url=f"{URL}lumora/", directory=str(ROOT), ending=".html"))
     assert {path.removeprefix(f"{URL}lumora/") for path in outcomes(report)} == {"", "guide.html", "api/box.html"}
-    home = await (await index.store.live()).page(f"{URL}lumora/")
-    assert home is not None
-    assert home.markdown == (ROOT.parent / "index.md").read_text("utf-8")
+    assert (await index.page(f"{URL}lumora/")).markdown == (ROOT.parent / "index.md").read_text("utf-8")
 
 
 @installed

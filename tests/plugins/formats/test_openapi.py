@@ -19,10 +19,9 @@ from ingestion.run import ingest
 from ingestion.sources import RENDERERS, Source
 from ingestion.split.splitters import MarkdownSplitter
 from tests.app.api.scripted import client_of
+from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import Index, index, outcomes
 
-__all__ = ["index"]
 FILES = Path(__file__).parents[2] / "ingestion/files"
 PETSTORE = (FILES / "petstore.yaml").read_text("utf-8")
 URL = "https://api.example.org/openapi.yaml"

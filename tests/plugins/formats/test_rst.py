@@ -15,9 +15,8 @@ from ingestion.convert.files import tree_of
 from ingestion.sources import Source
 from ingestion.split.splitters import MarkdownSplitter
 from ingestion.workers import Workers
-from tests.ingestion.test_run import Index, index, outcomes
+from tests.ingestion.index import Index, outcomes
 
-__all__ = ["index"]
 RST = Path(__file__).parents[2] / "ingestion/rst"
 URL = "https://docs.example.org/"
 

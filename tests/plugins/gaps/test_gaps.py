@@ -57,11 +57,8 @@ def report_with(docs, folder: Path, planted_set: str) -> tuple[Settings, GapRepo
     asyncio.run(write(settings, folder, [*kept[:ANSWERABLE], *(one for one in kept if one.question in of_set)]))
     report = gap_report(settings, within())
     assert (report.totals.questions, report.pages > 50, report.index_problem) == (300, True, "")
-    return (
-        settings,
-        report,
-        [Counter(of_set.get(one.text, "") for one in cluster.examples) for cluster in report.clusters],
-    )
+    of_clusters = [Counter(of_set.get(one.text, "") for one in cluster.examples) for cluster in report.clusters]
+    return settings, report, of_clusters
 
 
 @pytest.mark.slow
@@ -153,22 +150,13 @@ async def test_failures_are_counted_by_kind_and_compared_with_the_time_before(da
     )
     report = await report_of(settings, Wanted(within().period, "docs"))
     totals = report.totals
-    assert (totals.questions, totals.different, totals.failed, totals.refused, totals.weak, totals.down) == (
-        8,
-        6,
-        5,
-        3,
-        1,
-        1,
-    )
+    assert (totals.questions, totals.different, totals.failed) == (8, 6, 5)
+    assert (totals.refused, totals.weak, totals.down) == (3, 1, 1)
     assert (totals.questions_before, totals.failed_before) == (1, 1)
     sharepoint, logs = report.clusters
     assert (sharepoint.count, sharepoint.failed, sharepoint.different, sharepoint.refused) == (4, 3, 2, 3)
-    assert (sharepoint.languages, sharepoint.to_do, "SharePoint" in sharepoint.name) == (
-        {"en": 2, "cs": 1},
-        "write",
-        True,
-    )
+    assert (sharepoint.languages, sharepoint.to_do) == ({"en": 2, "cs": 1}, "write")
+    assert "SharePoint" in sharepoint.name
     assert {one.text for one in sharepoint.examples} == {"how do i use sharepoint", "Jak zapojím SharePoint?"}
     assert (logs.name, logs.to_do, logs.weak, logs.down, logs.nearest.clear) == ("Use", "extend", 1, 1, True)
     assert (sharepoint.failed_before, logs.failed_before) == (1, 0)  # also in other words
@@ -179,18 +167,13 @@ async def test_failures_are_counted_by_kind_and_compared_with_the_time_before(da
 
 async def test_a_section_is_shown_if_answers_were_made_from_it(database):
     """Not the one next to refused questions, even if it is the same for all; what was rated down always has one."""
-    settings = await logged(
-        database,
-        *(
-            row(n, f"Does SharePoint keep {name}?", nearest=near("cron"))
-            for n, name in enumerate(("mail", "files", "tasks"))
-        ),
-        *(
-            row(10 + n, f"How do I tune kernel {name}?", "written", evidence=0.9, nearest=near(name))
-            for n, name in enumerate(("locks", "pages", "swap", "timers"))
-        ),
-        down=tuple(f"a-{10 + n}" for n in range(4)),
-    )
+    kept = [
+        row(n, f"Does SharePoint keep {name}?", nearest=near("cron"))
+        for n, name in enumerate(("mail", "files", "tasks"))
+    ]
+    for n, name in enumerate(("locks", "pages", "swap", "timers"), 10):
+        kept.append(row(n, f"How do I tune kernel {name}?", "written", evidence=0.9, nearest=near(name)))
+    settings = await logged(database, *kept, down=tuple(f"a-{n}" for n in range(10, 14)))
     kernel, sharepoint = (await report_of(settings)).clusters
     assert (sharepoint.to_do, sharepoint.nearest) == ("write", None)
     assert (kernel.to_do, kernel.nearest.clear, kernel.nearest.share) == ("correct", False, 0.25)

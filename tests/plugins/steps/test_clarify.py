@@ -35,33 +35,24 @@ async def test_two_readings_are_two_choices() -> None:
     assert await choices() == TWO[:2]
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"question": "How do I raise the storage quota of my project?"},
-        {"referred": "How do I get storage?"},
-        {"hits": (TWO[0], found("/storage/limits", 0.9))},
-        {"hits": (TWO[0], found("/gpu/quota", 0.9, title="quota"))},
-        {"hits": (found("/en/clients", 1.0), found("/cs/clients", 0.99, "klienti", "cs"))},
-        {"hits": tuple(replace(one, rerank=score) for one, score in zip(TWO, (0.9, 0.7, 0.1), strict=True))},
-        {"hits": (TWO[1], TWO[0])},
-        {"hits": TWO[:1]},
-        {"hits": ()},
-    ],
-    ids=[
-        "clear question",
-        "follow-up",
-        "same folder",
-        "same title",
-        "translation",
-        "reranked apart",
-        "headed by the question",
-        "one hit",
-        "none",
-    ],
-)
-async def test_one_reading_is_answered(more: dict) -> None:
-    assert await choices(**more) == ()
+ONE = {
+    "clear question": {"question": "How do I raise the storage quota of my project?"},
+    "follow-up": {"referred": "How do I get storage?"},
+    "same folder": {"hits": (TWO[0], found("/storage/limits", 0.9))},
+    "same title": {"hits": (TWO[0], found("/gpu/quota", 0.9, title="quota"))},
+    "translation": {"hits": (found("/en/clients", 1.0), found("/cs/clients", 0.99, "klienti", "cs"))},
+    "reranked apart": {
+        "hits": tuple(replace(one, rerank=score) for one, score in zip(TWO, (0.9, 0.7, 0.1), strict=True))
+    },
+    "headed by the question": {"hits": (TWO[1], TWO[0])},
+    "one hit": {"hits": TWO[:1]},
+    "none": {"hits": ()},
+}
+
+
+@pytest.mark.parametrize("name", ONE)
+async def test_one_reading_is_answered(name: str) -> None:
+    assert await choices(**ONE[name]) == ()
 
 
 async def test_a_reranker_s_scores_decide_where_it_ordered_the_hits() -> None:

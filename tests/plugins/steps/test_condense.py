@@ -83,33 +83,24 @@ async def test_it_acts_on_five_long_passages_by_default(llm: FakeLLM, model: Ope
     assert await condense(model)(turn(hits=tuple(hit(n, LONG[:1500]) for n in range(1, 6))))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("A project may have 64 GB.", True),
-        ("Ask with `kubectl get quota`.", True),
-        ("A project may have 65 GB.", False),
-        ("Ask with `kubectl get quotas`.", False),
-        ("See https://example.org/quota.", False),
-        ("A project may have at most 6 GB.", False),
-        ("A project may have 64 MB.", False),
-        ("A project may have 64.", True),
-        ("Port 49.", False),
-        ("```sh\nkubectl delete pod web --now\n```", True),
-        ("```sh\nkubectl delete pod web\n```", False),
-        ("```sh\nkubectl delete namespace web\n```", False),
-        ("```sh\nrm -rf .\n```", False),
-        ("Run `rm -rf .`", False),
-        ("Run `kubectl delete pod web`", False),
-        ("A `project` may have **64 GB** of memory.", True),
-        ("See https://example.org/a.", False),
-        ("See https://example.org/a/b.", True),
-        ("", False),
-        (LONG + ".", False),
-    ],
+FAITHFUL = (
+    "A project may have 64 GB.",
+    "Ask with `kubectl get quota`.",
+    "A project may have 64.",
+    "```sh\nkubectl delete pod web --now\n```",
+    "A `project` may have **64 GB** of memory.",
+    "See https://example.org/a/b.",
 )
-def test_nothing_is_invented(text: str, expected: bool) -> None:
-    assert faithful(text, LONG) is expected
+INVENTED = (
+    *("A project may have 65 GB.", "A project may have at most 6 GB.", "A project may have 64 MB.", "Port 49."),
+    *("Ask with `kubectl get quotas`.", "See https://example.org/quota.", "See https://example.org/a.", "", LONG + "."),
+    *("```sh\nkubectl delete pod web\n```", "```sh\nkubectl delete namespace web\n```", "```sh\nrm -rf .\n```"),
+    *("Run `rm -rf .`", "Run `kubectl delete pod web`"),
+)
+
+
+def test_nothing_is_invented() -> None:
+    assert [text for text in (*FAITHFUL, *INVENTED) if faithful(text, LONG)] == [*FAITHFUL]
 
 
 @pytest.mark.parametrize(

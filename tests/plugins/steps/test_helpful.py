@@ -64,53 +64,32 @@ async def test_what_nobody_reranked_stays(model: OpenAIModel, llm: FakeLLM) -> N
     assert llm.calls == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "numbers"),
-    [
-        ("1, 3", [1, 3]),
-        ("[2]", [2]),
-        ("3\n1\n", [1, 3]),
-        ("[1], [3].", [1, 3]),
-        ("1 and 3", [1, 3]),
-        ("1, 2, and 3", [1, 2, 3]),
-        ("1 a 3", [1, 3]),
-        ("1 & 3", [1, 3]),
-        ("Passages: 1", [1]),
-        ("Passages 1 and 3.", [1, 3]),
-        ("**Passage 2**", [2]),
-        ("Numbers: [1, 2]", [1, 2]),
-        ("Úryvky 1 a 2", [1, 2]),
-        ("Pasáže: 1, 2 a 3", [1, 2, 3]),
-        ("- 1\n- 3", [1, 3]),
-        ("none", []),
-        ("None of them.", []),
-        ("žádná", []),
-        ("Žádná z nich.", []),
-        ("„žádná“", []),
-        ("", []),
-        ("9, 1", [1]),
-    ],
+NUMBERS = {
+    (1, 3): ("1, 3", "3\n1\n", "[1], [3].", "1 and 3", "1 a 3", "1 & 3", "Passages 1 and 3.", "- 1\n- 3"),
+    (1, 2, 3): ("1, 2, and 3", "Pasáže: 1, 2 a 3"),
+    (1, 2): ("Numbers: [1, 2]", "Úryvky 1 a 2"),
+    (1,): ("Passages: 1", "9, 1"),
+    (2,): ("[2]", "**Passage 2**"),
+    (): ("none", "None of them.", "žádná", "Žádná z nich.", "„žádná“", ""),
+}
+SENTENCES = (
+    "Passage 1 helps because it has 64 GB.",
+    "Not 1",
+    "1 doesn't help",
+    "None but 1",
+    "all but 2",
+    "1-3",
+    "1.5",
 )
-def test_numbers_as_models_write_them(answer: str, numbers: list[int]) -> None:
-    assert parse_helpful(answer, 5) == numbers
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Passage 1 helps because it has 64 GB.",
-        "Not 1",
-        "1 doesn't help",
-        "None but 1",
-        "all but 2",
-        "1-3",
-        "1.5",
-        "1 or 2?",
-    ],
-)
-def test_sentences_are_no_numbers(answer: str) -> None:
-    with pytest.raises(ModelError, match="All passages are kept"):
-        parse_helpful(answer, 5)
+def test_numbers_as_models_write_them_and_sentences_that_are_none() -> None:
+    for numbers, answers in NUMBERS.items():
+        for answer in answers:
+            assert parse_helpful(answer, 5) == [*numbers], answer
+    for answer in (*SENTENCES, "1 or 2?"):
+        with pytest.raises(ModelError, match="All passages are kept"):
+            parse_helpful(answer, 5)
 
 
 async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm: FakeLLM, model: OpenAIModel) -> None:

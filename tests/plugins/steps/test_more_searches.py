@@ -112,20 +112,8 @@ async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, mo
 
 
 SITE = "https://docs.example.org"
-PAGES = [
-    Page(f"{SITE}{path}", "docs", "T", "en", "", "h")
-    for path in (
-        "/",
-        "/storage/",
-        "/storage/s3",
-        "/storage/nfs",
-        "/gpu/a",
-        "/gpu/b",
-        "/faq",
-        "/storage/s3/keys",
-        "/single/x",
-    )
-]
+FOLDERS = ("/", "/storage/", "/storage/s3", "/storage/nfs", "/gpu/a", "/gpu/b", "/faq", "/storage/s3/keys", "/single/x")
+PAGES = [Page(f"{SITE}{path}", "docs", "T", "en", "", "h") for path in FOLDERS]
 
 
 def urls(pages: Sequence[Page]) -> tuple[str, ...]:
@@ -183,38 +171,26 @@ async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: OpenA
     assert changes == {"sections": boost}
 
 
-@pytest.mark.parametrize(
-    ("filters", "shown"),
-    [
-        (Filters(url_prefixes=(f"{SITE}/storage/",)), ["/storage/s3/", "/storage/tape/"]),
-        (Filters(collections=("wiki",)), ["/wiki/a/", "/wiki/b/"]),
-        (Filters(languages=("cs",)), ["/wiki/a/", "/wiki/b/"]),
-        (Filters(sections=("/storage",)), ["/storage/s3/", "/storage/tape/"]),
-        (Filters(versions=("1.2",)), []),
-    ],
-    ids=["prefix", "collection", "language", "section", "nothing left"],
-)
+STORAGE, WIKI = ["/storage/s3/", "/storage/tape/"], ["/wiki/a/", "/wiki/b/"]
+LIMITS = {Filters(url_prefixes=(f"{SITE}/storage/",)): STORAGE, Filters(collections=("wiki",)): WIKI}
+LIMITS |= {Filters(languages=("cs",)): WIKI, Filters(sections=("/storage",)): STORAGE, Filters(versions=("1.2",)): []}
+
+
+@pytest.mark.parametrize(("filters", "shown"), LIMITS.items())
 async def test_only_sections_within_the_limits_are_shown(
     llm: FakeLLM, model: OpenAIModel, filters: Filters, shown: list[str]
 ) -> None:
     llm.reply = lambda _: Reply("1")
     pages = [
         Page(f"{SITE}{folder}{n}", collection, "T", language, "", "h")
-        for folder, collection, language in (
-            ("/storage/s3/", "docs", "en"),
-            ("/storage/tape/", "docs", "en"),
-            ("/wiki/a/", "wiki", "cs"),
-            ("/wiki/b/", "wiki", "cs"),
-        )
+        for folders, collection, language in ((STORAGE, "docs", "en"), (WIKI, "wiki", "cs"))
+        for folder in folders
         for n in range(3)
     ]
     asked = turn(generation=Recording(pages))
     changes = await Associate(model, PROMPTS, SETTINGS)(replace(asked, request=replace(asked.request, filters=filters)))
-    listed = (
-        [line.split(". ")[1] for line in llm.calls[0]["messages"][0]["content"].split("\n") if SITE in line]
-        if llm.calls
-        else []
-    )
+    prompts = [call["messages"][0]["content"] for call in llm.calls[:1]]
+    listed = [line.split(". ")[1] for prompt in prompts for line in prompt.split("\n") if SITE in line]
     assert listed == [f'{SITE}{path}: "T"' for path in shown]
     assert bool(changes) is bool(shown)
 
@@ -222,34 +198,24 @@ async def test_only_sections_within_the_limits_are_shown(
 LISTED = [f"{SITE}/gpu/", f"{SITE}/storage/", f"{SITE}/storage/s3/"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "sections_"),
-    [
-        ("1", LISTED[:1]),
-        ("3, 1", [LISTED[2], LISTED[0]]),
-        ("7, 2, 2", LISTED[1:2]),
-        (f"{SITE}/storage/s3/", LISTED[2:]),
-        (f"{SITE}/invented/", []),
-        (f"{SITE}/v2/invented/", []),
-        (f"{SITE}/invented3/", []),
-        (f"1. {SITE}/invented/", []),
-        (f"3. {SITE}/gpu/", LISTED[:1]),
-        (f"- {SITE}/gpu\n- `{SITE}/storage/`", LISTED[:2]),
-        (f"2, {SITE}/invented/", LISTED[1:2]),
-        (f"{SITE}/storage/s3/keys", []),
-        ("/v2/invented/", []),
-        ("1/3", []),
-        ("none (1/3)", []),
-        ("Sections: 1 and 3", [LISTED[0], LISTED[2]]),
-        ("Oddíly 1 a 2.", LISTED[:2]),
-        ("2, because it is about storage", LISTED[1:2]),
-        ("none", []),
-        ("žádný", []),
-        ("", []),
-    ],
-)
-def test_only_sections_that_exist_are_picked(answer: str, sections_: list[str]) -> None:
-    assert picked(answer, LISTED) == tuple(sections_)
+PICKED = {
+    (0,): ("1", f"3. {SITE}/gpu/"),
+    (1,): ("7, 2, 2", f"2, {SITE}/invented/", "2, because it is about storage"),
+    (2,): (f"{SITE}/storage/s3/",),
+    (2, 0): ("3, 1",),
+    (0, 2): ("Sections: 1 and 3",),
+    (0, 1): (f"- {SITE}/gpu\n- `{SITE}/storage/`", "Oddíly 1 a 2."),
+    (): (
+        *(f"{SITE}/invented/", f"{SITE}/v2/invented/", f"{SITE}/invented3/", f"1. {SITE}/invented/", "/v2/invented/"),
+        *(f"{SITE}/storage/s3/keys", "1/3", "none (1/3)", "none", "žádný", ""),
+    ),
+}
+
+
+def test_only_sections_that_exist_are_picked() -> None:
+    for numbers, answers in PICKED.items():
+        for answer in answers:
+            assert picked(answer, LISTED) == tuple(LISTED[number] for number in numbers), answer
 
 
 def test_sentences_are_no_sections() -> None:

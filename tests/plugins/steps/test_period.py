@@ -66,19 +66,16 @@ async def test_where_the_model_cannot_tell_newer_pages_are_preferred(
     assert "ModelError" in done.trace[0].error or "ModelUnavailable" in done.trace[0].error
 
 
-@pytest.mark.parametrize(
-    ("question", "language"),
-    [
-        ("Since March 2024?", "en"),
-        ("And since March 2024?", "en"),
-        ("What changed since March 2024?", "en"),
-        ("A od března 2024?", "cs"),
-    ],
-)
-async def test_a_question_that_is_all_time_stays_as_it_is(question: str, language: str) -> None:
+async def test_a_question_that_is_all_time_stays_as_it_is() -> None:
     """What would be left of it says too little to be searched or answered."""
     step = AskedPeriod(None, PROMPTS, SETTINGS, RULES, lambda: TODAY)
-    assert dict(await step(turn(question, language))) == {"period": Boost(15.0, first="2024-03-01")}
+    czech, english = (
+        "A od března 2024?",
+        ("Since March 2024?", "And since March 2024?", "What changed since March 2024?"),
+    )
+    for question in (czech, *english):
+        asked_turn = turn(question, "cs" if question == czech else "en")
+        assert dict(await step(asked_turn)) == {"period": Boost(15.0, first="2024-03-01")}, question
 
 
 async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -93,39 +90,21 @@ async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: OpenAI
     assert await asked(question, model) == {"recency": Recency("2025-03-14", 0.5)}
 
 
-@pytest.mark.parametrize(
-    ("answer", "period"),
-    [
-        (
-            '{"operator": "eq", "date": "2024-03-01", "last": "2024-06-30"}',
-            Period("eq", "2024-03-01", "2024-06-30", "asked"),
-        ),
-        ('{"operator": "gte", "date": "2024-01-01", "question": "q"}', Period("gte", "2024-01-01", "2024-01-01", "q")),
-        ('Sure: {"operator": "eq", "date": "2024-01-01"}.', Period("eq", "2024-01-01", "2024-01-01", "asked")),
-        (
-            '{"operator": "gte", "date": "2024-01-01", "last": ""}',
-            Period("gte", "2024-01-01", "2024-01-01", "asked"),
-        ),
-        ('{"operator": "none"}', None),
-    ],
-)
-def test_answers_as_they_come_from_models(answer: str, period: Period | None) -> None:
-    assert parse(answer, "asked") == period
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "since March",
-        "[]",
-        '{"operator": "gte"}',
-        '{"operator": "gte", "date": "soon"}',
+def test_answers_as_they_come_from_models() -> None:
+    """Where one can't be read, the runner goes on with the question as it is."""
+    year, half = ("gte", "2024-01-01", "2024-01-01"), ("eq", "2024-03-01", "2024-06-30", "asked")
+    for answer, period in {
+        '{"operator": "eq", "date": "2024-03-01", "last": "2024-06-30"}': half,
+        '{"operator": "gte", "date": "2024-01-01", "question": "q"}': (*year, "q"),
+        'Sure: {"operator": "eq", "date": "2024-01-01"}.': ("eq", "2024-01-01", "2024-01-01", "asked"),
+        '{"operator": "gte", "date": "2024-01-01", "last": ""}': (*year, "asked"),
+    }.items():
+        assert parse(answer, "asked") == Period(*period), answer  # type: ignore[arg-type]
+    assert parse('{"operator": "none"}', "asked") is None
+    for answer in (
+        *("", "since March", "[]", '{"operator": "gte"}', '{"operator": "gte", "date": "soon"}'),
         '{"operator": "~", "date": "2024-01-01"}',
         '{"operator": "eq", "date": "2024-01-01", "last": "2023-01-01"}',
-    ],
-)
-def test_an_answer_that_cannot_be_read_is_an_error_of_ours(answer: str) -> None:
-    """The runner then goes on with the question as it is."""
-    with pytest.raises(ModelError, match="searched unchanged"):
-        parse(answer, "asked")
+    ):
+        with pytest.raises(ModelError, match="searched unchanged"):
+            parse(answer, "asked")

@@ -142,6 +142,8 @@ COUNTED_FROM_TODAY = [
     ("en", "in Q3/2024", "eq", "2024-07-01", "2024-09-30"),
     ("en", "since Monday", "gte", "2026-11-16", "2026-11-16"),
     ("en", "since Friday", "gte", "2026-11-13", "2026-11-13"),
+    ("en", "since 2024", "gte", "2024-01-01", "2024-12-31"),
+    ("en", "since the year 2024", "gte", "2024-01-01", "2024-12-31"),
     ("en", "the day before yesterday", "eq", "2026-11-18", "2026-11-18"),
     ("cs", "předevčírem", "eq", "2026-11-18", "2026-11-18"),
     ("cs", "za poslední půlrok", "gte", "2026-05-20", "2026-05-20"),
@@ -156,6 +158,8 @@ COUNTED_FROM_TODAY = [
     ("cs", "v Q3/2024", "eq", "2024-07-01", "2024-09-30"),
     ("cs", "od pondělí", "gte", "2026-11-16", "2026-11-16"),
     ("cs", "od pátku", "gte", "2026-11-13", "2026-11-13"),
+    ("cs", "od 2024", "gte", "2024-01-01", "2024-12-31"),
+    ("cs", "od roku 2024", "gte", "2024-01-01", "2024-12-31"),
 ]
 
 
@@ -193,19 +197,13 @@ def test_sizes_numbers_and_versions_are_no_years(rules: dict[str, PeriodRules]) 
     assert [question for language, question in NO_YEARS if rules[language].period(question, NOW)] == []
 
 
-YEARS = [
-    ("en", "What changed in the guide since 2024?"),
-    ("en", "Which cards are there since the year 2024?"),
-    ("cs", "Co se změnilo v návodu od 2024?"),
-    ("cs", "Jaké karty jsou k dispozici od roku 2024?"),
-]
-
-
-def test_a_year_is_recognised_by_its_name_or_by_the_question(rules: dict[str, PeriodRules]) -> None:
-    for language, question in YEARS:
+def test_a_year_is_recognised_by_its_name_without_a_word_about_pages(rules: dict[str, PeriodRules]) -> None:
+    for language, question in (
+        ("en", "Which cards are there since the year 2024?"),
+        ("cs", "Jaké karty jsou k dispozici od roku 2024?"),
+    ):
         found = rules[language].period(question, NOW)
-        assert found is not None, question
-        assert (found.operator, found.date) == ("gte", "2024-01-01"), question
+        assert (found and (found.operator, found.date)) == ("gte", "2024-01-01"), question
 
 
 FOR_THE_MODEL = [

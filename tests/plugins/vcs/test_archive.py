@@ -18,11 +18,11 @@ from ingestion.sources import Source, load_sources
 from plugins.vcs import archive
 from plugins.vcs.archive import unpack
 from plugins.vcs.kept_files import KeptFiles, KeptListing
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
-from tests.ingestion.test_run import Index, index
 from tests.plugins.vcs.test_git import LONG, URL, _beside, outcomes
 
-__all__ = ["_beside", "index"]
+__all__ = ["_beside"]
 BUILT = {
     "404.html": f"<html lang=en><title>Not found</title><main><h1>Not found</h1><p>{LONG}</p></main>",
     "index.html": f"<html lang=en><title>Home</title><main><h1>Home</h1><p>{LONG}</p><a href='guide/index.html'>Guide</a></main>",
@@ -56,10 +56,7 @@ async def test_a_built_site_in_a_zip_is_indexed_over_http_and_unpacked_once(
     site.put("/docs.zip", body, "application/zip")
     source = Source(url=URL, archive=f"{site.url}/docs.zip")
     assert outcomes(await index.run(source)) == {"": "new", "guide/": "new", "guide/install.html": "new"}
-    live = await index.store.live()
-    guide = await live.page(f"{URL}guide/")
-    assert guide is not None
-    assert "## Linux {#linux}" in guide.markdown
+    assert "## Linux {#linux}" in (await index.page(f"{URL}guide/")).markdown
     monkeypatch.setattr(archive, "unpack", None)
     assert set(outcomes(await index.run(source)).values()) == {"unchanged"}
     site.put("/docs.zip", body, "application/zip", etag=False)

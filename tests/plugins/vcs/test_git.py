@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,8 @@ from plugins.vcs import git as git_source
 from plugins.vcs.git import Git, read_repository
 from plugins.vcs.kept_files import KeptFiles
 from tests.ingestion.git_server import GitServer, Repository, basic, git_server, repository
-from tests.ingestion.test_run import Index, index
+from tests.ingestion.index import Index
 
-__all__ = ["index"]
 URL = "https://docs.example.org/"
 LONG = " ".join(f"Sentence number {n} says something about storage." for n in range(8))
 
@@ -40,17 +38,10 @@ def repo(tmp_path: Path) -> Repository:
     return made
 
 
-@pytest.fixture
-def served(tmp_path: Path, repo: Repository) -> Iterator[GitServer]:
-    """The repository over real HTTP."""
-    with git_server(tmp_path / "served") as running:
-        yield running
-
-
 @pytest.fixture(autouse=True)
 def _beside(index: Index, tmp_path: Path) -> None:
     """Kept files belong to the directory of the index."""
-    index.settings = index.settings.model_copy(update={"store": str(tmp_path / "data")})
+    index.values["store"] = str(tmp_path / "data")
 
 
 def outcomes(report: object) -> dict[str, str]:
@@ -63,10 +54,8 @@ async def test_a_folder_is_indexed_over_http_and_read_again_by_commit(
     """Pictures aren't fetched; the same commit costs one `ls-remote` and reads no file; a change costs its files only."""
     source = Source(url=URL, git=f"{served.url}/docs.git", branch="main", folder="docs", ending="/")
     assert outcomes(await index.run(source)) == {"": "new", "guide/install/": "new"}
-    page = await (await index.store.live()).page(URL)
-    assert page is not None
-    assert f"[install]({URL}guide/install/)" in page.markdown
-    kept = KeptFiles.of(source, index.settings)
+    assert f"[install]({URL}guide/install/)" in (await index.page(URL)).markdown
+    kept = KeptFiles.of(source, index.settings())
     assert kept.size() < 100_000, "the picture of 300,000 bytes stays where it is"
 
     served.log.clear()
@@ -92,7 +81,7 @@ async def test_a_folder_is_indexed_over_http_and_read_again_by_commit(
 async def test_all_new_files_come_with_one_request(repo: Repository, served: GitServer, index: Index) -> None:
     """A thousand files don't cost a thousand requests, neither the first time nor with a new commit."""
     source = Source(url=URL, git=f"{served.url}/docs.git", folder="docs")
-    kept = KeptFiles.of(source, index.settings)
+    kept = KeptFiles.of(source, index.settings())
     for number in (1, 2):
         repo.commit(**{f"docs/{number}-{page}.md": f"# Page {number} {page}" for page in range(20)})
         served.log.clear()
@@ -114,7 +103,7 @@ async def test_branches_tags_and_files_are_read_and_what_is_damaged_is_fetched_a
     assert len((await index.run(tagged)).pages) == 2
     newest = Source(url=f"{URL}main/", git=address, folder="docs")
     assert len((await index.run(newest)).pages) == 3
-    kept = KeptFiles.of(newest, index.settings)
+    kept = KeptFiles.of(newest, index.settings())
     for left in (kept.temporary("contents").name, kept.texts / "0.part"):  # as by a run that was killed
         Path(left).write_bytes(b"half")
     for pack in kept.directory.glob("git/objects/*/*"):
@@ -219,7 +208,12 @@ def test_an_index_on_a_server_chooses_no_keys_and_files_of_this_machine() -> Non
 
 
 async def test_a_login_opens_the_repository_and_is_kept_nowhere(
-    served: GitServer, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    repo: Repository,
+    served: GitServer,
+    index: Index,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """By `headers`, or name and password in the address, never from the user's .netrc; never to another host."""
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login x password t0ken-0123456789\n")

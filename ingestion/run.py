@@ -22,27 +22,27 @@ from app.core.types import Page
 from app.index.protocols import Draft, Generation, Store
 from app.index.run_history import RunResult, SourceRuns, add_run, readable_runs_of
 from app.models.protocols import Embedder, for_index
-from ingestion.certificates import tls_of
 from ingestion.convert.prepare import without_build_dates
 from ingestion.convert.reader import DocumentReader
+from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
-from ingestion.embedding import BatchEmbedder, CountingEmbedder
 from ingestion.entry import Entry, Listing
-from ingestion.page_reader import PageProcessor, PageReader
 from ingestion.progress import NoProgress, Progress
 from ingestion.publish.change import Duplicates
 from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, live_pages, noindex_sources
 from ingestion.publish.losses import LossCheck
+from ingestion.publish.page_reader import PageProcessor, PageReader
+from ingestion.publish.recipe import damage_of, live_recipe, recipe_for, way_back
+from ingestion.publish.recorded import records_of
+from ingestion.publish.site_blocks import find_blocks, recorded_with, with_blocks
+from ingestion.publish.translation_sets import assign_translation_sets
 from ingestion.publish.turned import Turned
-from ingestion.recipe import damage_of, live_recipe, recipe_for, way_back
-from ingestion.recorded import records_of
 from ingestion.report import PageReport, Report, WrittenTexts
-from ingestion.site_blocks import find_blocks, recorded_with, with_blocks
 from ingestion.sources import Source, as_sources, read_headers
 from ingestion.split import open_splitter
 from ingestion.split.chunker import open_chunker
-from ingestion.translation_sets import assign_translation_sets
+from ingestion.split.embedding import BatchEmbedder, CountingEmbedder
 from ingestion.urls import stem
 from ingestion.workers import Workers
 

@@ -73,7 +73,6 @@ APART = {
     "plugins/steps": ("factories",),
     "plugins/gaps": ("routes",),
     "app/retriever": ("http", "local"),
-    "ingestion": ("certificates", "site_blocks"),
     "ingestion/convert/api_reference": ("sphinx",),
     "plugins/formats/office": ("docx",),
 }

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from app.core.generation import SourceRecord
     from app.index import Store
     from app.models import Embedder
-    from ingestion.embedding import ResumingEmbedder
     from ingestion.report import Report
     from ingestion.sources import Source
+    from ingestion.split.embedding import ResumingEmbedder
 
 LOCAL = "an index on a server may not choose files, readers and keys of this machine"
 BACK = "`docs-assistant rollback` brings them back."
@@ -147,7 +147,7 @@ def _resuming(embedder: Embedder, settings: Settings) -> Mapping[str, ResumingEm
     from app.index.vector_cache import VectorCache
     from app.models.default import DefaultEmbedder
     from app.models.static import StaticEmbedder
-    from ingestion.embedding import ResumingEmbedder
+    from ingestion.split.embedding import ResumingEmbedder
 
     if (directory := directory_of(settings)) is None:
         return {}
@@ -216,7 +216,7 @@ class Indexed:
 
 async def indexed(settings: Settings) -> Indexed:
     """What the index of these settings holds; nothing if there is none. Raises `StoreUnavailable`."""
-    from ingestion.recorded import recorded, recorded_of_damaged
+    from ingestion.publish.recorded import recorded, recorded_of_damaged
 
     async with opened_store(settings) as store:
         try:
@@ -238,7 +238,7 @@ def again(held: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[s
     Raises `IndexDamaged` if they are unknown, and `SettingsError` if a reader's class is gone.
     """
     from app.index import directory_of
-    from ingestion.recorded import sources_of, uses_this_machine
+    from ingestion.publish.recorded import sources_of, uses_this_machine
 
     if held.damage and not held.records:
         raise IndexDamaged(

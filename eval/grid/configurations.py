@@ -23,11 +23,11 @@ from app.models.protocols import for_index
 from app.pipeline.registry import StepFactory, Tools, flat, missing_tool, steps, validate_order
 from eval.files import EvaluationError, read_text
 from ingestion.convert.prepare import Prepared
-from ingestion.embedding import BatchEmbedder
 from ingestion.publish.draft import texts_of
-from ingestion.recipe import recipe_for
+from ingestion.publish.recipe import recipe_for
 from ingestion.split import open_splitter
 from ingestion.split.chunker import Chunker
+from ingestion.split.embedding import BatchEmbedder
 from ingestion.workers import Workers
 
 MOST = 200

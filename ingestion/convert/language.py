@@ -16,7 +16,7 @@ from app.core.language import Vocabulary, vocabulary
 from app.text.analysis import fold
 from app.text.blocks import blocks
 from app.text.language import has_profile, letter_statistics, profile_codes, profiles_of
-from ingestion.language_tags import address_languages, is_tag, primary_language
+from ingestion.crawl.language_tags import address_languages, is_tag, primary_language
 
 MIN_WORDS = 40
 """Words that decide between configured languages against a declaration, whatever some parts of the text say."""

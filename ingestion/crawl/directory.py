@@ -19,10 +19,10 @@ from app.core.errors import SitemapError
 from app.core.language import vocabulary
 from ingestion.crawl import openapi
 from ingestion.crawl.exchange import BUILT_TYPES, Fetched, most_bytes
+from ingestion.crawl.language_tags import primary_language
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.formats import binary_types, file_types, including
-from ingestion.language_tags import primary_language
 from ingestion.sources import Source
 
 LARGEST_SNIFFED = 50_000_000

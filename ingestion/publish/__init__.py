@@ -1,4 +1,4 @@
 """Read pages -> the next generation: changes, duplicates, writing, the check against losses, the dry run.
 
-Called by `page_reader`, `processing` and `run`; imports `split`, `convert` and `crawl`.
+Called by `run`; `page_reader` takes one page through the stages. Imports `split`, `convert` and `crawl`.
 """

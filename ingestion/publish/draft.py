@@ -16,13 +16,13 @@ from app.core.types import Chunk, Page, Vector
 from app.index.protocols import Draft, Generation, Store
 from ingestion.convert.prepare import Prepared
 from ingestion.crawl.exchange import IGNORE
-from ingestion.embedding import BatchEmbedder
 from ingestion.entry import Entry, Listing
 from ingestion.errors import NOINDEX
 from ingestion.publish.change import PageChange
-from ingestion.recorded import recorded, recorded_of_damaged
+from ingestion.publish.recorded import recorded, recorded_of_damaged
 from ingestion.report import PageReport, Report
 from ingestion.sources import Source
+from ingestion.split.embedding import BatchEmbedder
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Pages -> chunks. A new splitter is one file and one entry in `SPLITTERS`, or a LlamaIndex `NodeParser` from outside.
 
-Called by `publish`, `page_reader` and `run`; imports `convert` and `crawl`.
+Called by `publish` and `run`; imports `convert` and `crawl`.
 """
 
 from __future__ import annotations

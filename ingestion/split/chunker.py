@@ -12,9 +12,9 @@ from app.core.types import Chunk, Page
 from ingestion.convert.document import Document
 from ingestion.convert.prepare import Prepared
 from ingestion.crawl.exchange import Fetched
-from ingestion.embedding import BatchEmbedder
 from ingestion.entry import Entry
 from ingestion.split import Splitter, open_splitter
+from ingestion.split.embedding import BatchEmbedder
 from ingestion.split.splitters import prepare_and_cut, windows_or_chunks, with_plain_text
 from ingestion.split.translate import NotFaithful, Translator, open_translator
 from ingestion.split.written import PageWriter, Questioner, Summariser, open_questioner, open_summariser

@@ -23,7 +23,7 @@ from app.models import Model, open_model
 from app.models.protocols import CallOptions
 from app.text.blocks import blocks, code_spans
 from ingestion.convert.language import detect, prose
-from ingestion.language_tags import primary_language
+from ingestion.crawl.language_tags import primary_language
 from ingestion.split.written import keep, read_kept
 
 SAME = "*"

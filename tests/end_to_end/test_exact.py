@@ -16,7 +16,7 @@ from app.models.static import StaticEmbedder
 from eval.questions.cases import load_cases
 from eval.questions.own_docs import indexed_docs, own_set
 from ingestion.convert import SourceText, convert
-from ingestion.recipe import recipe_for
+from ingestion.publish.recipe import recipe_for
 from ingestion.split import open_splitter
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 

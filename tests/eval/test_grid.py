@@ -56,6 +56,7 @@ def test_every_combination_is_named_by_what_varies(tmp_path):
     assert found[1].index == {"chunk_size": 600}
 
 
+@pytest.mark.plugins
 async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
     """Before anything is measured."""
     for text, message in (
@@ -91,6 +92,7 @@ async def test_wrong_grids_are_refused(tmp_path, capsys, own_index):
             assert message in capsys.readouterr().err
 
 
+@pytest.mark.plugins
 def test_each_optional_step_is_put_in_or_left_out_at_its_place() -> None:
     """The default assistant's steps; what can't be left out isn't, and what this machine lacks is named."""
     found = {one.name: one for one in variants(STEPS, tools())}
@@ -173,7 +175,7 @@ async def test_an_index_is_made_anew_from_its_own_pages(tmp_path):
 
 
 async def _write(store, page: Page, settings: Settings):
-    from ingestion.recipe import recipe_for
+    from ingestion.publish.recipe import recipe_for
     from ingestion.split import open_splitter
 
     embedder = open_embedder(settings)

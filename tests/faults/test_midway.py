@@ -97,7 +97,7 @@ async def test_a_disk_that_is_full(rig: Rig):
 @pytest.fixture
 def unsampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pages are compared before the others are read: the page that is held back would hold back all of them."""
-    monkeypatch.setattr("ingestion.site_blocks.FEWEST", 1_000)
+    monkeypatch.setattr("ingestion.publish.site_blocks.FEWEST", 1_000)
 
 
 @pytest.mark.usefixtures("unsampled")

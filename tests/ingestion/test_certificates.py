@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from app.core.errors import AssistantError, SettingsError
 from app.core.generation import SourceRecord
-from ingestion.recorded import sources_of
+from ingestion.publish.recorded import sources_of
 from ingestion.sources import Source, as_sources
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site

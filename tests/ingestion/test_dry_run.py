@@ -14,7 +14,7 @@ import pytest
 from app.core.errors import NoIndex, RunRefused, StoreBusy
 from app.core.settings import Settings
 from app.index import open_store
-from ingestion.recipe import recipe_for
+from ingestion.publish.recipe import recipe_for
 from ingestion.report import EXIT_NOT_PUBLISHED, EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
 from tests.ingestion.index import LONG, Index
 from tests.ingestion.local_site import LocalSite

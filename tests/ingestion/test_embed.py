@@ -7,7 +7,7 @@ import pytest
 
 from app.core.errors import ModelError, ModelTimeout
 from app.core.types import Vector
-from ingestion.embedding import BatchEmbedder
+from ingestion.split.embedding import BatchEmbedder
 from tests.fakes import FakeEmbedder
 
 

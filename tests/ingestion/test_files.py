@@ -30,6 +30,7 @@ def put(site: LocalSite, path: str, name: str, media_type: str) -> None:
     site.put(path, (FILES / name).read_bytes(), media_type)
 
 
+@pytest.mark.plugins
 async def test_a_sitemap_lists_files_and_links_lead_to_the_page_where_the_section_begins(
     site: LocalSite, index: Index
 ) -> None:
@@ -52,6 +53,7 @@ async def test_a_sitemap_lists_files_and_links_lead_to_the_page_where_the_sectio
     assert site.statuses("/manual.pdf")[-1] == site.statuses("/handbook.docx")[-1] == 304
 
 
+@pytest.mark.plugins
 async def test_links_to_files_are_followed(site: LocalSite, index: Index) -> None:
     put(site, "/docs/manual.pdf", "manual.pdf", PDF)
     put(site, "/docs/handbook.odt", "writer.odt", ODT)
@@ -62,6 +64,7 @@ async def test_links_to_files_are_followed(site: LocalSite, index: Index) -> Non
     assert set(await index.pages()) == {f"/docs/{name}" for name in ("", "manual.pdf", "handbook.odt")}
 
 
+@pytest.mark.plugins
 async def test_files_of_a_directory_are_published_under_their_own_names(index: Index, tmp_path: Path) -> None:
     root = tmp_path / "docs"
     root.mkdir()
@@ -74,6 +77,7 @@ async def test_files_of_a_directory_are_published_under_their_own_names(index: I
     assert {url, f"{url}manual.pdf"} < set(await index.pages())  # the two others have the same text
 
 
+@pytest.mark.plugins
 async def test_a_file_may_be_larger_than_a_page_and_beyond_that_the_report_names_the_setting(
     site: LocalSite, index: Index, tmp_path: Path
 ) -> None:

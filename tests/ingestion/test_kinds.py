@@ -55,6 +55,7 @@ def built_site() -> bytes:
     return packed.getvalue()
 
 
+@pytest.mark.plugins
 async def test_all_kinds_of_sources_are_read_together_and_a_second_run_writes_nothing(
     served: GitServer, repo: Repository, site: LocalSite, index: Index, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ async def test_all_kinds_of_sources_are_read_together_and_a_second_run_writes_no
     assert "green server" in await index.text(f"{URL}/git/")
 
 
+@pytest.mark.plugins
 async def test_a_page_of_a_directory_is_read_again_when_what_it_includes_changes(index: Index, tmp_path: Path) -> None:
     """Its own file is the same."""
     (tmp_path / "docs").mkdir()

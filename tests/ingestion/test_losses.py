@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import NotPublished, RunRefused
-from ingestion.recipe import recipe_for
+from ingestion.publish.recipe import recipe_for
 from ingestion.report import EXIT_OK, EXIT_REFUSED, EXIT_WITH_FAILURES, Report
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import ModelUnavailable, NoIndex, NotPublished, SitemapError
 from app.core.types import Page
-from ingestion.recipe import recipe_for
+from ingestion.publish.recipe import recipe_for
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
 from ingestion.run import ingest
 from tests.fakes import FakeEmbedder

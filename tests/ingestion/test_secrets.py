@@ -126,6 +126,7 @@ def test_a_password_that_a_site_puts_into_its_own_links_is_masked() -> None:
     assert not [text for text in (report.text, report.to_json()) if "w0rd" in text]
 
 
+@pytest.mark.plugins
 async def test_signed_addresses_that_an_archive_and_a_document_redirect_to_are_told_to_nobody(
     site: LocalSite, index: Index, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from app.core.types import Page
 from app.text.marks import fingerprint
+from ingestion.publish.translation_sets import Found, patterns, translation_sets
 from ingestion.sources import NO_TRANSLATIONS
-from ingestion.translation_sets import Found, patterns, translation_sets
 
 HOST = "https://docs.example.org"
 WORDS = {

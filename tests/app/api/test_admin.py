@@ -82,6 +82,7 @@ async def read(client: httpx.AsyncClient, path: str, body: Any = None) -> Any:
     return response.json()
 
 
+@pytest.mark.plugins
 async def test_only_an_admin_key_opens(tmp_path: Path):
     """A key of readers opens none of these addresses, nor does no key; without admin keys, all are closed."""
     async with asked(Index(str(tmp_path))) as client:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
 
 from app.assistants.answer_cache import AnswerCache
 from app.conversations.opening import open_conversations
@@ -67,6 +68,7 @@ async def asking(folder: Path, **options: object) -> AsyncIterator[Asker]:
         yield Asker(service, client)
 
 
+@pytest.mark.plugins
 async def test_a_repeated_question_gets_the_same_answer_without_the_model_under_an_id_of_its_own(tmp_path):
     """Streamed with the same text and sources; the metrics, the header Age and the log line tell the difference."""
     async with asking(tmp_path) as asker:

@@ -51,6 +51,7 @@ def service(
 ROUTES = (("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x"), ("POST", "/v1/ingest/x/cancel"))
 
 
+@pytest.mark.plugins
 async def test_only_an_admin_key_opens():
     """A key of readers is none of operators; nothing is started or shown."""
     for shown in (None, "Bearer reader-key-of-tests", "Bearer wrong", "Basic admin-1-key-of-tests"):

@@ -145,6 +145,7 @@ async def test_a_widgets_key_works_in_its_pages_only(tmp_path):
         assert code(await client.get("/v1/models", headers=same)) == (403, "origin_refused")
 
 
+@pytest.mark.plugins
 async def test_a_key_sees_its_assistants_and_collections_only(tmp_path):
     """Other assistants are as if they weren't there, also in messages; a collection that is not the key's has no pages."""
     own = write(tmp_path / "own.toml", TWO)

@@ -72,6 +72,7 @@ async def test_each_rank_decides_where_those_before_it_say_nothing(service: Inde
         assert await language_of(service, question, accepted, **more) == language, (question, accepted, more)
 
 
+@pytest.mark.plugins
 async def test_all_routes_take_the_hint_and_refuse_a_language_that_is_not_configured(service: Indexed) -> None:
     async with client_of(service.app) as client:
         for path, body in (

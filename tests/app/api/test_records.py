@@ -4,6 +4,7 @@ import json
 import logging
 
 import httpx
+import pytest
 
 from app.core.log_message import LogMessage
 from tests.app.api.indexed import indexed
@@ -47,6 +48,7 @@ async def leave(app, when):
     await app(scope, receive, send)
 
 
+@pytest.mark.plugins
 async def test_the_line_of_a_request_says_what_became_of_the_question(tmp_path, caplog):
     caplog.set_level(logging.INFO, "app.api")
     cases = (

@@ -97,6 +97,7 @@ async def test_an_assistant_is_not_left_by_filters(tmp_path):
             assert (await search(service, query="volume", filters=filters)).json()["data"] == []
 
 
+@pytest.mark.plugins
 @pytest.mark.parametrize(
     ("path", "asked"),
     [
@@ -262,6 +263,7 @@ async def test_a_text_that_is_pasted_into_the_search_field_costs_no_more_than_wo
         assert index._completed.cache_info().currsize < 100
 
 
+@pytest.mark.plugins
 async def test_the_page_of_the_reader_raises_its_section_and_hides_nothing(tmp_path):
     async with indexed(tmp_path, more=GUIDES, vector_weight={"*": 0.0}) as service:
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from pydantic import TypeAdapter
 
 from app.api import answer_models as answers
@@ -136,6 +137,7 @@ async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
                 assert response.status_code == 401, shown
 
 
+@pytest.mark.plugins
 async def test_the_description_knows_every_route_and_never_says_422():
     schema = (await get(service(), "/openapi.json")).json()
     paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/v1/ingest", "/v1/ingest/{id}"}

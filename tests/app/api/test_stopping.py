@@ -6,6 +6,7 @@ import json
 import threading
 
 import httpx
+import pytest
 import uvicorn
 from fastapi import FastAPI
 
@@ -53,6 +54,7 @@ def test_a_balancer_notices_a_stop_before_any_request_is_refused(monkeypatch):
     assert not running.is_alive()
 
 
+@pytest.mark.plugins
 def test_what_is_under_way_ends_with_an_error_and_what_is_new_is_refused():
     """Streams of both APIs end with their error event, whole answers and new requests with a 503 that says when to come."""
     slow = Scripted(script=(Text("Half an answer"), 60.0, Done()))

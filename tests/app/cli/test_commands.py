@@ -31,6 +31,7 @@ SECRETS = {
 }
 
 
+@pytest.mark.plugins
 def test_every_command_explains_itself(cli):
     """--help succeeds, shows the usage, and explains each argument."""
     commands = every_command()

@@ -15,7 +15,7 @@ from app.core.errors import IndexDamaged, RunRefused, SitemapError
 from app.core.generation import GenerationInfo
 from app.core.settings import Settings
 from ingestion.entry import Listing
-from ingestion.recorded import records_of
+from ingestion.publish.recorded import records_of
 from ingestion.sources import OwnDocumentation, Source
 from tests.app.cli.stored_index import Index, page_with
 from tests.fake_llm import FakeLLM

@@ -19,8 +19,8 @@ from app.models.e5 import unusable
 from app.models.guarded import GuardedEmbedder
 from app.models.protocols import for_index, prefixes_of, recorded_name
 from app.models.static import StaticEmbedder
-from ingestion.embedding import ResumingEmbedder
 from ingestion.report import Report
+from ingestion.split.embedding import ResumingEmbedder
 
 E5 = "local:multilingual-e5-small"
 E5_INDEX = f"{E5} prefix='passage: '"

@@ -188,6 +188,7 @@ UNCHECKED = {
 }
 
 
+@pytest.mark.plugins
 async def test_what_is_wrong_is_named_when_the_service_starts(tmp_path: Path) -> None:
     """The order, the class, its arguments, what it declares; and what it does with two passages, which are tried."""
 

@@ -127,6 +127,7 @@ async def test_keywords_have_a_weight_of_their_own(generation: Generation) -> No
     assert weights == [[1.0, 0.2], [1.0, 5.0]]
 
 
+@pytest.mark.plugins
 async def test_the_time_is_found_while_question_and_keywords_are_written(
     generation: Generation, llm: FakeLLM, model: OpenAIModel
 ) -> None:

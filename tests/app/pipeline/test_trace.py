@@ -184,6 +184,7 @@ async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index
     assert trace.evidence.found > trace.evidence.needed == pytest.approx(0.416)
 
 
+@pytest.mark.plugins
 async def test_other_wordings_and_a_hypothetical_answer_have_searches_of_their_own(
     index: Index, llm: FakeLLM, tmp_path: Path
 ) -> None:
@@ -264,6 +265,7 @@ async def test_what_later_steps_drop_says_which_and_why(index: Index, llm: FakeL
     assert all(row.found_by for row in overview.candidates)
 
 
+@pytest.mark.plugins
 async def test_reranked_candidates_have_their_scores_and_the_dropped_ones_say_so(
     index: Index,
     llm: FakeLLM,

@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import NotPublished, SettingsError
 from app.core.generation import SourceRecord
 from app.core.settings import Settings
-from ingestion.recorded import sources_of, uses_this_machine
+from ingestion.publish.recorded import sources_of, uses_this_machine
 from ingestion.sources import Source, headers_as_json, load_sources
 from plugins.vcs import git as git_source
 from plugins.vcs.git import Git, read_repository

@@ -18,7 +18,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from app.index.protocols import Draft
 from app.text.marks import FORM, KEPT, fingerprint, hashed
-from ingestion.language_tags import primary_language
+from ingestion.crawl.language_tags import primary_language
 from ingestion.publish.draft import Baseline
 from ingestion.report import TranslationPairs, TranslationReport
 from ingestion.sources import NO_TRANSLATIONS, translations_of

@@ -23,10 +23,10 @@ from app.index.run_history import RunHistory
 from ingestion.convert.prepare import Addresses, Prepared, dated_as, same_text, text_hash, without_targets
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import Fetched
+from ingestion.crawl.language_tags import counterparts, language_by_counterpart, primary_language
 from ingestion.crawl.lastmods import Lastmods, settled
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError, PageError, PageGone, PageLeftOut, PageSkipped, is_of_page
-from ingestion.language_tags import counterparts, language_by_counterpart, primary_language
 from ingestion.publish.change import (
     Duplicates,
     PageChange,

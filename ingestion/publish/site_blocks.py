@@ -21,8 +21,8 @@ from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import BUILT_TYPES, Fetched
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError, is_of_page
-from ingestion.page_reader import PageReader
 from ingestion.publish.draft import Baseline
+from ingestion.publish.page_reader import PageReader
 from ingestion.sources import Source, settings_of
 
 SAMPLE = 48

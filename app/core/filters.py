@@ -56,7 +56,7 @@ class Filters:
         )
 
     def within(self, collections: tuple[str, ...]) -> Filters:
-        """These filters, limited to the collections."""
+        """Returns the filters limited to the collections."""
         return self.narrowed(Filters(collections=collections))
 
     def narrowed(self, limits: Filters) -> Filters:

@@ -83,7 +83,7 @@ NO = frozenset({"0", "n", "no", "false", "ne", "-"})
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Whether a passage is relevant to a question, and whose label this is."""
+    """Label of a passage: its relevance to a question, and who gave it."""
 
     case: Required
     chunk: Required

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core.errors import AssistantError, CrawlError
 
 NOINDEX = "asks not to be indexed (noindex)"
-"""Why a page is left out that says so."""
+"""The reason for leaving out a page that says so."""
 
 
 class PageError(CrawlError):

@@ -32,7 +32,7 @@ _MARKDOWN = {".md": "text/markdown", ".mdx": "text/mdx", ".markdown": "text/mark
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Those of plugins, in the order in which they are asked whether they match a page."""
+    """Returns the formats of plugins, in the order in which they are asked whether they match a page."""
     return tuple(registered("register_formats"))
 
 

@@ -70,13 +70,13 @@ class TranslationPairs:
 
     @property
     def name(self) -> str:
-        """What says so, for people."""
+        """The name of these pairs for people."""
         return f"{self.origin} {self.form}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationReport:
-    """How many translation sets the index has, how many pages are in them, and how they were found."""
+    """Numbers of translation sets and their pages in the index, and how they were found."""
 
     sets: int = 0
     pages: int = 0
@@ -131,17 +131,17 @@ class Report:
 
     @property
     def languages(self) -> Mapping[str, int]:
-        """How many of the pages that were read are in each language, the most frequent first."""
+        """The number of read pages in each language, the most frequent first."""
         return dict(Counter(page.language for page in self.pages if page.read and page.language).most_common())
 
     @property
     def other_languages(self) -> Mapping[str, int]:
-        """How many pages aren't indexed because of their language, by language."""
+        """The number of pages that aren't indexed because of their language, by language."""
         return dict(Counter(page.language for page in self.pages if page.other_language).most_common())
 
     @property
     def other_languages_text(self) -> str:
-        """What is left out because of its language, and how to index it; empty if nothing is."""
+        """A text about pages left out because of their language, and how to index them; empty if there are none."""
         left = self.other_languages
         counts = ", ".join(f"{count} {code}" for code, count in left.items())
         wanted = " ".join(dict.fromkeys((*self.configured, *left)))
@@ -183,7 +183,7 @@ class Report:
 
     @property
     def read(self) -> int:
-        """How many pages the site gave."""
+        """The number of pages that the site gave."""
         return sum(1 for page in self.pages if page.read)
 
     @property

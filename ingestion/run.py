@@ -196,7 +196,7 @@ class _Request:
         return report
 
     def _notes(self, damage: str, live: Generation | None, report: Report) -> list[str]:
-        """What the run did to the state before: a damage, and what the way back to it needs."""
+        """Returns notes about the state before the run: a damage, and what the way back to it needs."""
         notes = [f"the index was damaged and is built again: {damage}"] if damage else []
         if live and report.changed and report.published and not self.how.supersede:
             notes += way_back(live.info, report.published, self.embedder, rebuilt=self.how.rebuild or bool(damage))
@@ -233,7 +233,7 @@ class _Request:
 
 
 async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers, known: Sequence[Page]) -> Listing:
-    """What the sources list; their passwords, headers and certificates stay with the client."""
+    """Lists the sources; their passwords, headers and certificates stay with the client."""
     for source, tls in zip(given, tls_of(given), strict=True):
         client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
     return await list_pages([source.without_login() for source in given], client, workers, known)

@@ -63,7 +63,7 @@ def from_directory(headers: str, directory: Path) -> str:
 
 
 def pem_place(text: str) -> str:
-    """Where a source says that a certificate or key is, as file:PATH or env:NAME. Raises ValueError, which never shows a value."""
+    """Returns the place of a certificate or key as file:PATH or env:NAME. Raises ValueError, which never shows a value."""
     if "-----" in text or "\n" in text:
         raise ValueError("must name where it is: a file, or env:NAME")
     return text if not text or text.startswith(("env:", "file:")) else f"file:{text}"
@@ -243,7 +243,7 @@ _EXAMPLE = "https://docs.example.org/sitemap.xml"
 NO_HEADERS = "{}"
 MAX_DEPTH = 10
 MAX_PAGES = 5_000
-"""How far links are followed, and to how many addresses."""
+"""Limits of following links: depth and number of addresses."""
 
 LOGIN = ("headers", "certificate", "certificate_key", "certificate_password", "ca")
 """Keys that say how to sign in: they name secrets of a machine, so no index has them, and no value is shown."""
@@ -350,12 +350,12 @@ class Source(BaseModel):
 
     @property
     def place(self) -> str:
-        """Where its pages are read from, for messages."""
+        """The place that its pages are read from, for messages."""
         return self.directory or self.git or self.archive or self.openapi or self.url
 
     @property
     def requested(self) -> str:
-        """What requests go to, with the headers; empty without any."""
+        """The address that requests go to, with the headers; empty without any."""
         return "" if self.directory or self.reader else self.place
 
     @property
@@ -406,11 +406,11 @@ class Source(BaseModel):
 
 
 class OwnDocumentation(Source):
-    """This product's own documentation, indexed for a first try. Its pages leave the index when other sources are indexed."""
+    """The product's own documentation, indexed for a first try. Its pages leave the index when other sources are indexed."""
 
 
 def translations_of(reading: str) -> str:
-    """What a source with these settings says of its translations; empty if it says nothing."""
+    """Returns the rule for translations of a source with these settings; empty without one."""
     last = reading.rpartition("\n")[2]
     return last.removeprefix(_TRANSLATIONS) if last.startswith(_TRANSLATIONS) else ""
 
@@ -439,7 +439,7 @@ def as_sources(given: Iterable[str | Source]) -> tuple[Source, ...]:
 
 
 def configured(settings: Settings) -> Sequence[str]:
-    """What `as_sources` makes the configured sources of: DOCS_SITES and the file of DOCS_SOURCES."""
+    """Returns the configured sources for `as_sources`: DOCS_SITES and the file of DOCS_SOURCES."""
     return (*settings.sites, *((settings.sources,) if settings.sources else ()))
 
 

@@ -29,7 +29,7 @@ def public_url(url: str) -> str:
 
 
 def stem(url: str) -> str:
-    """What the usual addresses of one page have in common: a folder and its index, with and without `.html` or the last slash."""
+    """Returns what the usual addresses of a page share: a folder and its index, with and without `.html` or the last slash."""
     return _SAME_PAGE.sub("", url).rstrip("/")
 
 

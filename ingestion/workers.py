@@ -96,7 +96,7 @@ class Workers:
     async def run(
         self, work: Callable[Arguments, Result], /, *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
-        """What the function returns or raises; `ConversionError` when it takes too long or ends the process.
+        """Returns or raises what the function does; `ConversionError` when it takes too long or ends the process.
 
         Raises `WorkersUnavailable` when no process can be started.
         """
@@ -125,7 +125,7 @@ class _Worker:
     _ended: bool = False
 
     def call(self, task: bytes) -> Any:
-        """What the task returns or raises. Raises `ConversionError` too."""
+        """Runs the task and returns what it returns. Raises `ConversionError` too."""
         tried_before = self._calls > 0
         try:
             good, result = self._once(task)

@@ -53,7 +53,7 @@ class Part(Protocol):
 
     @property
     def type(self) -> str:
-        """What it is, as the API names it."""
+        """The type, as the API names it."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class Part(Protocol):
 
     @property
     def refusal(self) -> str | None:
-        """What a model said in place of an answer."""
+        """The text that a model said in place of an answer."""
         ...
 
 
@@ -107,7 +107,7 @@ def from_chat(chat: ChatRequest, id: str, *, history: Sequence[turn.Message] = (
 
 
 def earlier(history: Sequence[turn.Message]) -> list[InputMessage]:
-    """What was said before, from a kept conversation."""
+    """Returns the earlier messages, from a kept conversation."""
     return [InputMessage(message.role, message.content, "conversation") for message in history]
 
 

@@ -28,14 +28,14 @@ MOST = 100
 
 
 class FeedbackRequest(RequestModel):
-    """What the reader thinks of an answer."""
+    """Opinion of the reader about an answer."""
 
     rating: Literal["up", "down"]
     comment: str | None = Field(None, max_length=2000, description="Without it, an earlier comment stays.")
 
 
 class Deleted(TypedDict):
-    """What was deleted."""
+    """Object that was deleted."""
 
     id: str
     object: Literal["conversation.deleted", "response", "feedback.deleted"]

@@ -52,14 +52,14 @@ class InterfaceIndex(TypedDict):
 
 
 class Keeps(TypedDict):
-    """What the service stores of conversations."""
+    """Parts of conversations that the service stores."""
 
     days: int
     feedback: bool
 
 
 class InterfaceBody(TypedDict):
-    """What a page needs to begin. Without a key where one is required: the title, the version and `key_required`."""
+    """Data that a page needs to begin. Without a key where one is required: the title, the version and `key_required`."""
 
     title: str
     version: str
@@ -83,7 +83,7 @@ class Interface:
     suggester: Suggester
 
     async def __call__(self, request: Request) -> Response:
-        """What a page needs to begin."""
+        """Returns what a page needs to begin."""
         required = self.service.keys.required
         body: InterfaceBody = {"title": self._title(), "version": VERSION, "key_required": required}
         if not required or "authorization" in request.headers:

@@ -80,13 +80,13 @@ def found(conversation: T | None, id_: str) -> T:
 HEADER = "x-conversation-id"
 CHAT_HEADERS = ("x-openwebui-chat-id", "x-owui-chat-id")
 TEMPORARY = "local:"
-"""How Open WebUI begins the ids of chats that its user doesn't want to be kept."""
+"""The beginning of ids of chats that a user of Open WebUI doesn't want to be kept."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a question belongs. `history` is what to put before its messages.
+    """Place of a question. `history` is what to put before its messages.
 
     `makes`: the conversation is made if there is none. `previous` is the answer that it follows outside of conversations.
     """
@@ -167,7 +167,7 @@ def new_answer_id(service: Service, info: RequestInfo) -> str:
 def keeping_of(
     service: Service, headers: Headers, place: Place, record: AnswerRecord, asked: tuple[str, str]
 ) -> Keeping | None:
-    """What keeps the answer of this record; None if it isn't to be kept. `asked` is the id of the answer and the question."""
+    """Returns the keeper of this record's answer; None if it isn't to be kept. `asked` is the id of the answer and the question."""
     if not (place.kept and service.conversations):
         return None
     return Keeping(service.conversations, place, record, *asked, reader=_reader(headers, service.settings))
@@ -221,7 +221,7 @@ class Keeping:
 
 
 def _found(turn: Turn) -> Found:
-    """What the question log gets of a turn."""
+    """Returns what the question log gets of a turn."""
     hit = next(iter(turn.hits or turn.related), None)
     nearest = (
         {}
@@ -240,7 +240,7 @@ def _found(turn: Turn) -> Found:
 
 
 def _reader(headers: Headers, settings: Settings) -> str:
-    """What Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it."""
+    """Returns what Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it."""
     if settings.keep_user == "none":
         return ""
     return unquote(headers.get(f"x-openwebui-user-{settings.keep_user}", ""))[:MAX_READER]

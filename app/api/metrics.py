@@ -55,7 +55,7 @@ Families = Iterator[GaugeMetricFamily | CounterMetricFamily]
 
 @dataclass(slots=True)
 class IndexFacts:
-    """What is known of one index; `pages` are by language."""
+    """Facts about one index; `pages` are by language."""
 
     ok: bool = False
     info: GenerationInfo | None = None

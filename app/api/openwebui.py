@@ -32,7 +32,7 @@ _ID = re.compile(r'\bid="(\d{1,4})"')
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """What a client receives besides the text: status lines, sources as events, sources as links in the text."""
+    """Things that a client receives besides the text: status lines, sources as events, sources as links in the text."""
 
     status: bool = False
     events: bool = False
@@ -40,7 +40,7 @@ class Display:
 
 
 def display(headers: Headers, sources: str, *, stream: bool) -> Display:
-    """What this client can display. `sources` is events, links, both, or empty: events for Open WebUI, else links."""
+    """Returns what this client can display. `sources` is events, links, both, or empty: events for Open WebUI, else links."""
     known = is_open_webui(headers)
     if not stream:  # Open WebUI drops the sources of answers that aren't streamed
         return Display()

@@ -270,7 +270,7 @@ class QuestionRequest(ExactModel):
 
 
 class IngestRequest(ExactModel):
-    """Which sites to index again. Unknown fields are an error, because ignoring one would index everything."""
+    """Sites to index again. Unknown fields are an error, because ignoring one would index everything."""
 
     sites: list[str] | None = Field(
         None,
@@ -288,7 +288,7 @@ class IngestRequest(ExactModel):
 
 
 class RollbackRequest(ExactModel):
-    """Which generation becomes live again. Unknown fields are an error."""
+    """Generation that becomes live again. Unknown fields are an error."""
 
     index: Name | None = Field(
         None, description="Name of an [[index]], empty for that of DOCS_STORE; the first assistant's by default."

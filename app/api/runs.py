@@ -248,7 +248,7 @@ def _now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChosenSites:
-    """What a run reads: addresses as in DOCS_SITES, the file of sources, and addresses recorded with the index."""
+    """Sites that a run reads: addresses as in DOCS_SITES, the file of sources, and addresses recorded with the index."""
 
     addresses: tuple[str, ...] = ()
     file: str = ""

@@ -102,7 +102,7 @@ def _objects(pieces: Iterable[Piece]) -> list[PieceObject]:
 
 
 _languages: WeakKeyDictionary[Store, tuple[GenerationInfo, dict[Filters, AbstractSet[str]]]] = WeakKeyDictionary()
-"""Those of the pages within each limit, which are read once for each generation."""
+"""Languages of the pages within each limit, which are read once for each generation."""
 
 
 async def facets_of(turn: Turn, assistant: Assistant) -> Facets:

@@ -71,7 +71,7 @@ class Service:
         return named_language(named, languages)
 
     def access(self, request: Request) -> Access:
-        """What the sender of this request may do. Raises `RequestError` without a valid key, if keys are configured."""
+        """Returns what the sender may do. Raises `RequestError` without a valid key, if keys are configured."""
         return self.keys.access(request)
 
     def allowed(self, access: Access) -> Assistants:
@@ -85,7 +85,7 @@ class Service:
         return self.allowed(access).get(name)
 
     def check_admin(self, request: Request, refused: str, *, instead: str = "", param: str | None = None) -> Access:
-        """What an admin may do. Raises `RequestError` for anybody else; if there is no admin key, it names what is `refused`."""
+        """Returns what an admin may do. Raises `RequestError` for others; without an admin key, it names what is `refused`."""
         if not (self.keys.admins or self.keys.is_open_to(request)):
             raise RequestError(
                 f"{refused} over HTTP here: no admin key is set. Make one with `docs-assistant key new NAME "

@@ -123,7 +123,7 @@ def _is_repeatable(turn: Turn, done: Done) -> bool:
 
 
 def _kept(turn: Turn) -> Turn:
-    """What the logs get of the turn; the rest of it is large."""
+    """Returns the parts of the turn that the logs get; the rest of it is large."""
     return Turn(
         turn.request,
         question=turn.question,

@@ -80,7 +80,7 @@ class Assistant:
                 yield event
 
     def overridden(self, overrides: Overrides) -> Assistant:
-        """This assistant with other settings and prompts. Raises `RequestError` for an unknown or invalid prompt."""
+        """Returns a copy with other settings and prompts. Raises `RequestError` for an unknown or invalid prompt."""
         return replace(self, plan=overridden(self.plan, overrides))
 
     async def find(self, request: Request) -> Turn:
@@ -174,7 +174,7 @@ class Assistants:
         return self.by_id[name]
 
     def within(self, ids: Collection[str], collections: tuple[str, ...]) -> Assistants:
-        """These assistants, with their personas, limited to these collections. An empty argument sets no limit."""
+        """Returns a copy with these assistants and their personas, limited to these collections. Empty sets no limit."""
         return replace(
             self,
             by_id={

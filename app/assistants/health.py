@@ -119,7 +119,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """What is known about one part of the service. Times are ISO 8601 in UTC.
+    """State of one part of the service. Times are ISO 8601 in UTC.
 
     `failures` counts failed calls in a row. `latency_ms` is that of the last successful call, of a stream the time to its
     first text. `waiting_s` is how long the oldest call without an answer has been waiting. `last_probe_failure` is set if
@@ -140,7 +140,7 @@ class PartState:
 
 @dataclass(frozen=True)
 class Health:
-    """Whether questions can be answered. `index` is that of the first assistant; `details` has others under `indices`.
+    """Ability to answer questions. `index` is that of the first assistant; `details` has others under `indices`.
 
     `parts` has None for a part that isn't configured.
     """

@@ -95,7 +95,7 @@ def inner(bracket: str) -> str:
 
 
 BRACKET = re.compile(r"(?:\[\[?[^\[\]`\n]{1,80}\]?\]|【[^【】`\n]{1,80}】)(?:\([^()\s]{0,2000}\))?")
-"""What can be a citation, with the address that some models write behind it."""
+"""Text that can be a citation, with the address that some models write behind it."""
 _RANGE = re.compile(r"(\d{1,3})(?:\s{0,9}[-–—\u2011]\s{0,9}[^\W\d]{0,30}\s{0,9}(\d{1,3}))?")
 
 

@@ -159,7 +159,7 @@ class OwnList:
         return text
 
     def _undecided(self, text: str, start: int) -> int:
-        """How far the lines from here can be a heading and its list: the whole text, or up to a line that isn't."""
+        """Returns the end of the lines from here that can be a heading and its list, at most that of the text."""
         at = start + self._looked
         while at < len(text):
             newline = text.find("\n", at)

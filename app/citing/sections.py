@@ -52,7 +52,7 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
 
 
 def _matches(texts: Iterable[tuple[str, str]], wanted: set[str]) -> list[tuple[int, int]]:
-    """How many of the wanted stems each section has in heading and text, and how many in its heading."""
+    """Counts the wanted stems of each section in heading and text, and those in its heading."""
     return [
         (len(read_section(f"{heading} {text}")[1] & wanted), len(read_section(heading)[1] & wanted))
         for heading, text in texts
@@ -154,7 +154,7 @@ class Place:
 
 @dataclass(slots=True)
 class _Votes:
-    """How many statements a section of a passage holds, and the words by which."""
+    """Number of statements that a section of a passage holds, and the words by which."""
 
     count: int = 0
     words: dict[str, None] = field(default_factory=dict)
@@ -168,7 +168,7 @@ def places(turn: Turn, citations: Citations, answer: str) -> list[tuple[int, lis
 
 
 def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequence[int]]]:
-    """What the answer says before each citation, with the passages that it cites."""
+    """Yields what the answer says before each citation, with the passages that it cites."""
     at, statement = 0, ""
     for found in BRACKET.finditer(answer):
         passages = citations.numbers(inner(found[0]))

@@ -76,7 +76,7 @@ def _read_question() -> str:
 
 
 def _trace_lines(trace: Trace) -> Iterator[str]:
-    """What happened, in the order of the answer; --json has all of it."""
+    """Yields lines about what happened, in the order of the answer; --json has all of it."""
     first = f", first text after {trace.first_text:g} ms" if trace.first_text is not None else ""
     yield f"\nTrace: {trace.ms:g} ms{first}, language {trace.language}, generation {trace.generation}"
     for step in trace.steps:

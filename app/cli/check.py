@@ -82,7 +82,7 @@ async def _findings(settings: Settings) -> dict[str, Any]:
 
 
 def _problems(findings: Mapping[str, Any]) -> Iterator[str]:
-    """What doesn't work, each with what to do; the most basic first."""
+    """Yields what doesn't work, each with what to do; the most basic first."""
     indices = {"": findings, **findings["indices"]}
     for name, one in indices.items():
         for part, text in (("index", one["index_problem"]), ("embedder", one["embedder"]["problem"])):

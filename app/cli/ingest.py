@@ -189,7 +189,7 @@ class Indexed:
     embedder: str = ""
 
     def beside(self, sources: Iterable[Source], settings: Settings) -> Indexed:
-        """What the index holds beside these sources."""
+        """Returns what the index holds beside these sources."""
         named = {(source.collection or settings.tuning.collection, source.without_login().url) for source in sources}
         left = [one for one in self.records if named.isdisjoint((one.collection, url) for url in (one.url, *one.roots))]
         return replace(self, records=tuple(left))
@@ -204,7 +204,7 @@ class Indexed:
         return replace(self, records=tuple(one for one in self.records if one.url in urls))
 
     def listed(self, records: Iterable[SourceRecord]) -> str:
-        """Their addresses, each with the number of its pages."""
+        """Returns the addresses of the records, each with the number of its pages."""
         return ", ".join(self._with_pages(one) for one in records)
 
     def _with_pages(self, record: SourceRecord) -> str:
@@ -215,7 +215,7 @@ class Indexed:
 
 
 async def indexed(settings: Settings) -> Indexed:
-    """What the index of these settings holds; nothing if there is none. Raises `StoreUnavailable`."""
+    """Returns the contents of the index of these settings; nothing if there is none. Raises `StoreUnavailable`."""
     from ingestion.publish.recorded import recorded, recorded_of_damaged
 
     async with opened_store(settings) as store:
@@ -297,7 +297,7 @@ async def plan(
 
 
 async def _way_back(held: Indexed, settings: Settings) -> str:
-    """How the pages come back that are removed: an embedder that is set now may not be that of their generation."""
+    """Says how removed pages come back: an embedder that is set now may not be that of their generation."""
     from app.models import open_embedder
     from app.models.protocols import for_index
 

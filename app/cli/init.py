@@ -101,7 +101,7 @@ def _say_next(dialogue: Dialogue, interview: Interview) -> None:
 
 
 def _program() -> str:
-    """How this program can be started again."""
+    """Returns the command that starts this program again."""
     if shutil.which("docs-assistant"):
         return "docs-assistant"
     started = Path(sys.argv[0])
@@ -176,7 +176,7 @@ class Dialogue:
         return typed.strip() or default
 
     def settle(self, ask: Callable[[], T], attempt: Callable[[T], Awaitable[T]]) -> T:
-        """What `attempt` makes of the answer: `ask` is repeated until that works, or until the person insists."""
+        """Returns what `attempt` makes of the answer: `ask` is repeated until that works, or until the person insists."""
 
         async def attempted() -> T:
             return await attempt(answer)

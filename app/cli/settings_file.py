@@ -80,7 +80,7 @@ def _toml(value: Any) -> str:
 
 
 def kept_in_file(settings: Settings, origins: Mapping[str, Origin]) -> dict[str, Any]:
-    """What docs-assistant.toml has now, by field: values, and the paths of files with secrets."""
+    """Returns the contents of docs-assistant.toml by field: values, and the paths of files with secrets."""
     values = {name: settings.value(name) for name, origin in origins.items() if origin.place == FILE}
     paths = {
         name + IN_FILE: origin.place for name, origin in origins.items() if origin.name == f"{FILE_KEYS[name]}{IN_FILE}"

@@ -101,7 +101,7 @@ class Database:
         return self.read(counted)
 
     def loss(self) -> str:
-        """What happened to the file while it was open; empty if it is in its place. SQLite would write on in a deleted one.
+        """Says what happened to the file while it was open; empty if it is in its place. SQLite would write on in a deleted one.
 
         The next `migrate` makes a new one where that is safe.
         """

@@ -39,7 +39,7 @@ ANSWERED = ("written", "extractive")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
+    """Choice of questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
 
     An answer is weak if its evidence is less than `weak` times the needed one. Failures are refusals, weak answers and
     answers that were rated down.
@@ -108,7 +108,7 @@ def outcome_counts(connection: Connection, asked: Asked) -> Sequence[OutcomeCoun
 
 
 def different(connection: Connection, asked: Asked) -> tuple[int, int]:
-    """How many different questions there are, and how many that failed at least once."""
+    """Counts the different questions, and those that failed at least once."""
     digest, failed = questions.c.digest, func.max(case((_failed(asked), 1), else_=0)).label("failed")
     each = select(digest, failed).where(*_in(asked)).group_by(digest).subquery()
     (row,) = _rows(connection, select(func.count(), func.sum(each.c.failed)).select_from(each))
@@ -155,7 +155,7 @@ def failures(connection: Connection, asked: Asked, limit: int, *, before: bool =
 
 
 def _counts(connection: Connection, asked: Asked, digests: Sequence[str]) -> dict[str, int]:
-    """How often these questions were asked in the period, also with a good answer."""
+    """Counts how often these questions were asked in the period, also with a good answer."""
     q = questions.c
     query = select(q.digest, func.count()).where(*_in(asked), q.digest.in_(bindparam("digests", expanding=True)))
     return dict(_rows(connection, query.group_by(q.digest), {"digests": list(digests)})) if digests else {}

@@ -48,7 +48,7 @@ def open_conversations(settings: Settings, folder: Path) -> ConversationStore | 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept: for how many `days`, where, and how many `answers` there are; `problem` is empty if it works."""
+    """State of what is kept: for how many `days`, where, and the number of `answers`; `problem` is empty if it works."""
 
     days: int
     database: str = ""
@@ -57,7 +57,7 @@ class Kept:
 
 
 def look(settings: Settings, folder: Path) -> Kept:
-    """What is kept at the moment. Changes nothing, and makes no database."""
+    """Returns what is kept at the moment. Changes nothing, and makes no database."""
     if not settings.retention_days:
         return Kept(0)
     from app.conversations.database import Database, url_of

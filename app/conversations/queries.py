@@ -152,7 +152,7 @@ def _unlog(connection: Connection, *which: ColumnElement[bool]) -> None:
 
 
 def _beyond(paging: Paging, place: Sequence[ColumnElement[Any]], last: Sequence[Any]) -> ColumnElement[bool]:
-    """Whether a row comes after the one with the values `last` in these columns."""
+    """Returns the condition that a row comes after the one with the values `last` in these columns."""
     here, there = tuple_(*place), tuple_(*(literal(value) for value in last))
     return here > there if paging.order == "asc" else here < there
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the pipeline found for a question, for the question log.
+    """Findings of the pipeline for a question, for the question log.
 
     `evidence` is the share of the question (0..1) that the best passage contains, None if it wasn't checked, and `needed` the
     minimum for an answer. `nearest` has `url`, `title`, `section`, `language` and `score` of the best hit, also if it was too
@@ -97,7 +97,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a reader thinks of an answer."""
+    """Opinion of a reader about an answer."""
 
     rating: str
     comment: str

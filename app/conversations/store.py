@@ -175,7 +175,7 @@ FORGOTTEN_AT_ONCE = 1_000
 
 
 class ConversationStore:
-    """What is kept of conversations, for so many `days`. `clock` is the time in seconds since 1970.
+    """Store of conversations, kept for so many `days`. `clock` is the time in seconds since 1970.
 
     `question_log` writes what was asked; None logs nothing. Methods raise `DatabaseError`, except `add` and `keep`. What another owner has doesn't exist: it is None or False.
     """

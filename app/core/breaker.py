@@ -49,7 +49,7 @@ class OnCall(Protocol):
 
 
 class Record:
-    """What is known of the calls so far. Times are those of the clock; `latency` of the last success is in seconds.
+    """Record of the calls so far. Times are those of the clock; `latency` of the last success is in seconds.
 
     `failures` is the number of failures in a row, of which the first was at `failing_since`.
     """
@@ -66,7 +66,7 @@ class Record:
 
     @property
     def last_call(self) -> float:
-        """When the last call ended; minus infinity if there was none."""
+        """The end of the last call; minus infinity if there was none."""
         return max(self.last_success or -math.inf, self.last_failure or -math.inf)
 
     def succeeded(self, now: float, seconds: float) -> None:
@@ -123,7 +123,7 @@ class Breaker:
 
     @property
     def stuck_since(self) -> float | None:
-        """When the oldest call without an answer began, if that is too long ago and no call was answered since."""
+        """The start of the oldest call without an answer, if that is too long ago and no call was answered since."""
         began = next(iter(self.waiting.values()), None)
         return None if began is None or not self.is_too_long(began) else began
 

@@ -60,7 +60,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an index was built. Two indexes can share chunks only if all fields are equal.
+    """Way in which an index was built. Two indexes can share chunks only if all fields are equal.
 
     `summaries` and `questions` identify the prompts of both; they are empty without them.
     """
@@ -74,7 +74,7 @@ class Recipe:
 
 
 def kept_after(live: Recipe | None, new: Recipe, keep: int) -> int:
-    """How many generations are kept after one with this recipe. One more if it differs from that of the live one: a run that
+    """Returns the generations to keep after one with this recipe. One more if it differs from that of the live one: a run that
     only builds the index anew, as with another embedder, takes away no way back.
     """
     return keep + (keep > 1 and live not in (None, new))

@@ -83,12 +83,12 @@ def plugins() -> pluggy.PluginManager:
 
 
 def registered(hook: str) -> list[Any]:
-    """What all plugins return for a hook of a list, in the order of their names."""
+    """Returns what all plugins return for a hook of a list, in the order of their names."""
     return list(chain.from_iterable(reversed(getattr(plugins().hook, hook)())))
 
 
 def registered_by_name(hook: str) -> dict[str, Any]:
-    """What all plugins return for a hook of a mapping. Raises `SettingsError` for a name that two of them give."""
+    """Returns what all plugins return for a hook of a mapping. Raises `SettingsError` for a name that two of them give."""
     merged: dict[str, Any] = {}
     for named in reversed(getattr(plugins().hook, hook)()):
         if both := merged.keys() & named.keys():

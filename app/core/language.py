@@ -153,7 +153,7 @@ def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
 
 @cache
 def with_words(codes: tuple[str, ...], override: str = "") -> tuple[str, ...]:
-    """Those of the languages that have a `language.toml`. Pages may be in others, questions may not."""
+    """Returns the languages that have a `language.toml`. Pages may be in others, questions may not."""
     return tuple(
         code
         for code in codes

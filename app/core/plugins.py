@@ -53,7 +53,7 @@ def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str, by: 
 
 
 def instance(make: Callable[..., T], arguments: Mapping[str, Any], what: str) -> T:
-    """What `make` returns, such as an instance of a class. Raises `SettingsError`, which begins with `what`, for arguments
+    """Returns what `make` does, such as an instance of a class. Raises `SettingsError`, which begins with `what`, for arguments
     that it doesn't take.
     """
     check_arguments(make, arguments, what)

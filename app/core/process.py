@@ -1,4 +1,4 @@
-"""This process and its children: memory that allocators keep, the most that it had, and how a child ends."""
+"""Memory and end of processes: memory that allocators keep, the most that this one had, and how a child ends."""
 
 from __future__ import annotations
 

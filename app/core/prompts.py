@@ -185,7 +185,7 @@ class Prompts:
         return {f"{code}/{name}.md": one.template for (code, name), one in self._templates.items()}
 
     def with_texts(self, texts: Mapping[str, str]) -> Prompts:
-        """These prompts with other texts, by file as in `files`; a file of other prompts changes nothing.
+        """Returns the prompts with other texts, by file as in `files`; a file of other prompts changes nothing.
 
         Raises `PromptError` if a text has other placeholders than the prompt.
         """
@@ -197,7 +197,7 @@ class Prompts:
         return Prompts(self.languages, {**self._templates, **changed}, self.personas, self.vocabulary)
 
     def with_own(self, folder: Path, override: str = "") -> Prompts:
-        """These prompts and those in `<folder>/<lang>/`, beside a step of a project; `override` as in `load_prompts`.
+        """Returns these prompts and those in `<folder>/<lang>/`, beside a step of a project; `override` as in `load_prompts`.
 
         A file with the name of a shipped prompt is no prompt of its own. Raises `PromptError` as `load_prompts` does.
         """

@@ -38,7 +38,7 @@ SECRET = ("_key", "_keys", "_extra_body", "_args")
 
 
 class Index(BaseModel):
-    """Where the index is stored."""
+    """The place of the index."""
 
     store: Filled = Field("data/", description="A directory, or opensearch(s)://user:password@host:9200/index.")
     store_ca: str = Field("", description="File with the certificate authority of the store's TLS certificate.")
@@ -46,7 +46,7 @@ class Index(BaseModel):
 
 
 class Crawl(BaseModel):
-    """Which pages are read, and how."""
+    """The pages to read, and how."""
 
     sites: Words = Field((), description="Addresses of sitemaps or sites to index when the command line names none.")
     sources: str = Field("", description="TOML file of sources with settings of their own, in addition to sites.")
@@ -59,7 +59,7 @@ class Crawl(BaseModel):
 
 
 class Pages(BaseModel):
-    """How pages are split, translated, summarised and asked about."""
+    """The splitting, translation and summaries of pages, and questions about them."""
 
     splitter: Splitter = Field(
         "markdown",
@@ -105,7 +105,7 @@ class Rerank(BaseModel):
 
 
 class Retrieval(BaseModel):
-    """How passages are found and ranked."""
+    """The search and ranking of passages."""
 
     top_k: int = Field(5, ge=1, le=50, description="Number of passages that an answer is made from.")
     min_evidence: float = Field(0.32, ge=0, le=1, description="Share of the question that the best passage has.")
@@ -122,7 +122,7 @@ class Answers(BaseModel):
 
 
 class Conversations(BaseModel):
-    """What is kept of questions and answers."""
+    """The questions and answers that are kept."""
 
     database: str = Field("", description="sqlite:///FILE or postgresql://… Empty: conversations.db beside the index.")
     retention_days: int = Field(30, ge=0, le=36_500, description="Days for which answers are kept. 0: nothing is.")
@@ -150,7 +150,7 @@ class Server(BaseModel):
 
 
 class Log(BaseModel):
-    """What is logged."""
+    """The log."""
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug also logs questions.")
     log_client: Literal["full", "cut", "none"] = Field("cut", description="How much of a client's address is logged.")
@@ -158,7 +158,7 @@ class Log(BaseModel):
 
 
 class Tuning(BaseModel):
-    """What few need: measure before and after a change. DOCS_TUNING__NAME is the environment variable of a name."""
+    """Settings that few need: measure before and after a change. DOCS_TUNING__NAME is the environment variable of a name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -241,7 +241,7 @@ NAMES = Names(FILE_KEYS, frozenset({*SECRETS, *(name for name in FILE_KEYS if na
 
 # pydantic collects the fields of the bases from the last to the first
 class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index):
-    """What the service, the command line and ingestion are configured with. Times are in seconds."""
+    """Configuration of the service, the command line and ingestion. Times are in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -44,7 +44,7 @@ def _shown(value: Any, *, secret: bool) -> str:
 
 
 def wanted(details: ErrorDetails, fields: Mapping[str, FieldInfo], lists: str = LISTS) -> str:
-    """What a value must be, as a sentence, from the field that has it; `lists` says how a list of texts is written."""
+    """Says in a sentence what a value must be, from the field that has it; `lists` says how a list of texts is written."""
     if details["type"] == "value_error":
         return str(details["ctx"]["error"])
     name, *inner = details["loc"]
@@ -96,7 +96,7 @@ NO_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value was written: the environment or a file, and the name of the setting there."""
+    """Origin of a value: the environment or a file, and the name of the setting there."""
 
     place: str
     name: str
@@ -116,7 +116,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How the settings are written: `keys` has the key in docs-assistant.toml of each, such as `llm.url` for `llm_url`.
+    """Names of the settings: `keys` has the key in docs-assistant.toml of each, such as `llm.url` for `llm_url`.
 
     The value of a setting in `secrets` may be in a file of its own: `DOCS_LLM_KEY_FILE` or `llm.key_file` has its path.
     """
@@ -178,7 +178,7 @@ def _environment(names: Names, problems: list[str]) -> Iterator[Found]:
 
 
 def _service_variables(variables: Mapping[str, str]) -> set[str]:
-    """What Kubernetes puts into the environment of each container for a Service named `docs` or `docs-…`.
+    """Returns the variables that Kubernetes gives each container for a Service named `docs` or `docs-…`.
 
     The address `DOCS_PORT=tcp://10.0.0.7:80` is no port that somebody chose.
     """

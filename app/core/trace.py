@@ -76,7 +76,7 @@ class TraceSearch:
 
 @dataclass(frozen=True, slots=True)
 class TraceFusion:
-    """How both legs were merged into one ranking."""
+    """Merging of both legs into one ranking."""
 
     fusion: str
     words_weight: Annotated[float, Field(description="As configured.")]
@@ -95,7 +95,7 @@ class TraceFusion:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Why a candidate isn't in the answer's passages."""
+    """Reason why a candidate isn't in the answer's passages."""
 
     step: str
     reason: DropReason
@@ -128,7 +128,7 @@ class TraceCandidate:
 
 @dataclass(frozen=True, slots=True)
 class TraceEvidence:
-    """How much of the question the best passage has, and how much was needed (0 to 1)."""
+    """Share of the question that the best passage has, and the needed one (0 to 1)."""
 
     found: float
     needed: float
@@ -149,7 +149,7 @@ class TracePassage:
 
 @dataclass(frozen=True, slots=True)
 class TraceEnd:
-    """How the answer ended; `failure` is empty if it is complete."""
+    """End of the answer; `failure` is empty if it is complete."""
 
     finish_reason: str = ""
     extractive: bool = False
@@ -160,7 +160,7 @@ class TraceEnd:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How an answer was made."""
+    """Record of how an answer was made."""
 
     question: str
     language: str

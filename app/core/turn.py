@@ -368,7 +368,7 @@ class AnswerRecord:
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the question; empty if it was rejected before any work, because of the client or of overload."""
+        """The outcome of the question; empty if it was rejected before any work, because of the client or of overload."""
         if self.error is not None:
             return "" if isinstance(self.error, RequestError | Overloaded) else "failed"
         if self.done is None:
@@ -393,7 +393,7 @@ class AnswerRecord:
         return getattr(self.error, "step", "") or (WRITER if self.writing else "")
 
     def fields(self) -> dict[str, Any]:
-        """What a log line says of the answer: no text of the question, and nothing that isn't known."""
+        """Returns the fields of a log line: no text of the question, and nothing that isn't known."""
         generation = getattr(self.turn, "generation", None)
         usage = self.calls.usage
         found = {

@@ -58,7 +58,7 @@ class Filters:
         )
 
     def within(self, collections: tuple[str, ...]) -> Filters:
-        """These filters, limited to the collections."""
+        """Returns the filters limited to the collections."""
         return self.narrowed(Filters(collections=collections))
 
     def narrowed(self, limits: Filters) -> Filters:
@@ -154,7 +154,7 @@ class Chunk:
 
     @property
     def dated(self) -> str:
-        """When its page was last modified, else published; empty if neither is known."""
+        """The day on which the page was last modified, else published; empty if neither is known."""
         return self.modified or self.published
 
     @property
@@ -392,7 +392,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a language model reads of one page under one number, and the hits that it was read for, best first.
+    """Text of one page that a language model reads under one number, and the hits that it was read for, best first.
 
     `chunk` is that of the best hit with the text of the passage, which is plain, and the sections in it.
     """

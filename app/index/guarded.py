@@ -107,7 +107,7 @@ class GuardedStore:
 
     @property
     def facts(self) -> Mapping[str, str | int]:
-        """What traces say of the server."""
+        """The server's facts for traces."""
         return self._store.facts
 
     async def write_runs(self, runs: RunHistory) -> None:
@@ -186,7 +186,7 @@ class GuardedGeneration:
             return await self._generation.vocabulary()
 
     async def lost(self) -> str:
-        """What is damaged and made up for."""
+        """Returns the damage that is made up for."""
         return await self._generation.lost()
 
     async def page(self, url: str) -> Page | None:

@@ -135,7 +135,7 @@ class Generation(Protocol):
         ...
 
     async def lost(self) -> str:
-        """What is damaged and made up for, so that answers are worse; empty if nothing is."""
+        """Returns the damage that is made up for, so that answers are worse; empty if nothing is damaged."""
         ...
 
 
@@ -199,7 +199,7 @@ class Store(Protocol):
 
     @property
     def facts(self) -> Mapping[str, str | int]:
-        """What traces say of the server: OpenTelemetry's attributes of a database, such as `db.system.name`."""
+        """The server's facts for traces: OpenTelemetry's attributes of a database, such as `db.system.name`."""
         ...
 
     async def live(self) -> Generation:

@@ -24,7 +24,7 @@ RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed
 
 @dataclass(frozen=True, slots=True)
 class SourceRuns:
-    """What runs learned about a sitemap, directory or reader. `read` is when one last read all of it, in Unix seconds.
+    """Lessons of runs about a sitemap, directory or reader. `read` is when one last read all of it, in Unix seconds.
 
     `proofs` are pages whose text changed together with their lastmod, since a text last changed without it; that happened in
     `lies` runs. `pages` is how many pages the index had of it after each of the last runs that were published.
@@ -37,7 +37,7 @@ class SourceRuns:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SourceRuns:
-        """Those with these values of `RunHistory.as_json`."""
+        """Makes one of these values of `RunHistory.as_json`."""
         return cls(**{**values, "pages": tuple(map(int, values.get("pages", ())))})
 
     def with_pages(self, count: int, *, accepted: bool) -> SourceRuns:
@@ -47,7 +47,7 @@ class SourceRuns:
 
 @dataclass(frozen=True, slots=True)
 class RunHistory:
-    """How many runs ended with each result, the time of the last one of each in Unix seconds, and the last run's duration.
+    """Number of runs with each result, the time of the last one of each in Unix seconds, and the last run's duration.
 
     `sources` are those of the index, by the address that `Page.source` has.
     `partial` means published, but pages or sources failed; `unpublished` that the run left the index as it was, because
@@ -69,7 +69,7 @@ class RunHistory:
         return RunHistory(counts, ended, round(seconds, 3), known)
 
     def last_ok(self, page: Page) -> str:
-        """When a run last found the page as the index has it, in ISO 8601; empty if that isn't known."""
+        """Returns the time when a run last found the page as the index has it, in ISO 8601; empty if that isn't known."""
         read = self.sources.get(page.source, SourceRuns()).read
         if page.stale_since or not read:
             return page.last_ok

@@ -67,7 +67,7 @@ class VectorCache:
 
 
 def unfinished(directory: Path) -> dict[str, Any]:
-    """What an unfinished run has computed so far: embedder, number of texts, time of the last one. Empty without one.
+    """Returns what an unfinished run has computed: embedder, number of texts, time of the last one. Empty without one.
 
     It reads the whole file (1 ms for 1,000 texts), so call it in a thread.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
 
 LOCAL = "local"
-"""What names of models in this process begin with: `local:NAME`."""
+"""The beginning of names of models in this process: `local:NAME`."""
 
 
 def open_model(settings: Settings) -> Model | None:

@@ -196,25 +196,25 @@ async def _plain_texts(turn: Turn) -> Mapping[str, PlainText]:
 
 
 def _budget(turn: Turn, settings: Settings, prompts: Prompts) -> int:
-    """How many characters the passages may have."""
+    """Returns the number of characters that the passages may have."""
     room = room_for_pages(turn, settings, prompts)
     attached, style = client_texts(turn, room)
     return min(settings.tuning.passage_tokens * CHARACTERS_PER_TOKEN, room - len(attached) - len(style))
 
 
 def room_for_pages(turn: Turn, settings: Settings, prompts: Prompts) -> int:
-    """How many characters the context window has for passages and for what the client attached."""
+    """Returns the number of characters in the context window for passages and for what the client attached."""
     history = earlier(turn.request.messages, prompts) if len(turn.request.messages) > 1 else ()
     return room_in(settings, settings.tuning.llm_max_tokens) - sum(len(message.content) for message in history)
 
 
 def client_texts(turn: Turn, room: int) -> tuple[str, str]:
-    """What the client attached, at most half of the room, and its wishes for the style of the answer."""
+    """Returns what the client attached, at most half of the room, and its wishes for the style of the answer."""
     return "\n\n".join(turn.request.attached)[: max(room // 2, 0)], turn.request.style[:LONGEST_STYLE]
 
 
 def room_in(settings: Settings, answer: int) -> int:
-    """How many characters of passages fit into the context window, beside a question and an answer of so many tokens."""
+    """Returns the characters of passages that fit into the context window, beside a question and an answer of so many tokens."""
     return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
 
 

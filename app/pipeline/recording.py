@@ -22,7 +22,7 @@ from app.pipeline.runner import Changes, Plan, Step
 
 @dataclass(slots=True)
 class Span:
-    """When a step began and ended; `ended` is 0 while it runs."""
+    """Times of a step; `ended` is 0 while it runs."""
 
     step: str
     group: int
@@ -77,7 +77,7 @@ class SearchRecord:
 
 @dataclass(slots=True)
 class Recorder:
-    """What the steps of one request did. `began` is a time of `time.perf_counter`."""
+    """Record of the steps of one request. `began` is a time of `time.perf_counter`."""
 
     began: float
     steps: list[Span] = field(default_factory=list)
@@ -248,7 +248,7 @@ class _WatchedReranker(Reranker):
 
 
 Change = Callable[[Any], Any]
-"""What becomes of a part; the same part if nothing changes."""
+"""Function of a part that returns what becomes of it; the same part if nothing changes."""
 
 
 def with_parts(step: Step, changes: Mapping[str, Change]) -> Step:

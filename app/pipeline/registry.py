@@ -93,7 +93,7 @@ _FACTORIES = (
 
 @cache
 def steps() -> Mapping[str, StepFactory]:
-    """Those of the core and of plugins by name, in an order in which they can run, and after them those of plugins that say
+    """Returns the steps of the core and of plugins by name, in an order in which they can run; last those of plugins that say
     nothing of it. Raises `SettingsError` for a class that is no step, or a name that is taken.
     """
     ordered = list(_FACTORIES)
@@ -151,7 +151,7 @@ def flat(names: Names) -> list[str]:
 
 
 def missing_tool(factory: StepFactory, tools: Tools) -> str:
-    """What the step lacks: "a language model", "a reranker", or an empty string."""
+    """Returns what the step lacks: "a language model", "a reranker", or an empty string."""
     try:
         factory.make(tools)
     except NoModel:

@@ -29,7 +29,7 @@ class Fallback(Exception):
 
 
 class StepDeclaration(Protocol):
-    """What a step class declares; the order of steps is validated by this.
+    """Declaration of a step class; the order of steps is validated by this.
 
     If an `optional` step fails, the turn continues without its changes, or with those of a `Fallback`. A field name with
     a dot is a part of a field, such as the scores of the hits.
@@ -146,7 +146,7 @@ async def _timed(step: Step, turn: Turn) -> StepRecord:
 
 
 def _facts(changes: Changes, turn: Turn) -> spans.Facts:
-    """What a span says of the changes of a step; no texts."""
+    """Returns the attributes of a span about the changes of a step; no texts."""
     hits = changes.get("hits", turn.hits)
     return {
         "docs_assistant.generation": turn.generation and turn.generation.info.id,

@@ -242,7 +242,7 @@ class _Row:
 
 
 async def candidates(turn: Turn, recorder: Recorder) -> tuple[TraceFusion | None, list[TraceCandidate]]:
-    """How the legs were merged (None if nothing was searched), and all candidates, the hits first."""
+    """Returns how the legs were merged (None if nothing was searched), and all candidates, the hits first."""
     table, fusion = _Table(turn, recorder), None
     query, legs = turn.search, turn.legs
     if query is not None and legs is not None:

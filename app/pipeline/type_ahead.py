@@ -116,7 +116,7 @@ class TypeAhead:
         )
 
     def _completions(self, last: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-        """What the last word may become, without stopwords, which begin most sentences and say nothing."""
+        """Returns completions of the last word, without stopwords, which begin most sentences and say nothing."""
         if not last:
             return ()
         words = vocabulary.completions(last, 2 * COMPLETIONS)
@@ -206,7 +206,7 @@ class Weighted:
         return cls(words, tuple(weight / whole for weight in rare))
 
     def best(self, chunk: Chunk) -> tuple[float, Section | None]:
-        """How well the chunk's best section has the words, 0..1, and that section, the first of equal ones."""
+        """Returns how well the chunk's best section has the words, 0..1, and that section, the first of equal ones."""
         return max(((self._score(fields), section) for section, fields in read(chunk)), key=itemgetter(0))
 
     def _score(self, fields: Fields) -> float:

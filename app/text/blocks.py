@@ -387,7 +387,7 @@ def _prose(text: str) -> str:
 
 
 def _untagged(found: re.Match[str], closed: frozenset[str]) -> str:
-    """What stays of a tag. A name without attributes in angle brackets is a placeholder, unless it is closed."""
+    """Returns what stays of a tag. A name without attributes in angle brackets is a placeholder, unless it is closed."""
     name, rest = found[2], found[3].strip()
     if name.casefold() not in _HTML:
         component = "=" in rest or rest == "/" if rest else name in closed

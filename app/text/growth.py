@@ -41,7 +41,7 @@ def grown(hits: Sequence[Hit], pages: Mapping[str, PlainText], budget: int) -> t
 
 
 def heading_line(chunk: Chunk) -> str:
-    """Where the chunk's text stands: site > page > headings, without one that the text itself begins with; then the day of
+    """Returns the place of the chunk's text: site > page > headings, without one that the text itself begins with; then the day of
     the page, if it is known.
     """
     path = chunk.heading_path[: -1 if chunk.text.startswith("#") else None]
@@ -67,7 +67,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _Reading:
-    """What is given of one page; of a chunk that has no place in one, the chunk."""
+    """Text of one page that is given; of a chunk that has no place in one, the chunk."""
 
     hits: list[Hit]
     page: PlainText | None

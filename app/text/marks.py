@@ -17,7 +17,7 @@ import numpy as np
 from app.text.blocks import blocks
 
 FORM = "1 "
-"""What fingerprints begin with; raise the number when the marks of a text change."""
+"""The beginning of fingerprints; raise the number when the marks of a text change."""
 
 KEPT = 160
 """Marks kept of a text: of longer ones those with the smallest hashes, which are the same ones in each language."""

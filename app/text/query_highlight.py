@@ -37,7 +37,7 @@ class QueryWord:
     open: bool = False
 
     def best_in(self, fields: Sequence[str], weights: Sequence[float]) -> float:
-        """How well a text has the word: the highest weight of a field that has it, less if only a form of it is there.
+        """Returns how well a text has the word: the highest weight of a field that has it, less if only a form of it is there.
 
         Fields are `folded_words`; weights fall.
         """
@@ -67,7 +67,7 @@ class QueryWord:
         return len(self.stem) >= SHORTEST_STEM
 
     def end_in(self, folded: str, start: int) -> int:
-        """Where the word, or a form of it, that begins at `start` of a folded text ends; 0 if another word stands there."""
+        """Returns the end of the word, or a form of it, that begins at `start` of a folded text; 0 if another stands there."""
         if folded.startswith(self.text, start):
             end = start + len(self.text)
             if self.open:
@@ -82,7 +82,7 @@ class QueryWord:
 
 
 class Place(NamedTuple):
-    """Where a word stands in a text, and its number among the words of the query."""
+    """Place of a word in a text, and its number among the words of the query."""
 
     start: int
     end: int
@@ -123,7 +123,7 @@ class QueryWords:
         return self.pieces(shown)
 
     def _places(self, text: str) -> list[Place]:
-        """Where the words stand. Words are compared, because a pattern of a reader's words takes as long as they are odd."""
+        """Finds the words. They are compared, because a pattern of a reader's words takes as long as they are odd."""
         folded = text.translate(_FOLDED)
         places: list[Place] = []
         end = 0
@@ -175,7 +175,7 @@ def _word(text: str, language: str, *, is_open: bool) -> QueryWord:
 
 
 def _best_start(places: Sequence[Place]) -> int:
-    """Where the part with most different words begins; of several, the first."""
+    """Returns the start of the part with most different words; of several, the first."""
     starts = [place.start for place in places]
     best = (0, 0)
     for i, start in enumerate(starts):

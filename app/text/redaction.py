@@ -142,7 +142,7 @@ def _told(words: frozenset[str]) -> re.Pattern[str]:
 
 
 def _after_word(match: re.Match[str]) -> str:
-    """What follows a word for a password is one behind a colon or in quotation marks; else if it looks like none in a text."""
+    """Masks what follows a word for a password behind a colon or in quotation marks; else if it looks like no word."""
     before, value = match[1] or match[3], (match[2] or match[4]).rstrip(".?!:)")
     looks = match[1] or re.search(r"\d|[^\w.-]|[a-z][A-Z]", value)
     if not looks or not value or value.startswith("["):

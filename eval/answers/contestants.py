@@ -88,7 +88,7 @@ class RemoteService:
 
     @property
     def fingerprint(self) -> str:
-        """Its address and its model's name."""
+        """The address and the name of the model."""
         return f"{self.endpoint.url}\0{self.model}"
 
     async def answer(self, case: Case) -> Answer:
@@ -235,7 +235,7 @@ def shown(passages: Sequence[Passage]) -> tuple[str, ...]:
 
 
 def citing(answers: Sequence[Answer]) -> dict[str, str]:
-    """How many answers of each contestant cite an indexed page: with none, the addresses probably differ."""
+    """Counts the answers of each contestant that cite an indexed page: with none, the addresses probably differ."""
     names = dict.fromkeys(answer.contestant for answer in answers)
     own = {name: [answer for answer in answers if answer.contestant == name and not answer.error] for name in names}
     return {name: f"{sum(bool(a.pages) for a in had)} of {len(had)} answers" for name, had in own.items()}

@@ -48,7 +48,7 @@ class AnswerRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How many answers of a contestant are of one kind, in the right language and in a wrong one."""
+    """Numbers of answers of a contestant of one kind, in the right language and in a wrong one."""
 
     contestant: str
     kind: str
@@ -285,7 +285,7 @@ def _failed_steps(result: AnswerResult) -> list[str]:
 
 
 def kind_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
-    """How many answers are faithful, complete and in the right language; no rows if nothing was judged."""
+    """Returns the table of faithful and complete answers in the right language; no rows if nothing was judged."""
     if not any(cell.kind != CELLS[-1] and cell.right_language + cell.wrong_language for cell in result.cells):
         return [], []
     rows = []
@@ -310,7 +310,7 @@ def effort_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
 
 
 def answer_cells(row: AnswerRow, measures: Sequence[str]) -> list[str]:
-    """These measures with their intervals, a dash for an unknown one."""
+    """Returns the cells of these measures with their intervals, a dash for an unknown one."""
     return [f"{row.measures[m].mean:.2f} {_interval(row, m)}" if m in row.measures else "–" for m in measures]
 
 

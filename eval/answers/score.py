@@ -55,7 +55,7 @@ class Contestant(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
+        """The name in tables."""
         ...
 
     @property

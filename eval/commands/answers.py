@@ -141,7 +141,7 @@ class Against:
 
 
 def against(text: str, own: Configuration, base: Settings, assistants: Assistants, cases: Sequence[Case]) -> Against:
-    """What --against names. `own` is compared with it; `base` are the settings without --prompts.
+    """Returns what --against names. `own` is compared with it; `base` are the settings without --prompts.
 
     Raises `EvaluationError` if there is no such thing, or if both sides are the same; `PromptError` for wrong prompts.
     """
@@ -219,7 +219,7 @@ def saved_rows(options: Options, name: str) -> Cache:
 
 
 def _with(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
-    """These settings with some replaced. Raises `SettingsError` for a wrong value."""
+    """Returns the settings with some replaced. Raises `SettingsError` for a wrong value."""
     checked = Settings.load(**overrides) if overrides else settings
     return settings.model_copy(update={name: checked.value(name) for name in overrides})
 

@@ -172,7 +172,7 @@ def grid_text(result: GridResult) -> str:
 
 
 def explained(result: GridResult) -> str:
-    """How to read the table."""
+    """Returns the explanation of the table."""
     return EXPLAINED + (OF_ANSWERS if _answered(result) else "")
 
 

@@ -209,7 +209,7 @@ def _wholes(comparison: Comparison) -> list[RowDifference]:
 
 
 def moved(change: Change, comparison: Comparison) -> str:
-    """What moved, as "1 → 2" for the rank of the first right page, "faithful 1.00 → 0.00" for other measures."""
+    """Returns the change, as "1 → 2" for the rank of the first right page, "faithful 1.00 → 0.00" for other measures."""
     if comparison.k:
         a, b = (str(round(1 / value)) if value else "–" for value in change.values["rr"])
         return f"{a} → {b}"

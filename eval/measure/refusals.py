@@ -57,9 +57,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many questions of a kind in a language ("all": in all languages) were refused, and how many were treated as
-    small talk.
-    """
+    """Share of questions of a kind in a language ("all": in all) that were refused, and of those treated as small talk."""
 
     kind: str
     language: str
@@ -143,7 +141,7 @@ class RefusalResult:
 
     @cached_property
     def separation(self) -> float:
-        """How often an answerable question has more evidence than an unanswerable one (ties count half); .5 is chance."""
+        """The share of answerable questions with more evidence than an unanswerable one (ties count half); .5 is chance."""
         wanted = np.array([-1.0 if one.always else one.evidence for one in self._counted if one.kind == ANSWERABLE])
         others = np.array([-1.0 if one.always else one.evidence for one in self._counted if one.kind != ANSWERABLE])
         pairs = wanted[:, None] - others[None, :]
@@ -157,7 +155,7 @@ class RefusalResult:
 
     @property
     def outcomes(self) -> Outcomes:
-        """Whether each question was refused exactly if no page answers it."""
+        """Outcomes that say of each question if it was refused exactly if no page answers it."""
         known = [one for one in self.decisions if not one.error]
         values = [{"refusal": float(one.refused != (one.kind in {ANSWERABLE, CROSS}))} for one in known]
         return Outcomes(KIND, [one.case for one in known], values, {"refusal": "refusal"}, ("refusal",), self.config)

@@ -96,7 +96,7 @@ def _row(language: str, answers: Sequence[tuple[bool, bool, int]]) -> Quotations
 
 
 async def _answer(assistant: Assistant, case: Case) -> tuple[bool, bool, int]:
-    """Whether the first quotation has the proof, whether any has it, and the answer's characters."""
+    """Returns whether the first quotation has the proof, whether any has it, and the answer's characters."""
     request = Request(case.messages, assistant.id, "eval-quotations")
     turn = await run(_without_citing(assistant), await assistant.begin(request))
     texts, extractive = list[Text](), False

@@ -48,7 +48,7 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a set is measured: the first k pages, with `parallel` questions at once.
+    """Settings of a measurement: the first k pages, with `parallel` questions at once.
 
     `rules` rewrite the set's documents to the site's paths; an empty `assistant` is the default one. If the assistant
     finds more passages than it answers from, `passages` is the number it answers from: the rows use these, the curve

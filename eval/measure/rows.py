@@ -27,7 +27,7 @@ class Group:
 
     @property
     def n(self) -> int:
-        """How many questions."""
+        """The number of questions."""
         return sum(len(part) for part in self.parts)
 
 
@@ -115,7 +115,7 @@ class Block:
 
     @property
     def n(self) -> int:
-        """How many questions."""
+        """The number of questions."""
         return sum(map(len, self.parts))
 
     def of(self, values: Values) -> list[Values]:

@@ -42,7 +42,7 @@ def parse_rules(texts: Iterable[str]) -> tuple[Rule, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a page's address must match: the `whole` path or only its end; an empty `host` allows any."""
+    """Target that a page's address must match: the `whole` path or only its end; an empty `host` allows any."""
 
     segments: tuple[str, ...]
     whole: bool

@@ -51,7 +51,7 @@ def share(text: str, quote: str) -> float:
 
 
 def places(text: str, quote: str) -> tuple[tuple[int, int], ...]:
-    """Where the quote is in the text: begin and end of each place that has it word for word, or else of its runs of three
+    """Finds the quote in the text: begin and end of each place that has it word for word, or else of its runs of three
     words.
     """
     asked, found = words(quote), [(one[0].casefold(), one.start(), one.end()) for one in _WORD.finditer(text)]
@@ -200,7 +200,7 @@ def is_copied(question: str, page: str) -> bool:
 
 
 def counts(cases: Iterable[Case]) -> Mapping[tuple[str, str], int]:
-    """How many questions there are, by language and variant."""
+    """Counts the questions by language and variant."""
     return Counter((case.language, case.variant) for case in cases)
 
 

@@ -110,13 +110,13 @@ class Side:
 
     @property
     def figures(self) -> str:
-        """Its known measures."""
+        """The known measures."""
         return ", ".join(f"{name} {value:.2f}" for name, value in self.scored.values.items() if value is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What some contestants read: where the proof is in it, and each passage as its heading and its text in pieces."""
+    """Text that some contestants read: where the proof is in it, and each passage as its heading and its text in pieces."""
 
     names: str
     proof: str
@@ -220,7 +220,7 @@ def _reading(case: Case, has: Sequence[Scored], documents: Documents) -> Reading
 
 
 def _proof(case: Case, found: float, holding: Sequence[int], pages: Sequence[int]) -> str:
-    """Where the proof is, in words."""
+    """Says in words where the proof is."""
     if not case.doc:
         return "No page answers this question."
     if not case.evidence:

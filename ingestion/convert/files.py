@@ -49,7 +49,7 @@ class Tree:
     root: str
 
     def place(self, path: str) -> Path | None:
-        """Where the file is on this machine; None if it isn't there, or not below the root."""
+        """Returns the path of the file on this machine; None if it isn't there, or not below the root."""
         path = posixpath.normpath(path)
         if not self.root or path.startswith(("../", "/")) or "\0" in path:
             return None
@@ -113,7 +113,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the file says of itself, or empty; dates are ISO 8601."""
+    """Metadata of the file, or empty; dates are ISO 8601."""
 
     title: str = ""
     created: str = ""

@@ -27,7 +27,7 @@ EARLIEST = dt.datetime(1993, 1, 1, tzinfo=dt.UTC)
 """No page is older than the web: earlier dates are zeros of some program."""
 
 CLOCKS = dt.timedelta(days=1)
-"""How far a date may be in the future, because clocks and time zones differ."""
+"""The time that a date may be in the future, because clocks and time zones differ."""
 
 BUILD = dt.timedelta(days=1)
 FEWEST = 3
@@ -205,7 +205,7 @@ def _without_targets(prose: str) -> str:
 
 
 def same_text(hashed: str) -> str:
-    """What the hashes of pages have in common that say the same, wherever their links lead."""
+    """Returns the part of the hash that pages with the same text share, wherever their links lead."""
     return hashed[:32]
 
 

@@ -106,7 +106,7 @@ class DocumentReader:
         return await self.fetcher.get(wanted)
 
     async def fetch_early(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:
-        """What `fetch` will give later, without another request. Raises `PageError`."""
+        """Fetches early what `fetch` will give later without another request. Raises `PageError`."""
         try:
             fetched = await self.fetch(entry, etag, last_modified)
         except PageError as error:

@@ -22,7 +22,7 @@ _LOCKED = "ENCRYPTED"
 
 
 def tls_of(sources: Sequence[Source]) -> list[ssl.SSLContext | None]:
-    """How to connect to the server of each source, the same for the same settings; None without any.
+    """Returns the TLS context for each source, the same for the same settings; None without any.
 
     Raises `SettingsError` that names the source.
     """

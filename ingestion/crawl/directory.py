@@ -111,7 +111,7 @@ def _types() -> Mapping[str, str]:
 
 
 def pages_among(paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    """Which of the files that may be pages are pages, in order.
+    """Returns those of the files that may be pages which are pages, in order.
 
     Where an index.html is at the top and most texts are HTML, they are a built site: its other texts are what it was
     built from, or copies of its pages. The page that it shows for missing addresses isn't one.
@@ -252,7 +252,7 @@ def may_be_beside(path: PurePosixPath) -> bool:
 
 
 def beside(pages: Iterable[PurePosixPath], others: Iterable[PurePosixPath]) -> list[PurePosixPath]:
-    """Which of the other files those of the pages that include files may need: those at the top, and in their top folders.
+    """Returns the other files that pages with includes may need: those at the top, and in the pages' top folders.
 
     A readme at the top of a repository needs none of its code.
     """

@@ -73,9 +73,9 @@ def leads_to_login(url: str, target: str) -> bool:
 
 ACCEPT_HTML = "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.5, */*;q=0.1"
 BUILT_TYPES: Mapping[str, str] = MappingProxyType({".html": "text/html", ".htm": "text/html"})
-"""Those of a built site, which are pages where they outnumber the texts that a site is built from."""
+"""File types of a built site, pages where they outnumber the texts that a site is built from."""
 FILE_FACTOR = 5
-"""How much larger than a page a file may be: most of a PDF file is fonts and pictures."""
+"""The factor by which a file may be larger than a page: most of a PDF file is fonts and pictures."""
 
 _ANY_FILE = frozenset({"application/octet-stream", "binary/octet-stream", "application/x-pdf", "application/zip"})
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -110,7 +110,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What to ask for. Validators of the known copy make the request conditional; types None takes any.
+    """A request for a page. Validators of the known copy make it conditional; types None takes any.
 
     `max_bytes` and `seconds` are limits of the answer; 0 stands for those of the settings.
     """
@@ -187,7 +187,7 @@ NO_CERTIFICATE = re.compile(
     r"ALERT_(?:(?:[A-Z]{1,20}_){0,3}CERTIFICATE(?:_[A-Z]{1,20}){0,3}|HANDSHAKE_FAILURE|UNKNOWN_CA|DECRYPT_ERROR|ACCESS_DENIED)"
 )
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-"""How OpenSSL calls an answer in plain HTTP, before and since version 3.2."""
+"""OpenSSL's names for an answer in plain HTTP, before and since version 3.2."""
 
 
 def cannot_be_read(what: str, error: PageError) -> str:
@@ -198,14 +198,14 @@ def cannot_be_read(what: str, error: PageError) -> str:
 
 
 def hint_of_closed(url: str, error: Exception) -> str:
-    """What may be behind a connection that the server closed without an answer; empty for other errors."""
+    """Returns a likely reason for a connection that the server closed without an answer; empty for other errors."""
     # a server that wants a certificate may close the connection before its reason arrives
     is_closed = isinstance(error, httpx.ReadError | httpx.RemoteProtocolError) and url.startswith("https:")
     return f": if the server wants a client certificate, {CERTIFICATE}" if is_closed else ""
 
 
 def tls_problem(error: BaseException | None) -> str:
-    """What is wrong with a TLS connection; empty for errors that another try may solve."""
+    """Describes the problem of a TLS connection; empty for errors that another try may solve."""
     sign = ""
     while error is not None:
         sign += f" {error}"

@@ -403,7 +403,7 @@ class Fetcher:
         return PageError(f"redirected to {place}{self.advice(url, 401)}", 401)
 
     def advice(self, url: str, status: int) -> str:
-        """What to do when the site of this address answers so, which depends on whether a login was sent; may be empty."""
+        """Returns advice on this status of a site, which depends on whether a login was sent; may be empty."""
         signed_in = origin(url) in self._logins or origin(url) in self._headers
         return REFUSED if signed_in and status in ADVICE else ADVICE.get(status, "")
 

@@ -103,7 +103,7 @@ MOST_LISTED = 1_000
 MOST_COUNTED = 100_000
 
 _SOURCE = re.compile(r"\.(?:md|mdx|rst|adoc|ipynb)\.txt$")
-"""What a page was made from, beside it: Sphinx."""
+"""Addresses of page sources that Sphinx puts beside the pages."""
 
 _REPEATS = 3
 

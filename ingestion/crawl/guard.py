@@ -129,7 +129,7 @@ def _address(text: str) -> Address:
 
 
 def _never(address: Address) -> bool:
-    """Where no documentation is, but the metadata of clouds."""
+    """Returns True for addresses without documentation, such as the metadata of clouds."""
     return address.is_link_local or address.is_unspecified or address.is_multicast
 
 

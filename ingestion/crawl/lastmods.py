@@ -17,7 +17,7 @@ from ingestion.entry import Entry
 from ingestion.report import PageReport
 
 SETTLED = dt.timedelta(days=2)
-"""How old a lastmod must be when a page is read: until then the page may change again on the same day, or be older than its sitemap."""
+"""The least age of a lastmod when a page is read: until then, the page may change on the same day, or be older than its sitemap."""
 
 PROOFS = 5
 """Pages that must have changed together with their lastmod in earlier runs; ten times as many after each lie."""
@@ -40,7 +40,7 @@ def settled(lastmod: str) -> str:
 
 @dataclass
 class _Found:
-    """What a run finds of one source: requested pages of which lastmod says something, and how many of them failed."""
+    """Findings of a run about one source: requested pages of which lastmod says something, and how many of them failed."""
 
     held: frozenset[str] = frozenset()
     checked: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ class Lastmods:
         return {root: told[root] for record in kept for root in record.roots if root in told}
 
     def notes(self) -> list[str]:
-        """What the report says of each source."""
+        """Returns the lines of the report about each source."""
         return [
             f"{source}: {_told(found)}" for source, found in sorted(self._found.items()) if found.held or found.checked
         ]

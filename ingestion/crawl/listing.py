@@ -24,7 +24,7 @@ from ingestion.workers import Workers
 async def list_pages(
     sources: Sequence[Source], fetcher: Fetcher, workers: Workers, known: Iterable[Page] = ()
 ) -> Listing:
-    """What the sources list; `known` are the pages of the index. Raises `SitemapError` when one of them can't be read or brings no page.
+    """Lists the pages of the sources; `known` are those of the index. Raises `SitemapError` when one can't be read or has no page.
 
     A LlamaIndex reader, a repository or an archive that fails is among those that `failed`.
     """
@@ -91,7 +91,7 @@ def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:
 
 
 def _gives_way(page: Entry, other: Entry) -> bool:
-    """Which of two forms of a page is read: an OpenAPI document rather than what shows it, HTML rather than Markdown."""
+    """Returns True if the other form of the page is read: OpenAPI rather than what shows it, HTML rather than Markdown."""
     if page.site.openapi or other.site.openapi:
         return not page.site.openapi
     return public_url(page.url) != page.url and public_url(other.url) == other.url

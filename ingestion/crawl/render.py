@@ -124,7 +124,7 @@ async def _refused(socket: Any) -> None:
 
 
 def open_renderer(settings: Settings, fetcher: Fetcher) -> Renderer | None:
-    """What renders pages, or None if DOCS_RENDER is off. Nothing is started yet."""
+    """Returns a renderer of pages, or None if DOCS_RENDER is off. Nothing is started yet."""
     return Renderer(settings, fetcher) if settings.render == "auto" else None
 
 

@@ -54,7 +54,7 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class ParsedSitemap:
-    """What one sitemap lists: pages, further sitemaps, and (address, reason) of invalid addresses.
+    """Contents of one sitemap: pages, further sitemaps, and (address, reason) of invalid addresses.
 
     `whole` is False when its end is missing, so that it may list more.
     """
@@ -66,7 +66,7 @@ class ParsedSitemap:
 
 
 def parse_sitemap(body: bytes, url: str) -> ParsedSitemap:
-    """What the body lists; relative addresses start from `url`. Raises `NotASitemap`."""
+    """Parses the body; relative addresses start from `url`. Raises `NotASitemap`."""
     text = _unzipped(body).removeprefix(_BOM).lstrip()
     if not text:
         raise NotASitemap("is empty, not a sitemap")
@@ -186,7 +186,7 @@ MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
 
 NAMES = ("sitemap.xml", "sitemap-index.xml", "sitemap_index.xml")
-"""What sitemaps are usually called: the second by Astro, the third by WordPress."""
+"""Usual names of sitemaps: the second by Astro, the third by WordPress."""
 
 SMALL = 64 << 10
 """Bytes of a sitemap, not packed, that are parsed at once: starting a process takes longer."""
@@ -212,7 +212,7 @@ class _Reading:
 
 
 async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers, named: str = "") -> Listing:
-    """What this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host), list.
+    """Lists this sitemap, or the sitemaps of this site (an address ending in a slash, or a bare host).
 
     The sitemap that a page of the site has `named` is read instead of looking for one.
 

@@ -15,12 +15,12 @@ from ingestion.report import PageReport
 from ingestion.urls import stem
 
 STALE = dt.timedelta(days=14)
-"""How long an unreadable page stays in the index."""
+"""The time for which an unreadable page stays in the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
-    """What to write for one entry: a page to `put` with its chunks or to `touch` without, and an address to `remove`.
+    """Change for one entry: a page to `put` with its chunks or to `touch` without, and an address to `remove`.
 
     `page` is the state that the index will have for the listed `entry`, where it is certain. A change without `report`
     follows from another entry's. `login_form` is True if the page has one.

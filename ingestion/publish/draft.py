@@ -206,7 +206,7 @@ class DryRunDraft:
         return dict(self._pages)
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """Those that would have to be embedded."""
+        """Returns the chunks that would have to be embedded."""
         return tuple(chunk for chunk in chunks if chunk.id not in self._chunks)
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:  # noqa: ARG002
@@ -285,7 +285,7 @@ class Writer:
 
 
 def texts_of(put: Prepared, missing: Sequence[Chunk]) -> dict[str, str]:
-    """What `Draft.put` needs vectors of, by their keys: missing chunks, questions of all chunks, and the page's summary."""
+    """Returns texts that `Draft.put` needs vectors of, by key: missing chunks, questions of all chunks, the page's summary."""
     texts = {chunk.id: chunk.embedded_text for chunk in missing}
     texts |= {chunk.questions_id: chunk.questions_text for chunk in put.chunks if chunk.questions}
     return texts | ({put.page.url: put.page.summary_text} if put.page.summary_text else {})

@@ -20,7 +20,7 @@ LEAST_LENGTH = 400
 """... unless there were fewer characters."""
 
 ONE_TEXT = 5
-"""This many pages with one text, if they are most of those read, are a login or error page."""
+"""Number of pages with one text that, if they are most of those read, are a login or error page."""
 
 MAX_FAILED = 50
 """Percentage of the pages that may fail in a published run."""

@@ -38,7 +38,7 @@ async def live_recipe(store: Store) -> Recipe | None:
 
 
 async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:
-    """How an index is made with these settings: another recipe builds it anew.
+    """Returns the recipe of an index with these settings: another recipe builds it anew.
 
     An embedder of the name in the `live` recipe isn't asked for the length of its vectors: that costs a call.
     """
@@ -54,7 +54,7 @@ async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None
 
 
 def way_back(before: GenerationInfo, now: GenerationInfo, embedder: Embedder, *, rebuilt: bool) -> list[str]:
-    """What a rollback from the generation now to the one before needs, or why there is none; empty if it just works."""
+    """Says what a rollback from the generation now to the one before needs, or why there is none; empty if it just works."""
     if rebuilt:
         return ["the index was built anew, without its earlier generations: a rollback has none to go back to"]
     built = before.recipe.embedder

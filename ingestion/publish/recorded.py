@@ -20,7 +20,7 @@ UNRECORDED = "the index is of an earlier release, which didn't keep its settings
 
 
 def records_of(given: Sequence[Source], listed: Listing, settings: Settings) -> tuple[SourceRecord, ...]:
-    """What is recorded of the sources of a run that `listed` their pages."""
+    """Returns the records of the sources of a run that `listed` their pages."""
     return tuple(_record(source, listed.roots[source.without_login()], settings) for source in given)
 
 

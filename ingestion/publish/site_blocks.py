@@ -31,14 +31,14 @@ SAMPLE = 48
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What most pages of a source repeat, by a comparison of so many of them."""
+    """Blocks that most pages of a source repeat, and the number of pages compared."""
 
     blocks: tuple[RepeatedBlock, ...] = ()
     compared: int = 0
 
 
 async def find_blocks(entries: Sequence[Entry], reader: PageReader, baseline: Baseline) -> Mapping[Source, Found]:
-    """What the pages of each source repeat. Sources with too few pages to tell aren't there.
+    """Finds the blocks that the pages of each source repeat. Sources with too few pages to tell aren't there.
 
     Pages that needn't be requested, because of their lastmod, haven't changed.
     """
@@ -101,7 +101,7 @@ class _Finder:
 
     @property
     def site(self) -> Source:
-        """That of the sample."""
+        """The source of the sample."""
         return self.sample[0].site
 
     async def find(self) -> Found:

@@ -43,7 +43,7 @@ _ENDINGS = (
 
 
 class Spot(NamedTuple):
-    """Where in an address a token stands; `place` is what comes before it, the same for all pages of a site's part."""
+    """The spot of a token in an address; `place` is what comes before it, the same for all pages of a site's part."""
 
     kind: Kind
     at: str
@@ -113,7 +113,7 @@ def _plain(parts: SplitResult, **changed: str) -> str:
 
 
 def patterns(pages: Sequence[Page], form: str = "") -> list[Pattern]:
-    """Those that the addresses follow, the one with most pages first; of a `form` only where one is given."""
+    """Returns the patterns that the addresses follow, the one with most pages first; of a `form` only where one is given."""
     at: dict[Spot, list[tuple[Reading, Page]]] = defaultdict(list)
     hosts: dict[str, list[tuple[str, Page]]] = defaultdict(list)
     for page in pages:
@@ -137,7 +137,7 @@ def _within(spot: Spot, hosts: Mapping[str, Sequence[tuple[str, Page]]]) -> list
 
 
 def _pattern(spot: Spot, read: Sequence[tuple[Reading, Page]], within: Sequence[tuple[str, Page]]) -> Pattern | None:
-    """What the tokens at this spot tell; None if they don't tell two languages.
+    """Returns what the tokens at this spot tell; None if they don't tell two languages.
 
     Pages without a token are in the language that no token tells: usually the one that the site was written in.
     """
@@ -175,7 +175,7 @@ def _has_code(read: Sequence[tuple[Reading, Page]]) -> bool:
 
 
 SOME_WEIGHT, SOME_SHARE = 2.0, 0.2
-"""What two pages need to have in common whose addresses say already that they belong together."""
+"""The least that two pages have in common whose addresses say already that they belong together."""
 
 ENOUGH, HARDLY = 5.0, 0.05
 """Marks on both pages, by weight, from which on it says something that they have hardly one in common."""
@@ -183,7 +183,7 @@ ENOUGH, HARDLY = 5.0, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What two pages have in common: the `weight` of it, its `share` (0..1) of all, and the weight of the lesser page."""
+    """Measure of what two pages share: its `weight`, its `share` (0..1) of all, and the weight of the lesser page."""
 
     weight: float
     share: float
@@ -212,7 +212,7 @@ class Proof:
             self._with[page.language].update(self._marks[page.url])
 
     def likeness(self, one: Page, other: Page) -> Likeness:
-        """What the two have in common. Of long pages only the marks below the last that both have kept are compared."""
+        """Compares two pages. Of long ones, only the marks below the last that both have kept are compared."""
         last = min(self._last[one.url], self._last[other.url])
         first, second = ({mark for mark in self._marks[page.url] if mark <= last} for page in (one, other))
         weight = sum(
@@ -250,7 +250,7 @@ class Found:
 
 
 def translation_sets(pages: Iterable[Page], default_language: str, rule_of: Callable[[Page], str]) -> Found:
-    """Which pages are translations of each other: of one collection and one version, each in another language.
+    """Finds pages that are translations of each other: of one collection and one version, each in another language.
 
     `rule_of` gives what the operator says of a page's source: a form of addresses, `NO_TRANSLATIONS`, or nothing. The id of a set is
     the address of its page in the default language, else of the first one.
@@ -312,7 +312,7 @@ def _pairs(pages: Sequence[Page], rule: str) -> list[Pair]:
 
 
 def _declared(pages: Sequence[Page], proof: Proof) -> Iterator[Pair]:
-    """What the site says: both pages of each other, or one of them where nothing speaks against it."""
+    """Yields pairs that the site declares: on both pages, or on one of them where nothing speaks against it."""
     by_address = {page.url.rstrip("/"): page for page in pages}
     named = {page.url: _named(page, by_address) for page in pages}
     naming: dict[tuple[str, str], int] = defaultdict(int)  # how many pages of a language name one

@@ -73,7 +73,7 @@ class _Group:
             self.unread.clear()
 
     def turned(self) -> list[PageChange]:
-        """Those among the waiting pages that say the same as many others, and didn't before."""
+        """Returns the waiting pages that say the same as many others, and didn't before."""
         alike = len(self.fingerprints) >= MANY
         return [
             change

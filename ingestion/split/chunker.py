@@ -38,7 +38,7 @@ class Chunker:
 
     @property
     def written(self) -> dict[str, PageWriter]:
-        """What the language model was asked to write, with the counts of its calls."""
+        """Writers of what the language model was asked for, with the counts of its calls."""
         makers = {"summaries": self.summariser, "questions": self.questioner}
         return {name: maker.writer for name, maker in makers.items() if maker is not None}
 
@@ -137,7 +137,7 @@ class Chunker:
 def open_chunker(
     settings: Settings, embedder: BatchEmbedder, workers: Workers, known: Iterable[Page], *, dry: bool = False
 ) -> Chunker:
-    """What these settings ask for. Summaries of the known pages are reused; a `dry` one calls no language model.
+    """Returns the chunker for these settings. Summaries of the known pages are reused; a `dry` one calls no language model.
 
     Raises `SettingsError` for an unknown splitter, or when a language model is needed and none is configured.
     """
@@ -149,7 +149,7 @@ def open_chunker(
 
 
 def _questioned_chunks(page: Page) -> float:
-    """How many chunks of the page have questions; infinite if all have."""
+    """Returns the number of the page's chunks with questions; infinite if all have."""
     some, incomplete, _ = page.questions_of.partition(OF_CHUNKS)
     if incomplete:
         return int(some)

@@ -136,7 +136,7 @@ class _Text:
         self.text = "\n".join(parts)
 
     def place(self, content: str, given: int | None, after: int) -> _Place | None:
-        """Where the content is: as its parser says, else from `after` on, else anywhere; blanks may differ."""
+        """Finds the content: where its parser says, else from `after` on, else anywhere; blanks may differ."""
         at = -1 if given is None else given
         while 0 <= at < len(self.text) and self.text[at].isspace():
             at += 1
@@ -164,7 +164,7 @@ class _Text:
             yield _section(self._offset(content, place[0], self._headings[number]), self._trails[number])
 
     def _offset(self, content: str, start: int, offset: int) -> int:
-        """Where in the content, whose blanks may differ from the page's, this offset of the page is."""
+        """Returns the position in the content, whose blanks may differ from the page's, of this offset of the page."""
         if self.text.startswith(content[: offset - start + 1], start):
             return offset - start
         before = len("".join(self.text[start:offset].split()))

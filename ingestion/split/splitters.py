@@ -94,7 +94,7 @@ CHARACTERS_A_TOKEN = (4, 3, 2, 1)
 
 
 def count(text: str) -> int:
-    """How many tokens the text is."""
+    """Returns the number of tokens of the text."""
     return len(_encoder()(text))
 
 
@@ -175,7 +175,7 @@ class FixedSplitter:
         return make_chunks(page, groups)
 
     def _end(self, found: Sequence[Piece], lengths: Sequence[int], start: int, begin: int) -> int:
-        """Where the chunk from `start` ends; it has at least the piece at `begin`, and no heading or announcement last."""
+        """Returns the end of the chunk from `start`: after the piece at `begin`, with no heading or announcement last."""
         end, room = begin + 1, self.tokens - sum(lengths[start : begin + 1]) - (begin - start)
         while end < len(found) and lengths[end] + 1 <= room:
             room -= lengths[end] + 1  # the gap is a token at most
@@ -186,7 +186,7 @@ class FixedSplitter:
         return end if last < len(found) and found[last].cost >= ANNOUNCED else last
 
     def _repeated(self, found: Sequence[Piece], lengths: Sequence[int], begin: int, end: int) -> int:
-        """Where the next chunk starts: as far back as the overlap reaches, but after the last heading."""
+        """Returns the start of the next chunk: as far back as the overlap reaches, but after the last heading."""
         if end == len(found) or found[end].heading is not None:
             return end
         at, room = end, min(self.overlap, self.tokens - lengths[end] - 1)
@@ -236,7 +236,7 @@ class SemanticSplitter:
         return make_chunks(page, groups)
 
     def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:
-        """What a break before each piece costs, by how alike the windows before and after it are."""
+        """Returns the cost of a break before each piece, by how alike the windows before and after it are."""
         matrix = np.asarray(vectors, dtype=np.float32)
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)

@@ -109,7 +109,7 @@ _ROW = re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$")
 
 
 def missing_parts(original: str, translation: str, names: Sequence[str] = ()) -> list[str]:
-    """What the translation lacks, as written in the original; empty when it is complete.
+    """Returns what the translation lacks, as written in the original; empty when it is complete.
 
     `names` are terms that must not be translated. Both texts are prose: fenced code isn't translated at all.
     """
@@ -252,7 +252,7 @@ class Translator:
 
 
 def open_translator(settings: Settings, *, dry: bool = False) -> Translator | None:
-    """What translates, or None if DOCS_TRANSLATE is empty. Raises `SettingsError` when something is missing for it."""
+    """Returns the translator, or None if DOCS_TRANSLATE is empty. Raises `SettingsError` when something is missing for it."""
     if not settings.translate:
         return None
     if unknown := [code for code in settings.translate if code not in settings.languages]:

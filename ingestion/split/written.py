@@ -77,7 +77,7 @@ class PageWriter:
         return self.prompts.render(code, self.prompt, **self.values)
 
     async def write(self, language: str, text: str, usable: Callable[[str], object] = bool) -> str:
-        """What the model writes about the text, of which it may see only the beginning.
+        """Returns what the model writes about the text, of which it may see only the beginning.
 
         Raises `ModelError`, also for a reply that isn't `usable`: a model that never writes what it should fails, too.
         """
@@ -118,7 +118,7 @@ class PageWriter:
 def open_page_writer(
     settings: Settings, setting: str, prompt: str, values: Mapping[str, str], *, dry: bool
 ) -> PageWriter:
-    """What writes by this prompt. Raises `SettingsError`, which names the setting, without a language model."""
+    """Returns a writer with this prompt. Raises `SettingsError`, which names the setting, without a language model."""
     model = open_model(settings)
     if model is None:
         raise SettingsError(f"{setting} needs a language model: set DOCS_LLM_URL and DOCS_LLM_MODEL, or turn it off.")
@@ -191,7 +191,7 @@ class Questioner:
 
 
 def open_questioner(settings: Settings, *, dry: bool = False) -> Questioner | None:
-    """What writes questions; None if DOCS_QUESTIONS is off. Raises `SettingsError` without a language model."""
+    """Returns the writer of questions; None if DOCS_QUESTIONS is off. Raises `SettingsError` without a language model."""
     if not settings.questions:
         return None
     writer = open_page_writer(settings, "DOCS_QUESTIONS", QUESTIONS, _values(settings), dry=dry)
@@ -199,7 +199,7 @@ def open_questioner(settings: Settings, *, dry: bool = False) -> Questioner | No
 
 
 def questions_name(settings: Settings) -> str:
-    """What the index remembers of questions: other prompts mean others. Empty where DOCS_QUESTIONS is off."""
+    """Returns the index's name for questions: other prompts mean others. Empty where DOCS_QUESTIONS is off."""
     return prompt_name(settings, QUESTIONS, _values(settings)) if settings.questions else ""
 
 
@@ -239,7 +239,7 @@ class Summariser:
 
 
 def open_summariser(settings: Settings, pages: Iterable[Page], *, dry: bool = False) -> Summariser | None:
-    """What summarises, with the summaries that these pages have; None if DOCS_SUMMARIES is off.
+    """Returns the summariser, with the summaries that these pages have; None if DOCS_SUMMARIES is off.
 
     Raises `SettingsError` where it is on without a language model.
     """
@@ -250,5 +250,5 @@ def open_summariser(settings: Settings, pages: Iterable[Page], *, dry: bool = Fa
 
 
 def summaries_name(settings: Settings) -> str:
-    """What the index remembers of summaries: other prompts mean others. Empty where DOCS_SUMMARIES is off."""
+    """Returns the index's name for summaries: other prompts mean others. Empty where DOCS_SUMMARIES is off."""
     return prompt_name(settings, SUMMARISE, {}) if settings.summaries else ""

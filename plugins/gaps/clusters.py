@@ -72,7 +72,7 @@ OF_SECTION = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is compared of a question. `page` is its nearest page, the same for translations, and `section` the part of it.
+    """Question to compare. `page` is its nearest page, the same for translations, and `section` the part of it.
 
     `vector` is that of the `embedder`, empty without one. `text` is empty if only digests are logged.
     """
@@ -87,7 +87,7 @@ class Question:
 
 
 def similarities(questions: Sequence[Question], languages: Mapping[str, Language]) -> Matrix:
-    """How similar each question is to each other one: about 1 for the same words, about 0 for nothing in common.
+    """Returns the similarity of each question to each other one: about 1 for the same words, about 0 for nothing in common.
 
     Questions without text are similar if they have the same nearest section.
     """

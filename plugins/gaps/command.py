@@ -40,7 +40,7 @@ def report(since: str, until: str, assistant: str, index: str, as_json: bool) ->
 
 
 def as_text(report: GapReport) -> str:
-    """What is missing most first, with examples; then translations and pages."""
+    """Returns the report with what is missing most first, with examples; then translations and pages."""
     return "\n".join([*_totals(report), "", *_clusters(report), *_untranslated(report), *_unused(report)])
 
 
@@ -50,7 +50,7 @@ def share(part: int, whole: int) -> str:
 
 
 def trend(now: int, before: int | None) -> str:
-    """How the number changed; empty if the one before isn't known."""
+    """Returns the change of the number; empty if the one before isn't known."""
     if before is None:
         return ""
     return "new" if not before else "as before" if now == before else f"{now - before:+d}"

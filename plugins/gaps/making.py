@@ -61,7 +61,7 @@ NEARLY = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be in the report: the questions to this assistant, or to all; pages are those of this `[[index]]`."""
+    """Scope of the report: the questions to this assistant, or to all; pages are those of this `[[index]]`."""
 
     period: Period
     assistant: str = ""

@@ -104,7 +104,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """What the documentation lacks.
+    """Report of what the documentation lacks.
 
     `log_from` is when the first question was asked that is still kept. `clustered` of `failed_different` questions are in clusters:
     the most frequent ones. `clusters` are the largest, by failures; `smaller` says how many others there are. `unused` are the

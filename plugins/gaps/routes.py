@@ -31,7 +31,7 @@ def add_to(app: FastAPI, service: Service) -> None:
 
 
 class GapsQuery(IndexQuery):
-    """Which questions the report of gaps is about."""
+    """Questions that the report of gaps is about."""
 
     since: Name = Field("30d", description="How long ago, such as 30d, 12h or 4w, or a day in ISO 8601.")
     until: Name = Field("", description="The end of the period, in the same form; empty for now.")

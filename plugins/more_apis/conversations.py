@@ -31,7 +31,7 @@ MOST = 100
 
 
 ASKED = "_in"
-"""How the id of a question ends; without it, it is that of the answer."""
+"""The end of the id of a question; without it, it is that of the answer."""
 
 
 @dataclass(frozen=True)

@@ -151,13 +151,13 @@ class ResponseUsage(TypedDict):
 
 
 class IncompleteDetails(TypedDict):
-    """Why an answer is incomplete."""
+    """The reason why an answer is incomplete."""
 
     reason: Literal["max_output_tokens"]
 
 
 class ResponseError(TypedDict):
-    """Why a stream failed."""
+    """The reason why a stream failed."""
 
     code: str
     message: str

@@ -317,7 +317,7 @@ def _without(question: str, start: int, end: int) -> str:
 PERIOD_BOOST = 15.0
 """Factor for the score of pages from the time that a question names."""
 RECENCY_LOSS = 0.5
-"""How much the score of a page falls with each year of its age if a question names no time."""
+"""The loss of a page's score with each year of its age if a question names no time."""
 FEWEST_WORDS = 2  # that tell what is asked about: with fewer left, the time is all that the question says
 
 

@@ -43,7 +43,7 @@ class Analyze:
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """What can be read of the two; `ModelError` when it is nothing."""
+        """Returns what can be read of the two; raises `ModelError` when it is nothing."""
         if turn.sure:
             return {}
         codes = codes_of(turn, self.prompts)

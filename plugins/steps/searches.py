@@ -268,7 +268,7 @@ class FirstSearch:
     helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
-        """What `probe` finds, and whether that is sure. A question that needs an earlier one never is."""
+        """Returns the findings of `probe`, and whether they are sure. A question that needs an earlier one never is."""
         found = await self.probe(turn)
         words = without_stopwords(turn.question, self.relevance.prompts.language(turn.language)).split()
         if turn.referred or len(words) < FEWEST_WORDS:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_sources() -> Mapping[str, SourceReader]:
-    """What lists the pages of a [[source]] with `git` or `archive`."""
+    """Returns the readers that list the pages of a [[source]] with `git` or `archive`."""
     return {"git": read_git, "archive": read_archived}
 
 

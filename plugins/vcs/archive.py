@@ -139,7 +139,7 @@ def unpack(archive: Path, kept: KeptFiles, folder: str, most: int) -> tuple[dict
 
 
 def _needed(files: Mapping[str, str]) -> dict[str, str]:
-    """Those that are pages, or that pages may include."""
+    """Returns the files that are pages, or that pages may include."""
     pages = [path for path in map(PurePosixPath, files) if is_page_name(path)]
     needed = {*pages, *beside(pages, set(map(PurePosixPath, files)) - set(pages))}
     return {path: digest for path, digest in files.items() if PurePosixPath(path) in needed}
@@ -205,7 +205,7 @@ def _path(name: str, folder: str) -> tuple[str, str]:
 
 @dataclass
 class _Limited:
-    """What a packed stream has, up to the limit of all archives."""
+    """Packed stream, up to the limit of all archives."""
 
     stream: IO[bytes] | gzip.GzipFile
     left: int

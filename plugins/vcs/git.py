@@ -25,9 +25,9 @@ from ingestion.sources import Source
 from plugins.vcs.kept_files import KeptFiles, KeptListing
 
 SECONDS = 900.0
-"""How long one command may take."""
+"""The time limit of one command."""
 MOST_BYTES = 2 << 30
-"""How large a kept source may get on disk."""
+"""The limit of a kept source on disk."""
 
 _INTERVAL = 0.5
 _LONGEST_MESSAGE = 500
@@ -76,7 +76,7 @@ class Git:
         into: IO[bytes] | None = None,
         settings: Mapping[str, str] = NO_SETTINGS,
     ) -> bytes:
-        """What git prints, or nothing if that goes `into` a file. Raises `SourceUnavailable` when it fails."""
+        """Returns the output of git, or nothing if it goes `into` a file. Raises `SourceUnavailable` when it fails."""
         try:
             process = await asyncio.create_subprocess_exec(
                 "git",
@@ -188,7 +188,7 @@ async def _tip(git: Git, source: Source) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
-    """Our copy of one commit, without the files that aren't pages."""
+    """Copy of one commit, without the files that aren't pages."""
 
     git: Git
     source: Source
@@ -237,14 +237,14 @@ class _Repository:
 
     @asynccontextmanager
     async def _contents(self, names: bytes) -> AsyncIterator[IO[bytes]]:
-        """What `cat-file` writes of these objects, in a file: together they may be larger than memory."""
+        """Yields a file with the output of `cat-file` for these objects: together they may be larger than memory."""
         with self.kept.temporary("contents") as contents:
             await self.git.run("cat-file", "--batch", given=names, into=contents)
             contents.seek(0)
             yield contents
 
     def _limits(self, paths: Mapping[str, str]) -> Mapping[str, int]:
-        """How large each object may be: the same may be the content of many files."""
+        """Returns the size limit of each object: the same may be the content of many files."""
         found: dict[str, int] = {}
         for path, name in paths.items():
             found[name] = max(found.get(name, 0), most_of(PurePosixPath(path), self.most))

@@ -29,7 +29,7 @@ _TRIES, _INTERVAL = 9000, 0.2
 
 @dataclass(frozen=True, slots=True)
 class KeptListing:
-    """What a repository or an archive held: digests of its files by path, and reasons of those left out.
+    """Contents of a repository or an archive: digests of its files by path, and reasons of those left out.
 
     `version` tells what was read, `how` what decides which files are taken. The validators are those of a download.
     """
@@ -51,7 +51,7 @@ class KeptFiles:
 
     @classmethod
     def of(cls, source: Source, settings: Settings) -> KeptFiles:
-        """Those of the source, beside the index, or below `data` if that is on a server."""
+        """Returns the files of the source, beside the index, or below `data` if that is on a server."""
         place = f"{source.place}\n{source.branch}\n{source.folder}"
         name = hashlib.sha256(place.encode()).hexdigest()[:24]
         how = " ".join((str(_FORMAT), str(settings.tuning.crawl_max_bytes), *sorted({**file_types(), **BUILT_TYPES})))
@@ -98,7 +98,7 @@ class KeptFiles:
         return kept if complete else KeptListing()
 
     def digests(self) -> set[str]:
-        """Those of all files that are there."""
+        """Returns the digests of all files that are there."""
         return {entry.name for entry in os.scandir(self.texts)}
 
     def keep(self, listing: KeptListing) -> None:

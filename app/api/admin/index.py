@@ -70,7 +70,7 @@ def page_row(page: Page, now: datetime) -> PageRow:
 
 
 def state_of(page: Page) -> PageState:
-    """Whether the page could be read, and whether it is searched."""
+    """Returns the state of the page: whether it could be read, and whether it is searched."""
     if page.stale_since:
         return "failing"
     if page.same_as:
@@ -79,7 +79,7 @@ def state_of(page: Page) -> PageState:
 
 
 def age_of(page: Page, now: datetime) -> PageAge:
-    """How long ago the page was changed, else published, as it says itself."""
+    """Returns the age of the page since it was changed, else published, as it says itself."""
     try:
         then = datetime.fromisoformat(page.modified or page.published)
     except ValueError:
@@ -100,7 +100,7 @@ def chunk_bodies(chunks: Sequence[Chunk], markdown: str) -> list[ChunkBody]:
 
 
 def _start(lines: Sequence[str], markdown: str, after: int) -> int:
-    """Where the first of the first lines stands in the Markdown from `after` on; -1 if none does.
+    """Returns the start of the first of the first lines in the Markdown from `after` on; -1 if none is there.
 
     A chunk has no ids of headings, so whole texts differ. The lines are without those of the chunk before: a chunk repeats the
     head of a table that it goes on with.

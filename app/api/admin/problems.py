@@ -49,7 +49,7 @@ class Inspected:
 
     @property
     def failure(self) -> str:
-        """How the last run failed; empty if it didn't, or if somebody stopped it."""
+        """The failure of the last run; empty if it didn't fail, or if somebody stopped it."""
         run = self.run
         if run and run.ended > max(self.runs.ended.values(), default=0.0):
             if run.state == "failed" and not run.cancelled_by:

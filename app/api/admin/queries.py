@@ -23,7 +23,7 @@ PageOrder = Literal[
 
 
 class IndexQuery(RequestModel):
-    """Which index is meant."""
+    """Index that is meant."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)  # the values of a query string are texts
 
@@ -33,19 +33,19 @@ class IndexQuery(RequestModel):
 
 
 class PageQuery(IndexQuery):
-    """Which page is meant."""
+    """Page that is meant."""
 
     url: Place = Field(description="Address of the page; a fragment is ignored.")
 
 
 class NeighboursQuery(IndexQuery):
-    """How many neighbours are wanted."""
+    """Number of neighbours that are wanted."""
 
     limit: int = Field(10, ge=1, le=100, description="Number of neighbours.")
 
 
 class PagesQuery(IndexQuery):
-    """Which pages are wanted, in which order."""
+    """Pages that are wanted, and their order."""
 
     q: Name = Field("", description="Text in the address or the title.")
     source: Place | None = Field(None, description="Sitemap or directory that lists the pages.")

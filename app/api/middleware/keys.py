@@ -227,7 +227,7 @@ _ACCESS = "docs_assistant.access"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a key allows, the pages that may use it, and its last day."""
+    """Key: its access, the pages that may use it, and its last day."""
 
     access: Access
     origins: frozenset[str] = frozenset()
@@ -309,7 +309,7 @@ class Keys:
         return self._file.removed_origins if self._file else frozenset()
 
     def access(self, request: Request) -> Access:
-        """What the sender of this request may do.
+        """Returns what the sender of this request may do.
 
         Raises `RequestError`: `invalid_api_key` without a valid key where one is required, `wrong_keys` after too many wrong
         ones, `origin_refused` and `key_refused` if a widget's key is used elsewhere.

@@ -43,7 +43,7 @@ Rate = tuple[RateLimitItem, str]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a request stands to the tightest of its rates: what is allowed, what remains, and the seconds until one more is."""
+    """Standing of a request in the tightest of its rates: what is allowed, what remains, and the seconds until one more is."""
 
     rate: RateLimitItem
     remaining: int
@@ -145,7 +145,7 @@ end
 LEASE_PREFIX = "docs-assistant:answers:"
 
 Places = Sequence[tuple[str, int]]
-"""What an answer takes a place of, and how many there are: names of keys and addresses with their limits."""
+"""Things that an answer takes a place of, with the number of places: names of keys, and addresses."""
 
 
 class MemoryLeases:
@@ -339,9 +339,9 @@ QUESTIONS = frozenset({"/v1/chat/completions", "/v1/responses"})
 SEARCHES = frozenset({"/v1/search", "/mcp"})
 PASSAGES = "/v1/passages/"
 CHANGES = ("/v1/conversations", "/v1/answers/")
-"""What stores something without asking: conversations and ratings."""
+"""Paths that store something without asking: conversations and ratings."""
 SEARCHES_PER_QUESTION = 10
-"""How many times as many searches as questions a rate allows: a page that searches as one types sends several a second."""
+"""The number of searches that a rate allows for each question: a page that searches as one types sends several a second."""
 WAIT = 5
 """Seconds after which a client may try again if all its answers are in progress."""
 
@@ -419,7 +419,7 @@ class Limits:
 
 
 def _kind(scope: Scope) -> str:
-    """What the request asks for, if that is limited; else empty."""
+    """Returns the kind of the request, if that is limited; else an empty string."""
     if scope["type"] != "http":
         return ""
     path, method = route_path(scope), scope["method"]

@@ -40,7 +40,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def deadline(self) -> float:
-        """When to check it next, in the time of the event loop."""
+        """The time of the next check, in the time of the event loop."""
         return min(self._due, self._unread_due)
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]

@@ -109,7 +109,7 @@ class RequestLog:
 
 
 def _told(error: BaseException, scope: Scope) -> Exception | None:
-    """What the client is told; None if the request was cancelled, unless it was because the drain timeout is over."""
+    """Returns the error that the client gets; None if the request was cancelled, unless the drain timeout is over."""
     if isinstance(error, Exception):
         return error
     return shutdown_error() if getattr(scope["app"].state, "stopping", False) else None

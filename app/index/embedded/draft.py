@@ -133,7 +133,7 @@ BATCH = 1000  # rows per write, because every write adds a file and a version
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a draft starts from: the pointer, the live generation if it can be shared, and the write lock."""
+    """Start of a draft: the pointer, the live generation if it can be shared, and the write lock."""
 
     pointer: Pointer
     base: EmbeddedGeneration | None

@@ -301,7 +301,7 @@ class EmbeddedGeneration:
         return (await self._vocabulary.get(self._read_vocabulary))[0]
 
     async def lost(self) -> str:
-        """What is damaged and made up for, so that questions are answered nevertheless; empty without damage."""
+        """Returns the damage that is made up for, so that questions are answered nevertheless; empty without damage."""
         return (await self._vocabulary.get(self._read_vocabulary))[1]
 
     async def _read_vocabulary(self) -> tuple[Vocabulary, str]:

@@ -98,7 +98,7 @@ class _UnusedFinder(MetaPathFinder, Loader):
 
 @contextmanager
 def _without_remote_catalogs() -> Iterator[None]:
-    """What is imported in this context gets empty classes from `REMOTE`; what is imported later gets the real ones."""
+    """Gives empty classes from `REMOTE` to what is imported in this context; what is imported later gets the real ones."""
     if "lancedb" in sys.modules or REMOTE in sys.modules:
         yield
         return

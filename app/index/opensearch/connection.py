@@ -146,7 +146,7 @@ CERTIFICATES = {
     62: OTHER_HOST,
     64: OTHER_HOST,
 }
-"""What to do about the result of a verification, by OpenSSL's numbers (X509_V_ERR_...)."""
+"""Advice on the result of a verification, by OpenSSL's numbers (X509_V_ERR_...)."""
 
 
 def to_json(value: Any) -> bytes:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a draft writes. `base` is the generation it starts from; `target` has the indices it writes to.
+    """Plan of a draft. `base` is the generation it starts from; `target` has the indices it writes to.
 
     `replaces_all`: drops all earlier generations when it is published; they may be unreadable.
     """

@@ -97,7 +97,7 @@ class OpenSearchGeneration:
         return {row["chunk"]: row["embedding"] for row in rows if "embedding" in row}
 
     async def _chunk_rows(self, ids: Sequence[str], fields: object) -> list[dict[str, Any]]:
-        """These fields of the rows of the chunks with these ids."""
+        """Returns these fields of the rows of the chunks with these ids."""
         if not ids:
             return []
         body = {

@@ -281,7 +281,7 @@ def scored(legs: Legs, query: Query) -> Scored:
 
 
 def language_factor(candidate: Candidate, query: Query) -> float:
-    """What the score of a candidate is multiplied with because of its language."""
+    """Returns the factor for the score of a candidate because of its language."""
     return 1.0 if candidate.language == query.language else query.of_another_language
 
 
@@ -325,7 +325,7 @@ def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
 def leg_scores(
     lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """What each leg alone adds to the fused scores, by id, before all factors."""
+    """Returns the share of each leg in the fused scores, by id, before all factors."""
     if query.fusion == "rrf":
         return _rrf(lexical, ()), _rrf((), vector)
     words, vectors = leg_weights(lexical, vector, query)
@@ -353,7 +353,7 @@ def leg_weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query
 
 
 def _distinctness(leg: Sequence[Candidate]) -> float:
-    """How clearly the best page differs from the others: 1 if it stands alone, 1 / sqrt(n) for n equal ones.
+    """Measures how clearly the best page differs from the others: 1 if it stands alone, 1 / sqrt(n) for n equal ones.
 
     Distances are in standard deviations of the leg, so it's the same for models whose cosines lie between .7 and .9 as for
     those that use the whole range.
@@ -522,7 +522,7 @@ class Explanation:
 
 
 async def explained(generation: Generation, legs: Legs, query: Query) -> Explanation:
-    """How `rank` gets from these legs to its hits."""
+    """Explains how `rank` gets from these legs to its hits."""
     lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
     first = scored(legs, query)
     merged = await merge_translations(generation, first, query)

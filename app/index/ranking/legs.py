@@ -32,7 +32,7 @@ def centres(vectors: Iterable[tuple[str, Vector]]) -> Mapping[str, Vector]:
 
 
 def offsets(means: Mapping[str, Vector], vector: Vector, language: str) -> tuple[tuple[str, float], ...]:
-    """How much nearer to the question's vector each language is than the question's own, in cosines.
+    """Returns by how much each language is nearer to the question's vector than the question's own, in cosines.
 
     Empty if the index has nothing in the question's language, or nothing else.
     """

@@ -174,7 +174,7 @@ class Synthesize:
         return [*texts, Done(extractive=True)]
 
     async def _generate(self, model: Model, turn: Turn, firmer: str = "") -> Events:
-        """What the model writes. `firmer` is an instruction at the end of the prompt, where models follow it best."""
+        """Yields what the model writes. `firmer` is an instruction at the end of the prompt, where models follow it best."""
         sampling, settings = turn.request.sampling, self.settings
         options = CallOptions(
             temperature=settings.tuning.temperature if sampling.temperature is None else sampling.temperature,

@@ -80,7 +80,7 @@ def _doxygen_member(title: HtmlElement) -> None:
 
 
 def _declaration(declared: HtmlElement) -> str:
-    """What a table of parameters says in one line, with the blanks of the source."""
+    """Returns what a table of parameters says as one line, with the blanks of the source."""
     labels = [signature_of(label) for label in select(declared, "//*[{mlabel}]")]
     for label in select(declared, "//*[{mlabels-right}]"):
         drop(label)

@@ -116,7 +116,7 @@ def _typed(name: HtmlElement) -> None:
 
 
 def _closing(before: str, tail: str) -> int | None:
-    """Where in `tail` the parenthesis closes that the text before it, or it, opens."""
+    """Returns the index in `tail` of the parenthesis that closes the one opened before it or in it."""
     depth = before.count("(") - before.count(")")
     for at, character in enumerate(tail):
         depth += (character == "(") - (character == ")")

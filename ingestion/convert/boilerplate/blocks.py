@@ -21,7 +21,7 @@ _WHOLE = frozenset(["a", "dl", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "ol
 """Elements that are one block, whatever they hold."""
 
 _UNSEEN = frozenset(["button", "embed", "form", "hr", "input", "link", "meta", "nav", "object", "select", "svg"])
-"""What is content of no page."""
+"""Tags that are content of no page."""
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _MOSTLY = 0.8
@@ -31,7 +31,7 @@ _DATE = re.compile(r"\b(?:19|20)\d\d\b")
 _NO_WORD = re.compile(r"[\W_]+")
 _DATE_WORDS = 14
 TITLE = "h1"
-"""What blocks are under that follow the heading of the page."""
+"""The value of `under` for blocks that follow the heading of the page."""
 
 _LONGEST = 160
 _DEEPEST = 200
@@ -207,13 +207,13 @@ class Around(NamedTuple):
         return self.above | self.before | self.after
 
     def place(self, page: Sequence[Leaf], number: int) -> str:
-        """Where a block is: the same block of other pages is at the same place. Empty in the page's own text."""
+        """Returns the place of a block, the same for the same block of other pages; empty in the page's own text."""
         region = next((name for name in self._fields if number in getattr(self, name)), "")
         return region and f"{region} {page[number].path}"
 
 
 def around(page: Sequence[Leaf], is_repeated: Test) -> Around:
-    """Which blocks are repeated ones, but only around the page's own text."""
+    """Finds the repeated blocks that are around the page's own text."""
     passed = _passable(page, is_repeated)
     begin = next((number for number, leaf in enumerate(page) if leaf.is_title), -1) + 1
     end = next((number for number in range(begin, len(page)) if not passed(page[number])), len(page))
@@ -226,7 +226,7 @@ def around(page: Sequence[Leaf], is_repeated: Test) -> Around:
 
 
 def _passable(page: Sequence[Leaf], is_repeated: Test) -> Test:
-    """Whether the page's own text hasn't begun with this block: dates, and blocks beside the element with the headings."""
+    """Returns a test for blocks before the page's own text: dates, and blocks beside the element with the headings."""
     aside = sum(leaf.words for leaf in page if not leaf.under and not leaf.heading)
     beside = aside <= _ASIDE * sum(leaf.words for leaf in page)
 
@@ -244,7 +244,7 @@ def _is_label(leaf: Leaf, following: Leaf) -> bool:
 
 
 def matching(texts: Collection[str], places: Collection[str]) -> Test:
-    """Whether a block has one of these texts, or links at one of these places, as far as that doesn't depend on other blocks."""
+    """Returns a test whether a block has one of these texts or links at one of these places, regardless of other blocks."""
     paths = {place.partition(" ")[2] for place in places}
     return lambda leaf: leaf.key in texts or bool(leaf.links and leaf.path in paths)
 

@@ -39,7 +39,7 @@ class Sampled:
 
     @property
     def words(self) -> int:
-        """How many words the page has."""
+        """The number of words of the page."""
         return sum(leaf.words for leaf in self.leaves)
 
 
@@ -162,7 +162,7 @@ _CONTENT = 0.5
 
 
 def repeated_blocks(pages: Sequence[Sampled], known: Iterable[RepeatedBlock] = ()) -> tuple[RepeatedBlock, ...]:
-    """What most pages of a template repeat around their own text, whatever the order of the pages.
+    """Returns the blocks that most pages of a template repeat around their own text, whatever the order of the pages.
 
     What is `known` stays as long as it isn't rare, so that a few pages more or less change nothing.
     """

@@ -145,7 +145,7 @@ _BLOCKS = frozenset(
     {"p", "pre", "ul", "ol", "div", "table", "blockquote", "section", "article", "figure", "details", "hr"}
 )
 _TOO_LARGE = "//h1|//h2|//h3|//h4|//h5|//h6|//table|//dt[{sig}]"
-"""What an item of a list can't hold, or would hide from readers of its headings."""
+"""Elements that an item of a list can't hold, or would hide from readers of its headings."""
 
 
 def write_definitions(root: HtmlElement, present: frozenset[str]) -> None:

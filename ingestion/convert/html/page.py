@@ -85,7 +85,7 @@ LONGEST_REFRESH = 30
 _REFRESH = re.compile(r"\s*+(\d{1,4})[\d.]*+\s*+[;,]\s*+(?:url\s*+=)?\s*+['\"]?\s*([^'\"\s]+)", re.IGNORECASE)
 _SCRIPT = re.compile(r"\blocation(?:\.href)?\s*=\s*['\"`]|\blocation\.(?:replace|assign)\(\s*['\"`]")
 _ALL_TERMS = re.compile(r"(?:gen|(?:\w+-)?mod)index(?:-\w+)?|index-(?:all|\d+)|all(?:classes|packages)?(?:-index)?")
-"""How generators of documentation name their lists of all terms, modules or classes."""
+"""Names that generators of documentation give their lists of all terms, modules or classes."""
 
 _MOSTLY_LINKS = 0.5
 
@@ -111,7 +111,7 @@ def _robots(page: HtmlElement) -> str:
 
 
 def _sends_on(page: HtmlElement, url: str) -> str:
-    """Where the page leads without a click; its own address if that is in a script."""
+    """Returns the address that the page leads to without a click; its own if that is in a script."""
     for meta in page.iter("meta"):
         if (meta.get("http-equiv") or "").lower() == "refresh" and (found := _REFRESH.match(meta.get("content") or "")):
             target = joined(url, found[2]).partition("#")[0]
@@ -257,7 +257,7 @@ def _selector(selector: str) -> CSSSelector:
 
 
 def _base(page: lxml.html.HtmlElement, url: str) -> str:
-    """Where the page's relative links start from."""
+    """Returns the address that the page's relative links start from."""
     return joined(url, next(iter(page.xpath("//base/@href")), "")) or url
 
 
@@ -303,7 +303,7 @@ def _meta(page: lxml.html.HtmlElement) -> Mapping[str, str]:
 
 
 def _languages(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement, meta: Mapping[str, str]) -> Mapping[str, str]:
-    """What the page says of its language. Starlight marks the content of a page that isn't translated (`<main lang>`)."""
+    """Returns the languages that the page declares. Starlight marks content that isn't translated (`<main lang>`)."""
     around = [element for element in (root, *root.iterancestors()) if element is not page]
     declared = {
         "content lang": next((found for element in around if (found := _lang(element))), ""),

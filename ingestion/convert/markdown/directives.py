@@ -309,7 +309,7 @@ def _with_label(found: re.Match[str]) -> str:
 
 
 def _said(role: str, text: str) -> str:
-    """What readers see of a role."""
+    """Returns the text that readers see of a role."""
     domain, _, name = role.rpartition(":")
     aimed = _AIMED.match(text)
     shown = aimed["text"] if aimed else text

@@ -80,7 +80,7 @@ def _as_written(found: re.Match[str], end: re.Match[str]) -> str:
 
 
 def _shown(found: re.Match[str]) -> str:
-    """What readers see of a shortcode: a title, a picture, the target of a link, the argument of one within a sentence."""
+    """Returns what readers see of a shortcode: a title, a picture, a link's target, the argument of one in a sentence."""
     name, rest = (found["name"] or "").lower(), found["rest"].strip()
     if found["close"] or not name or _ELSEWHERE.search(name):
         return ""

@@ -107,7 +107,7 @@ def _inline(prose: str) -> str:
 
 
 def _letter(match: re.Match[str]) -> str:
-    """What the entity stands for. Those of ASCII stay: they are written because the character would be markup."""
+    """Decodes the entity. Those of ASCII stay: they are written because the character would be markup."""
     letter = html.unescape(match[0])
     return match[0] if letter.isascii() or letter == match[0] else letter.replace("\xa0", " ")
 
@@ -204,7 +204,7 @@ def _beside(prose: str) -> Iterable[str]:
 
 
 def _of_a_kind(names: Iterable[str]) -> Iterable[str]:
-    """Those that end alike, where one comes again: a page is laid out once, and has variants all along."""
+    """Returns names that end alike, where one comes again: a page is laid out once, and has variants all along."""
     kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
         before, _, kind = name.rpartition("-")
@@ -225,7 +225,7 @@ def _block(found: re.Match[str], variants: frozenset[str]) -> str:
 
 
 def _shown(found: re.Match[str], closed: frozenset[str]) -> str:
-    """What readers see of a component's tag; a name without attributes that is never closed is a placeholder."""
+    """Returns the text that readers see of a component's tag; an unclosed name without attributes is a placeholder."""
     rest = found["rest"].strip()
     if found["name"].isupper() or not (rest or found["name"] in closed):
         return found[0]
@@ -244,7 +244,7 @@ _JSX_LABEL = re.compile(r"""\b(?:title|label|value)=(?:"([^"]*)"|'([^']*)'|\{\s*
 _OPENS = re.compile(r"\A<([A-Z][\w.]*+)(?![^\n]*(?:/>|</\1\s*+>)\s*+$)")
 _CLOSES = re.compile(r"\A[^<\n]*+</[A-Z][\w.]*+\s*+>\s*+$")
 _MAX_PASSES = 10
-"""How many times a text may be scanned for the missing ends of tags and statements."""
+"""The greatest number of scans of a text for the missing ends of tags and statements."""
 
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
 # letter by letter, a long page would take ten times as long
@@ -345,7 +345,7 @@ def _drop_tags(prose: str) -> str:
 
 
 def _tag_end(text: str, at: int) -> int:
-    """Where the tag ends, quotes and braces in its attributes respected; -1 when it doesn't."""
+    """Returns the index of the end of the tag, quotes and braces in its attributes respected; -1 when it has none."""
     depth, quote = 0, ""
     for found in _TAG_SIGN.finditer(text, at):
         char = found[0]
@@ -361,7 +361,7 @@ def _tag_end(text: str, at: int) -> int:
 
 
 def _label(tag: str, name: str) -> str:
-    """What a reader sees of a component's attributes: the kind and title of a callout, the label of a tab."""
+    """Returns what readers see of a component's attributes: the kind and title of a callout, the label of a tab."""
     if tag.startswith("</"):
         return ""
     match = _JSX_LABEL.search(tag)

@@ -37,7 +37,7 @@ class Place:
 
     @cached_property
     def component(self) -> Mapping[str, Any]:
-        """What antora.yml says."""
+        """Contents of antora.yml."""
         text = self.tree.text(f"{self.module[0]}antora.yml") if self.module[1] else ""
         try:
             made = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  # makes nothing but texts, lists and dicts

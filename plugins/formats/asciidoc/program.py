@@ -16,7 +16,7 @@ from pathlib import Path
 from ingestion.errors import ConversionError
 
 SECONDS, SECONDS_PER_MB = 20.0, 20.0
-"""How long a file may take."""
+"""Seconds that a file may take, and those for each MB of it."""
 
 CPU_SECONDS = 3_600
 """The CPU time of a process, which may outlive the one that started it."""

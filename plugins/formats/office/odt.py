@@ -48,7 +48,7 @@ def odt_html(package: Package) -> str:
 
 @dataclass
 class _Styles:
-    """What the styles of a file say."""
+    """Styles of a file."""
 
     roots: list[etree._Element]
     _by_name: dict[str, etree._Element] = field(init=False)

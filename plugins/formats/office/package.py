@@ -47,7 +47,7 @@ class Package:
         return None
 
     def facts(self) -> Facts:
-        """What the file says of itself."""
+        """Returns the file's own metadata."""
         root = self.xml("docProps/core.xml", "meta.xml")
         if root is None:
             return Facts()

@@ -35,7 +35,7 @@ _CHOICES = {"oneOf": "one of", "anyOf": "any of"}
 
 @dataclass
 class Shape:
-    """What the parts of a schema (`allOf`) say together: its properties, and between which it is a choice."""
+    """Sum of the parts of a schema (`allOf`): its properties, and between which it is a choice."""
 
     properties: dict[str, Any] = field(default_factory=dict)
     required: set[str] = field(default_factory=set)
@@ -137,7 +137,7 @@ def _is_simple(found: Mapping[str, Any]) -> bool:
 
 
 def flags(found: Mapping[str, Any]) -> list[str]:
-    """What is said of reading and writing."""
+    """Returns the words for reading and writing."""
     return [word for key, word in _FLAGS.items() if found.get(key) is True]
 
 
@@ -407,7 +407,7 @@ def _scheme(name: str, scheme: Mapping[str, Any]) -> str:
 
 
 def _prose(*given: Any) -> Iterator[str]:
-    """What is said, as Markdown whose headings are bold lines: sections are the operations'."""
+    """Yields texts as Markdown whose headings are bold lines: sections are the operations'."""
     for one in given:
         if told := text(one)[: 4 * LONGEST_TEXT]:
             yield outside_fences(told, _without_headings)

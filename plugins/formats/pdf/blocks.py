@@ -104,7 +104,7 @@ def _row(cells: Sequence[str], tag: str) -> str:
 
 
 def _columns(lines: Sequence[Line]) -> list[float]:
-    """Where columns begin: the places at which cells of several lines do."""
+    """Returns the starts of columns: the places at which cells of several lines do."""
     starts = sorted(cell[0].x0 for line in lines for cell in line.cells)
     groups: list[list[float]] = []
     for x in starts:
@@ -324,7 +324,7 @@ def _code_line(line: Line, width: float) -> str:
 
 
 def _joiner(document: Headed) -> Callable[[str], str]:
-    """How the parts of words are joined that a hyphen ends a line between: as the document writes them elsewhere."""
+    """Returns a function that joins the parts of hyphenated words as the document writes them elsewhere."""
     text = " ".join(item.text for item in document.items)
     words = set(re.findall(r"[\w]+(?:-\w+)*", text.casefold()))
 

@@ -61,11 +61,11 @@ class Line:
     """Number and row of the ruled table that it is in."""
 
     dotted: bool = False
-    """Whether a dot is drawn before it, as browsers draw those of lists."""
+    """True if a dot is drawn before it, as browsers draw those of lists."""
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """The words of the line."""
         return " ".join("".join(run.text for run in cell).strip() for cell in self.cells)
 
     @property
@@ -139,7 +139,7 @@ class Pdf:
         self.document.close()
 
     def facts(self) -> Facts:
-        """Its metadata."""
+        """Returns the metadata of the document."""
         given = self.document.get_metadata_dict()
         raw = self.pdfium.raw
         buffer = (ctypes.c_ushort * 64)()
@@ -150,7 +150,7 @@ class Pdf:
         return Facts(" ".join(given["Title"].split()), _date(given["CreationDate"]), _date(given["ModDate"]), language)
 
     def outline(self) -> list[Bookmark]:
-        """Its bookmarks in their order, without those that lead nowhere."""
+        """Returns the bookmarks in their order, without those that lead nowhere."""
         found: list[Bookmark] = []
         for at, mark in enumerate(self.document.get_toc(max_depth=6)):
             if at >= MOST_OUTLINED:
@@ -162,7 +162,7 @@ class Pdf:
         return found
 
     def pages(self) -> Iterator[PageLines]:
-        """Its pages in order. Raises `ConversionError` for one that can't be read."""
+        """Yields the pages in order. Raises `ConversionError` for one that can't be read."""
         for number in range(1, len(self) + 1):
             try:
                 page = self.document[number - 1]
@@ -329,7 +329,7 @@ def _usual_gap(runs: Sequence[Run], size: float) -> float:
 
 
 def _top(target: Any) -> float:
-    """How far up on its page a bookmark leads; far above all when it leads to the page as a whole."""
+    """Returns the height of a bookmark's target on its page; far above all when it leads to the page as a whole."""
     kind, numbers = target.get_view()
     place = {1: 1, 3: 0}.get(kind)
     return numbers[place] if place is not None and len(numbers) > place and numbers[place] else float("inf")

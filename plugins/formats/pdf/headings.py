@@ -114,7 +114,7 @@ def _without_title(items: list[Heading | Line]) -> list[Heading | Line]:
 
 
 def title_of(document: Headed, facts: Facts, url: str) -> str:
-    """What its metadata or the largest words of its first page say, else the words of its address."""
+    """Returns the title in its metadata or the largest words of its first page, else the words of its address."""
     if _WORD.search(facts.title) and not _JUNK.match(facts.title):
         return facts.title
     first = [item for item in document.items if item.page == document.items[0].page]

@@ -51,12 +51,12 @@ class Files:
 
     @property
     def folder(self) -> str:
-        """That of the page."""
+        """The folder of the page."""
         return posixpath.dirname(self.file)
 
     @cached_property
     def top(self) -> str:
-        """Where Sphinx's paths with a leading slash start from: the folder of conf.py, else the source's."""
+        """The start of Sphinx's paths with a leading slash: the folder of conf.py, else the source's."""
         folder = self.folder
         while folder:
             if self.tree.place(f"{folder}/conf.py"):

@@ -70,7 +70,7 @@ class Unknown(Directive):  # type: ignore[misc]
         return first
 
     def title(self, inline: list[nodes.Node]) -> nodes.Node:
-        """What the argument becomes."""
+        """Returns the paragraph that the argument becomes."""
         return nodes.paragraph("", "", *inline)
 
     def parse(self, node: nodes.Element, content: StringList | None = None) -> None:
@@ -92,7 +92,7 @@ class Titled(Unknown):
 
 
 class Content(Unknown):
-    """What only arranges its content: its argument is a class or a number."""
+    """Directive that only arranges its content: its argument is a class or a number."""
 
     def run(self) -> list[nodes.Node]:
         """See docutils."""
@@ -102,13 +102,13 @@ class Content(Unknown):
 
 
 class Bare(Unknown):
-    """What only arranges its content, and has no argument."""
+    """Directive that only arranges its content, and has no argument."""
 
     optional_arguments = 0
 
 
 class Nothing(Unknown):
-    """What says nothing to readers."""
+    """Directive that says nothing to readers."""
 
     def run(self) -> list[nodes.Node]:
         """See docutils."""
@@ -116,7 +116,7 @@ class Nothing(Unknown):
 
 
 class Generated(Unknown):
-    """What Sphinx would make of code: the names alone."""
+    """Directive that Sphinx makes of code: the names alone."""
 
     def run(self) -> list[nodes.Node]:
         """See docutils."""

@@ -246,7 +246,7 @@ _SETTINGS = {
     "line_length_limit": 100_000,
 }
 _NOT_QUOTED = (nodes.bullet_list, nodes.enumerated_list, nodes.definition_list, nodes.literal_block, nodes.table)
-"""What is only indented when nothing else stands in a quotation."""
+"""Nodes that are only indented when nothing else stands in a quotation."""
 
 _OF_BUILD = ("|version|", "|release|", "|today|")
 """Substitutions whose values only a build of the documentation knows."""
@@ -322,7 +322,7 @@ class _Reader(standalone.Reader):  # type: ignore[misc]
 
 
 class _Finish(Transform):  # type: ignore[misc]
-    """What is left to do with the whole document before it is written."""
+    """Transform that does the rest with the whole document before it is written."""
 
     default_priority = 860  # before the messages go
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.models.openai import Endpoint, OpenAIModel
+from tests.app.cli.stored_index import Index, stored
 from tests.fake_llm import FakeLLM, fake_llm
 from tests.postgres import Cluster, cluster
 
@@ -25,6 +26,14 @@ async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
     opened = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     yield opened
     await opened.close()
+
+
+@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """An empty index on each store, named in DOCS_STORE."""
+    with stored(request.param, tmp_path) as made:
+        monkeypatch.setenv("DOCS_STORE", made.address)
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -19,10 +19,13 @@ from fastapi import FastAPI
 
 from app.api.middleware.connections import ConnectionLimits, Connections
 from app.api.middleware.protocol import BoundedProtocol
+from app.api.server import create_app
 from app.assistants.health import PartState
+from app.conversations.store import ConversationStore
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
 from app.core.generation import GenerationInfo, Recipe
+from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Done, Event, Request, Text, Turn, Usage
 from app.core.types import Filters, Hit, Page
 from app.models.protocols import Model
@@ -35,6 +38,7 @@ INFO = GenerationInfo(
     pages=12,
     chunks=345,
 )
+CHAT = "/v1/chat/completions"
 JSON = {"content-type": "application/json"}
 HELLO = (Text("Ah"), Text("oj č"), Usage(7, 2), Usage(3, 1), Done())
 
@@ -136,9 +140,30 @@ class ScriptedAssistants:
         self.closed = True
 
 
-def client_of(app: FastAPI) -> httpx.AsyncClient:
-    """A client that calls the application in this process."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", headers=JSON)
+def chat(question: str = "x", *before: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """The body of a chat request, behind these earlier messages."""
+    return {"model": "docs-assistant", "messages": [*before, {"role": "user", "content": question}], **fields}
+
+
+def scripted(
+    *script: Event | Exception | float, conversations: ConversationStore | None = None, **settings: Any
+) -> FastAPI:
+    """The application with one scripted assistant and these settings."""
+    assistants, made = ScriptedAssistants((Scripted(script=script or HELLO),)), Settings.load(None, **settings)
+    return create_app(assistants, made, ingest_command=("false",), conversations=conversations)
+
+
+def refused(response: httpx.Response) -> tuple[int, str]:
+    """Status and code of an error."""
+    return response.status_code, response.json()["error"]["code"]
+
+
+def client_of(
+    app: FastAPI, address: str = "127.0.0.1", base: str = "http://localhost", headers: Mapping[str, str] = JSON
+) -> httpx.AsyncClient:
+    """A client at this address that calls the application in this process."""
+    transport = httpx.ASGITransport(app, client=(address, 1234))
+    return httpx.AsyncClient(transport=transport, base_url=base, headers=headers)
 
 
 @contextmanager

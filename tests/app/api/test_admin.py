@@ -16,17 +16,17 @@ from pydantic import TypeAdapter
 from app.api.admin import answer_models as answers
 from app.api.admin.problems import MOST
 from app.api.server import create_app
-from app.assistants.assembly import build
+from app.assistants.assembly import build, opened
 from app.core.generation import GenerationInfo
 from app.core.log_message import LogMessage
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.index import open_store
 from app.index.run_history import add_run
-from tests.app.api.scripted import client_of, serving
-from tests.app.cli.stored_index import SITE, Index, page_with, stored
+from tests.app.api.scripted import CHAT, JSON, chat, client_of, refused, serving
+from tests.app.cli.stored_index import SITE, Index, page_with
 
-ADMIN = {"authorization": "Bearer the-admin-key-of-tests"}
+ADMIN, READER = ({"authorization": f"Bearer {name}-key-of-tests"} for name in ("the-admin", "reader"))
 ROUTES = (
     "index",
     "generations",
@@ -40,31 +40,17 @@ ROUTES = (
 )
 
 
-@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
-def index(request: pytest.FixtureRequest, tmp_path: Path):
-    """An empty index on each store."""
-    with stored(request.param, tmp_path) as made:
-        yield made
-
-
 @asynccontextmanager
 async def asked(
     index: Index, ingest_command: Sequence[str] = ("false",), **options: object
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the service on this index, with an admin key."""
-    values = {
-        "store": index.address,
-        "admin_keys": "the-admin-key-of-tests",
-        "api_keys": "reader-key-of-tests",
-    } | options
-    settings = Settings.load(None, **values)
-    assistants = build(settings)
-    try:
-        async with client_of(create_app(assistants, settings, ingest_command=ingest_command)) as client:
-            client.headers.update(ADMIN)
+    keys = {"admin_keys": "the-admin-key-of-tests", "api_keys": "reader-key-of-tests"}
+    settings = Settings.load(None, **{"store": index.address, **keys, **options})
+    async with opened(settings) as assistants:
+        app = create_app(assistants, settings, ingest_command=ingest_command)
+        async with client_of(app, headers=JSON | ADMIN) as client:
             yield client
-    finally:
-        await assistants.close()
 
 
 async def publish(index: Index, *pages: tuple[Page, Sequence[Chunk]]) -> GenerationInfo:
@@ -87,15 +73,13 @@ async def test_only_an_admin_key_opens(tmp_path: Path):
     """A key of readers opens none of these addresses, nor does no key; without admin keys, all are closed."""
     async with asked(Index(str(tmp_path))) as client:
         for path in ROUTES:
-            for key in ("", "Bearer reader-key-of-tests", "Bearer wrong"):
-                client.headers["authorization"] = key
-                assert (await client.get(f"/v1/admin/{path}")).status_code in (401, 429), path
-        client.headers["authorization"] = "Bearer reader-key-of-tests"
-        assert (await client.post("/v1/admin/rollback", json={"generation": 1})).status_code in (401, 429)
+            for key in ({"authorization": ""}, READER, {"authorization": "Bearer wrong"}):
+                assert (await client.get(f"/v1/admin/{path}", headers=key)).status_code in (401, 429), path
+        rollback = await client.post("/v1/admin/rollback", json={"generation": 1}, headers=READER)
+        assert rollback.status_code in (401, 429)
     async with asked(Index(str(tmp_path)), admin_keys=()) as client:
         for path in ROUTES:
-            response = await client.get(f"/v1/admin/{path}")
-            assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
+            assert refused(await client.get(f"/v1/admin/{path}")) == (403, "admin_disabled")
         assert (await client.post("/v1/admin/rollback", json={"generation": 1})).status_code == 403
 
 
@@ -105,8 +89,7 @@ async def test_an_empty_index_is_a_problem_with_what_to_do(index):
         assert state["state"] == "broken"
         assert state["problems"][0]["code"] == "no_index"
         assert "docs-assistant ingest" in state["problems"][0]["to_do"]
-        response = await client.get("/v1/admin/pages")
-        assert (response.status_code, response.json()["error"]["code"]) == (503, "no_index")
+        assert refused(await client.get("/v1/admin/pages")) == (503, "no_index")
 
 
 async def test_the_state_names_what_is_wrong(index):
@@ -133,11 +116,8 @@ async def test_a_run_that_failed_or_was_killed_is_a_problem_until_another_one_pu
     await publish(index, page_with("/a", "Alpha", language="en"))
     store = open_store(Settings.load(None, store=index.address))
     killed = ("sh", "-c", "echo Pages: 5 >&2; kill -9 $$")
-    for command, reason in (
-        (("false",), "ended with code 1"),
-        (killed, "was killed by signal 9"),
-        (("sleep", "60"), ""),
-    ):
+    reasons = {("false",): "ended with code 1", killed: "was killed by signal 9", ("sleep", "60"): ""}
+    for command, reason in reasons.items():
         async with asked(index, command, sites=SITE, languages="en") as client:
             run = (await client.post("/v1/ingest")).json()["id"]
             if not reason:
@@ -171,11 +151,9 @@ async def test_pages_are_filtered_counted_sorted_and_paged(index):
 
         assert await titles("sort=title") == ["Apple", "Zebra", "Čáp"]
         assert await titles("sort=-chunks&language=cs") == ["Apple", "Čáp"]
-        assert await titles("q=cap") == ["Čáp"]
-        assert await titles("q=/B") == ["Apple"]
-        assert await titles("state=failing") == ["Čáp"]
-        assert await titles("age=unknown") == ["Apple"]
-        assert await titles("source=s1&language=en") == ["Zebra"]
+        one = {"q=cap": "Čáp", "q=/B": "Apple", "state=failing": "Čáp", "age=unknown": "Apple"}
+        for query, title in (one | {"source=s1&language=en": "Zebra"}).items():
+            assert await titles(query) == [title]
         counts = (await read(client, "pages?source=s1&language=cs"))["counts"]
         assert counts["language"] == {"en": 1, "cs": 1}
         assert counts["source"] == {"s1": 1, "s2": 1}
@@ -207,15 +185,12 @@ async def test_a_page_a_chunk_and_its_neighbours(index):
         assert "volum" in " ".join(chunk["tokens"])
         assert chunk["embedded_text"].endswith("Volumes are large.")
         near = await read(client, f"chunks/{id_}/neighbours", answers.NeighbourList)
-        assert [(one["url"], one["near_duplicate"]) for one in near["data"]] == [
-            (f"{SITE}/b", True),
-            (f"{SITE}/a", False),
-        ]
+        duplicates = [(one["url"], one["near_duplicate"]) for one in near["data"]]
+        assert duplicates == [(f"{SITE}/b", True), (f"{SITE}/a", False)]
         assert near["data"][0]["cosine"] == pytest.approx(1, abs=1e-3)
         assert len((await read(client, f"chunks/{id_}/neighbours?limit=1"))["data"]) == 1
         for path, code in (("page?url=https://x", "page_not_found"), ("chunks/x", "chunk_not_found")):
-            response = await client.get(f"/v1/admin/{path}")
-            assert (response.status_code, response.json()["error"]["code"]) == (404, code)
+            assert refused(await client.get(f"/v1/admin/{path}")) == (404, code)
 
 
 async def test_a_rollback_is_served_at_once_and_happens_once(index):
@@ -227,22 +202,20 @@ async def test_a_rollback_is_served_at_once_and_happens_once(index):
     async with asked(index) as client:
 
         async def answered() -> set[str]:
-            found = await client.post(
-                "/v1/search", json=question, headers={"authorization": "Bearer reader-key-of-tests"}
-            )
+            found = await client.post("/v1/search", json=question, headers=READER)
             return {one["url"] for one in found.json()["data"]}
 
         assert await answered() == {f"{SITE}/b"}
         kept = await read(client, "generations", answers.GenerationList)
         assert [(one["id"], one["live"]) for one in kept["data"]] == [(second.id, True), (first.id, False)]
         wrong = await client.post("/v1/admin/rollback", json={"generation": second.id})
-        assert (wrong.status_code, wrong.json()["error"]["code"]) == (409, "rollback_refused")
+        assert refused(wrong) == (409, "rollback_refused")
         response = await client.post("/v1/admin/rollback", json={"generation": first.id})
         TypeAdapter(answers.RollbackBody).validate_json(response.content, extra="forbid")
         assert (response.json()["live"]["id"], response.json()["dropped"]) == (first.id, second.id)
         assert await answered() == {f"{SITE}/a"}
         again = await client.post("/v1/admin/rollback", json={"generation": first.id})
-        assert (again.status_code, again.json()["error"]["code"]) == (409, "rollback_refused")
+        assert refused(again) == (409, "rollback_refused")
         assert await answered() == {f"{SITE}/a"}
 
 
@@ -256,12 +229,12 @@ async def test_settings_say_where_they_come_from_and_no_secrets(tmp_path: Path, 
         encoding="utf-8",
     )
     settings, origins = Settings.load_with_origins(port=8111)
-    assistants = build(settings)
-    async with client_of(create_app(assistants, settings, origins=origins)) as client:
-        client.headers.update(ADMIN)
+    async with (
+        opened(settings) as assistants,
+        client_of(create_app(assistants, settings, origins=origins), headers=ADMIN) as client,
+    ):
         text = (await client.get("/v1/admin/settings")).text
         body = await read(client, "settings", answers.SettingList)
-    await assistants.close()
     assert "s3cret" not in text
     assert "the-admin" not in text
     found = {one["name"]: (one["value"], one["from"]) for one in body["data"]}
@@ -275,21 +248,13 @@ async def test_settings_say_where_they_come_from_and_no_secrets(tmp_path: Path, 
 
 def test_errors_are_counted_and_hold_no_question(tmp_path: Path):
     """With the id of the request; the last hundred; of unexpected errors only kind and place."""
-    settings = Settings.load(
-        None,
-        store=str(tmp_path / "index"),
-        admin_keys="the-admin-key-of-tests",
-        llm_url="http://127.0.0.1:9/v1",
-        llm_model="m",
-    )
+    model = {"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"}
+    settings = Settings.load(None, store=str(tmp_path / "index"), admin_keys="the-admin-key-of-tests", **model)
     Index(str(tmp_path / "index")).publish(page_with("/a", "Volumes are large and can be created."))
     log = logging.getLogger("app.test")
-    body = {
-        "model": "docs-assistant",
-        "messages": [{"role": "user", "content": "How are large volumes with pa55 created?"}],
-    }
+    body = chat("How are large volumes with pa55 created?")
     with serving(create_app(build(settings), settings)) as base, httpx.Client(base_url=base, headers=ADMIN) as client:
-        assert client.post("/v1/chat/completions", json=body, headers={"x-request-id": "mine"}).status_code == 200
+        assert client.post(CHAT, json=body, headers={"x-request-id": "mine"}).status_code == 200
         for n in range(3):
             log.warning(LogMessage("slow", took=n))
         try:

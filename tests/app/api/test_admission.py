@@ -8,16 +8,14 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from app.api.middleware.admission import ANSWER_PATHS, AnswerLimits, cancel_on_disconnect
-from app.api.server import create_app
 from app.api.stream import EventQueue
 from app.core.errors import AnswerTimeout, Overloaded
 from app.core.gate import Gate
-from app.core.settings import Settings
 from app.core.turn import Failure, Text
-from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
+from tests.app.api.scripted import CHAT, JSON, chat, client_of, scripted
 from tests.virtual_time import in_virtual_time
 
-ASKED = {"model": "docs-assistant", "messages": [{"role": "user", "content": "Why?"}]}
+ASKED = chat("Why?")
 
 
 async def never():
@@ -30,12 +28,11 @@ async def settled():
 
 
 @asynccontextmanager
-async def full_service(headers=(), **settings):
+async def full_service(headers=None, **settings):
     """A service whose only two answers are under way, and they don't end."""
-    app = create_app(ScriptedAssistants((Scripted(script=(60.0,)),)), Settings.load(None, max_answers=2, **settings))
-    async with client_of(app) as client:
-        client.headers.update(headers)
-        asked = [asyncio.create_task(client.post("/v1/chat/completions", json=ASKED)) for _ in range(2)]
+    app = scripted(60.0, max_answers=2, **settings)
+    async with client_of(app, headers=JSON | (headers or {})) as client:
+        asked = [asyncio.create_task(client.post(CHAT, json=ASKED)) for _ in range(2)]
         async with asyncio.timeout(60):
             while (await client.post("/v1/search", content=b"no JSON")).status_code != 503:
                 await asyncio.sleep(0.01)
@@ -78,10 +75,8 @@ async def test_a_full_service_checks_the_key_first_so_that_strangers_take_no_pla
             response = await client.post(path, content=b"unread", headers={"authorization": "", **headers})
             return response.status_code
 
-        assert [
-            await ask("/v1/search", authorization=f"Bearer {key}")
-            for key in ("reader-key-of-tests", "admin-key-of-tests")
-        ] == [503, 503]
+        for key in ("reader-key-of-tests", "admin-key-of-tests"):
+            assert await ask("/v1/search", authorization=f"Bearer {key}") == 503
         caplog.clear()
         for path in sorted(ANSWER_PATHS):
             assert await ask(path) == 401
@@ -94,7 +89,7 @@ async def test_a_full_service_checks_the_key_first_so_that_strangers_take_no_pla
 async def test_what_is_no_question_never_waits_and_the_log_is_not_flooded(caplog):
     async with full_service() as (_, client):
         for _ in range(30):
-            assert (await client.post("/v1/chat/completions", json=ASKED)).status_code == 503
+            assert (await client.post(CHAT, json=ASKED)).status_code == 503
         for path in ("/health", "/v1/models", "/docs/en/start", "/openapi.json"):
             assert (await client.get(path, follow_redirects=True)).status_code == 200
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]

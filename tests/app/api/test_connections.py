@@ -25,6 +25,7 @@ HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: 
 BODY = b'{"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}'
 WHOLE = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
 ASKED = b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n"
+HEALTH = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
 
 
 @dataclass
@@ -164,9 +165,7 @@ def test_when_all_places_are_taken_the_silent_give_way_and_the_answered_stay():
         assert rested.recv(65536).startswith(b"HTTP/1.1 200")
         for _ in range(100):
             service.connect(b"GET / HT")
-            assert (
-                status(service.connect(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")) == 200
-            )
+            assert status(service.connect(HEALTH)) == 200
         rested.sendall(ASKED + b"\r\n")
         assert rested.recv(65536).startswith(b"HTTP/1.1 200")
         for connection in served:

@@ -5,7 +5,8 @@ import pytest
 from app.api.middleware.request_check import SHARED
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from tests.app.api.test_door import CHAT, QUESTION, asked, refused
+from tests.app.api.scripted import CHAT, refused
+from tests.app.api.test_door import QUESTION, asked
 
 DOCS = "https://docs.example.org"
 PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}

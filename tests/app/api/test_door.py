@@ -2,32 +2,19 @@
 
 import re
 import socket
-from contextlib import asynccontextmanager
 
-import httpx
 import pytest
 
 from app.api.middleware.keys import MAX_FAILURES, MAX_TRACKED, SECONDS_PER_FAILURE, FailedAttempts
 from app.api.middleware.request_check import AllowedHosts
-from app.api.server import create_app
 from app.core.errors import ECHOED
-from app.core.settings import Settings
-from tests.app.api.scripted import JSON, Scripted, ScriptedAssistants
+from tests.app.api.scripted import CHAT, JSON, chat, client_of, refused, scripted
 
-QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
-CHAT = "/v1/chat/completions"
+QUESTION = chat()
 
 
-@asynccontextmanager
-async def asked(base="http://localhost", address="203.0.113.7", **settings):
-    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, **settings), ingest_command=("false",))
-    transport = httpx.ASGITransport(app, client=(address, 1234))
-    async with httpx.AsyncClient(transport=transport, base_url=base) as client:
-        yield client
-
-
-def refused(response):
-    return response.status_code, response.json()["error"]["code"]
+def asked(base="http://localhost", address="203.0.113.7", **settings):
+    return client_of(scripted(**settings), address, base, {})
 
 
 async def test_a_name_that_somebody_let_point_here_is_refused_everywhere():

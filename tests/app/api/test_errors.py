@@ -11,11 +11,9 @@ from starlette.types import Message
 
 from app.api.errors import api_error
 from app.api.middleware.requestlog import RequestLog
-from app.api.server import create_app
 from app.core import errors
 from app.core.errors import AssistantError, ModelRateLimited
-from app.core.settings import Settings
-from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
+from tests.app.api.scripted import CHAT, chat, client_of, refused, scripted
 
 STATUS = {
     "AssistantError": 500,
@@ -74,14 +72,10 @@ def test_a_rate_limit_says_when_to_come_back_if_that_is_known():
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_unexpected_error_is_a_500_with_its_traceback_in_the_log(caplog, stream):
-    assistants = ScriptedAssistants((Scripted(script=(ZeroDivisionError("password=hunter2"),)),))
-    app = create_app(assistants, Settings.load(None))
-    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}], "stream": stream}
     with caplog.at_level(logging.ERROR):
-        async with client_of(app) as client:
-            response = await client.post("/v1/chat/completions", json=body)
-    assert response.status_code == 500
-    assert response.json()["error"]["code"] == "internal_error"
+        async with client_of(scripted(ZeroDivisionError("password=hunter2"))) as client:
+            response = await client.post(CHAT, json=chat(stream=stream))
+    assert refused(response) == (500, "internal_error")
     assert "hunter2" not in response.text
     assert response.headers["x-request-id"] in response.json()["error"]["message"]
     (record,) = caplog.records
@@ -90,14 +84,14 @@ async def test_an_unexpected_error_is_a_500_with_its_traceback_in_the_log(caplog
 
 
 async def test_a_wrong_address_or_method_is_an_openai_error():
-    async with client_of(create_app(ScriptedAssistants((Scripted(),)), Settings.load(None))) as client:
+    async with client_of(scripted()) as client:
         for method, path, status in (
-            ("GET", "/v1/chat/completions", 405),
+            ("GET", CHAT, 405),
             ("DELETE", "/v1/models", 405),
             ("POST", "/docs/", 405),
             ("GET", "/v1/embeddings", 404),
             ("GET", "/v1/models/", 404),
-            ("POST", "/v1/chat/completions/", 404),
+            ("POST", f"{CHAT}/", 404),
             ("GET", "/nowhere", 404),
         ):
             response = await client.request(method, path)

@@ -11,13 +11,14 @@ import pytest
 import uvicorn
 
 from tests.app.api.indexed import indexed
+from tests.app.api.scripted import CHAT, chat, until
 from tests.fake_llm import Reply
 
 pytestmark = pytest.mark.server
 CLIENTS = 100
-PATHS = ("/v1/chat/completions", "/v1/responses")
+PATHS = (CHAT, "/v1/responses")
 LONG = " ".join(f"word{n}" for n in range(400))
-QUESTION = {"role": "user", "content": "How do I create a persistent volume?"}
+QUESTION = "How do I create a persistent volume?"
 
 
 @asynccontextmanager
@@ -36,8 +37,8 @@ async def serving(app):
 
 async def leave(port, *, path, stream, after):
     """Ask, and close the connection after so many seconds, wherever the answer is by then; after its first text for 0."""
-    question = {"input": QUESTION["content"]} if "responses" in path else {"messages": [QUESTION]}
-    body = orjson.dumps({"model": "docs-assistant", "stream": stream, **question})
+    question = {"model": "docs-assistant", "input": QUESTION} if "responses" in path else chat(QUESTION)
+    body = orjson.dumps({"stream": stream, **question})
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
         b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
@@ -52,12 +53,6 @@ def tasks():
     """What runs, by name; without the model server's, which has one for each connection that is kept open."""
     names = (task.get_coro().__qualname__ for task in asyncio.all_tasks())
     return Counter(name for name in names if not name.startswith("RequestHandler"))
-
-
-async def until(condition, seconds=60):
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 @pytest.mark.slow

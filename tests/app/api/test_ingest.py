@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -25,14 +26,15 @@ from app.core.generation import Recipe
 from app.core.settings import Settings
 from app.index import open_store
 from ingestion.progress import LogProgress
-from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of, serving
-from tests.app.cli.stored_index import Index, stored
+from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, chat, client_of, refused, serving, wait_for
+from tests.app.cli.stored_index import Index
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 pytestmark = pytest.mark.slow
 
 SITES = "https://a.example.org/sitemap.xml https://b.example.org/sitemap.xml"
 ADMIN = {"authorization": "Bearer admin-2-key-of-tests"}
+OVER = ("done", "failed")
 
 
 def service(
@@ -58,7 +60,7 @@ async def test_only_an_admin_key_opens():
         async with client_of(service()) as client:
             for method, path in ROUTES:
                 response = await client.request(method, path, headers={"authorization": shown} if shown else {})
-                assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
+                assert refused(response) == (401, "invalid_api_key")
             assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
 
 
@@ -67,15 +69,14 @@ async def test_without_admin_keys_the_door_is_closed():
     async with client_of(service(admin_keys=())) as client:
         for method, path in ROUTES:
             response = await client.request(method, path, headers=ADMIN)
-            assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
+            assert refused(response) == (403, "admin_disabled")
             assert "DOCS_ADMIN_KEYS" in response.json()["error"]["message"]
 
 
 async def test_an_admin_key_may_do_what_readers_do():
     """The pages of operators ask and search with the same key."""
-    question = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
     async with client_of(service()) as client:
-        assert (await client.post("/v1/chat/completions", json=question, headers=ADMIN)).status_code == 200
+        assert (await client.post(CHAT, json=chat(), headers=ADMIN)).status_code == 200
 
 
 async def test_other_sites_than_the_configured_are_refused():
@@ -93,11 +94,15 @@ async def test_other_sites_than_the_configured_are_refused():
             ('{"collections": []}', "collections"),
             ('{"collections": [""]}', "collections[0]"),
             ('{"collections": "x"}', "collections"),
+            ('{"site": ["https://a.example.org/sitemap.xml"]}', "site"),
             ("[]", None),
             ("{", None),
         ):
             response = await client.post("/v1/ingest", content=body, headers=ADMIN)
             assert (response.status_code, response.json()["error"]["param"]) == (400, param)
+            if param == "site":  # a misspelt `sites` was ignored, and everything was indexed
+                said = response.json()["error"]["message"]
+                assert said.startswith("site: there is no such field. Did you mean sites?")
         assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
 
 
@@ -106,60 +111,50 @@ async def test_a_password_in_the_address_of_a_site_is_not_shown():
     show = "import os, sys; print('docs-assistant:', os.environ['DOCS_SITES'].count('pa55'), sys.argv, file=sys.stderr)"
     secret = "https://reader:pa55@a.example.org/sitemap.xml"
     async with client_of(service(sites=secret, command=(sys.executable, "-c", show))) as client:
-        refused = await client.post("/v1/ingest", json={"sites": ["https://x"]}, headers=ADMIN)
-        started = await client.post("/v1/ingest", json={"sites": [secret]}, headers=ADMIN)
-        body = await ended(client, started.json()["id"])
-    assert "https://reader:…@a.example.org/sitemap.xml" in refused.json()["error"]["message"]
+        other = await client.post("/v1/ingest", json={"sites": ["https://x"]}, headers=ADMIN)
+        run = await client.post("/v1/ingest", json={"sites": [secret]}, headers=ADMIN)
+        body = await ended(client, run.json()["id"])
+    assert "https://reader:…@a.example.org/sitemap.xml" in other.json()["error"]["message"]
     assert body["sites"] == ["https://reader:…@a.example.org/sitemap.xml"]
     assert body["error"] == "1 ['-c']"
-    assert "pa55" not in refused.text + started.text
+    assert "pa55" not in other.text + run.text
 
 
 async def test_without_configured_sites_there_is_nothing_to_run():
     """The error says which setting lacks."""
     async with client_of(service(sites="")) as client:
         response = await client.post("/v1/ingest", headers=ADMIN)
-    assert (response.status_code, response.json()["error"]["code"]) == (400, "no_sites")
+    assert refused(response) == (400, "no_sites")
     assert "DOCS_SITES" in response.json()["error"]["message"]
-
-
-async def test_a_field_that_does_not_exist_starts_no_run():
-    """A misspelt `sites` was ignored, and everything was indexed."""
-    async with client_of(service()) as client:
-        body = {"site": ["https://a.example.org/sitemap.xml"]}
-        response = await client.post("/v1/ingest", json=body, headers=ADMIN)
-        assert response.status_code == 400
-        assert response.json()["error"]["message"].startswith("site: there is no such field. Did you mean sites?")
-        assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
 
 
 async def test_an_unknown_run_is_a_404():
     """With a code of its own."""
     async with client_of(service()) as client:
-        response = await client.get("/v1/ingest/run-0", headers=ADMIN)
-    assert (response.status_code, response.json()["error"]["code"]) == (404, "run_not_found")
+        assert refused(await client.get("/v1/ingest/run-0", headers=ADMIN)) == (404, "run_not_found")
 
 
 async def test_without_a_command_there_is_no_such_address():
     """An application that can't run ingestion doesn't offer it."""
-    app = create_app(
-        ScriptedAssistants((Scripted(),)), Settings.load(None, admin_keys="admin-2-key-of-tests", sites=SITES)
-    )
-    async with client_of(app) as client:
+    async with client_of(service(command=())) as client:
         assert (await client.post("/v1/ingest", headers=ADMIN)).status_code == 404
-        assert "/v1/ingest" not in (await client.get("/openapi.json")).json()["paths"]
+        described = (await client.get("/openapi.json", headers=ADMIN)).json()
+        assert "/v1/ingest" not in described["paths"]
 
 
 # ---- runs that end badly -----------------------------------------------------------------------
 
 
+async def started(client: httpx.AsyncClient, **body: object) -> dict:
+    """A run that has ended."""
+    return await ended(client, (await client.post("/v1/ingest", json=body, headers=ADMIN)).json()["id"])
+
+
 async def ended(client: httpx.AsyncClient, run: str) -> dict:
-    for _ in range(2400):
-        body = (await client.get(f"/v1/ingest/{run}", headers=ADMIN)).json()
-        if body["state"] in ("done", "failed"):
-            return body
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"not over: {body}")
+    async with asyncio.timeout(120):
+        while (body := (await client.get(f"/v1/ingest/{run}", headers=ADMIN)).json())["state"] not in OVER:
+            await asyncio.sleep(0.05)
+    return body
 
 
 @pytest.mark.parametrize(
@@ -177,8 +172,7 @@ async def test_a_run_that_publishes_nothing_has_failed(script: str, reason: str,
     """If the process fails in any way, the state is failed with a reason, a warning is logged, and the next run may begin."""
     async with client_of(service(command=(sys.executable, "-c", script))) as client:
         for _ in range(2):
-            run = (await client.post("/v1/ingest", headers=ADMIN)).json()["id"]
-            body = await ended(client, run)
+            body = await started(client)
             assert body["state"] == "failed"
             assert body["error"].startswith(reason)
     assert any(one.levelname == "WARNING" and reason.partition("\n")[0] in one.getMessage() for one in caplog.records)
@@ -187,8 +181,7 @@ async def test_a_run_that_publishes_nothing_has_failed(script: str, reason: str,
 async def test_a_command_that_is_missing_fails_the_run_and_not_the_service():
     """The error names the program."""
     async with client_of(service(command=("/nowhere/docs-assistant",))) as client:
-        run = (await client.post("/v1/ingest", headers=ADMIN)).json()["id"]
-        body = await ended(client, run)
+        body = await started(client)
         assert (body["state"], body["started_at"]) == ("failed", None)
         assert "/nowhere/docs-assistant" in body["error"]
 
@@ -196,10 +189,7 @@ async def test_a_command_that_is_missing_fails_the_run_and_not_the_service():
 async def test_only_the_last_runs_are_remembered():
     """Newest first, and no more than ten."""
     async with client_of(service()) as client:
-        runs = []
-        for _ in range(12):
-            runs.append((await client.post("/v1/ingest", headers=ADMIN)).json()["id"])
-            await ended(client, runs[-1])
+        runs = [(await started(client))["id"] for _ in range(12)]
         listed = [run["id"] for run in (await client.get("/v1/ingest", headers=ADMIN)).json()["data"]]
         assert listed == runs[:1:-1]
         assert (await client.get(f"/v1/ingest/{runs[0]}", headers=ADMIN)).status_code == 404
@@ -223,8 +213,7 @@ REFUSED = {"published": None, "exit_code": 3, "refused": ["6 of 10 pages would b
 async def test_options_become_arguments(body: dict[str, object], arguments: str):
     """And nothing that a client sends becomes an option by itself."""
     async with client_of(service(command=(sys.executable, "-c", SAYS_ITS_ARGUMENTS))) as client:
-        started = await client.post("/v1/ingest", json=body, headers=ADMIN)
-        assert (await ended(client, started.json()["id"]))["error"].strip() == (arguments or "docs-assistant:")
+        assert (await started(client, **body))["error"].strip() == (arguments or "docs-assistant:")
 
 
 async def test_a_refused_run_has_failed_and_keeps_its_report():
@@ -234,8 +223,7 @@ async def test_a_refused_run_has_failed_and_keeps_its_report():
         f"print({json.dumps(REFUSED)!r}); sys.exit(3)"
     )
     async with client_of(service(command=(sys.executable, "-c", script))) as client:
-        started = await client.post("/v1/ingest", headers=ADMIN)
-        run = await ended(client, started.json()["id"])
+        run = await started(client)
     assert (run["state"], run["exit_code"], run["counts"]) == ("failed", 3, {"removed": 6})
     assert "6 of 10 pages" in run["error"]
     assert run["report"]["refused"] == REFUSED["refused"]
@@ -256,46 +244,42 @@ def site() -> Iterator[LocalSite]:
         yield running
 
 
-@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    """An empty index on each store."""
-    with stored(request.param, tmp_path) as made:
-        yield made
-
-
 @pytest.fixture
 def environment(site: LocalSite, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings of service and command: both sitemaps, an admin key, an empty index."""
-    monkeypatch.setenv("DOCS_STORE", index.address)
     monkeypatch.setenv("DOCS_SITES", f"{site.url}/volumes.xml {site.url}/snapshots.xml")
     monkeypatch.setenv("DOCS_ADMIN_KEYS", "admin-1-key-of-tests admin-2-key-of-tests")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
 
 
-@pytest.fixture
-def client(environment: None) -> Iterator[httpx.Client]:
-    """A client of a real service over that index."""
+@contextmanager
+def operated() -> Iterator[httpx.Client]:
+    """A client of a real service with the settings of the environment."""
     settings = Settings.load()
     app = create_app(build(settings), settings, ingest_command=INGEST)
     with serving(app) as base, httpx.Client(base_url=base, headers=ADMIN, timeout=30) as made:
         yield made
 
 
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
+@pytest.fixture
+def client(environment: None) -> Iterator[httpx.Client]:
+    """A client of a real service over that index."""
+    with operated() as made:
+        yield made
 
 
-def over(client: httpx.Client, run: str) -> dict:
-    until(lambda: client.get(f"/v1/ingest/{run}").json()["state"] in ("done", "failed"))
+def over(client: httpx.Client, **body: object) -> dict:
+    """A run that has ended."""
+    return finished(client, client.post("/v1/ingest", json=body).json()["id"])
+
+
+def finished(client: httpx.Client, run: str) -> dict:
+    wait_for(lambda: client.get(f"/v1/ingest/{run}").json()["state"] in OVER)
     return client.get(f"/v1/ingest/{run}").json()
 
 
 def ask(client: httpx.Client, question: str) -> httpx.Response:
-    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": question}]}
-    return client.post("/v1/chat/completions", json=body)
+    return client.post(CHAT, json=chat(question))
 
 
 @pytest.mark.server
@@ -310,13 +294,13 @@ def test_a_deploy_hook_brings_new_pages_into_answers(client: httpx.Client, site:
     assert queued["state"] == "queued"
     assert queued["sites"] == [f"{site.url}/volumes.xml", f"{site.url}/snapshots.xml"]
     assert queued["by"] == "key admin2 from 127.0.0.1"
-    run = over(client, queued["id"])
+    run = finished(client, queued["id"])
     TypeAdapter(answers.IngestRun).validate_python(run, extra="forbid")
     assert (run["state"], run["exit_code"], run["error"]) == ("done", 0, "")
     assert run["queued_at"] <= run["started_at"] <= run["finished_at"]
     assert run["counts"]["new"] == 2
     assert {page["url"] for page in run["report"]["pages"]} == {f"{site.url}/volumes", f"{site.url}/snapshots"}
-    until(lambda: ask(client, "What are volumes?").status_code == 200)
+    wait_for(lambda: ask(client, "What are volumes?").status_code == 200)
     assert f"{site.url}/volumes" in ask(client, "What are volumes?").json()["choices"][0]["message"]["content"]
     listed = client.get("/v1/ingest")
     TypeAdapter(answers.IngestRunList).validate_json(listed.content, extra="forbid")
@@ -326,12 +310,12 @@ def test_a_deploy_hook_brings_new_pages_into_answers(client: httpx.Client, site:
 @pytest.mark.server
 def test_a_part_of_the_sites_can_be_named(client: httpx.Client, site: LocalSite):
     """Only that sitemap is read; a failing one fails the run with the command's own words."""
-    run = over(client, client.post("/v1/ingest", json={"sites": [f"{site.url}/snapshots.xml"]}).json()["id"])
+    run = over(client, sites=[f"{site.url}/snapshots.xml"])
     assert run["sites"] == [f"{site.url}/snapshots.xml"]
     assert [page["url"] for page in run["report"]["pages"]] == [f"{site.url}/snapshots"]
     assert site.statuses("/volumes.xml") == site.statuses("/volumes") == []
     site.answers["/volumes.xml"] = Answer(b"", status=404)
-    failed = over(client, client.post("/v1/ingest", json={"sites": [f"{site.url}/volumes.xml"]}).json()["id"])
+    failed = over(client, sites=[f"{site.url}/volumes.xml"])
     assert (failed["state"], failed["exit_code"]) == ("failed", 1)
     assert f"{site.url}/volumes.xml" in failed["error"]
 
@@ -349,22 +333,18 @@ def test_recorded_sites_can_be_read_again_without_any_configured(environment: No
         (volumes, {"sites": [snapshots, volumes]}, [volumes, snapshots]),
     ):
         monkeypatch.setenv("DOCS_SITES", configured) if configured else monkeypatch.delenv("DOCS_SITES")
-        settings = Settings.load()
-        with (
-            serving(create_app(build(settings), settings, ingest_command=INGEST)) as base,
-            httpx.Client(base_url=base, headers=ADMIN, timeout=30) as client,
-        ):
+        with operated() as client:
             known = client.get("/v1/admin/index").json()["sites"]
-            run = over(client, client.post("/v1/ingest", json=body).json()["id"])
+            run = over(client, **body)
             found = {page["collection"] for page in client.get("/v1/admin/pages").json()["data"]}
-            refused = client.post("/v1/ingest", json={"sites": ["http://169.254.169.254/"]})
+            elsewhere = client.post("/v1/ingest", json={"sites": ["http://169.254.169.254/"]})
         assert (run["state"], run["sites"], run["counts"]["unchanged"]) == ("done", sites, len(sites)), run["error"]
         assert known == {
             "configured": [configured] if configured else [],
             "indexed": [snapshots] if configured else [volumes, snapshots],
         }
         assert found == {"docs", "other"}
-        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "sites[0]")
+        assert (elsewhere.status_code, elsewhere.json()["error"]["param"]) == (400, "sites[0]")
         monkeypatch.setenv("DOCS_SITES", volumes)
 
 
@@ -373,15 +353,14 @@ def test_a_run_can_be_cancelled_and_says_how_far_it_is(client: httpx.Client, sit
     """It ends as failed, says by whom, and the index stays as it was; a run that is over can't be cancelled."""
     site.answers["/volumes"] = Answer(b"", delay=20)
     run = client.post("/v1/ingest").json()["id"]
-    until(lambda: client.get(f"/v1/ingest/{run}").json()["stage"] == "Pages")
+    wait_for(lambda: client.get(f"/v1/ingest/{run}").json()["stage"] == "Pages")
     now = client.get(f"/v1/ingest/{run}").json()
     assert now["done"] in (0, 1)
     assert now["total"] == 2
     assert client.post(f"/v1/ingest/{run}/cancel").status_code == 202
-    ended = over(client, run)
+    ended = finished(client, run)
     assert (ended["state"], ended["error"]) == ("failed", "Cancelled by key admin2 from 127.0.0.1.")
-    again = client.post(f"/v1/ingest/{run}/cancel")
-    assert (again.status_code, again.json()["error"]["code"]) == (409, "run_over")
+    assert refused(client.post(f"/v1/ingest/{run}/cancel")) == (409, "run_over")
     assert client.get("/v1/admin/index").json()["indexes"][0]["generation"] is None
 
 
@@ -420,16 +399,14 @@ def test_sources_of_a_file_are_configured_too(environment: None, site: LocalSite
     Path("sites.toml").write_text(f'[[source]]\nurl = "{site.url}/snapshots.xml"\n', encoding="utf-8")
     monkeypatch.setenv("DOCS_SITES", f"{site.url}/volumes.xml")
     monkeypatch.setenv("DOCS_SOURCES", "sites.toml")
-    settings = Settings.load()
     body = {"sites": [f"{site.url}/volumes.xml" if name == "volumes" else name for name in wanted]} if wanted else {}
-    app = create_app(build(settings), settings, ingest_command=INGEST)
-    with serving(app) as base, httpx.Client(base_url=base, headers=ADMIN, timeout=30) as client:
-        run = over(client, client.post("/v1/ingest", json=body).json()["id"])
+    with operated() as client:
+        run = over(client, **body)
         assert run["state"] == "done", run["error"]
         assert {page["url"] for page in run["report"]["pages"]} == {f"{site.url}/{name}" for name in read}
-        refused = client.post("/v1/ingest", json={"sites": [f"{site.url}/elsewhere.xml"]})
-        assert refused.status_code == 400
-        assert "sites.toml" in refused.json()["error"]["message"]
+        elsewhere = client.post("/v1/ingest", json={"sites": [f"{site.url}/elsewhere.xml"]})
+        assert elsewhere.status_code == 400
+        assert "sites.toml" in elsewhere.json()["error"]["message"]
 
 
 @pytest.mark.server
@@ -438,21 +415,21 @@ def test_one_run_at_a_time(client: httpx.Client, site: LocalSite):
     hold = True
 
     def slow() -> Answer:
-        until(lambda: not hold)
+        wait_for(lambda: not hold)
         return Answer(b"<html><body><main><h1>Volumes</h1><p>" + WORDS.encode() + b"</p></main></body></html>")
 
     site.answers["/volumes"] = slow
     first = client.post("/v1/ingest").json()
-    until(lambda: client.get(f"/v1/ingest/{first['id']}").json()["state"] == "running")
+    wait_for(lambda: client.get(f"/v1/ingest/{first['id']}").json()["state"] == "running")
     second = client.post("/v1/ingest", headers={"authorization": "Bearer admin-1-key-of-tests"})
-    assert (second.status_code, second.json()["error"]["code"]) == (409, "run_under_way")
+    assert refused(second) == (409, "run_under_way")
     for known in (first["id"], first["queued_at"], "key admin2 from 127.0.0.1"):
         assert known in second.json()["error"]["message"]
-    until(lambda: client.get(f"/v1/ingest/{first['id']}").json()["progress"].startswith("Pages: 2"))
+    wait_for(lambda: client.get(f"/v1/ingest/{first['id']}").json()["progress"].startswith("Pages: 2"))
     assert client.get("/v1/models").status_code == 200
     hold = False
-    assert over(client, first["id"])["state"] == "done"
-    third = over(client, client.post("/v1/ingest").json()["id"])
+    assert finished(client, first["id"])["state"] == "done"
+    third = over(client)
     assert (third["state"], third["counts"]["unchanged"]) == ("done", 2)
 
 
@@ -467,10 +444,10 @@ def test_the_end_of_the_service_is_the_end_of_its_run(environment: None, site: L
         subprocess.Popen(command) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=ADMIN, timeout=30) as client,
     ):
-        until(lambda: process.poll() is not None or _listens(client))
+        wait_for(lambda: process.poll() is not None or _listens(client))
         client.post("/v1/ingest")
-        until(lambda: "/volumes" in str(site.log) or len(site.statuses("/volumes.xml")) > 0)
-        until(lambda: client.get("/v1/ingest").json()["data"][0]["progress"].startswith("Pages"))
+        wait_for(lambda: "/volumes" in str(site.log) or len(site.statuses("/volumes.xml")) > 0)
+        wait_for(lambda: client.get("/v1/ingest").json()["data"][0]["progress"].startswith("Pages"))
         run = _children(process.pid)
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)

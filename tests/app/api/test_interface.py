@@ -9,11 +9,11 @@ from app.assistants import suggestions
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Status, Text
 from tests.app.api.indexed import URL, indexed
-from tests.app.api.scripted import Scripted, ScriptedAssistants, State, client_of
+from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, State, chat, client_of, scripted
 from tests.app.api.test_chat import ask, events, post
 
 MORE = {"why is a volume slow?": "A volume is slow if it is full."}
-QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How do I create a volume?"}]}
+QUESTION = chat("How do I create a volume?")
 
 
 async def test_a_page_gets_what_it_begins_with(tmp_path):
@@ -29,8 +29,7 @@ async def test_a_page_gets_what_it_begins_with(tmp_path):
 
 
 async def test_without_its_key_a_page_learns_only_that_it_needs_one():
-    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, api_keys="some-key-of-tests"))
-    async with client_of(app) as client:
+    async with client_of(scripted(api_keys="some-key-of-tests")) as client:
         stranger = await client.get("/v1/interface")
         wrong = await client.get("/v1/interface", headers={"authorization": "Bearer x"})
         assert (await client.get("/v1/passages/x")).status_code == 401
@@ -40,8 +39,7 @@ async def test_without_its_key_a_page_learns_only_that_it_needs_one():
 
 
 async def test_the_version_is_not_read_from_the_disk_for_each_page(monkeypatch):
-    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None))
-    known = importlib.metadata.version("docs-assistant")
+    app, known = scripted(), importlib.metadata.version("docs-assistant")
     monkeypatch.setattr(importlib.metadata, "distribution", None)
     async with client_of(app) as client:
         assert (await client.get("/v1/interface")).json()["version"] == known
@@ -58,7 +56,7 @@ async def test_the_source_of_an_answer_leads_to_its_passage_within_the_limits_of
     one = '[[assistant]]\nid = "{}"\nsteps = ["detect", "retrieve", "relevance", "synthesize", "cite"]\ncollections = ["{}"]\n'
     file.write_text(one.format("docs-assistant", "docs") + one.format("other", "elsewhere"), "utf-8")
     async with indexed(tmp_path, assistants=str(file)) as service, client_of(service.app) as client:
-        answer = (await client.post("/v1/chat/completions", json=QUESTION)).json()
+        answer = (await client.post(CHAT, json=QUESTION)).json()
         chunk = answer["sources"][0]["chunk"]
         passage = (await client.get(f"/v1/passages/{chunk}")).json()
         refused = [await client.get(f"/v1/passages/{id_}") for id_ in ("unknown", f"{chunk}?model=other")]

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
-import httpx
 import pytest
 from starlette.requests import Request
 
 from app.api.middleware.keys import is_local, read_keys
-from app.api.server import create_app
+from app.api.middleware.requestlog import _KEY, RequestInfo
+from app.cli import main
 from app.conversations.opening import open_conversations
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from tests.app.api.indexed import LIMITS, indexed
-from tests.app.api.scripted import JSON, Scripted, ScriptedAssistants
+from tests.app.api.scripted import CHAT, chat, client_of, refused, scripted
 
 SITE = "https://docs.example.org"
 TODAY = datetime.now(UTC).date()
-ASKED = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How much memory does a notebook get?"}]}
+ASKED = chat("How much memory does a notebook get?")
 STEPS = '["detect", "retrieve", "relevance", "synthesize", "cite"]'
 TWO = f"[[assistant]]\nid = 'docs'\nsteps = {STEPS}\n\n[[assistant]]\nid = 'secret'\nsteps = {STEPS}\n"
 
@@ -48,19 +47,8 @@ def write(path: Path, *entries: str) -> str:
 
 @asynccontextmanager
 async def served(app, address="203.0.113.7", base="http://localhost"):
-    async with app.router.lifespan_context(app):
-        transport = httpx.ASGITransport(app, client=(address, 1234))
-        async with httpx.AsyncClient(transport=transport, base_url=base, headers=JSON) as client:
-            yield client
-
-
-def scripted(conversations=None, **given):
-    assistants, settings = ScriptedAssistants((Scripted(),)), Settings.load(None, **given)
-    return create_app(assistants, settings, ingest_command=("false",), conversations=conversations)
-
-
-def code(response) -> tuple[int, str]:
-    return response.status_code, response.json()["error"]["code"]
+    async with app.router.lifespan_context(app), client_of(app, address, base) as client:
+        yield client
 
 
 # ---- what a key of each role opens -------------------------------------------------------------
@@ -86,19 +74,12 @@ def opened(path: str, role: str) -> bool:
 
 async def test_every_route_is_open_to_its_roles_and_closed_to_the_others(tmp_path):
     """A loop over all routes, so that a new one can't be forgotten: without a rule here, it must need a reader's key."""
-    origins = f'["{SITE}"]'
-    keys = write(
-        tmp_path / "keys.toml",
-        entry("r"),
-        entry("w", "widget", origins=origins),
-        entry("a", "admin"),
-        entry("old", "admin", expires=TODAY - timedelta(days=1)),
-    )
-    page = {"origin": SITE}
+    widget, old = entry("w", "widget", origins=f'["{SITE}"]'), entry("old", "admin", expires=TODAY - timedelta(days=1))
+    keys = write(tmp_path / "keys.toml", entry("r"), widget, entry("a", "admin"), old)
     callers = [
         ("", {}),
         ("reader", key("r")),
-        ("widget", key("w", **page)),
+        ("widget", key("w", origin=SITE)),
         ("admin", key("a")),
         ("", key("w")),  # not in a page
         ("", key("w", origin="https://evil.tld")),
@@ -106,7 +87,7 @@ async def test_every_route_is_open_to_its_roles_and_closed_to_the_others(tmp_pat
         ("", {"authorization": "Basic a-key"}),
     ]
     kept = open_conversations(Settings.load(None), tmp_path)
-    app = scripted(kept, keys=keys, trusted_proxies="127.0.0.1")
+    app = scripted(conversations=kept, keys=keys, trusted_proxies="127.0.0.1")
     wrong, seen = [], 0
     async with served(app) as client:
         for route in app.routes:
@@ -116,11 +97,11 @@ async def test_every_route_is_open_to_its_roles_and_closed_to_the_others(tmp_pat
                     body = b"{}" if method in {"POST", "PUT", "PATCH"} else None
                     response = await client.request(method, path, headers=headers, content=body)
                     seen += 1
-                    refused = response.status_code in {401, 403, 429}  # 429: after many wrong keys
-                    refused = refused and "listing_refused" not in response.text  # a rule about lists, not about keys
-                    foreign = headers.get("origin") == "https://evil.tld" and refused
+                    closed = response.status_code in {401, 403, 429}  # 429: after many wrong keys
+                    closed = closed and "listing_refused" not in response.text  # a rule about lists, not about keys
+                    foreign = headers.get("origin") == "https://evil.tld" and closed
                     asks_for_key = path == "/v1/interface" and not headers  # what a page needs for that, and no more
-                    if opened(path, role) is refused and not foreign and not asks_for_key:
+                    if opened(path, role) is closed and not foreign and not asks_for_key:
                         wrong.append((method, path, role or headers, response.status_code))
     assert wrong == []
     assert seen > 200
@@ -131,31 +112,26 @@ async def test_a_widgets_key_works_in_its_pages_only(tmp_path):
     async with served(scripted(keys=keys)) as client:
 
         async def ask(**headers):
-            return await client.post("/v1/chat/completions", json=ASKED, headers=key("w", **headers))
+            return await client.post(CHAT, json=ASKED, headers=key("w", **headers))
 
         for origin in (SITE, "https://a.example.net"):
             response = await ask(origin=origin)
             assert response.status_code == 200, origin
             assert response.headers["access-control-allow-origin"] in {origin, "*"}
         for origin in (f"{SITE}:8443", "http://docs.example.org", "https://example.net", "null"):
-            assert code(await ask(origin=origin)) == (403, "origin_refused"), origin
-        assert code(await ask()) == (403, "origin_refused")
+            assert refused(await ask(origin=origin)) == (403, "origin_refused"), origin
+        assert refused(await ask()) == (403, "origin_refused")
         # browsers leave Origin out of requests for the page's own host that only read
         same = key("w", **{"sec-fetch-site": "same-origin", "host": "localhost"})
-        assert code(await client.get("/v1/models", headers=same)) == (403, "origin_refused")
+        assert refused(await client.get("/v1/models", headers=same)) == (403, "origin_refused")
 
 
 @pytest.mark.plugins
 async def test_a_key_sees_its_assistants_and_collections_only(tmp_path):
     """Other assistants are as if they weren't there, also in messages; a collection that is not the key's has no pages."""
     own = write(tmp_path / "own.toml", TWO)
-    keys = write(
-        tmp_path / "keys.toml",
-        entry("all"),
-        entry("one", assistants='["secret"]'),
-        entry("docs", collections='["docs"]'),
-        entry("none", collections='["other"]'),
-    )
+    limited = (entry(name, collections=f'["{only}"]') for name, only in (("docs", "docs"), ("none", "other")))
+    keys = write(tmp_path / "keys.toml", entry("all"), entry("one", assistants='["secret"]'), *limited)
     async with indexed(tmp_path, with_model=False, assistants=own, keys=keys) as service, served(service.app) as client:
 
         async def found(name, model=""):
@@ -169,19 +145,14 @@ async def test_a_key_sees_its_assistants_and_collections_only(tmp_path):
         page = (await client.get("/v1/interface", headers=key("one"))).json()
         assert [one["id"] for one in page["assistants"]] == ["secret"]
         assert (await found("one"))["model"] == "secret"  # the first one of the key
-        for path, body in (
-            ("/v1/chat/completions", ASKED),
-            ("/v1/responses", {"input": "x"}),
-            ("/v1/search", {"query": "x"}),
-        ):
+        for path, body in ((CHAT, ASKED), ("/v1/responses", {"input": "x"}), ("/v1/search", {"query": "x"})):
             response = await client.post(path, json={**body, "model": "docs"}, headers=key("one"))
-            assert code(response) == (404, "model_not_found")
+            assert refused(response) == (404, "model_not_found")
             assert "Available: secret." in response.text
-        assert code(await client.get("/v1/models/docs", headers=key("one"))) == (404, "model_not_found")
-        assert {hit["text"] for hit in (await found("docs"))["data"]} == {
-            hit["text"] for hit in (await found("all"))["data"]
-        }
-        assert LIMITS in {hit["text"] for hit in (await found("docs"))["data"]}
+        assert refused(await client.get("/v1/models/docs", headers=key("one"))) == (404, "model_not_found")
+        docs, everything = [{hit["text"] for hit in (await found(name))["data"]} for name in ("docs", "all")]
+        assert docs == everything
+        assert LIMITS in docs
         assert (await found("none"))["data"] == []
         wanted = {"query": "memory", "filters": {"collections": ["docs"]}}
         assert (await client.post("/v1/search", json=wanted, headers=key("none"))).json()["data"] == []
@@ -222,17 +193,17 @@ async def test_a_page_can_read_that_its_key_was_removed_or_is_over_and_nothing_e
                 response = await client.request(method, path, headers={**headers, **more}, json=ASKED)
                 return response.status_code, response.headers.get("access-control-allow-origin", "")
 
-            assert await told("POST", "/v1/chat/completions", key("w", **page)) == (200, SITE)
+            assert await told("POST", CHAT, key("w", **page)) == (200, SITE)
             write(file, entry("w", "widget", expires=TODAY - timedelta(days=1), **mine), entry("r"))
-            assert await told("POST", "/v1/chat/completions", key("w", **page)) == (401, SITE)
+            assert await told("POST", CHAT, key("w", **page)) == (401, SITE)
             write(file, entry("r"))
-            assert await told("OPTIONS", "/v1/chat/completions", page) == (200, SITE)
-            assert await told("POST", "/v1/chat/completions", key("w", **page)) == (403, SITE)
+            assert await told("OPTIONS", CHAT, page) == (200, SITE)
+            assert await told("POST", CHAT, key("w", **page)) == (403, SITE)
             assert await told("GET", "/v1/interface", key("w", **page)) == (401, SITE)
             assert await told("GET", "/v1/models", key("r", **page)) == (200, "")
             for method, headers in (("OPTIONS", {}), ("POST", key("w")), ("GET", key("w"))):
                 other = {**headers, "origin": "https://evil.tld"}
-                status, origin = await told(method, "/v1/chat/completions", other)
+                status, origin = await told(method, CHAT, other)
                 assert (status >= 400, origin) == (True, "")
             assert (await told("GET", "/v1/admin/index", key("w", **page)))[1] == ""
 
@@ -251,7 +222,7 @@ async def test_a_file_of_keys_closes_the_service_unless_it_is_open_and_wrong_key
         async with served(scripted(keys=keys, open=is_open)) as client:
             assert (await client.get("/v1/models")).status_code == anonymous
             assert (await client.get("/v1/models", headers=key("r"))).status_code == 200
-            assert code(await client.get("/v1/models", headers=key("wrong"))) == (401, "invalid_api_key")
+            assert refused(await client.get("/v1/models", headers=key("wrong"))) == (401, "invalid_api_key")
 
 
 async def test_settings_may_have_hashes_in_place_of_keys(caplog):
@@ -261,9 +232,8 @@ async def test_settings_may_have_hashes_in_place_of_keys(caplog):
             assert (await client.get("/v1/models", headers=headers)).status_code == 200
         assert (await client.get("/v1/ingest", headers=key("a"))).status_code == 200
         # the hash itself opens nothing
-        assert (
-            await client.get("/v1/models", headers={"authorization": f"Bearer {hashed('r-key')}"})
-        ).status_code == 401
+        itself = {"authorization": f"Bearer {hashed('r-key')}"}
+        assert (await client.get("/v1/models", headers=itself)).status_code == 401
     assert " key=2" in caplog.text
     with pytest.raises(SettingsError, match="DOCS_API_KEYS: a hash must be sha256: and 64 hexadecimal digits"):
         Settings.load(None, api_keys="sha256:abc")
@@ -278,12 +248,8 @@ async def test_the_owner_of_a_key_stays_while_keys_are_added_and_removed():
         return [layer.kwargs["access"](asking(app, one)).owner for one in keys.split()]
 
     def asking(app, secret):
-        from starlette.requests import Request
-
         headers = [(b"authorization", f"Bearer {secret}".encode())]
         scope = {"type": "http", "path": "/v1/models", "headers": headers, "app": app, "client": ("203.0.113.7", 1)}
-        from app.api.middleware.requestlog import _KEY, RequestInfo
-
         return Request(scope | {_KEY: RequestInfo("x")})
 
     first, second = owners("the-first-of-two-keys the-second-of-two-keys")
@@ -301,12 +267,8 @@ async def test_this_machine_may_administer_without_a_key_if_wanted_and_nobody_el
         async with served(app, address, base) as client:
             return (await client.get(path, headers=headers)).status_code
 
-    assert (
-        await status()
-        == await status("::1", "http://[::1]:8000")
-        == await status(origin="http://localhost:8000")
-        == 200
-    )
+    assert [await status(), await status("::1", "http://[::1]:8000")] == [200, 200]
+    assert await status(origin="http://localhost:8000") == 200
     assert await status("203.0.113.7") == 403
     assert await status(base="http://assistant.local") in {403, 421}
     for name in ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"):
@@ -317,8 +279,7 @@ async def test_this_machine_may_administer_without_a_key_if_wanted_and_nobody_el
     scope = {"type": "http", "path": "/", "client": ("127.0.0.1", 1), "headers": [(b"host", b"127.0.0.1:8000")]}
     assert not is_local(Request({**scope, "http_version": "1.0"}))
     assert is_local(Request({**scope, "http_version": "1.1"}))
-    closed = scripted()
-    async with served(closed, "127.0.0.1") as client:
+    async with served(scripted(), "127.0.0.1") as client:
         assert (await client.get("/v1/ingest")).status_code == 403
     with pytest.raises(SettingsError, match="DOCS_ADMIN_OPEN=true is for this machine only"):
         Settings.load(None, admin_open=True, host="0.0.0.0", api_keys="some-key-of-tests").check_open()
@@ -364,12 +325,6 @@ def test_each_mistake_in_a_file_of_keys_is_named_and_nothing_secret_is(tmp_path)
 
 
 def test_keys_are_made_printed_once_and_listed_without_secrets(tmp_path, monkeypatch, capsys):
-    from app.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    for name in list(os.environ):
-        if name.startswith("DOCS_"):
-            monkeypatch.delenv(name)
     assert main(["key", "new", "first"]) == 0
     said = capsys.readouterr()
     secret = said.out.strip()
@@ -381,19 +336,9 @@ def test_keys_are_made_printed_once_and_listed_without_secrets(tmp_path, monkeyp
     assert "set DOCS_KEYS" in capsys.readouterr().err
 
     monkeypatch.setenv("DOCS_KEYS", "keys.toml")
-    widget = [
-        "--role",
-        "widget",
-        "--origin",
-        SITE,
-        "--assistant",
-        "docs-assistant",
-        "--rate",
-        "60/minute",
-        "--note",
-        'a "b" č',
-    ]
-    assert main(["key", "new", "web", *widget, "--concurrency", "3", "--expires", "2020-01-31"]) == 0
+    widget = ("--role", "widget", "--origin", SITE, "--assistant", "docs-assistant", "--rate", "60/minute")
+    more = ("--note", 'a "b" č', "--concurrency", "3", "--expires", "2020-01-31")
+    assert main(["key", "new", "web", *widget, *more]) == 0
     secret = capsys.readouterr().out.strip()
     before = Path("keys.toml").read_text("utf-8")
     assert secret not in before

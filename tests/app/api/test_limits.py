@@ -23,12 +23,21 @@ from app.api.middleware.requestlog import RequestLog
 from app.api.server import create_app
 from app.core.errors import SettingsError
 from app.core.settings import Settings
-from tests.app.api.scripted import JSON, Scripted, ScriptedAssistants, serving, until, wait_for
+from tests.app.api.scripted import (
+    CHAT,
+    Scripted,
+    ScriptedAssistants,
+    chat,
+    client_of,
+    scripted,
+    serving,
+    until,
+    wait_for,
+)
 from tests.app.api.test_keys import SITE, entry, key, served, write
 from tests.end_to_end.program import free_port
 
-CHAT = "/v1/chat/completions"
-ASKED = {"model": "docs-assistant", "messages": [{"role": "user", "content": "Why?"}]}
+ASKED = chat("Why?")
 KEYS = [f"k{n}" for n in range(5)]
 REDIS = shutil.which("redis-server")
 
@@ -54,13 +63,17 @@ async def redis_server(port: int, folder):
 
 
 @pytest.fixture
-async def redis(tmp_path, monkeypatch):
-    """The address of a Redis server of this test, which may be slow on a busy machine."""
-    monkeypatch.setattr("app.api.middleware.limits.PATIENCE", 60.0)
+def needs_redis():
     if not REDIS:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
             "no redis-server here: apt install redis-server"
         )
+
+
+@pytest.fixture
+async def redis(needs_redis, tmp_path, monkeypatch):
+    """The address of a Redis server of this test, which may be slow on a busy machine."""
+    monkeypatch.setattr("app.api.middleware.limits.PATIENCE", 60.0)
     async with redis_server(free_port(), tmp_path) as address:
         yield f"{address}?socket_connect_timeout=60&socket_timeout=60"
 
@@ -68,6 +81,9 @@ async def redis(tmp_path, monkeypatch):
 @pytest.fixture(params=["memory", "redis"])
 def store(request):
     return "memory" if request.param == "memory" else request.getfixturevalue("redis")
+
+
+STORES = pytest.mark.parametrize(("store", "number"), [("memory", 1), ("redis", 1), ("redis", 2)], indirect=["store"])
 
 
 class Answers:
@@ -96,10 +112,7 @@ async def replicas(number: int, settings: Settings, answers: Answers):
     counters = [Counters(settings.limits_store) for _ in range(number)]
     apps = [RequestLog(Limits(answers, settings, one, Keys(settings).access), lambda *_: None) for one in counters]
     try:
-        yield [
-            httpx.AsyncClient(transport=httpx.ASGITransport(app, client=("203.0.113.7", 1)), base_url="http://x")
-            for app in apps
-        ]
+        yield [client_of(app, "203.0.113.7", "http://x", {}) for app in apps]
     finally:
         for one in counters:
             await one.close()
@@ -125,10 +138,8 @@ async def ask_all(clients, answers: Answers, times: int):
     return found
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@STORES
 async def test_of_1000_requests_of_5_keys_at_once_each_key_gets_exactly_its_rate(store, number, tmp_path):
-    if store == "memory" and number == 2:
-        pytest.skip("memory isn't shared")
     keys = write(tmp_path / "k", *(entry(name, rate=f'"{100 + n}/minute;5000/day"') for n, name in enumerate(KEYS)))
     settings = Settings.load(None, keys=keys, limits_store=store, concurrency_limit=0)
     answers = Answers()
@@ -138,12 +149,10 @@ async def test_of_1000_requests_of_5_keys_at_once_each_key_gets_exactly_its_rate
         assert (found[name, 200], found[name, 429]) == (100 + n, 100 - n)
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@STORES
 async def test_of_1000_requests_of_5_keys_at_once_none_has_more_answers_in_progress_than_it_may(
     store, number, tmp_path
 ):
-    if store == "memory" and number == 2:
-        pytest.skip("memory isn't shared")
     keys = write(tmp_path / "k", *(entry(name, concurrency=n + 1) for n, name in enumerate(KEYS)))
     settings, answers = Settings.load(None, keys=keys, limits_store=store, rate_limit=""), Answers()
     async with replicas(number, settings, answers) as clients:
@@ -198,7 +207,7 @@ async def test_several_rates_hold_in_every_window_and_refused_requests_do_not_co
 
 async def test_a_request_beyond_a_limit_is_refused_with_its_body_unread(tmp_path):
     keys = write(tmp_path / "k", entry("k", rate='"1/hour"'))
-    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None, keys=keys))
+    app = scripted(keys=keys)
     async with served(app) as client:
         first = await client.post(CHAT, json=ASKED, headers=key("k"))
         assert first.headers["x-ratelimit-remaining-requests"] == "0"
@@ -226,13 +235,10 @@ async def test_who_is_limited_by_what(tmp_path):
         tmp_path / "k", entry("r"), entry("own", rate='"3/hour"'), entry("a", "admin"),
         entry("w", "widget", origins=own), entry("few", "widget", origins=own, rate='"3/hour"'),
     )  # fmt: skip
-    settings = Settings.load(None, keys=keys, open=True, rate_limit="2/hour", max_answers=1000)
-    app = create_app(ScriptedAssistants((Scripted(),)), settings)
+    app = scripted(keys=keys, open=True, rate_limit="2/hour", max_answers=1000)
 
     async def admitted(address, path=CHAT, body=ASKED, times=5, **headers):
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app, client=(address, 1)), base_url="http://localhost", headers=JSON
-        ) as client:
+        async with client_of(app, address) as client:
             statuses = [(await client.post(path, json=body, headers=headers)).status_code for _ in range(times)]
         assert set(statuses) <= {200, 429}
         return statuses.count(200)
@@ -261,8 +267,7 @@ async def test_who_is_limited_by_what(tmp_path):
 
 
 async def test_what_stores_or_reads_texts_without_a_question_is_limited_too():
-    settings = Settings.load(None, open=True, rate_limit="2/hour", retention_days=0)
-    async with served(create_app(ScriptedAssistants((Scripted(),)), settings)) as client:
+    async with served(scripted(open=True, rate_limit="2/hour", retention_days=0)) as client:
 
         async def refused(method, *paths):
             sent = [await client.request(method, path, json={}) for _ in range(3) for path in paths]
@@ -329,15 +334,11 @@ async def test_places_of_a_killed_instance_are_free_again_soon_and_those_of_a_li
         await living.close()
 
 
+@pytest.mark.usefixtures("needs_redis")
 async def test_without_redis_every_request_is_served_within_limits_of_this_process(tmp_path, caplog):
     """It is logged once, and /health says what is wrong; the password isn't shown."""
-    if not REDIS:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
-            "no redis-server here: apt install redis-server"
-        )
     port, keys = free_port(), write(tmp_path / "k", entry("k", rate='"30/hour"', concurrency=5))
-    settings = Settings.load(None, keys=keys, limits_store=f"redis://:secret@127.0.0.1:{port}/0")
-    async with served(create_app(ScriptedAssistants((Scripted(),)), settings)) as client:
+    async with served(scripted(keys=keys, limits_store=f"redis://:secret@127.0.0.1:{port}/0")) as client:
         statuses = [(await client.post(CHAT, json=ASKED, headers=key("k"))).status_code for _ in range(40)]
         assert statuses == [200] * 30 + [429] * 10
         part = (await client.get("/health", headers=key("k"))).json()["parts"]["limits"]
@@ -348,17 +349,10 @@ async def test_without_redis_every_request_is_served_within_limits_of_this_proce
         assert "secret" not in caplog.text + str(part)
 
 
+@pytest.mark.usefixtures("needs_redis")
 async def test_a_redis_that_stops_while_the_service_runs_fails_no_request(tmp_path):
-    if not REDIS:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
-            "no redis-server here: apt install redis-server"
-        )
     port, keys = free_port(), write(tmp_path / "k", entry("k", rate='"100/hour"', concurrency=50))
-    async with served(
-        create_app(
-            ScriptedAssistants((Scripted(),)), Settings.load(None, keys=keys, limits_store=f"redis://127.0.0.1:{port}")
-        )
-    ) as client:
+    async with served(scripted(keys=keys, limits_store=f"redis://127.0.0.1:{port}")) as client:
 
         async def ask():
             return (await client.post(CHAT, json=ASKED, headers=key("k"))).status_code

@@ -5,12 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.api.indexed import indexed
-from tests.app.api.scripted import JSON
+from tests.app.api.scripted import CHAT, JSON, client_of
 from tests.app.api.test_records import QUESTION, REFUSAL, ask, leave
 from tests.fake_llm import Reply
 
@@ -40,8 +39,7 @@ FIXED = {
 
 
 async def get(app, path="/metrics", **headers):
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=JSON | headers) as client:
+    async with client_of(app, headers=JSON | headers) as client:
         return await client.get(path)
 
 
@@ -74,20 +72,18 @@ async def test_what_happened_is_in_the_figures(tmp_path):
         found = await scraped(service.app)
 
         for outcome in ("written", "refused", "extractive", "cancelled", "smalltalk"):
-            assert value(found, "answers_total", outcome=outcome, assistant="docs-assistant", language="en") == 1, (
-                outcome
-            )
-        assert value(found, "first_text_seconds_count") == 4
-        assert value(found, "answer_seconds_count") == 4
-        assert value(found, "evidence_count") == 4
+            told = {"outcome": outcome, "assistant": "docs-assistant", "language": "en"}
+            assert value(found, "answers_total", **told) == 1, outcome
+        for name in ("first_text_seconds_count", "answer_seconds_count", "evidence_count"):
+            assert value(found, name) == 4, name
         assert value(found, "evidence_bucket", le="1.0") == 4
         assert value(found, "step_seconds_count", step="synthesize") == 4
         assert value(found, "step_failures_total", step="keywords") >= 1
         assert value(found, "tokens_total", kind="prompt", step="synthesize") == 22
         assert value(found, "call_seconds_count", part="embedder", operation="embed_queries") == 4
         assert value(found, "call_failures_total", part="model", error="ModelUnavailable") >= 1
-        assert value(found, "requests_total", route="/v1/chat/completions", method="POST", status="200") == 4
-        assert value(found, "requests_total", route="/v1/chat/completions", status="404") == 1
+        assert value(found, "requests_total", route=CHAT, method="POST", status="200") == 4
+        assert value(found, "requests_total", route=CHAT, status="404") == 1
         assert value(found, "requests_total", route="other", status="404") == 1
         assert value(found, "rejected_total", reason="model_not_found") == 1
         assert value(found, "index_ok", index="default") == 1

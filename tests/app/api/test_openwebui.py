@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.api.indexed import URL, indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import CHAT, chat, client_of
 from tests.fake_llm import Reply
 
 RECORDED = json.loads(Path(__file__).with_name("openwebui_requests.json").read_text(encoding="utf-8"))
@@ -16,18 +16,12 @@ NO_TASK = {"X-OWUI-Task": ""}
 QUESTION = "How do I create a persistent volume?"
 
 
-@pytest.fixture
-async def service(tmp_path):
-    async with indexed(tmp_path) as running:
-        yield running
-
-
 async def post(service, name, *, headers=None, **fields):
     """A recorded request, with changes."""
     recorded = RECORDED[name]
     body = {**recorded["body"], "model": "docs-assistant", **fields}
     async with client_of(service.app) as client:
-        return await client.post("/v1/chat/completions", json=body, headers={**recorded["headers"], **(headers or {})})
+        return await client.post(CHAT, json=body, headers={**recorded["headers"], **(headers or {})})
 
 
 def content(response):
@@ -57,12 +51,9 @@ def wanted(key):
 async def test_a_task_named_in_the_header_goes_to_the_model_without_retrieval(service, name):
     key = TASKS[name]
     service.llm.reply = lambda _: Reply(f"Here:\n```json\n{json.dumps(wanted(key) | {'more': 1})}\n```")
-    task = {
-        "autocomplete": "autocomplete_generation",
-        "follow_ups": "follow_up_generation",
-        "query": "query_generation",
-    }
-    response = await post(service, name, headers={"X-OWUI-Task": task.get(name, f"{name}_generation")})
+    response = await post(
+        service, name, headers={"X-OWUI-Task": f"{name.removesuffix('s') if '_' in name else name}_generation"}
+    )
     assert json.loads(content(response)) == wanted(key)
     assert response.json()["sources"] == []
     assert response.json()["usage"]["total_tokens"] == 18
@@ -75,11 +66,10 @@ async def test_a_task_named_in_the_header_goes_to_the_model_without_retrieval(se
 @pytest.mark.parametrize("name", TASKS)
 async def test_by_the_text_alone_a_task_is_answered_without_the_model(service, name):
     """Else anybody could have the model say anything: the text is the client's."""
-    headers = {"X-OWUI-Task": None}
     recorded = RECORDED[name]
     async with client_of(service.app) as client:
-        kept = {k: v for k, v in recorded["headers"].items() if k not in headers}
-        response = await client.post("/v1/chat/completions", json=recorded["body"], headers=kept)
+        kept = {name: value for name, value in recorded["headers"].items() if name != "X-OWUI-Task"}
+        response = await client.post(CHAT, json=recorded["body"], headers=kept)
     assert set(json.loads(content(response))) == {TASKS[name]}
     assert "Sources" not in response.text
     assert service.llm.calls == []
@@ -124,22 +114,16 @@ async def test_tasks_are_answered_without_a_model(tmp_path):
 async def test_a_long_conversation_makes_no_task_too_long(service):
     prompt = RECORDED["title"]["body"]["messages"][0]["content"].replace(QUESTION, QUESTION + " x" * 30_000)
     service.llm.reply = lambda _: Reply('{"title": "Volumes"}')
-    response = await post(
-        service,
-        "title",
-        messages=[{"role": "user", "content": prompt}],
-        headers={"X-OWUI-Task": "title_generation"},
-    )
+    task = {"X-OWUI-Task": "title_generation"}
+    response = await post(service, "title", messages=[{"role": "user", "content": prompt}], headers=task)
     assert json.loads(content(response)) == {"title": "Volumes"}
     assert len(service.llm.calls[0]["messages"][0]["content"]) < 16_000 * 3
 
 
-@pytest.mark.parametrize(
-    ("name", "page", "title", "found"),
-    [("chat_first_tools", "volumes", "Volumes – Create", 1), ("chat_followup", "volumes", "Volumes – Create", 2)],
-)
-async def test_a_question_of_open_webui_is_answered_with_events(service, name, page, title, found):
+@pytest.mark.parametrize(("name", "found"), [("chat_first_tools", 1), ("chat_followup", 2)])
+async def test_a_question_of_open_webui_is_answered_with_events(service, name, found):
     """Status lines at once, then the text without a list of links, then each source as an event; 36 tools or not."""
+    page, title = f"{URL}volumes#create", "Volumes – Create"
     spelled_out = "How large may a persistent volume be?"
     service.llm.reply = lambda call: Reply("Use a claim [1]." if call.get("stream") else spelled_out)
     chunks = events(await post(service, name))
@@ -152,16 +136,16 @@ async def test_a_question_of_open_webui_is_answered_with_events(service, name, p
     assert text(chunks).strip() == "Use a claim [1]."
     (source,) = said(chunks, "source")
     assert source == {
-        "source": {"id": f"{URL}{page}#create", "name": title, "url": f"{URL}{page}#create"},
+        "source": {"id": page, "name": title, "url": page},
         "document": [source["document"][0]],
-        "metadata": [{"source": f"{URL}{page}#create", "name": title, "external": True}],
+        "metadata": [{"source": page, "name": title, "external": True}],
         "distances": source["distances"],
     }
     assert 0 < source["distances"][0] <= 1
     assert source["document"][0]
     assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
     assert all(c["choices"] or "usage" in c for c in chunks)
-    assert next(c for c in chunks if c.get("sources"))["sources"][0]["url"] == f"{URL}{page}#create"
+    assert next(c for c in chunks if c.get("sources"))["sources"][0]["url"] == page
 
 
 async def test_every_recorded_question_is_searched(service):
@@ -210,13 +194,9 @@ async def test_templates_in_the_conversation_are_nothing_that_was_said(service):
         "How do I make a persistent volume?"
     )
     title = RECORDED["title"]["body"]["messages"][0]["content"]
-    lines = [
-        ("user", wrapped + "What is a claim?"),
-        ("assistant", "A volume."),
-        ("user", title),
-        ("user", "And how large?"),
-    ]
-    messages = [{"role": role, "content": content} for role, content in lines]
+    said = (wrapped + "What is a claim?", "A volume.", title, "And how large?")
+    roles = ("user", "assistant", "user", "user")
+    messages = [{"role": role, "content": content} for role, content in zip(roles, said, strict=True)]
     await post(service, "chat_followup", messages=messages)
     helper = next(call for call in service.llm.calls if "<conversation>" in call["messages"][-1]["content"])
     assert helper["messages"][-1]["content"] == (
@@ -255,10 +235,8 @@ async def test_with_nothing_found_the_attached_material_is_answered_from(service
 async def test_a_question_that_quotes_a_task_is_a_question(service, headers, stream):
     prompt = RECORDED["title"]["body"]["messages"][0]["content"]
     quoted = f"{prompt}\n\nHow do I create a persistent volume with this prompt?"
-    messages = [{"role": "user", "content": quoted}]
     async with client_of(service.app) as client:
-        body = {"model": "docs-assistant", "messages": messages, "stream": stream}
-        response = await client.post("/v1/chat/completions", json=body, headers=headers)
+        response = await client.post(CHAT, json=chat(quoted, stream=stream), headers=headers)
     assert response.status_code == 200
     assert service.searches >= 1
 
@@ -277,19 +255,13 @@ async def test_a_whole_task_text_in_a_chat_is_a_question(service, name):
 )
 async def test_a_key_decides_how_sources_come(tmp_path, sources, listed, as_events):
     by_key = {"2": sources} if sources else {}
+    keys = [{"authorization": f"Bearer {name}-key-of-tests"} for name in ("second", "first")]
     async with (
         indexed(tmp_path, api_keys="first-key-of-tests second-key-of-tests", key_sources=by_key) as service,
         client_of(service.app) as client,
     ):
-        body = {"model": "docs-assistant", "messages": [{"role": "user", "content": QUESTION}], "stream": True}
-        chunks = events(
-            await client.post(
-                "/v1/chat/completions", json=body, headers={"authorization": "Bearer second-key-of-tests"}
-            )
-        )
-        other = events(
-            await client.post("/v1/chat/completions", json=body, headers={"authorization": "Bearer first-key-of-tests"})
-        )
+        body = chat(QUESTION, stream=True)
+        chunks, other = [events(await client.post(CHAT, json=body, headers=one)) for one in keys]
     assert ("**Sources**" in text(chunks)) is listed
     assert bool(said(chunks, "source")) is as_events
     assert bool(said(chunks, "status")) is as_events

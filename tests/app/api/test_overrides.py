@@ -12,7 +12,7 @@ import pytest
 
 from app.core.trace import Trace
 from tests.app.api.indexed import URL, Indexed, indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import CHAT, chat, client_of, refused
 from tests.fake_llm import Reply
 
 ADMIN, READER = {"authorization": "Bearer admin-key-of-tests"}, {"authorization": "Bearer reader-key-of-tests"}
@@ -23,20 +23,15 @@ PROMPT = "Say it as a poem about $passages"
 
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
-    keys = {
-        "admin_keys": "admin-key-of-tests",
-        "api_keys": "reader-key-of-tests",
-        "question_sets": str(tmp_path / "sets"),
-    }
-    async with indexed(tmp_path, more=MORE, **keys) as made:
+    keys = {"admin_keys": "admin-key-of-tests", "api_keys": "reader-key-of-tests"}
+    async with indexed(tmp_path, more=MORE, question_sets=str(tmp_path / "sets"), **keys) as made:
         made.llm.reply = lambda body: Reply("Use the class nfs-csi [1].") if body.get("stream") else Reply("en: volume")
         yield made
 
 
 async def asked(service: Indexed, headers: dict[str, str] = ADMIN, **fields: Any) -> httpx.Response:
-    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": QUESTION}], **fields}
     async with client_of(service.app) as client:
-        return await client.post("/v1/chat/completions", json=body, headers=headers)
+        return await client.post(CHAT, json=chat(QUESTION, **fields), headers=headers)
 
 
 async def traced(service: Indexed, **overrides: Any) -> dict[str, Any]:
@@ -104,26 +99,23 @@ async def test_wrong_overrides_name_the_field(service: Indexed) -> None:
         ({"prompts": {"synthesize.md": "Only $5: $passages"}}, "overrides.prompts", "write '$$'"),
         ({"prompts": "/etc"}, "overrides.prompts", "there are no prompts '/etc'"),
     ):
-        refused = await asked(service, overrides=overrides)
-        error = refused.json()["error"]
-        assert (refused.status_code, error["param"]) == (400, param), overrides
+        response = await asked(service, overrides=overrides)
+        error = response.json()["error"]
+        assert (response.status_code, error["param"]) == (400, param), overrides
         assert words in error["message"]
 
 
 async def test_overrides_and_questions_and_prompts_need_an_admin_key(service: Indexed, tmp_path: Path) -> None:
     """A reader's key gets none of them, whatever it sends."""
-    refused = [
-        await asked(service, READER, overrides={"top_k": 2}),
-        await asked(service, READER, overrides={}, trace=True),
-    ]
+    asking = [{"overrides": {"top_k": 2}}, {"overrides": {}, "trace": True}]
+    responses = [await asked(service, READER, **fields) for fields in asking]
     async with client_of(service.app) as client:
-        refused.append(await client.get("/v1/admin/prompts", headers=READER))
-        refused.append(await client.post("/v1/admin/questions", headers=READER, json={}))
-    assert {response.status_code for response in refused} <= {401, 403}
+        responses.append(await client.get("/v1/admin/prompts", headers=READER))
+        responses.append(await client.post("/v1/admin/questions", headers=READER, json={}))
+    assert {response.status_code for response in responses} <= {401, 403}
     assert not (tmp_path / "sets").exists()
     async with indexed(tmp_path / "open", api_keys="reader-key-of-tests") as without:
-        response = await asked(without, READER, overrides={"top_k": 2})
-        assert (response.status_code, response.json()["error"]["code"]) == (403, "admin_disabled")
+        assert refused(await asked(without, READER, overrides={"top_k": 2})) == (403, "admin_disabled")
 
 
 async def test_the_prompts_in_force_can_be_read(service: Indexed) -> None:

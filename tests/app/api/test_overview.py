@@ -10,7 +10,7 @@ import pytest
 from app.core.prompts import load_prompts
 from app.text.language import is_overview
 from tests.app.api.indexed import URL, Indexed, indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import CHAT, chat, client_of
 
 PROMPTS = load_prompts(("cs", "en"))
 PAGES = {
@@ -51,9 +51,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
 
 async def answer(service: Indexed, question: str) -> tuple[str, list[str]]:
     """The text, and the paths of the sources."""
-    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": question}]}
     async with client_of(service.app) as client:
-        answered = (await client.post("/v1/chat/completions", json=body)).json()
+        answered = (await client.post(CHAT, json=chat(question))).json()
     paths = [source["url"].removeprefix(URL).partition("#")[0] for source in answered["sources"]]
     return answered["choices"][0]["message"]["content"], paths
 

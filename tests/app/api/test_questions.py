@@ -16,7 +16,7 @@ from app.api.admin.routes import ANSWERABLE, UNANSWERABLE, QuestionSet
 from app.core.errors import QuestionSetError, RequestError
 from eval.questions.cases import load_cases, load_unanswerable
 from tests.app.api.indexed import URL, Indexed, indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import client_of, refused
 
 ADMIN = {"authorization": "Bearer admin-key-of-tests"}
 ASKED: dict[str, Any] = {
@@ -76,7 +76,7 @@ async def test_a_directory_that_cannot_be_written_is_a_named_error(tmp_path: Pat
     (tmp_path / "file").write_text("x")
     async with indexed(tmp_path, admin_keys="admin-key-of-tests", question_sets=str(tmp_path / "file")) as made:
         response = await added(made)
-    assert (response.status_code, response.json()["error"]["code"]) == (500, "question_set_error")
+    assert refused(response) == (500, "question_set_error")
     assert "DOCS_TUNING__QUESTION_SETS" in response.json()["error"]["message"]
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / ANSWERABLE).write_text("not JSON\n")

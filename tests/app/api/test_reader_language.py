@@ -11,7 +11,7 @@ import pytest
 
 from app.core.prompts import load_prompts
 from tests.app.api.indexed import Indexed, indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import CHAT, chat, client_of
 from tests.fake_llm import Reply
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -21,10 +21,7 @@ BEGINS = {intro: code for code, intro in INTRO.items()} | {
 }
 CZECH = "# Karty\n\nProjekt s nvidia.com/mig-3g dostane jednu kartu na sedm dní."
 ENGLISH = "nfs-csi"  # only in an English page
-ASKED_IN_CZECH = [
-    {"role": "user", "content": "Jak vytvořím svazek?"},
-    {"role": "assistant", "content": "-"},
-]
+ASKED_IN_CZECH = [{"role": "user", "content": "Jak vytvořím svazek?"}, {"role": "assistant", "content": "-"}]
 
 
 @pytest.fixture
@@ -37,11 +34,8 @@ async def ask(
     service: Indexed, question: str, accepted: str = "", before: Sequence[dict[str, str]] = (), **body: Any
 ) -> httpx.Response:
     headers = {"accept-language": accepted} if accepted else {}
-    messages = [*before, {"role": "user", "content": question}]
     async with client_of(service.app) as client:
-        return await client.post(
-            "/v1/chat/completions", json={"model": "docs-assistant", "messages": messages, **body}, headers=headers
-        )
+        return await client.post(CHAT, json=chat(question, *before, **body), headers=headers)
 
 
 async def language_of(service: Indexed, question: str, accepted: str = "", **more: Any) -> str:
@@ -76,7 +70,7 @@ async def test_each_rank_decides_where_those_before_it_say_nothing(service: Inde
 async def test_all_routes_take_the_hint_and_refuse_a_language_that_is_not_configured(service: Indexed) -> None:
     async with client_of(service.app) as client:
         for path, body in (
-            ("/v1/chat/completions", {"model": "docs-assistant", "messages": [{"role": "user", "content": ENGLISH}]}),
+            (CHAT, chat(ENGLISH)),
             ("/v1/responses", {"model": "docs-assistant", "input": ENGLISH}),
             ("/v1/search", {"query": ENGLISH}),
         ):
@@ -91,11 +85,7 @@ async def test_all_routes_take_the_hint_and_refuse_a_language_that_is_not_config
 
 async def test_a_stream_names_the_found_pages_in_the_language_of_the_answer(service: Indexed) -> None:
     async with client_of(service.app) as client:
-        response = await client.post(
-            "/v1/chat/completions",
-            json={"model": "docs-assistant", "stream": True, "messages": [{"role": "user", "content": "nvidia.com/mig-3g"}]},
-            headers={"x-owui-task": ""},
-        )  # fmt: skip
+        response = await client.post(CHAT, json=chat("nvidia.com/mig-3g", stream=True), headers={"x-owui-task": ""})
     assert PROMPTS.language("cs").found.partition("{")[0] in response.text
     assert INTRO["cs"].split()[-1] in response.text
 

@@ -3,12 +3,11 @@
 import json
 import logging
 
-import httpx
 import pytest
 
 from app.core.log_message import LogMessage
 from tests.app.api.indexed import indexed
-from tests.app.api.scripted import JSON, until
+from tests.app.api.scripted import CHAT, JSON, chat, client_of, until
 from tests.fake_llm import Reply
 
 QUESTION = "How do I create a persistent volume?"
@@ -23,15 +22,14 @@ def lines(caplog, name="request"):
 
 
 async def ask(app, question, path="chat/completions", headers=JSON, **more):
-    body = {"input": question} if path == "responses" else {"messages": [{"role": "user", "content": question}]}
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=JSON | headers) as client:
-        return await client.post(f"/v1/{path}", json={"model": "docs-assistant"} | body | more)
+    body = {"model": "docs-assistant", "input": question} if path == "responses" else chat(question)
+    async with client_of(app, headers=JSON | headers) as client:
+        return await client.post(f"/v1/{path}", json=body | more)
 
 
 async def leave(app, when):
     """Ask, and hang up when this is so."""
-    body = json.dumps({"model": "docs-assistant", "messages": [{"role": "user", "content": QUESTION}]}).encode()
+    body = json.dumps(chat(QUESTION)).encode()
     messages = [{"type": "http.request", "body": body}]
 
     async def receive():
@@ -44,7 +42,7 @@ async def leave(app, when):
         raise AssertionError(message)
 
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "query_string": b"", "headers": headers}
+    scope = {"type": "http", "method": "POST", "path": CHAT, "query_string": b"", "headers": headers}
     await app(scope, receive, send)
 
 
@@ -74,11 +72,8 @@ async def test_the_line_of_a_request_says_what_became_of_the_question(tmp_path, 
                     assert line["generation"] == 1
                     assert question not in str(line)
                     if outcome == "written":
-                        assert (line["prompt_tokens"], line["completion_tokens"], line["sources"]) == (
-                            33,
-                            18,
-                            1,
-                        )  # two helper calls
+                        tokens = (line["prompt_tokens"], line["completion_tokens"])
+                        assert (tokens, line["sources"]) == ((33, 18), 1)  # two helper calls
                         assert 0 < line["first_text_ms"] <= line["ms"]
                         assert line["evidence"] == 1.0
                     if outcome == "failed":

@@ -9,16 +9,10 @@ from app.api.answer_models import SearchResult
 from app.core.types import Candidate, Chunk, Page
 from app.index import vocabulary
 from tests.app.api.indexed import URL, VOLUME, indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.api.test_keys import entry, key, write
 
 QUERY = "How do I create a persistent volume?"
-
-
-@pytest.fixture
-async def service(tmp_path):
-    async with indexed(tmp_path) as running:
-        yield running
 
 
 async def search(service, **body):
@@ -26,7 +20,12 @@ async def search(service, **body):
         return await client.post("/v1/search", json=body)
 
 
-async def test_the_best_passage_comes_with_link_text_and_scores(service):
+def paths(found):
+    """The pages of the passages, without the site's address."""
+    return [one["url"].removeprefix(URL).partition("#")[0] for one in found["data"]]
+
+
+async def test_the_best_passage_comes_with_link_text_and_scores_and_no_language_model_is_asked(service):
     body = (await search(service, query=QUERY)).json()
     assert TypeAdapter(SearchResult).validate_python(body, extra="forbid")
     assert (body["model"], body["language"], body["generation"]) == ("docs-assistant", "en", 1)
@@ -38,10 +37,6 @@ async def test_the_best_passage_comes_with_link_text_and_scores(service):
     assert first["score"] == first["scores"]["fused"] == pytest.approx(1.0)
     assert first["scores"]["lexical"] > 0
     assert -1 <= first["scores"]["vector"] <= 1
-
-
-async def test_no_language_model_is_asked(service):
-    assert (await search(service, query=QUERY)).status_code == 200
     assert service.llm.calls == []
 
 
@@ -61,8 +56,7 @@ async def test_filters_restrict(service):
         ({"sections": ["/lim"]}, set()),
         ({"versions": ["1.2"]}, set()),
     ):
-        data = (await search(service, query="volume memory", filters=filters)).json()["data"]
-        assert {p["url"].removeprefix(URL).partition("#")[0] for p in data} == urls, filters
+        assert set(paths((await search(service, query="volume memory", filters=filters)).json())) == urls, filters
 
 
 async def test_a_wrong_field_is_a_400_that_names_it(service):
@@ -88,27 +82,19 @@ async def test_too_long_a_query_and_an_unknown_assistant(service):
 
 async def test_an_assistant_is_not_left_by_filters(tmp_path):
     own = tmp_path / "own.toml"
-    own.write_text(
-        '[[assistant]]\nid = "blog"\ncollections = ["blog"]\nsteps = ["detect", "retrieve", "synthesize"]\n',
-        encoding="utf-8",
-    )
+    own.write_text('[[assistant]]\nid = "blog"\ncollections = ["blog"]\nsteps = ["detect", "retrieve", "synthesize"]\n')
     async with indexed(tmp_path, assistants=str(own)) as service:
         for filters in ({}, {"collections": ["docs"]}):
             assert (await search(service, query="volume", filters=filters)).json()["data"] == []
 
 
 @pytest.mark.plugins
-@pytest.mark.parametrize(
-    ("path", "asked"),
-    [
-        ("chat/completions", {"messages": [{"role": "user", "content": "Memory of a notebook?"}]}),
-        ("responses", {"input": "Memory of a notebook?"}),
-    ],
-)
-async def test_answers_keep_to_filters_too(service, path, asked):
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+async def test_answers_keep_to_filters_too(service, path):
     """Nothing is found outside of them, and a filter that there isn't is refused, not ignored."""
+    asked = "Memory of a notebook?"
     async with client_of(service.app) as client:
-        body = {"model": "docs-assistant", **asked}
+        body = {"model": "docs-assistant", "input": asked} if path == "responses" else chat(asked)
         free = (await client.post(f"/v1/{path}", json=body)).json()
         assert [source["url"] for source in free["sources"]][:1] == [f"{URL}limits#create"]
         kept = (await client.post(f"/v1/{path}", json={**body, "filters": {"sections": ["volumes"]}})).json()
@@ -147,9 +133,8 @@ async def test_a_search_as_you_type_finds_half_words_mistypes_and_words_without_
     ):
         body = (await search(typing, query=query, as_you_type=True)).json()
         TypeAdapter(SearchResult).validate_python(body, extra="forbid")
-        row = body["data"][0]
-        assert row["url"].removeprefix(URL).partition("#")[0] == first, query
-        assert words in marked(row["highlights"]["excerpt"]), query
+        assert paths(body)[0] == first, query
+        assert words in marked(body["data"][0]["highlights"]["excerpt"]), query
     assert (await search(typing, query="qxz", as_you_type=True)).json()["data"] == []
     assert body["query"] == "PersistentVolumeCl"
     assert (await search(typing, query="notebok mem", as_you_type=True)).json()["query"] == "notebook mem"
@@ -182,10 +167,8 @@ async def test_a_limited_key_learns_no_words_and_languages_of_other_collections(
     keys = write(tmp_path / "keys.toml", entry("all"), entry("docs", collections='["docs"]'))
     more = {"cs-secret-plan": "# Akvizice\n\nVolumes of Aquariumsoft are bought in May.", "notes": "# Notes\n\nMay."}
     async with indexed(tmp_path, more=more, keys=keys) as service, client_of(service.app) as client:
-        for name, corrected, languages in (
-            ("all", "aquariumsoft volume", ["cs", "en"]),
-            ("docs", "aquariumsft volume", ["en"]),
-        ):
+        rights = (("all", "aquariumsoft volume", ["cs", "en"]), ("docs", "aquariumsft volume", ["en"]))
+        for name, corrected, languages in rights:
             client.headers.update(key(name))
             for query, shown in (("aquariumsft volume", corrected), ("notebok mem", "notebook mem")):
                 body = {"query": query, "as_you_type": True}
@@ -212,13 +195,8 @@ async def test_an_address_searches_too(typing):
         assert found["facets"] == {"collections": ["docs"], "languages": ["cs", "en"]}
         assert found["language"] == "cs"
         assert (await client.get("/v1/search?q=volume&collection=blog")).json()["data"] == []
-        for address, param in (
-            ("", "q"),
-            ("q=x&limit=a", "limit"),
-            ("q=x&limit=99", "limit"),
-            ("q=x&foo=1", "foo"),
-            ("q=", "query"),
-        ):
+        wrong = {"": "q", "q=x&limit=a": "limit", "q=x&limit=99": "limit", "q=x&foo=1": "foo", "q=": "query"}
+        for address, param in wrong.items():
             response = await client.get(f"/v1/search?{address}")
             assert (response.status_code, response.json()["error"]["param"]) == (400, param), address
 
@@ -228,8 +206,8 @@ async def test_an_address_searches_too(typing):
         ("vol", {"sections": ["/storage"]}, {"storage"}),
         ("vol", {"collections": ["blog"]}, set()),
     ):
-        data = (await search(typing, query=query, as_you_type=True, filters=filters)).json()["data"]
-        assert {p["url"].removeprefix(URL).partition("#")[0] for p in data} == urls, filters
+        found = (await search(typing, query=query, as_you_type=True, filters=filters)).json()
+        assert set(paths(found)) == urls, filters
 
 
 GUIDES = {
@@ -268,8 +246,7 @@ async def test_the_page_of_the_reader_raises_its_section_and_hides_nothing(tmp_p
     async with indexed(tmp_path, more=GUIDES, vector_weight={"*": 0.0}) as service:
 
         async def first(query, page, **fields):
-            data = (await search(service, query=query, page=page, **fields)).json()["data"]
-            return data[0]["url"].removeprefix(URL).partition("#")[0]
+            return paths((await search(service, query=query, page=page, **fields)).json())[0]
 
         for fields in ({}, {"as_you_type": True}):
             for section in ("kubernetes", "notebooks"):
@@ -277,20 +254,16 @@ async def test_the_page_of_the_reader_raises_its_section_and_hides_nothing(tmp_p
                 assert await first("default quota", f"{URL}{section}/quota#x", **fields) == f"{section}/quota"
                 # a question about something else finds that
                 assert await first("persistent volume", f"{URL}{section}/start", **fields) == "volumes"
+            without = await first("default quota cores", None, **fields)
             for nowhere in ("", "https://other.example/notebooks/start", URL):
-                assert await first("default quota cores", nowhere, **fields) == await first(
-                    "default quota cores", None, **fields
-                )
+                assert await first("default quota cores", nowhere, **fields) == without
         async with client_of(service.app) as client:
             for section in ("kubernetes", "notebooks"):
-                body = {
-                    "model": "docs-assistant",
-                    "messages": [{"role": "user", "content": "What is the default quota?"}],
-                }
-                answer = await client.post("/v1/chat/completions", json={**body, "page": f"{URL}{section}/start"})
+                body = chat("What is the default quota?", page=f"{URL}{section}/start")
+                answer = await client.post(CHAT, json=body)
                 assert answer.json()["sources"][0]["url"].startswith(f"{URL}{section}/quota")
             for path, body in (
-                ("chat/completions", {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}),
+                ("chat/completions", chat()),
                 ("responses", {"model": "docs-assistant", "input": "x"}),
                 ("search", {"query": "x"}),
             ):

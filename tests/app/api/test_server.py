@@ -1,5 +1,6 @@
 """Models, health, keys, the description of the API, and the end of the service."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,9 +10,9 @@ from app.api import answer_models as answers
 from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text
-from tests.app.api.scripted import INFO, Scripted, ScriptedAssistants, State, client_of
+from tests.app.api.scripted import CHAT, INFO, Scripted, ScriptedAssistants, State, chat, client_of, refused
 
-QUESTION = {"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}]}
+QUESTION = chat()
 
 
 def service(settings=None, state=None, **fields):
@@ -28,27 +29,9 @@ async def test_models_are_listed_with_their_friendly_names():
     body = (await get(service(), "/v1/models")).json()
     for model in body["data"]:
         assert model.pop("info")["meta"]["description"] == model["description"]
-    assert body == {
-        "object": "list",
-        "data": [
-            {
-                "id": "docs-assistant",
-                "object": "model",
-                "created": 1_700_000_000,
-                "owned_by": "docs-assistant",
-                "name": "Docs Assistant",
-                "description": "Answers.",
-            },
-            {
-                "id": "team/two:brief",
-                "object": "model",
-                "created": 1_700_000_000,
-                "owned_by": "docs-assistant",
-                "name": "team/two:brief",
-                "description": "Answers.",
-            },
-        ],
-    }
+    both = {"object": "model", "created": 1_700_000_000, "owned_by": "docs-assistant", "description": "Answers."}
+    named = (("docs-assistant", "Docs Assistant"), ("team/two:brief", "team/two:brief"))
+    assert body == {"object": "list", "data": [{"id": id_, "name": name, **both} for id_, name in named]}
 
 
 async def test_the_friendly_name_is_in_the_default_language():
@@ -60,13 +43,12 @@ async def test_one_model_is_found_by_its_id_and_an_unknown_one_is_a_404():
     for path in ("team/two:brief", "team%2Ftwo%3Abrief"):
         assert (await get(service(), f"/v1/models/{path}")).json()["id"] == "team/two:brief"
     response = await get(service(), "/v1/models/gpt-4o")
-    assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
+    assert refused(response) == (404, "model_not_found")
 
 
 async def test_health_reports_what_is_indexed():
     hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-    info = type(INFO)(**{name: getattr(INFO, name) for name in INFO.__slots__} | {"built_at": hour_ago})
-    response = await get(service(state=State(index=info)), "/health")
+    response = await get(service(state=State(index=replace(INFO, built_at=hour_ago))), "/health")
     body = response.json()
     assert response.status_code == 200
     assert 3600 <= body["index"].pop("age_seconds") < 3660
@@ -91,48 +73,38 @@ async def test_health_reports_what_is_indexed():
 async def test_health_is_503_when_nothing_can_be_answered_and_tells_strangers_no_addresses():
     state = State(ok=False, store="http://10.0.0.1 is away", index=None, details={"a": "10.0.0.1"})
     app = service(Settings.load(None, api_keys="first-key-of-tests"), state)
-    stranger = await get(app, "/health")
-    assert (stranger.status_code, stranger.json()) == (503, {"status": "unavailable"})
+    for path in ("/health", "/health/ready"):
+        stranger = await get(app, path)
+        assert (stranger.status_code, stranger.json()) == (503, {"status": "unavailable"})
     known = await get(app, "/health", headers={"authorization": "Bearer first-key-of-tests"})
     assert known.status_code == 503
     assert (known.json()["store"], known.json()["index"]) == ("http://10.0.0.1 is away", None)
-    stranger = await get(app, "/health/ready")
-    assert (stranger.status_code, stranger.json()) == (503, {"status": "unavailable"})
     assert (await get(app, "/health/live")).json() == {"status": "ok"}
 
 
 async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
-    app = service(Settings.load(None, api_keys="first-key-of-tests, klíč-třetího-čtenáře"))
-    async with client_of(app) as client:
+    settings = Settings.load(None, api_keys="first-key-of-tests, klíč-třetího-čtenáře")
+    async with client_of(service(settings)) as client:
 
         async def answers(shown):
             headers = {"authorization": shown.encode()} if shown else {}
-            yield await client.post("/v1/chat/completions", json=QUESTION, headers=headers)
-            yield await client.post("/v1/responses", json={"model": "docs-assistant", "input": "x"}, headers=headers)
-            yield await client.post("/v1/search", json={"query": "x"}, headers=headers)
-            yield await client.post("/mcp", json={}, headers=headers)
+            asked = ((CHAT, QUESTION), ("/v1/responses", {"input": "x"}), ("/v1/search", {"query": "x"}), ("/mcp", {}))
+            for path, body in asked:
+                yield await client.post(path, json=body, headers=headers)
             for path in ("/v1/models", "/v1/models/docs-assistant", "/api-docs", "/openapi.json"):
                 yield await client.get(path, headers=headers)
 
         async for response in answers(None):
-            assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
+            assert refused(response) == (401, "invalid_api_key")
             assert response.headers["www-authenticate"] == "Bearer"
         for key in ("first-key-of-tests", "klíč-třetího-čtenáře"):
             headers = {"authorization": f"Bearer {key}".encode()}
-            assert (await client.post("/v1/chat/completions", json=QUESTION, headers=headers)).status_code == 200
+            assert (await client.post(CHAT, json=QUESTION, headers=headers)).status_code == 200
         for path in ("/health", "/docs/en/start"):
             assert (await client.get(path)).status_code == 200
-    for shown in (
-        "Bearer wrong",
-        "Bearer ",
-        "Basic first-key-of-tests",
-        "first-key-of-tests",
-        "Bearer first-key-of-testsx",
-        "Bearer čau",
-    ):
-        async with client_of(
-            service(Settings.load(None, api_keys="first-key-of-tests, klíč-třetího-čtenáře"))
-        ) as client:
+    near = ("Basic first-key-of-tests", "first-key-of-tests", "Bearer first-key-of-testsx")
+    for shown in ("Bearer wrong", "Bearer ", "Bearer čau", *near):
+        async with client_of(service(settings)) as client:
             async for response in answers(shown):
                 assert response.status_code == 401, shown
 
@@ -140,28 +112,14 @@ async def test_without_a_right_key_nothing_is_answered_and_each_key_opens():
 @pytest.mark.plugins
 async def test_the_description_knows_every_route_and_never_says_422():
     schema = (await get(service(), "/openapi.json")).json()
-    paths = {"/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/v1/ingest", "/v1/ingest/{id}"}
+    paths = {CHAT, "/v1/models", "/v1/models/{id}", "/v1/ingest", "/v1/ingest/{id}"}
     paths |= {"/v1/responses", "/v1/search", "/health", "/health/live", "/health/ready", "/metrics"}
     paths |= {"/v1/interface", "/v1/passages/{id}", "/v1/ingest/{id}/cancel"}
-    admin = (
-        "index",
-        "generations",
-        "rollback",
-        "pages",
-        "page",
-        "chunks/{id}",
-        "chunks/{id}/neighbours",
-        "settings",
-        "errors",
-        "prompts",
-        "gaps",
-        "questions",
-        "views",
-    )
-    paths |= {f"/v1/admin/{path}" for path in admin}
+    admin = {"index", "generations", "rollback", "pages", "page", "chunks/{id}", "chunks/{id}/neighbours", "settings"}
+    paths |= {f"/v1/admin/{path}" for path in admin | {"errors", "prompts", "gaps", "questions", "views", "feedback"}}
     talk = "/v1/conversations/{id}"
     paths |= {"/v1/conversations", talk, f"{talk}/items", f"{talk}/reset", "/v1/responses/{id}"}
-    paths |= {"/v1/answers/{id}/feedback", "/v1/admin/feedback"}
+    paths |= {"/v1/answers/{id}/feedback"}
     assert set(schema["paths"]) == paths
     assert set(schema["paths"]["/v1/ingest"]) == {"get", "post"}
     assert "422" not in str(schema["paths"])
@@ -188,14 +146,12 @@ async def test_answers_are_as_described():
     app = service(script=(Text("a"), Done(extractive=True)))
     unhealthy = service(state=State(ok=False, store="away", index=None))
     async with client_of(app) as client:
-        whole = await client.post("/v1/chat/completions", json=QUESTION)
-        stream = await client.post(
-            "/v1/chat/completions", json={**QUESTION, "stream": True, "stream_options": {"include_usage": True}}
-        )
+        whole = await client.post(CHAT, json=QUESTION)
+        stream = await client.post(CHAT, json=chat(stream=True, stream_options={"include_usage": True}))
         described = [
             (answers.ChatCompletion, whole.content),
             (answers.ErrorBody, (await client.get("/nothing")).content),
-            (answers.ErrorBody, (await client.post("/v1/chat/completions", json={})).content),
+            (answers.ErrorBody, (await client.post(CHAT, json={})).content),
             (answers.ModelList, (await client.get("/v1/models")).content),
             (answers.ModelObject, (await client.get("/v1/models/docs-assistant")).content),
             (answers.HealthBody, (await client.get("/health")).content),
@@ -214,11 +170,8 @@ async def test_swagger_ui_comes_from_here_alone():
         page = (await client.get("/api-docs")).text
         assert "http://" not in page.replace("http://localhost", "")
         assert "https://" not in page
-        for name, kind in (
-            ("swagger-ui-bundle.js", "javascript"),
-            ("swagger-ui.css", "css"),
-            ("favicon-32x32.png", "png"),
-        ):
+        files = {"swagger-ui-bundle.js": "javascript", "swagger-ui.css": "css", "favicon-32x32.png": "png"}
+        for name, kind in files.items():
             assert f"api-docs/files/{name}" in page
             response = await client.get(f"/api-docs/files/{name}")
             assert response.status_code == 200

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 import time
 from contextlib import asynccontextmanager
 
@@ -12,18 +13,14 @@ import pytest
 from app.cli import tracing
 from app.core import spans
 from tests.app.api.indexed import indexed
-from tests.app.api.scripted import client_of
-from tests.app.api.test_hangups import serving, until
+from tests.app.api.scripted import CHAT, chat, client_of, until
+from tests.app.api.test_hangups import serving
 from tests.fake_llm import Reply
 from tests.otlp import receiver
 
-CHAT = "POST /v1/chat/completions"
+ROUTE = f"POST {CHAT}"
 QUESTION = "How do I create a persistent volume for quokka?"
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-
-
-def ask(question=QUESTION, *, stream=False):
-    return {"model": "docs-assistant", "messages": [{"role": "user", "content": question}], "stream": stream}
 
 
 @asynccontextmanager
@@ -50,11 +47,11 @@ async def test_a_trace_has_the_request_its_steps_and_the_calls_to_models_and_sto
                 "baggage": "key=secret",
             }
             found.llm.reply = lambda _: Reply("Use a wombat claim [1].")
-            response = await client.post("/v1/chat/completions?q=quokka", json=ask(stream=True), headers=headers)
+            response = await client.post(f"{CHAT}?q=quokka", json=chat(QUESTION, stream=True), headers=headers)
             assert "wombat" in response.text
             sent = found.llm.headers[-1]
             await client.get("/health")
-    (server,) = collector.named(CHAT)
+    (server,) = collector.named(ROUTE)
     assert {one.trace for one in collector.spans} == {theirs}
     assert (server.kind, server.parent, server.status) == ("SERVER", "b7ad6b7169203331", "UNSET")
     assert server.resource["service.name"] == "docs-assistant"
@@ -70,20 +67,17 @@ async def test_a_trace_has_the_request_its_steps_and_the_calls_to_models_and_sto
     assert evidence.facts["docs_assistant.refused"] is False
     assert 0 < evidence.facts["docs_assistant.evidence"] <= 1
     (search,) = collector.named("search index")
-    assert (search.kind, search.facts["db.system.name"], search.facts["db.operation.name"]) == (
-        "CLIENT",
-        "lancedb",
-        "search",
-    )
+    facts = (search.facts["db.system.name"], search.facts["db.operation.name"])
+    assert (search.kind, facts) == ("CLIENT", ("lancedb", "search"))
     (answer,) = collector.named("answer")
     assert answer.events == ["time_to_first_text"]
     assert (answer.facts["docs_assistant.extractive"], answer.facts["docs_assistant.refused"]) == (False, False)
-    (chat,) = collector.children(answer)
+    (call,) = collector.children(answer)
     address, port = found.llm.url.removeprefix("http://").removesuffix("/v1").split(":")
-    assert (chat.name, chat.kind, chat.status, chat.events) == ("chat m", "CLIENT", "UNSET", ["time_to_first_chunk"])
-    assert chat.facts.pop("gen_ai.response.time_to_first_chunk") > 0
-    assert chat.facts.pop("gen_ai.request.max_tokens") > 0
-    assert chat.facts == {
+    assert (call.name, call.kind, call.status, call.events) == ("chat m", "CLIENT", "UNSET", ["time_to_first_chunk"])
+    assert call.facts.pop("gen_ai.response.time_to_first_chunk") > 0
+    assert call.facts.pop("gen_ai.request.max_tokens") > 0
+    assert call.facts == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "m",
@@ -99,7 +93,7 @@ async def test_a_trace_has_the_request_its_steps_and_the_calls_to_models_and_sto
     assert isinstance(helper.facts["gen_ai.request.temperature"], float), "a double, also for 0"
     (embeddings,) = collector.named("embeddings e")
     assert embeddings.facts["gen_ai.operation.name"] == "embeddings"
-    assert sent["traceparent"] == f"00-{theirs}-{chat.id}-01"
+    assert sent["traceparent"] == f"00-{theirs}-{call.id}-01"
     assert "baggage" not in sent
     assert not any(word in repr(collector.spans) for word in ("quokka", "wombat", "nfs-csi", "secret"))
 
@@ -109,10 +103,9 @@ async def test_parallel_answers_have_separate_trees(tmp_path, monkeypatch):
     with receiver() as collector:
         async with traced(tmp_path, monkeypatch, collector) as found, client_of(found.app) as client:
             found.llm.reply = lambda _: Reply("It is this way [1].", piece_delay=0.01)
-            await asyncio.gather(
-                *(client.post(CHAT.split()[1], json=ask(f"{QUESTION} {n}", stream=True)) for n in range(8))
-            )
-    servers = collector.named(CHAT)
+            asked = (chat(f"{QUESTION} {n}", stream=True) for n in range(8))
+            await asyncio.gather(*(client.post(CHAT, json=body) for body in asked))
+    servers = collector.named(ROUTE)
     assert len({one.trace for one in servers}) == 8
     shapes = set()
     for server in servers:
@@ -131,9 +124,9 @@ async def test_failures_and_cancellation_end_spans_with_a_status(tmp_path, monke
                 httpx.AsyncClient(base_url=f"http://localhost:{port}") as client,
             ):
                 found.llm.reply = lambda body: Reply(status=500 if body.get("stream") else 200)
-                assert (await client.post("/v1/chat/completions", json=ask())).status_code >= 500
+                assert (await client.post(CHAT, json=chat(QUESTION))).status_code >= 500
                 found.llm.reply = lambda body: Reply("one two " * 1000, piece_delay=0.01 if body.get("stream") else 0)
-                async with client.stream("POST", "/v1/chat/completions", json=ask(stream=True)) as stream:
+                async with client.stream("POST", CHAT, json=chat(QUESTION, stream=True)) as stream:
                     await anext(stream.aiter_bytes())
                 await until(lambda: found.llm.cancelled)
     chats = [one for one in collector.named("chat m") if one.facts.get("gen_ai.request.stream")]
@@ -141,7 +134,7 @@ async def test_failures_and_cancellation_end_spans_with_a_status(tmp_path, monke
     assert (failed.status, failed.facts["error.type"]) == ("ERROR", "ModelUnavailable")
     assert (cancelled.status, cancelled.facts["error.type"]) == ("ERROR", "cancelled")
     assert cancelled.events == ["time_to_first_chunk"]
-    assert {one.status for one in [*collector.named(CHAT), *collector.named("answer")]} == {"ERROR"}
+    assert {one.status for one in [*collector.named(ROUTE), *collector.named("answer")]} == {"ERROR"}
 
 
 async def test_texts_are_in_spans_only_if_the_variable_of_the_conventions_asks_for_it(tmp_path, monkeypatch):
@@ -149,11 +142,11 @@ async def test_texts_are_in_spans_only_if_the_variable_of_the_conventions_asks_f
     with receiver() as collector:
         async with traced(tmp_path, monkeypatch, collector) as found, client_of(found.app) as client:
             found.llm.reply = lambda body: Reply("Use a wombat claim [1].") if body.get("stream") else Reply(status=500)
-            await client.post("/v1/chat/completions", json=ask(stream=True))
-    (chat,) = [one for one in collector.named("chat m") if one.facts.get("gen_ai.request.stream")]
-    *_, question = json.loads(chat.facts["gen_ai.input.messages"])
+            await client.post(CHAT, json=chat(QUESTION, stream=True))
+    (call,) = [one for one in collector.named("chat m") if one.facts.get("gen_ai.request.stream")]
+    *_, question = json.loads(call.facts["gen_ai.input.messages"])
     assert question == {"role": "user", "parts": [{"type": "text", "content": QUESTION}]}
-    (answer,) = json.loads(chat.facts["gen_ai.output.messages"])
+    (answer,) = json.loads(call.facts["gen_ai.output.messages"])
     assert (answer["role"], answer["finish_reason"]) == ("assistant", "stop")
     assert "wombat" in answer["parts"][0]["content"]
 
@@ -169,11 +162,10 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
         async with traced(tmp_path, monkeypatch, collector) as found, client_of(found.app) as client:
             provider = spans.provider()
             for _ in range(3):
-                response = await client.post("/v1/chat/completions", json=ask())
-                assert response.status_code == 200
+                assert (await client.post(CHAT, json=chat(QUESTION))).status_code == 200
                 await asyncio.to_thread(provider.force_flush)
             collector.status = 200
-            await client.post("/v1/chat/completions", json=ask())
+            await client.post(CHAT, json=chat(QUESTION))
             await asyncio.to_thread(provider.force_flush)
             collector.status = 503
             began = time.monotonic()
@@ -185,7 +177,7 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
         ),
         f"traces are sent again to {collector.url}",
     ]
-    assert len(collector.named(CHAT)) == 1
+    assert len(collector.named(ROUTE)) == 1
 
 
 @pytest.mark.parametrize(
@@ -205,9 +197,7 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
 def test_without_a_usable_collector_tracing_is_off_and_says_why(monkeypatch, caplog, environment, line):
     for name, value in environment.items():
         if name == "app.without":
-            monkeypatch.setitem(
-                __import__("sys").modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None
-            )
+            monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
         else:
             monkeypatch.setenv(name, value)
     tracing.start()

@@ -20,7 +20,6 @@ from app.cli.commands import root, with_plugins
 from app.cli.ingest import IngestOptions
 from app.cli.ingest import index as index_sites
 from app.core.settings import Settings
-from tests.app.cli.stored_index import Index, stored
 from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM
 from tests.ingestion.local_site import LocalSite, local_site
@@ -125,11 +124,3 @@ def llm() -> Iterator[FakeLLM]:
     """A scripted language model."""
     with llm_in_a_thread() as running:
         yield running
-
-
-@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
-def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    """An empty index on each store, named in DOCS_STORE."""
-    with stored(request.param, tmp_path) as made:
-        monkeypatch.setenv("DOCS_STORE", made.address)
-        yield made

@@ -6,13 +6,12 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.end_to_end.asking import INTRO, QUESTIONS, SOURCES, Answer, ask, assert_links_lead_somewhere
-from tests.end_to_end.program import Program, free_port, service
+from tests.end_to_end.program import Program
 
 
 def assert_answers(answer: Answer, language: str, url: str) -> None:
@@ -82,15 +81,3 @@ def test_every_page_of_the_sitemap_is_in_the_index(newcomer: Program):
     """The site that is served under /docs/ and the index agree on the number of pages."""
     listed = re.findall("<loc>(.*?)</loc>", httpx.get(f"{newcomer.url}/docs/sitemap.xml").text)
     assert len(listed) == httpx.get(f"{newcomer.url}/health").json()["index"]["pages"]
-
-
-@pytest.mark.slow
-def test_a_second_run_embeds_nothing(tmp_path: Path):
-    """Started again, no text is embedded twice."""
-    port = free_port()
-    with service(tmp_path, "run", port=port) as first:
-        assert ", 0 texts embedded" not in first.err
-    with service(tmp_path, "run", port=port) as second:
-        assert ", 0 texts embedded in 0 calls" in second.err
-        assert re.search(r"^\d\d unchanged; ", second.err, re.MULTILINE)
-        assert ask(second.url, QUESTIONS["cs"]).links[0].startswith(f"{second.url}/docs/cs/")

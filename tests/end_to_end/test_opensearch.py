@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urldefrag
 
-import httpx
 import pytest
 
 from tests.end_to_end.asking import INTRO, QUESTIONS, ask, assert_links_lead_somewhere
@@ -21,24 +18,9 @@ PATIENT = {"DOCS_TUNING__STORE_TIMEOUT": "120"}  # of a busy machine
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    """The address of an index that only this run uses; whatever it makes is deleted."""
-    address = os.environ.get("DOCS_TEST_OPENSEARCH", "").rstrip("/")
-    if not address:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
-    name = f"e2e-{uuid.uuid4().hex[:12]}"
-    yield f"opensearch://{address.removeprefix('http://')}/{name}"
-    with httpx.Client(base_url=address, timeout=120) as client:
-        for index in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
-            client.delete(f"/{index}")
-        client.delete(f"/_search/pipeline/{name}*")
-
-
-@pytest.fixture(scope="module")
-def running(store: str, tmp_path_factory) -> Iterator[Program]:
+def running(opensearch_address: str, tmp_path_factory) -> Iterator[Program]:
     """`run` with this store, its own documentation indexed."""
-    with service(tmp_path_factory.mktemp("opensearch"), "run", DOCS_STORE=store, **PATIENT) as program:
+    with service(tmp_path_factory.mktemp("opensearch"), "run", DOCS_STORE=opensearch_address, **PATIENT) as program:
         yield program
 
 
@@ -55,13 +37,13 @@ def test_a_question_is_answered_in_its_language_with_links_that_work(running: Pr
 
 
 def test_other_sites_replace_what_was_indexed_and_both_stores_find_the_same_pages(
-    newcomer: Program, store: str, tmp_path: Path
+    newcomer: Program, opensearch_address: str, tmp_path: Path
 ):
     """The newcomer's site in this store instead: the best page of one store is among those of the other.
 
     Not the same place: the stores' BM25 rounds lengths differently, which turns near ties.
     """
-    address = f"{store}-other"
+    address = f"{opensearch_address}-other"
     with service(tmp_path, "run", DOCS_STORE=address, **PATIENT):
         pass
     with service(tmp_path, "run", f"{newcomer.url}/docs/sitemap.xml", DOCS_STORE=address, **PATIENT) as other:
@@ -77,9 +59,11 @@ def test_other_sites_replace_what_was_indexed_and_both_stores_find_the_same_page
             assert there[0] in here
 
 
-def test_a_second_indexing_embeds_nothing(running: Program, store: str, tmp_path: Path):
+def test_a_second_indexing_embeds_nothing(running: Program, opensearch_address: str, tmp_path: Path):
     """Unchanged pages stay, and the service goes on answering."""
-    done = finished(tmp_path, "ingest", f"{running.url}/docs/sitemap.xml", "--json", DOCS_STORE=store, **PATIENT)
+    done = finished(
+        tmp_path, "ingest", f"{running.url}/docs/sitemap.xml", "--json", DOCS_STORE=opensearch_address, **PATIENT
+    )
     report = json.loads(done.stdout)
     assert done.returncode == 0
     assert report["embedded_texts"] == 0
@@ -87,9 +71,9 @@ def test_a_second_indexing_embeds_nothing(running: Program, store: str, tmp_path
     assert ask(running.url, QUESTIONS["en"]).status == 200
 
 
-def test_check_reads_the_index(running: Program, store: str, tmp_path: Path):
+def test_check_reads_the_index(running: Program, opensearch_address: str, tmp_path: Path):
     """It is reachable, with pages of both languages."""
-    done = finished(tmp_path, "check", "--json", DOCS_STORE=store, **PATIENT)
+    done = finished(tmp_path, "check", "--json", DOCS_STORE=opensearch_address, **PATIENT)
     assert done.returncode == 0, done.stdout
     assert set(json.loads(done.stdout)["index"]["pages_by_language"]) == {"cs", "en"}
 

@@ -56,6 +56,7 @@ def test_what_she_starts_next_never_costs_her_a_site(newcomer: Program, indexed:
         with service(indexed, "run", port=port) as running:
             assert f"Reading the indexed sites again: {hers} (8 pages)" in running.err
             assert "8 unchanged" in running.err
+            assert ", 0 texts embedded in 0 calls" in running.err
             assert answered(running, GAUGE, "/gauge-3")
             assert "/docs/" not in ask(running.url, QUESTIONS["en"]).text
             assert re.search(r'"content": "[^"]*[Gg]auge', running.out), "a question that her site answers"

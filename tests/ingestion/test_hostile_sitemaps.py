@@ -34,22 +34,33 @@ class Case:
     parts: dict[str, str | bytes] = field(default_factory=dict)
 
 
+def listing(*locs: str) -> str:
+    return "<sitemapindex>" + "".join(f"<sitemap><loc>{loc}</loc></sitemap>" for loc in locs) + "</sitemapindex>"
+
+
+NO_ADDRESS = "isn't a web address"
+IMAGES = "http://www.google.com/schemas/sitemap-image/1.1"
+PICTURE = "<i:image><i:loc>{site}/p.png</i:loc></i:image>"
+UTF_16, LATIN_2 = (f"<?xml version='1.0' encoding='{name}'?>" for name in ("UTF-16", "iso-8859-2"))
+HALF = urlset("{site}/a", "{site}/b").removesuffix("</urlset>") + "<url><loc>{site}/half-an-addr"
+OTHERS = ("https://evil.example/x", "file:///etc/passwd", "javascript:alert(1)", "http://[::1")
+DEAD = "The sitemap {site}/dead.xml can't be read: answered 404. Nothing was changed; check its address."
+ODD_PARTS = listing("{site}/sitemap.xml", "{site}/dead.xml", "https://evil.example/s.xml", "{site}/1.txt")
 CASES = [
     Case("plain xml", urlset("{site}/a", "{site}/b"), ["/a", "/b"]),
     Case("no namespace", urlset("{site}/a", ns=""), ["/a"]),
     Case("byte order mark", "\ufeff" + urlset("{site}/a"), ["/a"]),
-    Case("utf-16", urlset("/a", head='<?xml version="1.0" encoding="UTF-16"?>').encode("utf-16"), ["/a"]),
+    Case("utf-16", urlset("/a", head=UTF_16).encode("utf-16"), ["/a"]),
     Case("leading blank lines", "\n\n  " + urlset("{site}/a"), ["/a"]),
     Case(
         "index of xml, gzip and text",
-        "<sitemapindex><sitemap><loc>{site}/1.xml.gz</loc></sitemap><sitemap><loc>2.txt</loc></sitemap></sitemapindex>",
+        listing("{site}/1.xml.gz", "2.txt"),
         ["/a", "/b"],
         parts={"/1.xml.gz": urlset("/a"), "/2.txt": "b\n"},
     ),
     Case(
         "images and cdata",
-        f"<urlset {NS} xmlns:i='http://www.google.com/schemas/sitemap-image/1.1'><url><loc><![CDATA[{{site}}/a]]></loc>"
-        "<i:image><i:loc>{site}/p.png</i:loc></i:image></url></urlset>",
+        f"<urlset {NS} xmlns:i='{IMAGES}'><url><loc><![CDATA[{{site}}/a]]></loc>{PICTURE}</url></urlset>",
         ["/a"],
     ),
     Case("comments and a fragment", f"<!-- x --><urlset {NS}><!-- y --><url><loc>/a#part</loc></url></urlset>", ["/a"]),
@@ -60,22 +71,18 @@ CASES = [
     Case("unescaped ampersand", urlset("{site}/a?x=1&y=2"), ["/a?x=1&y=2"]),
     Case(
         "truncated",
-        urlset("{site}/a", "{site}/b").removesuffix("</urlset>") + "<url><loc>{site}/half-an-addr",
+        HALF,
         ["/a", "/b"],
         {"{site}/sitemap.xml": "sitemap without an end: what it lists after that is unknown"},
     ),
-    Case(
-        "declared iso-8859-2",
-        urlset("{site}/příručka", head="<?xml version='1.0' encoding='iso-8859-2'?>").encode("iso-8859-2"),
-        ["/příručka"],
-    ),
+    Case("declared iso-8859-2", urlset("{site}/příručka", head=LATIN_2).encode("iso-8859-2"), ["/příručka"]),
     Case("declared wrongly", urlset("{site}/a", "{site}/ř").encode("iso-8859-2"), ["/a", "/ř"]),
     Case("text declared wrongly", "/a\n/ř\n".encode("windows-1250"), ["/a", "/ř"]),
     Case(
         "external entity",
         DTD.format('e SYSTEM "file:///etc/passwd"') + urlset("&e;", "{site}/a", head=""),
         ["/a"],
-        {"{e}": "isn't a web address"},
+        {"{e}": NO_ADDRESS},
     ),
     Case(
         "parameter entity from a server",
@@ -90,39 +97,30 @@ CASES = [
     Case("whitespace around loc", urlset("\n\t {site}/a \n"), ["/a"]),
     Case(
         "other hosts and schemes",
-        urlset("{site}/a", "https://evil.example/x", "file:///etc/passwd", "javascript:alert(1)", "http://[::1", ""),
+        urlset("{site}/a", *OTHERS, ""),
         ["/a"],
         {
-            "https://evil.example/x": "on a host that isn't one of the given sites",
-            "file:///etc/passwd": "isn't a web address",
-            "javascript:alert(1)": "isn't a web address",
-            "http://[::1": "isn't a web address",
-            "(empty)": "isn't a web address",
+            OTHERS[0]: "on a host that isn't one of the given sites",
+            **dict.fromkeys((*OTHERS[1:], "(empty)"), NO_ADDRESS),
         },
     ),
     Case("soft 404", "<!DOCTYPE html><html><body>Not found", error="an HTML page, not a sitemap"),
-    *(
-        Case(name, body, error="sitemap")
-        for name, body in (
-            ("other xml", "<rss><channel/></rss>"),
-            ("prose", "Page not found. Sorry!"),
-            ("json", '{"error": 404}'),
-            ("broken gzip", b"\x1f\x8b\x08broken"),
-            ("half a tag", "<"),
-        )
-    ),
+    Case("other xml", "<rss><channel/></rss>", error="sitemap"),
+    Case("prose", "Page not found. Sorry!", error="sitemap"),
+    Case("json", '{"error": 404}', error="sitemap"),
+    Case("broken gzip", b"\x1f\x8b\x08broken", error="sitemap"),
+    Case("half a tag", "<", error="sitemap"),
     Case("no pages", urlset(), error="lists no page"),
     Case("nothing", "", error="is empty"),
     Case("gzip bomb", gzip.compress(b"\n" * (51 * 1024 * 1024)), error="larger than"),
     Case("listed twice, with fragments", urlset("{site}/a", "{site}/a#b", "{site}/%61"), ["/a"]),
     Case(
         "an index that lists itself and dead parts",
-        "<sitemapindex><sitemap><loc>{site}/sitemap.xml</loc></sitemap><sitemap><loc>{site}/dead.xml</loc></sitemap>"
-        "<sitemap><loc>https://evil.example/s.xml</loc></sitemap><sitemap><loc>{site}/1.txt</loc></sitemap></sitemapindex>",
+        ODD_PARTS,
         ["/a"],
         {
             "{site}/sitemap.xml": "sitemap listed twice",
-            "{site}/dead.xml": "The sitemap {site}/dead.xml can't be read: answered 404. Nothing was changed; check its address.",
+            "{site}/dead.xml": DEAD,
             "https://evil.example/s.xml": "sitemap on a host that isn't one of the given sites",
         },
         parts={"/1.txt": "/a\n"},
@@ -161,10 +159,7 @@ async def test_depth_and_number_are_limited_and_told(
 ) -> None:
     """Beyond six levels or the number of sitemaps the rest is named, and then absence proves nothing."""
     for level in range(8):
-        site.put(
-            f"/{level}.xml",
-            f"<sitemapindex><sitemap><loc>/p{level}.txt</loc></sitemap><sitemap><loc>/{level + 1}.xml</loc></sitemap></sitemapindex>",
-        )
+        site.put(f"/{level}.xml", listing(f"/p{level}.txt", f"/{level + 1}.xml"))
         site.put(f"/p{level}.txt", f"/page{level}\n", "text/plain")
     deep = await list_sources([Source(url=f"{site.url}/0.xml")], fetcher)
     assert [entry.url for entry in deep.entries] == [f"{site.url}/page{n}" for n in range(5)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,8 @@ def test_a_page_that_is_not_translated_keeps_the_language_of_its_text() -> None:
 
 def test_pages_that_say_little_are_not_lost() -> None:
     """Stubs, code, keywords and folders that only look like a language stay what the site declares, or the default."""
-    for body in (
-        "TBD",
-        "word " * 50,
-        "<code>docker run --rm -it alpine sh</code>",
-        "GPU, CPU, RAM, NVMe, InfiniBand, Slurm, MPI",
-    ):
+    code = "<code>docker run --rm -it alpine sh</code>"
+    for body in ("TBD", "word " * 50, code, "GPU, CPU, RAM, NVMe, InfiniBand, Slurm, MPI"):
         for folder in ("", "ml/", "it/", "no/"):
             assert found(page(body, "en"), f"https://docs.example.org/{folder}volumes/") == "en", (body, folder)
             assert found(page(body), f"https://docs.example.org/{folder}volumes/") == "en", (body, folder)
@@ -122,11 +119,17 @@ class Site(Index):
         return sorted(page.language for page in await (await self.store.live()).pages())
 
 
+@pytest.fixture
+async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Site]:
+    """Not indexed yet."""
+    async with Site(site, tmp_path) as made:
+        yield made
+
+
 async def test_pages_in_other_languages_are_counted_and_leave_the_index_only_when_that_is_meant(
-    site: LocalSite, tmp_path: Path
+    site: LocalSite, index: Site
 ) -> None:
     """They are left out with the setting that keeps them; a run that would take many away is refused with an explanation."""
-    index = Site(site, tmp_path)
     index.translate("fr", TEXTS["fr"], "en")
     index.translate("de", TEXTS["de"], "de")
     report = await index.read(languages="cs en de")
@@ -140,30 +143,24 @@ async def test_pages_in_other_languages_are_counted_and_leave_the_index_only_whe
     assert await index.languages() == ["de"] * 3 + ["en"] * 3
     assert (await index.read(force=True)).counts["removed"] == 3
     assert await index.languages() == ["en"] * 3
-    await index.store.close()
 
 
-async def test_pages_that_are_not_translated_are_copies_of_the_original(site: LocalSite, tmp_path: Path) -> None:
+async def test_pages_that_are_not_translated_are_copies_of_the_original(site: LocalSite, index: Site) -> None:
     """Below /vi/ they are the English pages once more, and indexed once."""
-    index = Site(site, tmp_path)
     index.translate("vi", TEXTS["en"], "vi")
     report = await index.read()
-    assert {
-        page.url.removeprefix(site.url): page.same_as.removeprefix(site.url) for page in report.pages if page.same_as
-    } == {f"/vi{path}": path for path in ("/a", "/b", "/c")}
+    copies = {page.url: page.same_as for page in report.pages if page.same_as}
+    assert copies == {f"{site.url}/vi{path}": site.url + path for path in ("/a", "/b", "/c")}
     assert (report.languages, report.other_languages) == ({"en": 6}, {})
-    await index.store.close()
 
 
 async def test_stubs_below_a_folder_are_in_its_language_where_the_site_lists_the_same_page_without_it(
-    site: LocalSite, tmp_path: Path
+    site: LocalSite, index: Site
 ) -> None:
     """Nothing else tells /fr/ from a folder that means something else, such as /ml/."""
-    index = Site(site, tmp_path)
     index.translate("fr", "À faire.", "")
     site.put("/ml/d", page("TBD"))
     index.paths.append("/ml/d")
     report = await index.read()
     assert report.other_languages == {"fr": 3}
     assert await index.languages() == ["en"] * 4
-    await index.store.close()

@@ -22,8 +22,10 @@ def three(site: LocalSite) -> str:
     return site.sitemap("/a", "/b", "/c")
 
 
-async def test_a_first_run_indexes_every_page(site: LocalSite, three: str, index: Index) -> None:
-    """Pages, chunks and metadata are in the published generation; the report counts them."""
+async def test_a_first_run_indexes_every_page_and_a_second_one_downloads_and_embeds_nothing(
+    site: LocalSite, three: str, index: Index
+) -> None:
+    """Pages, chunks and metadata are in the published generation, which stays the same when every page answers 304."""
     report = await index.run(three)
     assert outcomes(report) == {"/a": "new", "/b": "new", "/c": "new"}
     assert report.exit_code == EXIT_OK
@@ -34,17 +36,11 @@ async def test_a_first_run_indexes_every_page(site: LocalSite, three: str, index
     assert (page.title, page.language, page.file) == ("Page a", "en", "a")
     assert (page.source, page.fetched_url) == (three, page.url)
     assert "Menu" not in await index.text(page.url)
-
-
-async def test_a_second_run_downloads_and_embeds_nothing(site: LocalSite, three: str, index: Index) -> None:
-    """Every page answers 304, nothing is embedded, and the generation stays the same."""
-    first = await index.run(three)
     calls = len(index.embedder.calls)
     second = await index.run(three)
     assert set(outcomes(second).values()) == {"unchanged"}
     assert [site.statuses(f"/{name}") for name in "abc"] == [[200, 304]] * 3
-    assert len(index.embedder.calls) == calls
-    assert second.published == first.published
+    assert (len(index.embedder.calls), second.published) == (calls, report.published)
 
 
 async def test_without_validators_the_text_decides(site: LocalSite, index: Index) -> None:
@@ -152,26 +148,16 @@ async def test_moved_pages_do_not_double(site: LocalSite, three: str, index: Ind
 
 
 async def test_other_sitemaps_and_collections_are_left_alone(site: LocalSite, index: Index) -> None:
-    """Indexing one site after another adds it; removing looks only at what a sitemap itself brought."""
-    for name in ("a", "b", "en/x"):
+    """Removing looks only at what a sitemap itself brought, or at all of the collection where only the given sites remain."""
+    for name in ("a", "b", "c", "en/x"):
         site.page(f"/{name}", name, "Text.")
-    one, two = site.sitemap("/a", "/b"), site.sitemap("/en/x", at="/en/sitemap.xml")
-    await index.run(one)
-    await index.run(two)
-    await index.run(site.sitemap("/a"))
-    assert set(await index.pages()) == {"/a", "/en/x"}
-
-
-async def test_only_the_given_sites_remain_when_asked_for(site: LocalSite, index: Index) -> None:
-    """Pages of the collection that another sitemap brought leave; those of other collections stay."""
-    for name in ("a", "b", "c"):
-        site.page(f"/{name}", name, "Text.")
-    one = site.sitemap("/a")
-    await index.run(one)
-    await index.run(site.sitemap("/b", at="/two.xml"))
+    await index.run(site.sitemap("/a", "/b"))
+    await index.run(site.sitemap("/en/x", at="/en/sitemap.xml"))
     await index.run(site.sitemap("/c", at="/three.xml"), collection="other")
+    await index.run(one := site.sitemap("/a"))
+    assert set(await index.pages()) == {"/a", "/c", "/en/x"}
     report = await index.run(one, only=True)
-    assert reasons(report) == {"/b": "of a site that wasn't given"}
+    assert reasons(report) == {"/en/x": "of a site that wasn't given"}
     assert set(await index.pages()) == {"/a", "/c"}
 
 

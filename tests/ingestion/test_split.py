@@ -55,13 +55,9 @@ def test_a_chunk_inside_a_section_knows_its_headings() -> None:
 
 
 def test_the_path_follows_the_levels() -> None:
-    """A heading ends those of its own and deeper levels; setext headings and skipped levels count."""
+    """A heading ends those of its own and deeper levels; setext headings and skipped levels count, comments in code don't."""
     (chunk,) = cut("A\n=\n\n### C\n\nx\n\nB\n-\n\ny\n\n# D\n\nz\n", 900)
     assert [s.path for s in chunk.sections] == [("A",), ("A", "C"), ("A", "B"), ("D",)]
-
-
-def test_headings_in_code_are_none() -> None:
-    """Comments in shell code don't cut the page."""
     (chunk,) = cut("# A\n\n```sh\n# not a heading\n```\n\n~~~\n## nor this\n~~~\n", 900)
     assert [s.path for s in chunk.sections] == [("A",)]
 
@@ -102,10 +98,12 @@ def test_a_long_code_block_is_cut_at_line_ends_with_fences() -> None:
     assert all(c.text.count("````") % 2 == 0 and len(c.text) <= 300 for c in chunks)
 
 
-def test_a_code_block_that_fits_is_never_cut() -> None:
-    """Prose before it goes to another chunk instead."""
+def test_a_code_block_that_fits_and_a_row_are_never_cut() -> None:
+    """Prose before the block goes to another chunk instead; half a row says nothing, so it may be longer than the size."""
     block = "```\n" + "\n".join(f"{n}" * 10 for n in range(10, 20)) + "\n```"
     assert any(block in c.text for c in cut(f"# A\n\n{text(3)}\n\n{block}\n\n{text(3)}\n"))
+    row = "| " + "x" * 500 + " |"
+    assert any(row in c.text for c in cut(f"| A |\n| --- |\n{row}\n| y |\n"))
 
 
 def test_code_in_lists_and_unclosed_code_keeps_its_fences_even() -> None:
@@ -135,12 +133,6 @@ def test_a_long_table_repeats_its_header() -> None:
     assert len(chunks) > 3
     assert all("| Name | Value |\n| --- | --- |\n| row" in c.text for c in chunks)
     assert [line for c in chunks for line in c.text.split("\n") if line.startswith("| row")] == rows
-
-
-def test_a_single_row_may_be_longer_than_the_size() -> None:
-    """It is kept whole: half a row says nothing."""
-    row = "| " + "x" * 500 + " |"
-    assert any(row in c.text for c in cut(f"| A |\n| --- |\n{row}\n| y |\n"))
 
 
 def test_lists_are_cut_between_items() -> None:

@@ -52,7 +52,10 @@ index = empty(Index)
 
 
 async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: Index) -> None:
-    """The words of the question are in no page, and only by its summary it is near to one."""
+    """The words of the question are in no page, and only by its summary it is near to one; off by default and again."""
+    assert Settings.load(None).summaries is False
+    await index.run(summaries=False)
+    assert (index.llm.calls, (await index.info()).recipe.summaries) == ([], "")
     report = await index.run()
     assert report.written["summaries"].calls == len(index.llm.calls) == 2
     assert "Calls of the language model for summaries: 2." in report.text
@@ -65,18 +68,7 @@ async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: In
     assert ((await index.hits("grandmother letters"))[0].cosine or 0) > 0.4
     await index.run(summaries=False)
     assert ((await index.hits("grandmother letters"))[0].cosine or 0) < 0.3
-
-
-async def test_off_by_default(index: Index) -> None:
-    """No model is asked; turning it off again takes the summaries away."""
-    assert Settings.load(None).summaries is False
-    await index.run(summaries=False)
-    assert index.llm.calls == []
-    assert (await index.info()).recipe.summaries == ""
-    await index.run()
-    await index.run(summaries=False)
-    assert (await index.pages())["/mail"].summary == ""
-    assert len(index.llm.calls) == 2
+    assert ((await index.pages())["/mail"].summary, len(index.llm.calls)) == ("", 2)
 
 
 async def test_only_changed_pages_are_summarised(index: Index) -> None:

@@ -10,11 +10,10 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.core import spans
 from app.core.errors import IndexDamaged, IndexMismatch, NotPublished, RunRefused, StoreBusy, StoreError
-from app.core.generation import SourceRecord
 from app.core.log_message import LogMessage, masked
 from app.core.process import peak_mb
 from app.core.settings import Settings
@@ -35,7 +34,7 @@ from ingestion.publish.losses import LossCheck
 from ingestion.publish.page_reader import PageProcessor, PageReader
 from ingestion.publish.recipe import damage_of, live_recipe, recipe_for, way_back
 from ingestion.publish.recorded import records_of
-from ingestion.publish.site_blocks import find_blocks, recorded_with, with_blocks
+from ingestion.publish.site_blocks import Found, find_blocks, recorded_with, with_blocks
 from ingestion.publish.translation_sets import assign_translation_sets
 from ingestion.publish.turned import Turned
 from ingestion.report import PageReport, Report, WrittenTexts
@@ -122,6 +121,15 @@ class _Options:
     supersede: bool
 
 
+class _Listed(NamedTuple):
+    """The sources as they were given, with what lists and converts their pages."""
+
+    given: Sequence[Source]
+    client: Fetcher
+    workers: Workers
+    listing: Listing
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     """The arguments of `ingest`."""
@@ -150,50 +158,62 @@ class _Request:
 
     async def run(self, *, ask: bool, until: float) -> Report:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
-        began, settings = time.monotonic(), self.settings
-        open_splitter(settings)  # a mistake in the settings is an error before anything is read
+        began = time.monotonic()
+        open_splitter(self.settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
-        sources = tuple(source.without_login() for source in given)
-        report = Report(tuple(one.place for one in sources), dry_run=self.how.dry_run, configured=settings.languages)
+        places = tuple(source.without_login().place for source in given)
+        report = Report(places, dry_run=self.how.dry_run, configured=self.settings.languages)
         async with AsyncExitStack() as stack:
-            client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
-            workers = await stack.enter_async_context(Workers())
-            self.progress.stage("Reading sitemaps", 0)
-            known = () if self.how.rebuild else await live_pages(self.store)
-            listed = await _listed(given, client, workers, known)
-            _tell(report, listed)
-            begun, chosen, damage = await self._begun(ask=ask, until=until)
-            draft = await stack.enter_async_context(begun)
-            baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.entries)
-            kind = CountingEmbedder if self.how.dry_run else BatchEmbedder
-            embedder = kind(chosen, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
-            documents = DocumentReader(client, workers, settings, _stems(entries))
-            chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.how.dry_run)
-            addresses = {entry.address: entry for entry in entries}
-            runs = await readable_runs_of(self.store)
-            made = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, runs)
-            reader = await stack.enter_async_context(made)
-            found = await find_blocks(entries, reader, baseline)
-            report.repeated = {masked(site.url): one.blocks for site, one in found.items() if one.blocks}
-            entries = with_blocks(entries, found)
-            addresses |= {entry.address: entry for entry in entries}
-            collections = frozenset(source.collection or settings.tuning.collection for source in sources)
-            removals = Removals(baseline, listed, collections, baseline.sources, self.how.only, self.how.replace)
-            turned = Turned(baseline, client.advice, reader.nowhere, accepts=self.how.force)
-            losses = LossCheck(removals.covered, settings, turned.reasons, runs.sources)
-            writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
-            processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()), turned)
-            run = _Run(draft, baseline, processor, losses, report, self.progress)
+            listed = await self._list(stack, given, report)
+            begun, embedder, damage = await self._begun(ask=ask, until=until)
+            run = await self._prepare(stack, listed, await stack.enter_async_context(begun), embedder, report)
             try:
-                pages = await run.over(entries, removals, force=self.how.force)
-                own = recorded_with(records_of(given, listed, settings), found, baseline.sources, settings)
-                await run.publish(removals.records(own), listed, pages, supersede=self.how.supersede)
+                pages = await run.read(force=self.how.force)
+                await run.publish(pages, self.settings, supersede=self.how.supersede)
             finally:
-                _complete(report, processor, client)
-                report.warnings += [*listed.notes, *reader.lastmods.notes()]
-                report.warnings += self._notes(damage, baseline.live, report)
+                run.complete()
+                report.warnings += self._notes(damage, run.baseline.live, report)
                 report.seconds = time.monotonic() - began
         return report
+
+    async def _list(self, stack: AsyncExitStack, given: Sequence[Source], report: Report) -> _Listed:
+        """Lists the sources; their passwords, headers and certificates stay with the client."""
+        client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(self.settings))
+        workers = await stack.enter_async_context(Workers())
+        self.progress.stage("Reading sitemaps", 0)
+        known = () if self.how.rebuild else await live_pages(self.store)
+        for source, tls in zip(given, tls_of(given), strict=True):
+            client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
+        listing = await list_pages([source.without_login() for source in given], client, workers, known)
+        report.failed_sources += [f"{failed.url}: {failed.reason}" for failed in listing.failed]
+        report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listing.skipped]
+        return _Listed(given, client, workers, listing)
+
+    async def _prepare(
+        self, stack: AsyncExitStack, listed: _Listed, draft: Draft, model: Embedder, report: Report
+    ) -> _Run:
+        """The parts that read the listed pages, convert, split and embed them, and write them to the draft."""
+        settings, how, client, workers = self.settings, self.how, listed.client, listed.workers
+        baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
+        kind = CountingEmbedder if how.dry_run else BatchEmbedder
+        embedder = kind(model, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
+        documents = DocumentReader(client, workers, settings, _stems(entries))
+        chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=how.dry_run)
+        addresses = {entry.address: entry for entry in entries}
+        history = await readable_runs_of(self.store)
+        page_reader = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, history)
+        reader = await stack.enter_async_context(page_reader)
+        blocks = await find_blocks(entries, reader, baseline)
+        report.repeated = {masked(site.url): repeated.blocks for site, repeated in blocks.items() if repeated.blocks}
+        entries = with_blocks(entries, blocks)
+        addresses |= {entry.address: entry for entry in entries}
+        collections = frozenset(source.collection or settings.tuning.collection for source in listed.given)
+        removals = Removals(baseline, listed.listing, collections, baseline.sources, how.only, how.replace)
+        turned = Turned(baseline, client.advice, reader.nowhere, accepts=how.force)
+        losses = LossCheck(removals.covered, settings, turned.reasons, history.sources)
+        writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
+        processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()), turned)
+        return _Run(listed, entries, blocks, removals, draft, baseline, processor, losses, report, self.progress)
 
     def _notes(self, damage: str, live: Generation | None, report: Report) -> list[str]:
         """Returns notes about the state before the run: a damage, and what the way back to it needs."""
@@ -232,20 +252,8 @@ class _Request:
                 await asyncio.sleep(min(left, RETRY_INTERVAL))
 
 
-async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers, known: Sequence[Page]) -> Listing:
-    """Lists the sources; their passwords, headers and certificates stay with the client."""
-    for source, tls in zip(given, tls_of(given), strict=True):
-        client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
-    return await list_pages([source.without_login() for source in given], client, workers, known)
-
-
 def _stems(entries: Sequence[Entry]) -> frozenset[str]:
     return frozenset(stem(entry.address) for entry in entries if not entry.is_local)
-
-
-def _tell(report: Report, listed: Listing) -> None:
-    report.failed_sources += [f"{one.url}: {one.reason}" for one in listed.failed]
-    report.pages += [PageReport(one.url, "skipped", one.reason) for one in listed.skipped]
 
 
 def _written(report: Report, progress: Progress, page: PageReport) -> None:
@@ -253,22 +261,14 @@ def _written(report: Report, progress: Progress, page: PageReport) -> None:
     progress.advance(note=masked(page.url))
 
 
-def _complete(report: Report, processor: PageProcessor, client: Fetcher) -> None:
-    """Complete the report at the end of a run, also after an error."""
-    reader, embedder = processor.reader, processor.writer.embedder
-    report.pages = [processor.duplicates.reported(page) for page in report.pages]
-    report.warnings = _warnings(client, reader.documents.notes)
-    report.written = {
-        name: WrittenTexts(writer.calls, writer.failures) for name, writer in reader.chunker.written.items()
-    }
-    report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
-    report.memory_mb = peak_mb()
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The parts of one run."""
+    """The parts of one run that has listed its sources."""
 
+    listed: _Listed
+    entries: Sequence[Entry]
+    blocks: Mapping[Source, Found]
+    removals: Removals
     draft: Draft
     baseline: Baseline
     processor: PageProcessor
@@ -276,17 +276,17 @@ class _Run:
     report: Report
     progress: Progress
 
-    async def over(self, entries: Sequence[Entry], removals: Removals, *, force: bool) -> Mapping[str, int]:
+    async def read(self, *, force: bool) -> Mapping[str, int]:
         """Read the entries, and remove what leaves. The number of pages of each source then. Raises `NotPublished`."""
-        self.progress.stage("Pages", len(entries))
-        requested, held = self.processor.reader.divided(entries)
+        self.progress.stage("Pages", len(self.entries))
+        requested, held = self.processor.reader.divided(self.entries)
         await self.processor.run(requested)
         if held:
             await self.processor.run(held)
-        noindex = noindex_sources(entries, self.report.pages)
+        noindex = noindex_sources(self.entries, self.report.pages)
         if not self.processor.turned.reasons:
             _require_pages(self.report, noindex)
-        for page in removals.reports(self.report):
+        for page in self.removals.reports(self.report):
             await self.processor.remove(self.draft, page.url)
             self.report.pages.append(page)
         await self.processor.read_again(self.draft, self.report)
@@ -313,10 +313,13 @@ class _Run:
                 report=self.report,
             )
 
-    async def publish(
-        self, records: Sequence[SourceRecord], listed: Listing, pages: Mapping[str, int], *, supersede: bool
-    ) -> None:
+    async def publish(self, pages: Mapping[str, int], settings: Settings, *, supersede: bool) -> None:
         """Publish the draft, unless this is a dry run, and tell the report what later runs should know."""
+        listing = self.listed.listing
+        own = recorded_with(
+            records_of(self.listed.given, listing, settings), self.blocks, self.baseline.sources, settings
+        )
+        records = self.removals.records(own)
         if isinstance(self.draft, DryRunDraft):
             self.report.changed = self.draft.changed
             return
@@ -328,10 +331,23 @@ class _Run:
         self.report.changed = before is None or published.id != before.info.id
         self.report.learned = {
             source: one.with_pages(pages[source], accepted=processor.turned.accepts)
-            if source in listed.sources
+            if source in listing.sources
             else one
-            for source, one in processor.reader.lastmods.learned(listed.complete, records).items()
+            for source, one in processor.reader.lastmods.learned(listing.complete, records).items()
         }
+
+    def complete(self) -> None:
+        """Complete the report at the end of the run, also after an error."""
+        processor, report = self.processor, self.report
+        reader, embedder = processor.reader, processor.writer.embedder
+        report.pages = [processor.duplicates.reported(page) for page in report.pages]
+        report.warnings = _warnings(self.listed.client, reader.documents.notes)
+        report.warnings += [*self.listed.listing.notes, *reader.lastmods.notes()]
+        report.written = {
+            name: WrittenTexts(writer.calls, writer.failures) for name, writer in reader.chunker.written.items()
+        }
+        report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
+        report.memory_mb = peak_mb()
 
 
 def _require_pages(report: Report, noindex: Sequence[str]) -> None:

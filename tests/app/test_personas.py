@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from app.core.errors import RequestError, SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Request
-from app.models.openai import Endpoint, OpenAIModel
+from app.models.openai import OpenAIModel
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
 from eval.answers.contestants import OwnAssistant
@@ -21,18 +21,12 @@ from eval.answers.score import Answer, Scorer
 from eval.questions.cases import Case, load_cases, sample
 from eval.questions.own_docs import indexed_docs, own_set
 from tests.app.pipeline.turns import SETTINGS, hit, turn
-from tests.fake_llm import FakeLLM, fake_llm
+from tests.fake_llm import FakeLLM
 from tests.fakes import FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
 ASKED = 20
 SHIPPED = ("beginner", "elderly", "emojis", "expert", "kids", "neutral", "rhymes")
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 def configured(tmp_path: Path, more: str = "") -> Settings:
@@ -48,9 +42,8 @@ def test_every_shipped_tone_is_there() -> None:
 
 @pytest.mark.parametrize("language", ["cs", "en"])
 @pytest.mark.parametrize("name", SHIPPED)
-async def test_only_the_tone_is_added_to_the_prompt(llm: FakeLLM, language: str, name: str) -> None:
+async def test_only_the_tone_is_added_to_the_prompt(llm: FakeLLM, model: OpenAIModel, language: str, name: str) -> None:
     """Same passages, same rules, same question, on 40 questions: the system message ends with the persona's block."""
-    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
     step = Synthesize(model, PROMPTS, SETTINGS)
     for number in range(40):
         asked = turn(
@@ -60,11 +53,15 @@ async def test_only_the_tone_is_added_to_the_prompt(llm: FakeLLM, language: str,
             toned = replace(asked, request=replace(asked.request, persona=persona))
             async for _ in (await step(toned))["events"]:
                 pass
-    await model.close()
-    block = PROMPTS.persona(language, name)
     for plain, toned in zip(llm.calls[::2], llm.calls[1::2], strict=True):
-        assert toned["messages"][0]["content"] == plain["messages"][0]["content"] + "\n\n" + block
-        assert toned["messages"][1:] == plain["messages"][1:]
+        assert_toned(toned, plain, language, name)
+
+
+def assert_toned(toned: dict[str, Any], plain: dict[str, Any], language: str, name: str) -> None:
+    """The calls differ by the block of this persona alone."""
+    block = PROMPTS.persona(language, name)
+    assert toned["messages"][0]["content"] == plain["messages"][0]["content"] + "\n\n" + block
+    assert toned["messages"][1:] == plain["messages"][1:]
 
 
 async def test_a_tone_is_called_by_its_name_but_not_listed(tmp_path: Path) -> None:
@@ -117,9 +114,9 @@ async def test_a_request_may_name_a_tone(tmp_path: Path, llm: FakeLLM) -> None:
         with pytest.raises(RequestError, match=r"no persona 'pirate'.*beginner, elderly") as wrong:
             await anext(assistants.get("docs").answer(Request(messages, persona="pirate")))
     assert wrong.value.param == "persona"
-    kids, *same, plain = (call["messages"][0]["content"] for call in llm.calls)
+    kids, *same, plain = llm.calls
     assert same == [kids, kids]
-    assert kids == plain + "\n\n" + PROMPTS.persona("en", "kids")
+    assert_toned(kids, plain, "en", "kids")
 
 
 @pytest.mark.server
@@ -138,9 +135,7 @@ async def test_a_tone_changes_neither_passages_nor_rules(tmp_path: Path, llm: Fa
         assert found[number] == found[0], name
         calls = llm.calls[number * ASKED : (number + 1) * ASKED]
         for case, plain, toned in zip(cases, llm.calls[:ASKED], calls, strict=True):
-            block = PROMPTS.persona(case.language, name)
-            assert toned["messages"][0]["content"] == plain["messages"][0]["content"] + "\n\n" + block
-            assert toned["messages"][1:] == plain["messages"][1:]
+            assert_toned(toned, plain, case.language, name)
 
 
 PLAIN = "A project gets 10 GiB [1]. Set it with `kubectl apply -f quota.yaml`, see https://docs.example.org/quota."

@@ -62,6 +62,12 @@ class Done:
     out: str
     err: str
 
+    @property
+    def ok(self) -> str:
+        """Standard output of a command that succeeded."""
+        assert self.code == 0, self.err
+        return self.out
+
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from app.assistants.assembly import build
-from app.cli import main
 from app.cli.serve import log_left_out
 from app.core.settings import Settings
 
@@ -42,10 +41,9 @@ def configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return file
 
 
-def test_the_steps_are_shown_with_their_groups_and_models(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_steps_are_shown_with_their_groups_and_models(cli, configured: Path) -> None:
     """No index and no model server is needed for it."""
-    assert main(["assistants"]) == 0
-    assistant, persona = capsys.readouterr().out.split("\n\n")
+    assistant, persona = cli("assistants").ok.split("\n\n")
     assert persona.splitlines() == ["docs:kids  Docs (kids), not listed, persona kids", "  steps as docs"]
     assert assistant.splitlines() == [
         "docs  Docs",
@@ -62,43 +60,32 @@ def test_the_steps_are_shown_with_their_groups_and_models(configured: Path, caps
     ]
 
 
-def test_as_json(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assistants", "--json"]) == 0
-    plain, kids = json.loads(capsys.readouterr().out)
+def test_as_json(cli, configured: Path) -> None:
+    plain, kids = json.loads(cli("assistants", "--json").ok)
     assert [[step["step"] for step in group] for group in plain["steps"]][1] == ["refine", "keywords", "probe"]
     assert plain["steps"][1][1] == {"step": "keywords", "model": "tiny-1", "seconds": 6.0, "optional": True}
     assert (kids["id"], kids["persona"], kids["steps"]) == ("docs:kids", "kids", plain["steps"])
 
 
-def test_too_few_helper_calls_are_a_warning(
-    configured: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_too_few_helper_calls_are_a_warning(cli, configured: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Here and in the service's log, once for an assistant with its personas."""
-    monkeypatch.setenv("DOCS_TUNING__HELPER_CALLS", "1")
-    assert main(["assistants"]) == 0
     said = "steps may make up to 2 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 1"
-    assert f"  WARNING: {said}" in capsys.readouterr().out
-    log_left_out(build(Settings.load(None)))
+    assert f"  WARNING: {said}" in cli("assistants", DOCS_TUNING__HELPER_CALLS="1").ok
+    log_left_out(build(Settings.load(None, helper_calls=1)))
     (line,) = caplog.messages
     assert line.startswith(said)
     assert line.endswith(" assistant=docs")
 
 
-def test_steps_without_a_language_model_are_shown_and_logged(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_steps_without_a_language_model_are_shown_and_logged(cli, caplog: pytest.LogCaptureFixture) -> None:
     """The steps that the shipped assistant leaves out."""
-    assert main(["assistants"]) == 0
-    assert "left out, no language model: refine, keywords" in capsys.readouterr().out
+    assert "left out, no language model: refine, keywords" in cli("assistants").ok
     caplog.set_level("INFO")
     log_left_out(build(Settings.load(None)))
     assert caplog.messages == ["steps left out, no language model assistant=docs-assistant steps=refine,keywords"]
 
 
-def test_a_wrong_order_is_an_error(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_order_is_an_error(cli, configured: Path) -> None:
     configured.write_text('[[assistant]]\nid = "a"\nsteps = ["detect", "cite", "retrieve", "synthesize"]', "utf-8")
-    assert main(["assistants"]) == 1
-    assert "put retrieve before it" in capsys.readouterr().err
+    done = cli("assistants")
+    assert (done.code, "put retrieve before it" in done.err) == (1, True)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
 from tests.app.cli.stored_index import Index, page_with
 
 ASSISTANTS = """
@@ -35,20 +34,18 @@ def handbook(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return write
 
 
-def test_a_collection_without_pages_is_named_with_its_assistant(handbook, capsys):
+def test_a_collection_without_pages_is_named_with_its_assistant(cli, handbook):
     """Such an assistant finds less than its owner thinks: a problem, and exit code 1."""
     handbook("docs", "handbok", "wiki")
-    assert main(["check", "--json"]) == 1
-    findings = json.loads(capsys.readouterr().out)
+    findings = json.loads(cli("check", "--json").out)
     assert findings["collections_without_pages"] == {"handbook": ["handbok", "wiki"]}
-    assert main(["check"]) == 1
-    assert "PROBLEM: handbook answers from handbok, wiki, where no page is indexed" in capsys.readouterr().out
+    done = cli("check")
+    assert done.code == 1
+    assert "PROBLEM: handbook answers from handbok, wiki, where no page is indexed" in done.out
 
 
-def test_collections_with_pages_are_well(handbook, capsys):
+def test_collections_with_pages_are_well(cli, handbook):
     """Exit code 0, and no word about collections."""
     handbook("docs", "blog")
-    assert main(["check", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["collections_without_pages"] == {}
-    assert main(["check"]) == 0
-    assert "PROBLEM" not in capsys.readouterr().out
+    assert json.loads(cli("check", "--json").ok)["collections_without_pages"] == {}
+    assert "PROBLEM" not in cli("check").ok

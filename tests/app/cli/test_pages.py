@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from app.cli import main
 from app.cli.index import nearest
 from tests.app.cli.stored_index import SITE, Index, page_with
 
@@ -26,15 +25,13 @@ def filled(index: Index) -> Index:
     return index
 
 
-def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    assert main(["pages", *arguments, "--json"]) == 0
-    return [page["url"].removeprefix(SITE) for page in json.loads(capsys.readouterr().out)]
+def listed(cli, *arguments: str) -> list[str]:
+    return [page["url"].removeprefix(SITE) for page in json.loads(cli("pages", *arguments, "--json").ok)]
 
 
-def test_all_pages_are_listed_with_their_data(filled, capsys):
+def test_all_pages_are_listed_with_their_data(cli, filled):
     """One line per page, nothing cut off; an unknown field is a dash; the last line has the totals."""
-    assert main(["pages"]) == 0
-    heading, *rows, empty, total = capsys.readouterr().out.splitlines()
+    heading, *rows, empty, total = cli("pages").ok.splitlines()
     assert heading.split() == "language chunks modified last ok stale since collection url title".split()  # noqa: SIM905
     cells = [row.split() for row in rows]
     assert cells == [
@@ -46,10 +43,9 @@ def test_all_pages_are_listed_with_their_data(filled, capsys):
     assert total.startswith("3 of 3 pages, 3 of 3 chunks, 1 stale (generation ")
 
 
-def test_the_list_as_json_has_the_same_fields(filled, capsys):
+def test_the_list_as_json_has_the_same_fields(cli, filled):
     """Times have seconds and a time zone."""
-    assert main(["pages", "--search", "prehled", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [
+    assert json.loads(cli("pages", "--search", "prehled", "--json").ok) == [
         {
             "url": f"{SITE}/cs/prehled",
             "title": "Přehled úložiště",
@@ -63,29 +59,23 @@ def test_the_list_as_json_has_the_same_fields(filled, capsys):
     ]
 
 
-def test_a_text_is_searched_in_address_and_title(filled, capsys):
+def test_a_text_is_searched_in_address_and_title(cli, filled):
     """Upper case and diacritics don't matter."""
-    for text, expected in {
-        "CLIENT": ["/install"],
-        "uloziste": ["/cs/prehled"],
-        "ÚLOŽIŠTĚ": ["/cs/prehled"],
-        "/cs/": ["/cs/prehled"],
-        "docs.example": ["/cs/prehled", "/empty", "/install"],
-        "nowhere": [],
-    }.items():
-        assert listed(capsys, "--search", text) == expected
+    assert listed(cli, "--search", "CLIENT") == ["/install"]
+    for text in ("uloziste", "ÚLOŽIŠTĚ", "/cs/"):
+        assert listed(cli, "--search", text) == ["/cs/prehled"]
+    assert listed(cli, "--search", "docs.example") == ["/cs/prehled", "/empty", "/install"]
+    assert listed(cli, "--search", "nowhere") == []
 
 
-def test_a_search_without_result_says_how_many_pages_there_are(filled, capsys):
+def test_a_search_without_result_says_how_many_pages_there_are(cli, filled):
     """No empty table."""
-    assert main(["pages", "--search", "nowhere"]) == 0
-    assert capsys.readouterr().out.startswith("0 of 3 pages, 0 of 3 chunks (generation ")
+    assert cli("pages", "--search", "nowhere").ok.startswith("0 of 3 pages, 0 of 3 chunks (generation ")
 
 
-def test_one_page_is_shown_with_its_chunks(filled, capsys):
+def test_one_page_is_shown_with_its_chunks(cli, filled):
     """Its record, then each chunk with heading path, anchor, length and first words. A link from an answer works too."""
-    assert main(["pages", "--url", f"{SITE}/install#part-1"]) == 0
-    out = capsys.readouterr().out
+    out = cli("pages", "--url", f"{SITE}/install#part-1").ok
     for line in (f"url             {SITE}/install", "language        en", 'etag            "e1"'):
         assert line in out.splitlines()
     assert f"chunks          2, {len(LONG) + len('Second part.')} characters" in out
@@ -94,20 +84,17 @@ def test_one_page_is_shown_with_its_chunks(filled, capsys):
     assert "unpack it, then put the program on your path." not in out
 
 
-def test_full_shows_the_whole_text(filled, capsys):
+def test_full_shows_the_whole_text(cli, filled):
     """Word for word, as text and as JSON."""
-    assert main(["pages", "--url", f"{SITE}/install", "--full"]) == 0
-    assert LONG in capsys.readouterr().out
-    assert main(["pages", "--url", f"{SITE}/install", "--full", "--json"]) == 0
-    page = json.loads(capsys.readouterr().out)
+    assert LONG in cli("pages", "--url", f"{SITE}/install", "--full").ok
+    page = json.loads(cli("pages", "--url", f"{SITE}/install", "--full", "--json").ok)
     assert [chunk["text"] for chunk in page["chunks"]] == [LONG, "Second part."]
     assert page["markdown"] == f"{LONG}\n\nSecond part."
 
 
-def test_one_page_as_json_has_its_record_and_chunks(filled, capsys):
+def test_one_page_as_json_has_its_record_and_chunks(cli, filled):
     """Without --full, there is no text."""
-    assert main(["pages", "--url", f"{SITE}/install", "--json"]) == 0
-    page = json.loads(capsys.readouterr().out)
+    page = json.loads(cli("pages", "--url", f"{SITE}/install", "--json").ok)
     assert "markdown" not in page
     assert (page["title"], page["etag"], page["status"]) == ("Install the client", '"e1"', 200)
     second = page["chunks"][1]
@@ -121,14 +108,13 @@ def test_one_page_as_json_has_its_record_and_chunks(filled, capsys):
     }
 
 
-def test_an_unknown_address_names_the_nearest(filled, capsys):
+def test_an_unknown_address_names_the_nearest(cli, filled):
     """Exit code 1, and the right page comes first."""
-    assert main(["pages", "--url", f"{SITE}/installs/"]) == 1
-    output = capsys.readouterr()
-    first, nearest_one, *_ = output.err.splitlines()
+    done = cli("pages", "--url", f"{SITE}/installs/")
+    first, nearest_one, *_ = done.err.splitlines()
     assert first == f"docs-assistant: {SITE}/installs/ is not indexed. The nearest are:"
     assert nearest_one == f"  {SITE}/install"
-    assert output.out == ""
+    assert (done.code, done.out) == (1, "")
 
 
 def test_the_nearest_contain_what_was_typed():
@@ -137,20 +123,15 @@ def test_the_nearest_contain_what_was_typed():
     assert nearest("storage/volumes", urls)[0] == urls[0]
 
 
-def test_full_needs_a_page(filled, capsys):
-    """Without --url, it is an error."""
-    assert main(["pages", "--full"]) == 1
-    assert "--url" in capsys.readouterr().err
+def test_options_that_do_not_fit_are_refused(cli, filled):
+    """A whole text without --url, and a list and a page at once."""
+    for options, code, words in ((("--full",), 1, "--url"), (("--search", "a", "--url", "b"), 2, "not allowed with")):
+        done = cli("pages", *options)
+        assert (done.code, words in done.err) == (code, True)
 
 
-def test_list_and_page_exclude_each_other(capsys):
-    """Invalid options end with exit code 2."""
-    assert main(["pages", "--search", "a", "--url", "b"]) == 2
-    assert "not allowed with" in capsys.readouterr().err
-
-
-def test_stale_pages_can_be_listed_alone(filled, capsys):
+def test_stale_pages_can_be_listed_alone(cli, filled):
     """Pages whose older state is kept; with --search, those of them that match."""
-    assert listed(capsys, "--stale") == ["/cs/prehled"]
-    assert listed(capsys, "--stale", "--search", "client") == []
-    assert main(["pages", "--stale", "--url", f"{SITE}/install"]) == 1
+    assert listed(cli, "--stale") == ["/cs/prehled"]
+    assert listed(cli, "--stale", "--search", "client") == []
+    assert cli("pages", "--stale", "--url", f"{SITE}/install").code == 1

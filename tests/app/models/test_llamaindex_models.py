@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,21 +15,15 @@ from app.models import open_embedder, open_model
 from app.models.guarded import GuardedModel
 from app.models.llamaindex import LlamaIndexModel
 from app.models.protocols import CallOptions
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 pytest.importorskip("llama_index.llms.openai_like", reason="needs the extra llamaindex", exc_type=ImportError)
 
 QUESTION = [Message("system", "Be brief."), Message("user", "How much?")]
 
 
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
-
-
-def settings(llm: FakeLLM) -> Settings:
-    common = {"api_base": llm.url, "api_key": "k", "max_retries": 0, "timeout": 5}
+def settings(url: str) -> Settings:
+    common = {"api_base": url, "api_key": "k", "max_retries": 0, "timeout": 5}
     return Settings.load(
         llm_class="llama_index.llms.openai_like:OpenAILike",
         llm_args={**common, "model": "m", "is_chat_model": True, "context_window": 8000},
@@ -40,7 +34,7 @@ def settings(llm: FakeLLM) -> Settings:
 
 async def test_an_llm_class_completes_and_streams(llm: FakeLLM) -> None:
     """Text, thinking and options pass through LlamaIndex as through our own client."""
-    model = open_model(settings(llm))
+    model = open_model(settings(llm.url))
     assert model is not None
     llm.reply = lambda _: Reply("<think>hm</think>Eight GB.")
     done = await model.complete(QUESTION, CallOptions(temperature=0.3, max_tokens=5, timeout=60))
@@ -55,7 +49,7 @@ async def test_an_llm_class_completes_and_streams(llm: FakeLLM) -> None:
 
 async def test_an_embedding_class_embeds(llm: FakeLLM) -> None:
     """Vectors come in the order of the texts, their length is learnt once."""
-    embedder = open_embedder(settings(llm))
+    embedder = open_embedder(settings(llm.url))
     assert [len(v) for v in await embedder.embed_passages(["a", "b"])] == [8, 8]
     assert [list(v) for v in await embedder.embed_queries(["a"])] == [pytest.approx(llm._vector("a"))]
     assert await embedder.dimension() == 8
@@ -65,7 +59,7 @@ async def test_an_embedding_class_embeds(llm: FakeLLM) -> None:
 
 async def test_provider_errors_become_ours(llm: FakeLLM) -> None:
     """Whatever the provider raises is a ModelError that names the model."""
-    model, embedder = open_model(settings(llm)), open_embedder(settings(llm))
+    model, embedder = open_model(settings(llm.url)), open_embedder(settings(llm.url))
     assert model is not None
     llm.reply = lambda _: Reply("no", status=500)
     llm.embedding_status = 500
@@ -86,23 +80,13 @@ async def test_provider_errors_become_ours(llm: FakeLLM) -> None:
 
 async def test_a_provider_that_cannot_be_reached_or_stalls_in_mid_answer_is_named(llm: FakeLLM) -> None:
     """As with our own client: the service then stops asking for a while, and waits no longer than the timeout."""
-    gone = Settings.load(
-        llm_class="llama_index.llms.openai_like:OpenAILike",
-        llm_args={
-            "api_base": "http://127.0.0.1:9/v1",
-            "api_key": "k",
-            "max_retries": 0,
-            "model": "m",
-            "is_chat_model": True,
-        },
-    )
-    model = open_model(gone)
+    model = open_model(settings("http://127.0.0.1:9/v1"))
     assert model is not None
     with pytest.raises(ModelUnavailable):
         await model.complete(QUESTION, CallOptions(timeout=60))
     await model.close()
     llm.reply = lambda _: Reply("Eight", repeated=": ping\n\n", piece_delay=0.01)
-    stalls = open_model(settings(llm))
+    stalls = open_model(settings(llm.url))
     assert stalls is not None
     said = []
     with pytest.raises(ModelTimeout, match="said nothing new"):

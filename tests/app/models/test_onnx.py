@@ -16,41 +16,21 @@ from app.models import open_embedder, open_reranker
 from app.models.guarded import GuardedReranker
 from bench.embedders import ONNX, onnx_model
 from plugins.steps.choices import Rerank
+from tests.app.models.test_static import cosine
 
 pytest.importorskip("fastembed", reason="needs the extra local")
 OVERLAP = Path(__file__).with_name("overlap.onnx")
 """Scores 2 for each word of the question that is in the passage, less 6."""
-WORDS = [
-    "how",
-    "do",
-    "i",
-    "delete",
-    "an",
-    "account",
-    "open",
-    "settings",
-    "and",
-    "choose",
-    "remove",
-    "the",
-    "quota",
-    "is",
-    "size",
-    "of",
-    "a",
-    "disk",
-]
-
-
-def cosine(a, b) -> float:
-    return sum(x * y for x, y in zip(a, b, strict=True))
+QUESTION = "how do i delete an account"
+PASSAGES = ["the quota is the size of a disk", "to delete an account open settings", ""]
 
 
 @pytest.fixture
 def cross_encoder(tmp_path: Path) -> Path:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
+    words = dict.fromkeys(" ".join([QUESTION, *PASSAGES]).split())
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -95,16 +75,13 @@ async def test_a_directory_with_an_onnx_model_embeds_with_the_prefixes_of_its_fa
 async def test_a_local_cross_encoder_reranks(cross_encoder: Path):
     settings = Settings.load(None, rerank_model=f"local:{cross_encoder}")
     reranker = GuardedReranker(open_reranker(settings))
-    passages = ["the quota is the size of a disk", "to delete an account open settings", ""]
-    scores = await reranker.rerank("How do I delete an account", passages)
+    scores = await reranker.rerank(QUESTION.capitalize(), PASSAGES)
     assert scores == pytest.approx([1 / (1 + 2.718281828 ** -(2 * n - 6)) for n in (0, 3, 0)], abs=1e-5)
     await Rerank(reranker, settings).check_scores()
     await reranker.close()
-    slow = GuardedReranker(
-        open_reranker(Settings.load(None, rerank_model=f"local:{cross_encoder}", helper_timeout=1e-6))
-    )
+    slow = GuardedReranker(open_reranker(settings.model_copy(update={"helper_timeout": 1e-6})))
     with pytest.raises(ModelTimeout, match=r"took over 1e-06 s for 3 passages"):
-        await slow.rerank("How?", passages)
+        await slow.rerank("How?", PASSAGES)
 
 
 async def test_a_local_model_that_cannot_be_opened_is_refused_by_name(cross_encoder: Path, monkeypatch):

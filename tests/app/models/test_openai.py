@@ -8,15 +8,9 @@ from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUna
 from app.core.turn import Done, Message, Reasoning, Text, Usage
 from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
 from app.models.protocols import CallOptions
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 QUESTION = [Message("user", "How much memory?")]
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 @pytest.fixture

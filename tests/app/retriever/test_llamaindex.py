@@ -23,17 +23,11 @@ from app.models import e5
 from app.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine
 from tests.app.cli.stored_index import page_with, stored
 from tests.app.retriever.corpus import SITE
-from tests.fake_llm import FakeLLM, Reply, fake_llm
+from tests.fake_llm import FakeLLM, Reply
 
 pytestmark = pytest.mark.server  # a scripted model
 
 QUESTION = "How do I set API keys?"
-
-
-@pytest.fixture
-async def llm() -> AsyncIterator[FakeLLM]:
-    async with fake_llm() as server:
-        yield server
 
 
 @pytest.fixture
@@ -89,12 +83,8 @@ async def test_an_engine_raises_our_errors(tmp_path, open_retriever):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 async def test_an_agent_uses_it_as_a_tool(address, llm, llm_class, open_retriever):
     """The agent's model sees the answer of the tool, and the tool was asked what the model wrote."""
-    said = iter(
-        (
-            'Thought: I need the docs.\nAction: docs\nAction Input: {"input": "' + QUESTION + '"}',
-            "Thought: I can answer without using any more tools.\nAnswer: With DOCS_API_KEYS.",
-        )
-    )
+    asks = f'Thought: I need the docs.\nAction: docs\nAction Input: {{"input": "{QUESTION}"}}'
+    said = iter((asks, "Thought: I can answer without using any more tools.\nAnswer: With DOCS_API_KEYS."))
     llm.reply = lambda _: Reply(next(said))
     engine = DocsAssistantQueryEngine(open_retriever(address))
     tool = QueryEngineTool.from_defaults(engine, name="docs", description="The documentation of Docs Assistant.")

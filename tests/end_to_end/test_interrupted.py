@@ -67,15 +67,18 @@ class Place:
 
     def hanging(self, **settings: str) -> None:
         """Set these, with the longest timeouts."""
-        times = {
-            NAMES.variable(f"{name}_timeout"): str(HANGS) for name in ("llm", "embedding", "crawl", "store", "helper")
-        }
+        waiting = ("llm", "embedding", "crawl", "store", "helper")
+        times = {NAMES.variable(f"{name}_timeout"): str(HANGS) for name in waiting}
         self.settings = {**times, "PYTHONPATH": str(self.folder), **settings}
 
     def own(self, kind: str) -> str:
         """The name of a class of the operator's own that hangs."""
         (self.folder / "own.py").write_text(OWN.format(reached=str(self.folder / "reached")), "utf-8")
         return f"own:{kind}"
+
+    def source(self, lines: str) -> None:
+        """Write a file of sources with one that has these lines."""
+        (self.folder / "sources.toml").write_text(f'[[source]]\nurl = "{DOCS}"\n{lines}\n')
 
     def wait_until_it_hangs(self, running: Program) -> None:
         """Returns when the program waits for what never comes."""
@@ -115,65 +118,42 @@ def place(site: LocalSite, made: Path, tmp_path: Path) -> Iterator[Place]:
         yield found
 
 
-def _model(place: Place) -> None:
-    place.hanging(DOCS_LLM_URL=f"{place.url}/v1", DOCS_LLM_MODEL="silent")
-
-
-def _store(place: Place) -> None:
-    place.hanging(DOCS_STORE=f"{place.url.replace('http', 'opensearch')}/docs")
-
-
-def _embedder(place: Place) -> None:
-    place.hanging(DOCS_EMBEDDING_URL=f"{place.url}/v1", DOCS_EMBEDDING_MODEL="silent")
-
-
-def _own_embedder(place: Place) -> None:
-    place.hanging(DOCS_EMBEDDING_CLASS=place.own("Embedding"), DOCS_EMBEDDING_MODEL="own")
-
-
-def _splitter(place: Place) -> None:
-    place.hanging(DOCS_SPLITTER=place.own("Splitter"))
-
-
-def _reader(place: Place) -> None:
-    place.own("Reader")
-    (place.folder / "sources.toml").write_text(
-        '[[source]]\nurl = "https://docs.example.org/"\nreader = "own:Reader"\nlink = "https://docs.example.org/{file_name}"\n'
-    )
-
-
-def _git(place: Place) -> None:
-    (place.folder / "sources.toml").write_text(
-        f'[[source]]\nurl = "https://docs.example.org/"\ngit = "{place.url}/docs.git"\n'
-    )
-
-
-def _nothing(_: Place) -> None:
-    pass
-
-
-Setup = Callable[[Place], None]
-CASES: dict[str, tuple[str, Setup]] = {
-    "ask, model": ("ask What does gauge 1 measure?", _model),
-    "ask, store": ("ask What does gauge 1 measure?", _store),
-    "check, model": ("check", _model),
-    "check, store": ("check", _store),
-    "pages, store": ("pages", _store),
-    "generations, store": ("generations", _store),
-    "ingest, site": ("ingest {url}/sitemap.xml", _nothing),
-    "ingest, store": ("ingest {sitemap}", _store),
-    "ingest, embedder": ("ingest {sitemap}", _embedder),
-    "ingest, own embedder": ("ingest {sitemap}", _own_embedder),
-    "ingest, splitter in a worker": ("ingest {sitemap}", _splitter),
-    "ingest, reader": ("ingest sources.toml", _reader),
-    "ingest, git": ("ingest sources.toml", _git),
-    "run, site": ("run {url}/sitemap.xml --port {port}", _nothing),
-    "run, splitter in a worker": ("run {sitemap} --port {port}", _splitter),
-    "init, site": ("init --yes --force --site {url}/sitemap.xml", _nothing),
-    "init, model": ("init --yes --force --site {sitemap} --model-url {url}/v1 --model x", _nothing),
-    "eval retrieval, store": ("eval retrieval questions.jsonl", _store),
-    "eval retrieval, model": ("eval retrieval questions.jsonl", _model),
-    "eval run, model": ("eval run questions.jsonl --out answers", _model),
+DOCS = "https://docs.example.org/"
+HANGING: dict[str, Callable[[Place], object]] = {
+    "model": lambda place: place.hanging(DOCS_LLM_URL=f"{place.url}/v1", DOCS_LLM_MODEL="silent"),
+    "store": lambda place: place.hanging(DOCS_STORE=f"{place.url.replace('http', 'opensearch')}/docs"),
+    "embedder": lambda place: place.hanging(DOCS_EMBEDDING_URL=f"{place.url}/v1", DOCS_EMBEDDING_MODEL="silent"),
+    "own embedder": lambda place: place.hanging(
+        DOCS_EMBEDDING_CLASS=place.own("Embedding"), DOCS_EMBEDDING_MODEL="own"
+    ),
+    "splitter in a worker": lambda place: place.hanging(DOCS_SPLITTER=place.own("Splitter")),
+    "reader": lambda place: place.source(f'reader = "{place.own("Reader")}"\nlink = "{DOCS}{{file_name}}"'),
+    "git": lambda place: place.source(f'git = "{place.url}/docs.git"'),
+    "site": lambda _: None,
+    "its model": lambda _: None,
+}
+"""What never comes, by the name behind a command."""
+CASES = {
+    "ask, model": "ask What does gauge 1 measure?",
+    "ask, store": "ask What does gauge 1 measure?",
+    "check, model": "check",
+    "check, store": "check",
+    "pages, store": "pages",
+    "generations, store": "generations",
+    "ingest, site": "ingest {url}/sitemap.xml",
+    "ingest, store": "ingest {sitemap}",
+    "ingest, embedder": "ingest {sitemap}",
+    "ingest, own embedder": "ingest {sitemap}",
+    "ingest, splitter in a worker": "ingest {sitemap}",
+    "ingest, reader": "ingest sources.toml",
+    "ingest, git": "ingest sources.toml",
+    "run, site": "run {url}/sitemap.xml --port {port}",
+    "run, splitter in a worker": "run {sitemap} --port {port}",
+    "init, site": "init --yes --force --site {url}/sitemap.xml",
+    "init, its model": "init --yes --force --site {sitemap} --model-url {url}/v1 --model x",
+    "eval retrieval, store": "eval retrieval questions.jsonl",
+    "eval retrieval, model": "eval retrieval questions.jsonl",
+    "eval run, model": "eval run questions.jsonl --out answers",
 }
 
 
@@ -215,9 +195,8 @@ ONCE, ALONE, TWICE = (1, True), (1, False), (2, True)
 )
 def test_a_command_that_waits_for_what_never_comes_ends_soon(case: str, place: Place, presses: int, group: bool):
     """A silent server, or code that never returns, in a thread or a worker."""
-    command, setup = CASES[case]
-    setup(place)
-    with program(place.folder, *_words(command, place), **place.settings) as running:
+    HANGING[case.partition(", ")[2]](place)
+    with program(place.folder, *_words(CASES[case], place), **place.settings) as running:
         place.wait_until_it_hangs(running)
         _assert_stopped(running, place, presses=presses, group=group)
 

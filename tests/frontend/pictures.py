@@ -95,13 +95,8 @@ def trace(page: Page, url: str) -> None:
 def put_docs(site: LocalSite, service: str) -> None:
     """Our documentation in English as a site with the widget."""
     script = f'<script src="{service}/static/widget.js" async></script></head>'
+    kind = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
     for file in sorted((ROOT / "app/site/en").rglob("*.*")):
-        kind = {
-            ".html": "text/html; charset=utf-8",
-            ".css": "text/css",
-            ".js": "text/javascript",
-            ".svg": "image/svg+xml",
-        }
         path = "/" + file.relative_to(ROOT / "app/site/en").as_posix().removesuffix(".html")
         site.put(path, file.read_bytes().replace(b"</head>", script.encode()), kind.get(file.suffix, "text/plain"))
 

@@ -74,16 +74,8 @@ def tools(kind: str) -> Path:
             command = [str(folder / "bin/python"), "-m", "pip", "install", "-q", *wanted]
         else:
             folder.mkdir(parents=True, exist_ok=True)
-            command = [
-                program,
-                "install",
-                "--prefix",
-                str(folder),
-                "--no-audit",
-                "--no-fund",
-                "--loglevel=error",
-                *wanted,
-            ]
+            options = ("--no-audit", "--no-fund", "--loglevel=error")
+            command = [program, "install", "--prefix", str(folder), *options, *wanted]
         subprocess.run(command, check=True, timeout=500)
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         message = f"the generators of {kind} can't be installed: {error}"
@@ -146,11 +138,7 @@ def docusaurus(folder: Path) -> Path:
     return folder / "build"
 
 
-GENERATORS: Mapping[str, Callable[[Path], Path]] = {
-    "mkdocs": mkdocs,
-    "sphinx": sphinx,
-    "docusaurus": docusaurus,
-}
+GENERATORS: Mapping[str, Callable[[Path], Path]] = {"mkdocs": mkdocs, "sphinx": sphinx, "docusaurus": docusaurus}
 
 
 def _run(command: list[str | Path], folder: Path) -> None:

@@ -63,9 +63,8 @@ def attacked(tmp_path_factory: pytest.TempPathFactory, running_llm: FakeLLM) -> 
             site.put(f"/page-{number}", _page(escape("".join(one for one in text if one.isprintable())), number))
         site.put("/everything.md", f"# Everything about a volume\n\n{_paragraphs(PAYLOADS)}\n", "text/markdown")
         sources = folder / "sources.toml"
-        sources.write_text(
-            f'[[source]]\nurl = "{site.sitemap(*site.answers)}"\ncollection = "{PAYLOADS[12]}"\n', "utf-8"
-        )
+        listed = site.sitemap(*site.answers)
+        sources.write_text(f'[[source]]\nurl = "{listed}"\ncollection = "{PAYLOADS[12]}"\n', "utf-8")
         done = finished(folder, "ingest", str(sources))
         assert done.returncode == 0, done.stderr + done.stdout
         with served(folder, "serve", **_settings(folder, site.url), DOCS_LLM_URL=running_llm.url) as running:
@@ -80,9 +79,8 @@ def attacked(tmp_path_factory: pytest.TempPathFactory, running_llm: FakeLLM) -> 
 
 def _page(text: str, number: int) -> str:
     steps = f"<h2>Volume {text}</h2><p>Create a volume with claim {number}. {text}</p><pre><code>{text}</code></pre>"
-    return (
-        f"<html lang=en><head><title>{text}</title></head><body><main><h1>{text}</h1><p>{text}</p>{steps}</main></body>"
-    )
+    main = f"<main><h1>{text}</h1><p>{text}</p>{steps}</main>"
+    return f"<html lang=en><head><title>{text}</title></head><body>{main}</body>"
 
 
 def _settings(folder: Path, origin: str) -> dict[str, str]:
@@ -91,13 +89,8 @@ def _settings(folder: Path, origin: str) -> dict[str, str]:
         f'[[assistant]]\nid = "docs"\nnames = {{ en = {named} }}\ndescriptions = {{ en = {named} }}\nsteps = {STEPS}\n',
         "utf-8",
     )
-    return {
-        "DOCS_LLM_MODEL": "scripted",
-        "DOCS_ADMIN_OPEN": "true",
-        "DOCS_ORIGINS": origin,
-        "DOCS_ASSISTANTS": str(folder / "assistants.toml"),
-        "DOCS_TUNING__ON_MODEL_FAILURE": "error",
-    }
+    opened = {"DOCS_ADMIN_OPEN": "true", "DOCS_ORIGINS": origin, "DOCS_ASSISTANTS": str(folder / "assistants.toml")}
+    return opened | {"DOCS_LLM_MODEL": "scripted", "DOCS_TUNING__ON_MODEL_FAILURE": "error"}
 
 
 def harmless(page: Page) -> None:
@@ -160,16 +153,13 @@ def kept_answer() -> dict[str, Any]:
 
 def test_what_the_browser_kept_runs_nothing_even_if_no_service_made_it_safe(page: Page, attacked: Hostile):
     exchange = {"id": "e", "answer": kept_answer()}
-    entries = {
-        f"da:/:chat:{n}": json.dumps(
-            {"id": str(n), "title": title, "at": n, "exchanges": [exchange | {"question": title}]}
-        )
-        for n, title in enumerate(PAYLOADS[:20], 1)
-    }
+    entries = {}
+    for n, title in enumerate(PAYLOADS[:20], 1):
+        chat = {"id": str(n), "title": title, "at": n, "exchanges": [exchange | {"question": title}]}
+        entries[f"da:/:chat:{n}"] = json.dumps(chat)
     page.goto(attacked.url)
-    page.evaluate(
-        "entries => Object.entries(entries).forEach(([name, value]) => localStorage.setItem(name, value))", entries
-    )
+    keep = "entries => Object.entries(entries).forEach(([name, value]) => localStorage.setItem(name, value))"
+    page.evaluate(keep, entries)
     page.goto(f"{attacked.url}/?chat=20")
     expect(page.locator(".da-card")).to_have_count(len(PAYLOADS))
     harmless(page)
@@ -249,14 +239,8 @@ def test_no_page_or_chunk_runs_anything_in_admin(page: Page, attacked: Hostile):
         expect(page.get_by_role("region", name="Nearest chunks").locator("tbody tr").first).to_be_visible()
         page.evaluate(OPEN)
         harmless(page)
-    for view in (
-        "",
-        "generations",
-        "runs",
-        "settings",
-        "chunk/%3Cimg%20src%3Dx%20onerror%3Dwindow.hacked%3D1%3E",
-        PAYLOADS[0],
-    ):
+    hacked = "chunk/%3Cimg%20src%3Dx%20onerror%3Dwindow.hacked%3D1%3E"
+    for view in ("", "generations", "runs", "settings", hacked, PAYLOADS[0]):
         go(page, view)
         harmless(page)
 
@@ -295,9 +279,8 @@ def test_stored_comments_titles_and_answers_are_shown_by_a_browser_as_text(page:
     """An operator may open the JSON in a tab: conversations, their items, feedback, pages, and what a search finds."""
     writes(llm, PAYLOADS)
     with httpx.Client(base_url=attacked.url, trust_env=False, timeout=60) as client:
-        conversation = client.post(
-            "/v1/conversations", json={"title": PAYLOADS[0], "metadata": {"x": PAYLOADS[0]}}
-        ).json()["id"]
+        begun = {"title": PAYLOADS[0], "metadata": {"x": PAYLOADS[0]}}
+        conversation = client.post("/v1/conversations", json=begun).json()["id"]
         for text in PAYLOADS:
             client.post("/v1/conversations", json={"title": text, "metadata": {"x": text}}).raise_for_status()
         question = {"model": "docs", "messages": [{"role": "user", "content": ASKED}], "conversation": conversation}

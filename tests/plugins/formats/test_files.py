@@ -73,17 +73,15 @@ def test_two_columns_are_read_one_after_the_other_and_headings_are_found_by_thei
         "## Running jobs at night {#page=1}",
         "## What to do when a job fails {#page=2}",
     ]
-    numbers = [
-        int(number) for pair in re.findall(r"Paragraph (\d+)\..*paragraph number (\d+)\.", made) for number in pair
-    ]
+    pairs = re.findall(r"Paragraph (\d+)\..*paragraph number (\d+)\.", made)
+    numbers = [int(number) for pair in pairs for number in pair]
     assert numbers == [number for number in range(1, 16) for _ in range(2)]
 
 
 def test_a_file_without_headings_has_a_section_for_each_page() -> None:
     body = pdf(b"BT /F 12 Tf 50 700 Td (All of the words on this page.) Tj ET", pages=3)
-    assert re.findall(r"(?m)^## .*", converted(body, PDF).markdown) == [
-        f"## {number} / 3 {{#page={number}}}" for number in (1, 2, 3)
-    ]
+    titles = re.findall(r"(?m)^## .*", converted(body, PDF).markdown)
+    assert titles == [f"## {number} / 3 {{#page={number}}}" for number in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("name", ["pandoc.docx", "pandoc.odt", "writer.odt", "writer.docx"])

@@ -62,16 +62,8 @@ def test_nothing_outside_the_directory_is_read(tmp_path: Path, monkeypatch: pyte
     )
     (tmp_path / "docutils.conf").write_text("[general]\nfile_insertion_enabled: yes\nraw_enabled: yes\n", "utf-8")
     monkeypatch.chdir(tmp_path)
-    paths = (
-        "../secret.inc",
-        str(tmp_path / "secret.inc"),
-        "link.inc",
-        "/../secret.inc",
-        "<secret.inc>",
-        "file:///etc/passwd",
-    )
-    text = "Title\n=====\n\n"
-    for path in paths:
+    text, whole = "Title\n=====\n\n", str(tmp_path / "secret.inc")
+    for path in ("../secret.inc", whole, "link.inc", "/../secret.inc", "<secret.inc>", "file:///etc/passwd"):
         text += f".. include:: {path}\n\n.. literalinclude:: {path}\n\n.. csv-table::\n   :file: {path}\n\n"
         text += f".. raw:: html\n   :file: {path}\n\n.. include:: {path}\n   :literal:\n\n"
     text += ".. csv-table::\n   :url: http://127.0.0.1:9/x\n\n.. include:: here.inc\n   :parser: markdown\n\n"
@@ -102,13 +94,9 @@ def test_files_that_are_kept_by_their_digests_know_each_other(tmp_path: Path) ->
     kept = {"files": {"guide/limits.rst": "d1", "a.rst": "d2"}}
     (tmp_path / "listing.json").write_text(json.dumps(kept), "utf-8")
     root = tree_of("", str(tmp_path / "files" / "d2"))
-    made = convert(
-        SourceText(
-            URL + "a.rst", "See :ref:`limits`.\n\n.. include:: ../secret\n", "text/x-rst", file="a.rst", root=root
-        )
-    )
-    assert f"See [The limits]({URL}guide/limits.rst#limits)." in made.markdown
-    assert "SECRET" not in made.markdown
+    made = markdown("See :ref:`limits`.\n\n.. include:: ../secret\n", Path(root), "a.rst")
+    assert f"See [The limits]({URL}guide/limits.rst#limits)." in made
+    assert "SECRET" not in made
 
 
 def test_a_page_does_not_change_how_the_next_one_is_read() -> None:
@@ -132,14 +120,10 @@ async def test_a_directory_is_published_as_its_source_says(index: Index) -> None
     """Addresses and links between the files have the source's ending; an index is its folder; conf.py is no page."""
     report = await index.run(Source(url=f"{URL}en/", directory=str(RST / "docs"), ending=".html"))
     assert {path.removeprefix(URL) for path in outcomes(report)} == {"en/", "en/api.html", "en/guide/install.html", "en/guide/hidden.html"}  # fmt: skip
-    live = await index.store.live()
-    home = await live.page(f"{URL}en/")
-    install = await live.page(f"{URL}en/guide/install.html")
-    assert home is not None
-    assert install is not None
-    assert f"[the limits]({URL}en/guide/install.html#limits)" in home.markdown
-    assert f"[Lumora]({URL}en/)" in install.markdown
-    assert ".rst" not in home.markdown + install.markdown
+    home, install = [(await index.page(f"{URL}en/{path}")).markdown for path in ("", "guide/install.html")]
+    assert f"[the limits]({URL}en/guide/install.html#limits)" in home
+    assert f"[Lumora]({URL}en/)" in install
+    assert ".rst" not in home + install
 
 
 async def test_a_page_that_would_take_docutils_too_long_is_left_out_alone(index: Index, tmp_path: Path) -> None:
@@ -147,9 +131,8 @@ async def test_a_page_that_would_take_docutils_too_long_is_left_out_alone(index:
     for name, mark in (("stars", "*a "), ("bars", "|a "), ("ticks", "`a "), ("brackets", "(*a ")):
         (tmp_path / f"{name}.rst").write_text(f"T\n=\n\n{mark * 20_000}\n", "utf-8")
     (tmp_path / "good.rst").write_text("T\n=\n\n" + "Press *a* or ``*b``. " * 4_000, "utf-8")
-    found = {
-        page.url.rpartition("/")[2]: page for page in (await index.run(Source(url=URL, directory=str(tmp_path)))).pages
-    }
+    report = await index.run(Source(url=URL, directory=str(tmp_path)))
+    found = {page.url.rpartition("/")[2]: page for page in report.pages}
     assert found.pop("good").outcome == "new"
     assert len(found) == 4
     for page in found.values():

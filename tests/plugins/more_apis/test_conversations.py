@@ -141,10 +141,8 @@ async def test_a_key_reaches_nothing_of_another_key(database):
         chat = (await caller.chat("A secret?", conversation=id_)).json()["id"]
         response = (await caller.respond("Another?")).json()["id"]
         assert (await caller.send("POST", f"/v1/answers/{chat}/feedback", {"rating": "up"})).status_code == 200
-        ask, path = (
-            {"model": "docs-assistant", "messages": [{"role": "user", "content": "Q"}]},
-            f"/v1/conversations/{id_}",
-        )
+        path = f"/v1/conversations/{id_}"
+        ask = {"model": "docs-assistant", "messages": [{"role": "user", "content": "Q"}]}
         several = {**ask, "messages": [*ask["messages"], {"role": "assistant", "content": "A"}, *ask["messages"]]}
         respond = {"model": "docs-assistant", "input": "Q"}
         routes = [
@@ -212,20 +210,17 @@ async def test_each_chat_of_open_webui_is_a_conversation_of_its_key_and_its_own_
 
 async def test_the_official_client_keeps_up_a_conversation(database):
     async with service(database) as caller:
-        client = openai.AsyncOpenAI(
-            base_url="http://localhost/v1", api_key="any", http_client=caller.http, max_retries=0
-        )
+        given = {"base_url": "http://localhost/v1", "api_key": "any", "max_retries": 0}
+        client = openai.AsyncOpenAI(**given, http_client=caller.http)
         ask = {"model": "docs-assistant"}
         one = await client.responses.create(**ask, input="What is a volume?")
-        two = await client.responses.create(
-            **ask, input="How large?", previous_response_id=one.id, instructions="Short."
-        )
+        follows = {"previous_response_id": one.id, "instructions": "Short."}
+        two = await client.responses.create(**ask, input="How large?", **follows)
         assert caller.asked == ["Short.", "What is a volume?", "Ahoj [1].", "How large?"]
         assert (two.previous_response_id, two.store) == (one.id, True)
         assert (await client.responses.retrieve(two.id)).output_text == "Ahoj [1]."
-        events = [
-            e async for e in await client.responses.create(**ask, input="3?", previous_response_id=two.id, stream=True)
-        ]
+        stream = await client.responses.create(**ask, input="3?", previous_response_id=two.id, stream=True)
+        events = [event async for event in stream]
         assert len(caller.asked) == 5
         assert events[-1].response.previous_response_id == two.id
         talk = await client.conversations.create(metadata={"a": "b"})
@@ -285,12 +280,8 @@ async def test_feedback_is_given_changed_taken_back_and_read_by_operators(databa
         assert part["has_more"]
         rest = (await caller.send("GET", f"{admin}?limit=1&rating=down&after={part['last_id']}")).json()
         assert (rest["data"][0]["answer"], rest["has_more"]) == (chat, False)
-        for query, count in (
-            ("rating=up", 0),
-            ("since=2026-01-01", 2),
-            ("since=2999-01-01T00:00:00Z", 0),
-            ("since=5", 2),
-        ):
+        counts = {"rating=up": 0, "since=2026-01-01": 2, "since=2999-01-01T00:00:00Z": 0, "since=5": 2}
+        for query, count in counts.items():
             assert len((await caller.send("GET", f"{admin}?{query}")).json()["data"]) == count, query
         for wrong in ("since=yesterday", "rating=good", "after=x"):
             assert (await caller.send("GET", f"{admin}?{wrong}")).status_code == 400
@@ -389,10 +380,8 @@ async def test_answers_go_on_without_the_database_and_health_and_metrics_tell(tm
             assert answer.status_code == 200
         own = await caller.chat("Q?", "A", "And?", conversation="conv_1")
         assert own.status_code == 200  # it needs no history of ours
-        for refused in (
-            await caller.chat("And?", conversation="conv_1"),
-            await caller.send("GET", "/v1/conversations"),
-        ):
+        asked, listed = caller.chat("And?", conversation="conv_1"), caller.send("GET", "/v1/conversations")
+        for refused in (await asked, await listed):
             assert is_error(refused, 503, "database_unavailable")
             assert "file/c.db" not in refused.text
         health = (await caller.send("GET", "/health")).json()

@@ -63,10 +63,8 @@ async def test_a_folder_is_indexed_over_http_and_read_again_by_commit(
         file.chmod(0)
     stamps = {file.name: file.stat().st_atime_ns for file in kept.texts.iterdir()}
     assert outcomes(await index.run(source)) == {"": "unchanged", "guide/install/": "unchanged"}
-    assert [path for path, _ in served.log] == [
-        "/docs.git/info/refs?service=git-upload-pack",
-        "/docs.git/git-upload-pack",
-    ]
+    asked = ["/docs.git/info/refs?service=git-upload-pack", "/docs.git/git-upload-pack"]
+    assert [path for path, _ in served.log] == asked
     assert {file.name: file.stat().st_atime_ns for file in kept.texts.iterdir()} == stamps
 
     repo.commit(**{"docs/guide/install.md": f"# Install\n\nBuild it. {LONG}", "docs/new.md": f"# New\n\n{LONG} New."})
@@ -160,13 +158,8 @@ def test_an_address_can_run_no_command_and_option(tmp_path: Path, repo: Reposito
     for folder in ("../x", "a/../b", "/etc", "a\nb", "a//b", "."):
         with pytest.raises(ValueError, match="isn't a folder"):
             Source(url=URL, git="https://host/x", folder=folder)
-    for address in (
-        "https://host/x.git",
-        "ssh://git@host:22/x",
-        "git@host:org/x.git",
-        "file:///srv/x",
-        "http://[::1]/x",
-    ):
+    others = ("git@host:org/x.git", "file:///srv/x", "http://[::1]/x")
+    for address in ("https://host/x.git", "ssh://git@host:22/x", *others):
         assert Source(url=URL, git=address, branch="v1.2/next", folder="docs/en").git == address
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from app.api.pages import Site, find_docs
+from app.api.html_pages import Site, find_docs
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Vector

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 LOADS_EVERYTHING = """
 import app, eval, ingestion, prompts
-from app.api.pages import find_docs
+from app.api.html_pages import find_docs
 from app.assistants.assembly import build
 from app.core.prompts import load_prompts
 from app.core.settings import Settings

@@ -23,6 +23,7 @@ from app.api.admin import routes as admin
 from app.api.admin.routes import Operation
 from app.api.chat import Chat
 from app.api.health import HealthCheck
+from app.api.html_pages import Pages, Site, find_docs
 from app.api.interface import Interface
 from app.api.mcp import Mcp
 from app.api.metrics import Facts, Metrics, MetricsPage, RequestMetrics
@@ -33,7 +34,6 @@ from app.api.middleware.proxy_headers import ForwardedHeaders
 from app.api.middleware.request_check import AllowedHosts, AllowedOrigins, Cors, RequestCheck
 from app.api.middleware.requestlog import RequestLog, Watch, error_response
 from app.api.models import Models
-from app.api.pages import Pages, Site, find_docs
 from app.api.passages import Passages
 from app.api.runs import Ingest, Runs
 from app.api.search import Search

@@ -39,7 +39,6 @@ from eval.commands.options import (
 )
 from eval.files import EvaluationError, write_text
 from eval.label import load_labels, relevant_by_case
-from eval.measure.clusters import Clustering, ClusterScores, clusterings
 from eval.measure.conversations import FollowUps, follow, follow_ups, summary
 from eval.measure.embedding_space import draw
 from eval.measure.metrics import Estimate, title
@@ -47,6 +46,7 @@ from eval.measure.refusals import MOST, RefusalResult, decide
 from eval.measure.result import DEPTH, RetrievalResult, load_result, quotations
 from eval.measure.retrieval import Plan, evaluate
 from eval.measure.tables import as_table, difference_cell, retrieval_markdown, retrieval_text, row_name
+from eval.measure.vector_clusters import Clustering, ClusterScores, clusterings
 from eval.questions.cases import Case, after_another, load_cases, load_unanswerable, sample
 from eval.questions.own_docs import indexed_docs, own_set
 from eval.reports import conversations_page, refusals_page, retrieval_page

@@ -13,7 +13,7 @@ from urllib.parse import urldefrag
 import httpx
 from fastapi import FastAPI
 
-from app.api.pages import Site, find_docs
+from app.api.html_pages import Site, find_docs
 from app.conversations import log_figures as figures
 from app.conversations.log_figures import Asked
 from app.conversations.question_log import WEAK, Period, nothing_logged, opened_log

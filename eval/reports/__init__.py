@@ -7,6 +7,6 @@ tiles, tables, and charts as SVG.
 from __future__ import annotations
 
 from eval.reports.answers import answers_page
-from eval.reports.pages import conversations_page, grid_page, refusals_page, retrieval_page
+from eval.reports.report_pages import conversations_page, grid_page, refusals_page, retrieval_page
 
 __all__ = ["answers_page", "conversations_page", "grid_page", "refusals_page", "retrieval_page"]

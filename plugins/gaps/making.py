@@ -22,8 +22,8 @@ from app.core.settings import Settings
 from app.index import directory_of, open_store
 from app.models import e5
 from app.models.static import NAME as STATIC
-from plugins.gaps.clusters import Failed, clusters_of
-from plugins.gaps.pages import MOST, Pages
+from plugins.gaps.page_facts import MOST, Pages
+from plugins.gaps.question_clusters import Failed, clusters_of
 from plugins.gaps.records import GapReport, OutcomeRow, Totals
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.api.pages import find_docs
+from app.api.html_pages import find_docs
 from app.core.prompts import load_prompts
 from app.text.language import LanguageDetector
 from eval.questions.cases import Case, load_cases

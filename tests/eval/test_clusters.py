@@ -13,7 +13,7 @@ from app.core.generation import Recipe
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.index.embedded.store import EmbeddedStore
-from eval.measure.clusters import ClusterScores, scores
+from eval.measure.vector_clusters import ClusterScores, scores
 from tests.eval.conftest import command
 
 KINDS = 6

@@ -17,8 +17,8 @@ from docutils.parsers.rst.directives.misc import Include
 from docutils.parsers.rst.directives.tables import CSVTable
 from docutils.statemachine import StringList
 
+from plugins.formats.rst.admonitions import Unknown
 from plugins.formats.rst.files import Env, env_of, labelled, plain, sphinx_id, with_target
-from plugins.formats.rst.kept import Unknown
 
 _CODE = frozenset(
     {"function", "class", "method", "attribute", "data", "exception", "classmethod", "staticmethod", "property"}

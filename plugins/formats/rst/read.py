@@ -18,9 +18,7 @@ from docutils.writers import html5_polyglot
 from ingestion.convert.document import SourceText
 from ingestion.convert.files import Tree
 from ingestion.errors import ConversionError
-from plugins.formats.rst.directives import OBJECTS, CurrentModule, Described, Included, Listing, Program, Table, Toctree
-from plugins.formats.rst.files import Env, Files, env_of, with_target, without_target
-from plugins.formats.rst.kept import (
+from plugins.formats.rst.admonitions import (
     LANGUAGES,
     VERSIONS,
     Bare,
@@ -36,6 +34,8 @@ from plugins.formats.rst.kept import (
     Unknown,
     Version,
 )
+from plugins.formats.rst.directives import OBJECTS, CurrentModule, Described, Included, Listing, Program, Table, Toctree
+from plugins.formats.rst.files import Env, Files, env_of, with_target, without_target
 
 _BY_CLASS: Mapping[type[Directive], str] = {
     Code: "code-block sourcecode code code-tab tabs-code highlight-code " + " ".join(LANGUAGES),

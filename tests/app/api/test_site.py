@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from lxml import etree
 from markdown_it import MarkdownIt
 
-from app.api.pages import Site, find_docs
+from app.api.html_pages import Site, find_docs
 from tests.app.api.scripted import client_of
 
 ROOT = Path(__file__).parents[3]

@@ -25,9 +25,9 @@ from app.core.settings import Settings
 from app.core.turn import Source
 from app.models import e5
 from eval.questions.own_docs import logged_rows
-from plugins.gaps.clusters import average_linkage
 from plugins.gaps.command import as_text
 from plugins.gaps.making import Wanted, gap_report
+from plugins.gaps.question_clusters import average_linkage
 from plugins.gaps.records import GapReport
 from tests.app.api.scripted import client_of
 from tests.app.cli.stored_index import page_with, stored

@@ -20,7 +20,7 @@ from app.conversations.records import LoggedQuestion
 from app.core.language import Language
 from app.text.analysis import PREFIX, STEM_MARK, analyse, fold, runs
 from app.text.language import without_stopwords
-from plugins.gaps.pages import Pages
+from plugins.gaps.page_facts import Pages
 from plugins.gaps.records import Cluster, Example, Nearest
 
 Matrix = NDArray[np.float32]

@@ -233,7 +233,7 @@ class LiveBody(TypedDict):
 
 
 class ReadyBody(TypedDict):
-    """Whether the service may get questions. Without a valid API key, the body contains the status only."""
+    """Readiness for questions. Without a valid API key, the body contains the status only."""
 
     status: Literal["ok", "unavailable"]
     problem: NotRequired[Annotated[str, Field(description="What is missing; empty if nothing is.")]]
@@ -247,7 +247,7 @@ class FailureBody(TypedDict):
 
 
 class PartBody(TypedDict):
-    """What is known about a part from its calls, and from a probe when it wasn't called for a minute."""
+    """The state of a part as its calls show it, and a probe when it wasn't called for a minute."""
 
     name: str
     state: Annotated[
@@ -267,7 +267,7 @@ class PartBody(TypedDict):
 
 
 class HealthBody(TypedDict):
-    """Whether questions can be answered. Without a valid API key, the body contains the status only."""
+    """Ability to answer questions. Without a valid API key, the body contains the status only."""
 
     status: Annotated[
         Literal["ok", "degraded", "unavailable"],

@@ -17,7 +17,7 @@ Counts = Mapping[str, int]
 
 
 class RecipeBody(TypedDict):
-    """How the index was built."""
+    """The recipe that the index was built by."""
 
     embedder: str
     dimension: int

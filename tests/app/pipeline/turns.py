@@ -1,7 +1,7 @@
 """Turns and hits to test steps with."""
 
 from app.core.settings import Settings
-from app.core.turn import Event, Message, Request, Text, Turn
+from app.core.turn import Event, Events, Message, Request, Text, Turn
 from app.core.types import Chunk, Hit, Section
 
 SETTINGS = Settings.load(None, helper_timeout=60.0, llm_timeout=60.0)
@@ -30,6 +30,12 @@ def turn(
 ) -> Turn:
     request = more.pop("request", None) or Request((Message("user", question),), id="t1")
     return Turn(request=request, question=question, language=language, hits=hits, **more)
+
+
+async def stream(*events: Event) -> Events:
+    """What a step before would pass on."""
+    for event in events:
+        yield event
 
 
 def text_of(events: list[Event]) -> str:

@@ -34,24 +34,8 @@ SECRETS = {
 def test_every_command_explains_itself(cli):
     """--help succeeds, shows the usage, and explains each argument."""
     commands = every_command()
-    names = {path[0] for path in commands if path}
-    assert names == {
-        "init",
-        "run",
-        "serve",
-        "ask",
-        "assistants",
-        "ingest",
-        "pages",
-        "generations",
-        "rollback",
-        "check",
-        "eval",
-        "prompts",
-        "report",
-        "key",
-        "new",
-    }
+    names = " ".join(sorted({path[0] for path in commands if path}))
+    assert names == "ask assistants check eval generations ingest init key new pages prompts report rollback run serve"
     for path, command in commands.items():
         done = cli(*path, "--help")
         assert (done.code, done.err) == (0, ""), path

@@ -71,10 +71,3 @@ async def test_numbers_begin_where_the_client_wants(llm, events):
     assert text_of(found).startswith("First [4] then [5].")
     assert [(s.number, s.title) for s in found if isinstance(s, Source)] == [(4, "Page 2"), (5, "Page 1")]
     assert "\n4. [Page 2]" in text_of(found)
-
-
-async def test_the_list_of_links_can_be_left_out(events):
-    found = await events(asked(links=False))
-    assert "Sources" not in text_of(found)
-    assert any(isinstance(event, Source) for event in found)
-    assert text_of(found).strip()

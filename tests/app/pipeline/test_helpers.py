@@ -16,28 +16,17 @@ DETECTOR = LanguageDetector(PROMPTS.languages, "en")
 
 
 async def detect(*messages: tuple[str, str]) -> dict:
-    step = Detect(LanguageDetector(PROMPTS.languages, "en"), PROMPTS)
+    step = Detect(DETECTOR, PROMPTS)
     return dict(await step(Turn(request=Request(tuple(Message(*m) for m in messages)))))
 
 
 async def test_detect_takes_the_last_question_and_its_own_language() -> None:
     """An earlier language counts only where the question shows none."""
-    assert await detect(
-        ("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", " How long does it take? ")
-    ) == {
-        "question": "How long does it take?",
-        "language": "en",
-        "unsure": False,
-        "referred": "Jak si požádám o projekt?",
-        "smalltalk": "",
-    }
-    assert (await detect(("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", "512"))) == {
-        "question": "512",
-        "language": "cs",
-        "unsure": False,
-        "referred": "Jak si požádám o projekt?",
-        "smalltalk": "",
-    }
+    before = (("user", "Jak si požádám o projekt?"), ("assistant", "Takto."))
+    for asked, language in ((" How long does it take? ", "en"), ("512", "cs")):
+        found = await detect(*before, ("user", asked))
+        assert (found.pop("question"), found.pop("language")) == (asked.strip(), language)
+        assert found == {"unsure": False, "referred": before[0][1], "smalltalk": ""}
     assert (await detect(("user", "imagepullbackoff notebook")))["unsure"]
 
 

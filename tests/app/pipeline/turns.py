@@ -12,16 +12,8 @@ HURRIED = SETTINGS.model_copy(update={"helper_timeout": 0.1, "llm_timeout": 0.1}
 def hit(
     number: int, text: str = "Text.", *, url: str = "", anchor: str = "", path: tuple[str, ...] = (), title: str = ""
 ) -> Hit:
-    chunk = Chunk(
-        id=f"c{number}",
-        collection="docs",
-        url=url or f"https://docs.example.org/page-{number}",
-        position=0,
-        text=text,
-        language="en",
-        title=title or f"Page {number}",
-        sections=(Section(0, path, anchor),),
-    )
+    url, title = url or f"https://docs.example.org/page-{number}", title or f"Page {number}"
+    chunk = Chunk(f"c{number}", "docs", url, 0, text, "en", title, (Section(0, path, anchor),))
     return Hit(chunk, lexical=1.0, cosine=0.5, fused=1 / number)
 
 

@@ -85,19 +85,24 @@ async def test_refine_sends_the_conversation_without_our_source_list(llm: FakeLL
     assert user == "<conversation>\nuser: Co je JupyterHub?\nassistant: Notebooky.\n</conversation>\n\nA kolik paměti?"
 
 
-@pytest.mark.parametrize("answer", ["", "word " * 400])
-async def test_refine_refuses_answers_that_are_no_question(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
-    """An essay or nothing is an error, so that the runner goes on with the original."""
-    llm.reply = lambda _: Reply(answer)
-    with pytest.raises(ModelError, match="original is used"):
-        await Refine(model, PROMPTS, SETTINGS, DETECTOR)(turn())
-
-
-async def test_a_slow_helper_times_out(llm: FakeLLM, model: OpenAIModel) -> None:
-    """The limit is the helper's own, far below the answer's."""
-    llm.reply = lambda _: Reply("late", delay=60)
-    with pytest.raises(ModelTimeout, match=r"0\.1 s"):
-        await Keywords(model, PROMPTS, HURRIED)(turn())
+@pytest.mark.parametrize(
+    ("helper", "reply", "says"),
+    [
+        (Refine, Reply(""), "original is used"),
+        (Refine, Reply("word " * 400), "original is used"),
+        (Keywords, Reply("Sorry, no."), "no keywords"),
+        (Keywords, Reply("late", delay=60), r"0\.1 s"),
+    ],
+    ids=["nothing", "an essay", "no keywords", "late"],
+)
+async def test_a_helper_that_fails_is_an_error(
+    llm: FakeLLM, model: OpenAIModel, helper, reply: Reply, says: str
+) -> None:
+    """The trace tells why the runner goes on with the original question. A helper's limit is far below the answer's."""
+    llm.reply = lambda _: reply
+    settings, more = HURRIED if reply.delay else SETTINGS, (DETECTOR,) if helper is Refine else ()
+    with pytest.raises(ModelTimeout if reply.delay else ModelError, match=says):
+        await helper(model, PROMPTS, settings, *more)(turn())
 
 
 async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -125,10 +130,3 @@ async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: Ope
 def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict) -> None:
     """List marks, bold and JSON are read; other languages and empty lines are not."""
     assert parse(answer, ["cs", "en"], LONGEST_KEYWORDS) == keywords
-
-
-async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: OpenAIModel) -> None:
-    """The trace then tells why the question alone was searched."""
-    llm.reply = lambda _: Reply("Sorry, no.")
-    with pytest.raises(ModelError, match="no keywords"):
-        await Keywords(model, PROMPTS, SETTINGS)(turn())

@@ -130,6 +130,13 @@ async def test_without_a_common_collection_nothing_is_found(assistants):
         assert isinstance(events[-1], Done)
 
 
+def settings_with(folder: Path, id_: str, line: str) -> Settings:
+    """Settings of a file with this assistant, and this line of it."""
+    file = folder / "assistants.toml"
+    file.write_text(f'[[assistant]]\nid = "{id_}"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
+    return Settings.load(None, assistants=str(file), store=str(folder / "index"))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -144,18 +151,14 @@ async def test_without_a_common_collection_nothing_is_found(assistants):
 )
 def test_a_malformed_list_of_collections_stops_the_start(tmp_path: Path, line: str, message: str):
     """The error names the assistant and what is wrong."""
-    file = tmp_path / "assistants.toml"
-    file.write_text(f'[[assistant]]\nid = "handbook"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
     with pytest.raises(SettingsError, match=rf"assistants\.toml: assistant 'handbook': .*{message}"):
-        build(Settings.load(None, assistants=str(file)))
+        build(settings_with(tmp_path, "handbook", line))
 
 
 @pytest.mark.parametrize(("line", "language"), [("", "en"), ('languages = ["cs"]', "cs"), ('languages = ["de"]', "en")])
 async def test_a_question_without_a_word_is_in_a_language_of_the_assistant(tmp_path: Path, line: str, language: str):
     """The default of all assistants counts only where this one has pages in it, or none in any that is configured."""
-    file = tmp_path / "assistants.toml"
-    file.write_text(f'[[assistant]]\nid = "a"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
-    made = build(Settings.load(None, assistants=str(file), store=str(tmp_path / "index")))
+    made = build(settings_with(tmp_path, "a", line))
     changes = await made.get("a").plan[0][0](Turn(request=Request((Message("user", "512"),))))
     assert changes["language"] == language
     await made.close()

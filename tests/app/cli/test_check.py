@@ -82,13 +82,8 @@ def test_settings_that_differ_are_shown_with_the_place_where_they_are_written(cl
     Path("docs-assistant.toml").write_text("[retrieval]\ntop_k = 7\n[server]\nport = 8000\n")
     Path(".env").write_text("DOCS_TUNING__VECTOR_WEIGHT='{\"cs\": 0.4}'\n")
     Path("key").write_text("secret-1\n")
-    given = {
-        "DOCS_USER_AGENT": "[/bold] reader",
-        "DOCS_LLM_URL": "http://127.0.0.1:1/v1",
-        "DOCS_LLM_MODEL": "m",
-        "DOCS_LLM_KEY_FILE": "key",
-        "DOCS_TUNING__EXACT": "on",
-    }
+    model = {"DOCS_LLM_URL": "http://127.0.0.1:1/v1", "DOCS_LLM_MODEL": "m", "DOCS_LLM_KEY_FILE": "key"}
+    given = {"DOCS_USER_AGENT": "[/bold] reader", "DOCS_TUNING__EXACT": "on", **model}
     done = cli("check", **given)
     assert settings_of(done.out) == {
         "DOCS_USER_AGENT": ["[/bold] reader", "environment"],

@@ -92,11 +92,12 @@ async def test_postprocessors_choose_among_more_hits_than_are_kept(tmp_path: Pat
 
 async def test_scores_that_only_compare_passages_are_no_evidence(tmp_path: Path) -> None:
     """They take the place of the fused ones, or give the order only; logits become shares where the table says so."""
-    cases: list[tuple[str, float, list[float | None], list[float] | None]] = [
-        ("relative", 0.1, [None, None], [0.9, 0.8]),
-        ("relative", 9.0, [None, None], None),
+    nothing: list[float | None] = [None, None]
+    cases = (
+        ("relative", 0.1, nothing, [0.9, 0.8]),
+        ("relative", 9.0, nothing, None),
         ("sigmoid", 9.0, [0.711, 0.0], None),
-    ]
+    )
     for scores, step, rerank, fused in cases:
         names = f'{{ names = ["page6", "page5"], step = {step} }}'
         tables = table("mine", BY_NAME, args=names, scores=f'"{scores}"')

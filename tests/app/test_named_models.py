@@ -50,10 +50,8 @@ async def test_each_assistant_and_each_step_asks_its_own_model(tmp_path: Path, m
     monkeypatch.setenv("SMALL_KEY", "secret")
     async with fake_llm() as llm:
         llm.reply = answers
-        text = MODELS.format(url=llm.url)
-        text += (
-            f'[[assistant]]\nid = "one"\nmodel = "large"\nmodels = {{ refine = "small", keywords = "small" }}\n{STEPS}'
-        )
+        models = 'model = "large"\nmodels = { refine = "small", keywords = "small" }'
+        text = f'{MODELS.format(url=llm.url)}[[assistant]]\nid = "one"\n{models}\n{STEPS}'
         text += f'[[assistant]]\nid = "two"\nmodel = "small"\n{STEPS}'
         settings = written(tmp_path, text)
         async with indexed_docs(settings) as own, opened(own) as made:

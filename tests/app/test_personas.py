@@ -81,10 +81,8 @@ async def test_a_tone_is_called_by_its_name_but_not_listed(tmp_path: Path) -> No
 async def test_a_tone_is_listed_where_the_file_says_so(tmp_path: Path) -> None:
     more = '[[assistant.persona]]\nid = "kids"\nnames = { en = "For kids" }\nlisted = true\n'
     assistants = build(configured(tmp_path, more + '[[assistant.persona]]\nid = "expert"\n'))
-    assert [(one.id, dict(one.names)) for one in assistants.listed()] == [
-        ("docs", {"en": "Docs"}),
-        ("docs:kids", {"en": "For kids"}),
-    ]
+    listed = {one.id: dict(one.names) for one in assistants.listed()}
+    assert listed == {"docs": {"en": "Docs"}, "docs:kids": {"en": "For kids"}}
     assert assistants.get("docs:expert").names == {"en": "Docs (expert)"}
     await assistants.close()
 

@@ -12,10 +12,10 @@ from fastapi import FastAPI
 from app.api.server import create_app
 from app.assistants.assembly import opened
 from app.conversations.store import ConversationStore
-from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Chunk, Page, Section
+from app.core.types import Chunk, Section
 from app.index import Store
+from tests.app.published import publish
 from tests.fake_llm import FakeLLM, fake_llm
 
 VOLUME = "# Volumes\n\n## Create\n\nCreate a persistent volume with a PersistentVolumeClaim of the class nfs-csi."
@@ -37,6 +37,12 @@ class Indexed:
         return len(self.llm.embedded)
 
 
+def _chunk(name: str, text: str) -> Chunk:
+    title, language = name.title(), "cs" if name.startswith("cs-") else "en"
+    section = Section(0, (title, "Create") if name == "volumes" else (title,), "create")
+    return Chunk(name, "secret" if "secret-" in name else "docs", URL + name, 0, text, language, title, (section,))
+
+
 @asynccontextmanager
 async def indexed(
     folder: Path,
@@ -55,18 +61,7 @@ async def indexed(
             models |= {"llm_url": llm.url, "llm_model": "m"}
         settings = Settings.load(None, store=str(folder / "index"), **models | options)
         async with opened(settings) as assistants:
-            embedder = assistants.embedder
-            recipe = Recipe(embedder.name, await embedder.dimension(), "s", "a")
-            async with await assistants.store.draft(recipe) as draft:
-                for name, text in {"volumes": VOLUME, "limits": LIMITS, **(more or {})}.items():
-                    title = name.title()
-                    section = Section(0, (title, "Create") if name == "volumes" else (title,), "create")
-                    language = "cs" if name.startswith("cs-") else "en"
-                    collection = "secret" if "secret-" in name else "docs"
-                    chunk = Chunk(name, collection, URL + name, 0, text, language, title, (section,))
-                    (vector,) = await embedder.embed_passages([chunk.embedded_text])
-                    page = Page(chunk.url, collection, title, language, text, name)
-                    await draft.put(page, [chunk], {chunk.id: vector})
-                await draft.publish()
+            pages = {"volumes": VOLUME, "limits": LIMITS, **(more or {})}
+            await publish(assistants.store, assistants.embedder, *(_chunk(name, text) for name, text in pages.items()))
             llm.embedded.clear()
             yield Indexed(create_app(assistants, settings, conversations=conversations), llm, assistants.store)

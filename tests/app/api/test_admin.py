@@ -27,17 +27,8 @@ from tests.app.api.scripted import CHAT, JSON, chat, client_of, refused, serving
 from tests.app.cli.stored_index import SITE, Index, page_with
 
 ADMIN, READER = ({"authorization": f"Bearer {name}-key-of-tests"} for name in ("the-admin", "reader"))
-ROUTES = (
-    "index",
-    "generations",
-    "pages",
-    "page?url=x",
-    "chunks/x",
-    "chunks/x/neighbours",
-    "gaps",
-    "settings",
-    "errors",
-)
+CHUNK = ("chunks/x", "chunks/x/neighbours")
+ROUTES = (*CHUNK, "index", "generations", "pages", "page?url=x", "gaps", "settings", "errors")
 
 
 @asynccontextmanager

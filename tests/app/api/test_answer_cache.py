@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from app.conversations.opening import open_conversations
 from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Done, Message, Request, StepRecord, Text, Turn
 from tests.app.api.indexed import Indexed, indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.api.test_keys import entry, key, write
 from tests.fake_llm import Reply
 
@@ -47,9 +48,8 @@ class Asker:
         return self.text(await self.post(question, *before, headers=headers, **fields))
 
     async def post(self, question: str = QUESTION, *before: dict[str, str], headers: Any = (), **fields: Any) -> Any:
-        messages = [*before, {"role": "user", "content": question}]
-        body = {"model": "docs-assistant", "messages": messages, "stream": True, **fields}
-        response = await self.client.post("/v1/chat/completions", json=body, headers=dict(headers))
+        body = chat(question, *before, **{"stream": True, **fields})
+        response = await self.client.post(CHAT, json=body, headers=dict(headers))
         assert response.status_code == 200, response.text
         return response
 
@@ -155,9 +155,7 @@ async def test_only_complete_written_answers_are_stored(tmp_path):
         (Done(), {"trace": (StepRecord("rerank", 1.0, {}, "ModelTimeout"),)}),
     ):
         cache, assistant = AnswerCache(60), Counting(done, changes)
-        for _ in range(2):
-            _ = [one async for one in cache.answer(assistant, Request((Message("user", QUESTION),)), AnswerRecord())]
-        assert assistant.made == 2, (done, changes)
+        assert [await is_made(cache, assistant, QUESTION) for _ in range(2)] == [True, True], (done, changes)
 
 
 async def test_a_new_index_has_no_stored_answers_and_an_older_one_has_its_own_again(tmp_path):
@@ -174,13 +172,8 @@ async def test_a_new_index_has_no_stored_answers_and_an_older_one_has_its_own_ag
 
 async def test_keys_with_other_rights_have_other_answers(tmp_path):
     """A key of a collection is never told what the pages of another one say."""
-    keys = write(
-        tmp_path / "keys.toml",
-        entry("all"),
-        entry("same"),
-        entry("docs", collections='["docs"]'),
-        entry("none", collections='["other"]'),
-    )
+    limited = (entry(name, collections=f'["{only}"]') for name, only in (("docs", "docs"), ("none", "other")))
+    keys = write(tmp_path / "keys.toml", entry("all"), entry("same"), *limited)
     async with asking(tmp_path, keys=keys, with_model=True) as asker:
         of_all = await asker.ask(headers=key("all"))
         assert await asker.ask(headers=key("same")) == of_all
@@ -235,40 +228,33 @@ class Counting:
         yield self.done
 
 
+async def is_made(cache: AnswerCache, assistant: Counting, question: str, of: str = "") -> bool:
+    """Ask, and tell whether the assistant was; the answer is that of the question, or `of` another one."""
+    before, record = assistant.made, AnswerRecord()
+    told = [one async for one in cache.answer(assistant, Request((Message("user", question),)), record)]
+    assert told == [Text((of or question) * 100), assistant.done]
+    assert record.cache == ("hit" if assistant.made == before else "miss")
+    return assistant.made > before
+
+
 async def test_marks_that_may_be_parts_of_names_make_another_question():
     """A mark at the end of a word is none, and `$?` isn't `$!`."""
-    cache, assistant = AnswerCache(60), Counting()
-
-    async def is_made(question: str) -> bool:
-        record = AnswerRecord()
-        _ = [one async for one in cache.answer(assistant, Request((Message("user", question),)), record)]
-        return record.cache == "miss"
-
-    same = [await is_made(one) for one in ("What is it?", " what is  it. ", "what is it")]
-    assert same == [True, False, False]
-    assert [await is_made(f"What is {one}") for one in ("$?", "$!", "$", "save", "save!", "..", ".")] == [True] * 7
+    made = partial(is_made, AnswerCache(60), Counting())
+    same = ("What is it?", " what is  it. ", "what is it")
+    assert [await made(one, same[0]) for one in same] == [True, False, False]
+    assert [await made(f"What is {one}") for one in ("$?", "$!", "$", "save", "save!", "..", ".")] == [True] * 7
 
 
 async def test_answers_expire_and_their_number_and_size_are_bounded():
     """Those go first that were asked for least recently."""
-    now, assistant = 0.0, Counting()
-    cache = AnswerCache(60, entries=3, size=20_000, clock=lambda: now)
-
-    async def is_made(question: str) -> bool:
-        before, record = assistant.made, AnswerRecord()
-        told = [one async for one in cache.answer(assistant, Request((Message("user", question),)), record)]
-        assert told == [Text(question * 100), Done()]
-        assert record.cache == ("hit" if assistant.made == before else "miss")
-        return assistant.made > before
-
-    assert [await is_made(one) for one in "abcacd"] == [True, True, True, False, False, True]
-    assert [await is_made(one) for one in "acdb"] == [False, False, False, True]
+    now = 0.0
+    made = partial(is_made, AnswerCache(60, entries=3, size=20_000, clock=lambda: now), Counting())
+    assert [await made(one) for one in "abcacd"] == [True, True, True, False, False, True]
+    assert [await made(one) for one in "acdb"] == [False, False, False, True]
     now = 59.9
-    assert not await is_made("c")
+    assert not await made("c")
     now = 60.0
-    assert await is_made("c")
-    for large in ("a text." * 20, "another text." * 14):  # 14,000 and 18,200 characters
-        assert await is_made(large)
-    assert [await is_made(one) for one in ("another text." * 14, "c")] == [False, True]
-    assert await is_made("more than all of it." * 20)
-    assert await is_made("more than all of it." * 20)
+    assert await made("c")
+    large = ("a text." * 20, "another text." * 14)  # 14,000 and 18,200 characters
+    assert [await made(one) for one in (*large, large[1], "c")] == [True, True, False, True]
+    assert [await made("more than all of it." * 20) for _ in range(2)] == [True, True]

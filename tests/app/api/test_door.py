@@ -143,16 +143,10 @@ async def test_a_request_line_tells_who_asked_as_far_as_wanted(how, address, sho
 async def test_long_names_are_refused_and_cut_where_they_are_repeated(caplog):
     caplog.set_level("INFO", "app.api")
     long = "x" * 5000
-    bodies = [
-        {**QUESTION, "model": long},
-        {**QUESTION, "persona": long},
-        {**QUESTION, "stop": [long]},
-        {**QUESTION, "filters": {"collections": [long]}},
-        {**QUESTION, "filters": {long: []}},
-        {**QUESTION, "model": "y" * 200},
-    ]
+    fields = [{"filters": filters} for filters in ({"collections": [long]}, {long: []})]
+    fields += [{"model": long}, {"persona": long}, {"stop": [long]}, {"model": "y" * 200}]
     async with asked() as client:
-        responses = [await client.post(CHAT, json=body) for body in bodies]
+        responses = [await client.post(CHAT, json=QUESTION | one) for one in fields]
         responses += [await client.get(f"/v1/models/{long}"), await client.get(f"/v1/ingest/{long}", headers=JSON)]
         responses += [await client.get("/health", headers={"host": long}), await client.get(f"/{long}")]
         responses += [await client.post("/v1/search", json={"query": "x", "filters": {"url_prefixes": [long]}})]

@@ -15,19 +15,18 @@ from app.api.server import create_app
 from app.assistants import health as watching
 from app.assistants.assembly import opened
 from app.core import breaker as breaking
-from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Chunk, Page
+from app.core.types import Chunk
 from app.index import open_store
 from app.index.run_history import add_run
 from app.models import open_embedder
 from tests.app.api.scripted import CHAT, chat, client_of
+from tests.app.published import publish
 from tests.end_to_end.program import free_port
 from tests.fake_llm import Reply
 
 TEXT = "To resize a volume, first detach the volume from its server."
 QUESTION = "How do I resize a volume?"
-URL = "https://example.org/volumes"
 
 
 @pytest.fixture
@@ -37,11 +36,7 @@ async def settings(llm, tmp_path):
     values |= {"llm_url": llm.url, "llm_model": "m", "llm_timeout": 60.0, "helper_timeout": 60.0}
     settings = Settings.load(None, **values)
     store, embedder = open_store(settings), open_embedder(settings)
-    chunk = Chunk("c", "docs", URL, 0, TEXT, "en", "Volumes")
-    (vector,) = await embedder.embed_passages([chunk.embedded_text])
-    async with await store.draft(Recipe(embedder.name, llm.dimension, "s", "a")) as draft:
-        await draft.put(Page(URL, "docs", "Volumes", "en", TEXT, "h"), [chunk], {"c": vector})
-        await draft.publish()
+    await publish(store, embedder, Chunk("c", "docs", "https://example.org/volumes", 0, TEXT, "en", "Volumes"))
     await embedder.close()
     await store.close()
     return settings

@@ -24,7 +24,7 @@ from app.text.query_highlight import MOST_WORDS, QueryWords
 from bench.hostile import ODD
 from plugins.steps.choices import faithful
 from tests.app.api.indexed import indexed
-from tests.app.api.scripted import client_of
+from tests.app.api.scripted import CHAT, chat, client_of
 from tests.deadline import at_most
 from tests.fake_llm import Reply
 
@@ -71,14 +71,9 @@ def test_what_open_webui_may_send_is_read_in_linear_time(text: str) -> None:
 
 
 def test_earlier_answers_are_read_in_linear_time() -> None:
-    hostile = (
-        "Sources:" + " " * 4000 + "x",
-        "Sources:\n\n" * 2000 + "x",
-        "Sources:\n" + "1. \n" * 4000 + "x",
-        "`" * 4000,
-    )
+    lists = ("Sources:" + " " * 4000, "Sources:\n\n" * 2000, "Sources:\n" + "1. \n" * 4000)
     with at_most(10):
-        for text in hostile:
+        for text in (*(f"{one}x" for one in lists), "`" * 4000):
             earlier((Message("user", "Q"), Message("assistant", text), Message("user", "Q")), PROMPTS)
 
 
@@ -88,29 +83,11 @@ def test_a_question_of_many_clauses_has_few_ends() -> None:
     assert ends("Hi, " * 40 + "how large is it?")[-1] == "how large is it?"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "-" * 24_000,
-            "." * 20_000,
-            "„a" * 10_000,
-            "a" * 20_000,
-            "``` " + "a" * 20_000,
-            " \n" * 10_000,
-            "a." * 10_000,
-        ),
-        *(
-            "hi " * 7000,
-            "`" * 9000 + ("`" * 8999 + "a"),
-            ": " * 10_000,
-            "1:" * 10_000,
-            "1 000 " * 4000,
-            LOG * 300,
-            "{" * 20_000,
-        ),
-    ],
-)
+PIECES = ("-", ".", "„a", "a", " \n", "a.", "hi ", ": ", "1:", "1 000 ", LOG, "{")
+LONG_TEXTS = [piece * (20_000 // len(piece)) for piece in PIECES]
+
+
+@pytest.mark.parametrize("text", [*LONG_TEXTS, "``` " + "a" * 20_000, "`" * 9000 + "`" * 8999 + "a"])
 def test_questions_and_answers_are_read_in_linear_time(text: str) -> None:
     """Their language, their small talk, what they claim."""
     english, check = PROMPTS.language("en"), AnswerLanguage("en", PROMPTS.languages)
@@ -133,10 +110,9 @@ def test_a_reply_of_numbers_is_read_in_linear_time() -> None:
 
 
 def test_a_claim_occurs_apart_from_longer_ones() -> None:
-    assert [occurs("10", text) for text in ("100", "1.10", "10.5", "x10", "is 10.", "100 or 10")] == [False] * 4 + [
-        True
-    ] * 2
-    assert not occurs("rm -r .", "rm -r ./build")
+    for text in ("100", "1.10", "10.5", "x10"):
+        assert not occurs("10", text)
+        assert occurs("10", f"{text} or 10.")
     with at_most(10):
         assert not occurs("a" * 10_000, "a" * 20_000)
 
@@ -170,12 +146,8 @@ def test_a_word_of_many_letters_is_not_looked_for() -> None:
 
 
 HOSTILE_PAGE = "-" * 60 + "|\n\nquota " + "<br>" * 2000 + "|\n\n" + "quota, " * 3000 + "\n\n" + "`" * 3000
-HOSTILE_MESSAGES = (
-    "quota, " * 2800,
-    LOG * 300,
-    "quota " + "„a" * 9000,
-    WRAPPED.format("<source" * 100_000, "What is the quota?"),
-)
+ATTACHED = WRAPPED.format("<source" * 100_000, "What is the quota?")
+HOSTILE_MESSAGES = ("quota, " * 2800, LOG * 300, "quota " + "„a" * 9000, ATTACHED)
 
 
 @pytest.mark.parametrize("with_model", [False, True])
@@ -189,8 +161,7 @@ async def test_the_service_goes_on_answering_with_a_hostile_page_and_hostile_mes
         waits = list[float]()
 
         async def ask(client, text: str) -> int:
-            body = {"model": "docs-assistant", "messages": [*before * 30, {"role": "user", "content": text}]}
-            return (await client.post("/v1/chat/completions", json=body)).status_code
+            return (await client.post(CHAT, json=chat(text, *before * 30))).status_code
 
         with at_most(240):
             async with client_of(service.app) as client, asyncio.TaskGroup() as tasks:

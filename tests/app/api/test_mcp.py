@@ -1,5 +1,8 @@
 """/mcp over a socket, asked by the official client: two tools, their errors, and keys."""
 
+import asyncio
+from contextlib import ExitStack
+
 import httpx
 import pytest
 from mcp import Client
@@ -26,17 +29,14 @@ class Broken(Scripted):
 
 @pytest.fixture
 def serve():
-    running = []
+    with ExitStack() as running:
 
-    def start(assistant=None, settings=None):
-        assistant = assistant or Scripted(id="", hits=(HIT,), pages=(PAGE,))
-        context = serving(create_app(ScriptedAssistants((assistant,)), settings or Settings.load(None)))
-        running.append(context)
-        return context.__enter__()
+        def start(assistant=None, settings=None):
+            assistant = assistant or Scripted(id="", hits=(HIT,), pages=(PAGE,))
+            app = create_app(ScriptedAssistants((assistant,)), settings or Settings.load(None))
+            return running.enter_context(serving(app))
 
-    yield start
-    for context in running:
-        context.__exit__(None, None, None)
+        yield start
 
 
 async def test_the_tools_say_what_they_are_for(serve):
@@ -98,7 +98,5 @@ async def test_many_first_calls_at_once_are_all_served(serve):
     base = serve()
     headers = {"accept": "application/json, text/event-stream"}
     async with httpx.AsyncClient(base_url=base, headers=headers, timeout=30) as client:
-        import asyncio
-
         answers = await asyncio.gather(*(client.post("/mcp", json=PING) for _ in range(20)))
     assert {answer.status_code for answer in answers} == {200}

@@ -52,22 +52,11 @@ async def test_health_reports_what_is_indexed():
     body = response.json()
     assert response.status_code == 200
     assert 3600 <= body["index"].pop("age_seconds") < 3660
-    assert body == {
-        "status": "ok",
-        "store": "ok",
-        "index": {
-            "generation": 3,
-            "built_at": hour_ago,
-            "pages": 12,
-            "chunks": 345,
-            "languages": ["cs", "en"],
-            "embedder": "static-1",
-        },
-        "model": "m-1",
-        "embedder": "static-1",
-        "parts": {},
-        "details": {},
-    }
+    index = body.pop("index")
+    assert (index.pop("languages"), index.pop("embedder")) == (["cs", "en"], "static-1")
+    assert index == {"generation": 3, "built_at": hour_ago, "pages": 12, "chunks": 345}
+    parts = {"store": "ok", "model": "m-1", "embedder": "static-1", "parts": {}, "details": {}}
+    assert body == {"status": "ok", **parts}
 
 
 async def test_health_is_503_when_nothing_can_be_answered_and_tells_strangers_no_addresses():

@@ -54,15 +54,13 @@ async def test_every_page_is_served_with_the_structure_of_its_markdown_and_every
             (article,) = tree.xpath("//article")
             counted = {tag: (len(source.xpath(f"//{tag}")), len(article.xpath(f".//{tag}"))) for tag in STRUCTURE}
             assert {tag for tag, (expected, shown) in counted.items() if expected != shown} == set(), page
-            anchors = {
-                text.rpartition("{#")[2][:-1] for text in source.xpath("//h2/text() | //h3/text()") if "{#" in text
-            }
+            headings = source.xpath("//h2/text() | //h3/text()")
+            anchors = {text.rpartition("{#")[2][:-1] for text in headings if "{#" in text}
             assert anchors
             assert anchors <= set(article.xpath(".//@id")), page
             assert tree.get("lang") == page.parent.name
-            assert tree.xpath("//link[@hreflang]/@href") == [
-                f"../{code}/{path_of(page).partition('/')[2]}" for code in ("cs", "en")
-            ]
+            name = path_of(page).partition("/")[2]
+            assert tree.xpath("//link[@hreflang]/@href") == [f"../{code}/{name}" for code in ("cs", "en")]
 
 
 async def test_the_markdown_is_beside_each_page_and_for_clients_that_like_it_better(built):
@@ -85,19 +83,15 @@ async def test_the_markdown_is_beside_each_page_and_for_clients_that_like_it_bet
 async def test_the_sitemap_lists_every_page_with_date_and_counterparts_as_the_client_sees_the_service(built):
     names = {"s": "http://www.sitemaps.org/schemas/sitemap/0.9", "x": "http://www.w3.org/1999/xhtml"}
     async with client(built) as site:
-        for host, base in (
-            ("docs.example.org:8443", "http://docs.example.org:8443"),
-            ('x"><script>', "http://localhost"),
-        ):
+        bases = {"docs.example.org:8443": "http://docs.example.org:8443", 'x"><script>': "http://localhost"}
+        for host, base in bases.items():
             response = await site.get("/docs/sitemap.xml", headers={"host": host})
             urls = etree.fromstring(response.content).findall("s:url", names)
             listed = {url.findtext("s:loc", namespaces=names): url for url in urls}
             assert set(listed) == {f"{base}/docs/{path_of(page)}" for page in PAGES}
             start = listed[f"{base}/docs/cs/start"]
-            assert {link.get("hreflang"): link.get("href") for link in start.findall("x:link", names)} == {
-                "cs": f"{base}/docs/cs/start",
-                "en": f"{base}/docs/en/start",
-            }
+            counterparts = {link.get("hreflang"): link.get("href") for link in start.findall("x:link", names)}
+            assert counterparts == {code: f"{base}/docs/{code}/start" for code in ("cs", "en")}
             assert all(url.findtext("s:lastmod", namespaces=names) for url in urls)
 
 
@@ -126,14 +120,8 @@ async def test_other_ways_in_lead_to_the_page_and_nothing_outside_is_served(buil
 
 async def test_a_name_that_no_file_system_takes_is_a_missing_page(built):
     async with client(built) as site:
-        for path in (
-            "en/" + "a" * 300,
-            "en/" + "a" * 300 + ".md",
-            "en/" + "%C4%8D" * 200,
-            "a/" * 90,
-            "en/%00",
-            "x" * 250,
-        ):
+        long = "en/" + "a" * 300
+        for path in (long, f"{long}.md", "en/" + "%C4%8D" * 200, "a/" * 90, "en/%00", "x" * 250):
             assert (await site.get(f"/docs/{path}")).status_code == 404, path
 
 

@@ -4,6 +4,7 @@ import re
 import select
 import socket
 import time
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import openai
@@ -14,25 +15,23 @@ from app.api.server import create_app
 from app.core.errors import ModelTimeout, NoIndex
 from app.core.settings import Settings
 from app.core.turn import Done, Text, Usage
-from tests.app.api.scripted import HELLO, Scripted, ScriptedAssistants, serving, wait_for
+from tests.app.api.scripted import CHAT, HELLO, Scripted, ScriptedAssistants, chat, serving, wait_for
 
 pytestmark = pytest.mark.server
+HEAD = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n".encode()
 
 
 @pytest.fixture
 def serve():
     """Starts a service with a script: (assistant, base address)."""
-    running = []
+    with ExitStack() as running:
 
-    def start(*script, settings=None, **options):
-        assistant = Scripted(script=script)
-        context = serving(create_app(ScriptedAssistants((assistant,)), settings or Settings.load(None), **options))
-        running.append(context)
-        return assistant, context.__enter__()
+        def start(*script, settings=None, **options):
+            assistant = Scripted(script=script)
+            app = create_app(ScriptedAssistants((assistant,)), settings or Settings.load(None), **options)
+            return assistant, running.enter_context(serving(app))
 
-    yield start
-    for context in running:
-        context.__exit__(None, None, None)
+        yield start
 
 
 def connect(base):
@@ -41,12 +40,8 @@ def connect(base):
 
 
 def request(stream, *, headers=b""):
-    body = orjson.dumps({"model": "docs-assistant", "messages": [{"role": "user", "content": "x"}], "stream": stream})
-    start = (
-        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-request-id: r-1\r\n"
-        + headers
-    )
-    return start + b"content-length: %d\r\n\r\n" % len(body) + body
+    body = orjson.dumps(chat(stream=stream))
+    return HEAD + b"x-request-id: r-1\r\n" + headers + b"content-length: %d\r\n\r\n" % len(body) + body
 
 
 def read_all(connection):
@@ -77,14 +72,11 @@ def test_the_bytes_of_a_stream_are_exact(serve):
     for line in (b"content-type: text/event-stream; charset=utf-8", b"cache-control: no-cache", b"x-request-id: r-1"):
         assert line in head.split(b"\r\n")
     created = re.search(rb'"created":(\d+)', body)[1]
-    about = (
-        b'data: {"id":"chatcmpl-r-1","object":"chat.completion.chunk","created":%s,"model":"docs-assistant",' % created
-    )
+    about = b'data: {"id":"chatcmpl-r-1","object":"chat.completion.chunk","created":' + created
+    about += b',"model":"docs-assistant","choices":[{"index":0,"delta":'
 
     def chunk(delta, reason=b"null", more=b""):
-        return (
-            about + b'"choices":[{"index":0,"delta":' + delta + b',"finish_reason":' + reason + b"}]" + more + b"}\n\n"
-        )
+        return about + delta + b',"finish_reason":' + reason + b"}]" + more + b"}\n\n"
 
     assert dechunked(body) == [
         chunk(b'{"role":"assistant","content":""}') + chunk('{"content":"a\\"č"}'.encode()),
@@ -149,15 +141,13 @@ def test_a_connection_serves_many_answers(serve):
 
 @pytest.fixture
 def official():
-    clients = []
+    with ExitStack() as clients:
 
-    def client(base, key="none"):
-        clients.append(openai.OpenAI(base_url=f"{base}/v1", api_key=key, max_retries=0, timeout=60))
-        return clients[-1]
+        def client(base, key="none"):
+            made = openai.OpenAI(base_url=f"{base}/v1", api_key=key, max_retries=0, timeout=60)
+            return clients.enter_context(made)
 
-    yield client
-    for c in clients:
-        c.close()
+        yield client
 
 
 MESSAGES = [{"role": "user", "content": "How?"}]
@@ -199,11 +189,11 @@ def test_the_official_client_lists_models(serve, official):
     assert official(base).models.retrieve("docs-assistant").id == "docs-assistant"
 
 
-def unfinished(base, sent, *, path="/v1/chat/completions", headers=b""):
+def unfinished(base, sent, *, path=CHAT, headers=b"", of=1_990_000):
     """A connection that sends so many bytes of a larger body, and stops."""
-    head = b"POST %b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1990000\r\n%b\r\n"
+    head = HEAD.replace(CHAT.encode(), path.encode())
     connection = connect(base)
-    connection.sendall(head % (path.encode(), headers) + b" " * sent)
+    connection.sendall(head + headers + b"content-length: %d\r\n\r\n" % of + b" " * sent)
     return connection
 
 
@@ -229,9 +219,7 @@ def test_unfinished_bodies_have_one_budget(serve):
 
 def answer_after(base, size):
     """The status of a request with so large a body, which is no JSON."""
-    with connect(base) as connection:
-        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-        connection.sendall(head % size + b" " * size)
+    with unfinished(base, size, of=size) as connection:
         return answer_of(connection)
 
 

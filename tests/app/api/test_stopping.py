@@ -15,10 +15,9 @@ from app.cli import serve
 from app.cli.server import Server
 from app.core.settings import Settings
 from app.core.turn import Done, Text
-from tests.app.api.scripted import Scripted, ScriptedAssistants, wait_for
+from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, chat, scripted, wait_for
 
-ASKED = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How?"}]}
-CHAT = "/v1/chat/completions"
+ASKED = chat("How?")
 
 
 def served(app: FastAPI) -> tuple[Server, str, threading.Thread]:
@@ -33,7 +32,7 @@ def served(app: FastAPI) -> tuple[Server, str, threading.Thread]:
 def test_a_balancer_notices_a_stop_before_any_request_is_refused(monkeypatch):
     """A service that is asked whether it is ready says no first, and answers on: what is new, and what is under way."""
     monkeypatch.setattr("app.cli.server.NOTICE", 600.0)
-    app = create_app(ScriptedAssistants((Scripted(script=(Text("An answer"), 0.5, Done())),)), Settings.load(None))
+    app = scripted(Text("An answer"), 0.5, Done())
     server, url, running = served(app)
     wait_for(lambda: server.started)
     with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:

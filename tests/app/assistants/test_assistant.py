@@ -10,17 +10,19 @@ import pytest
 from app.assistants.assembly import build
 from app.assistants.assistant import Assistant
 from app.core.errors import SettingsError
-from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Request, Text, Turn
-from app.core.types import Chunk, Filters, Page
+from app.core.types import Chunk, Filters
 from app.index.protocols import Store
 from app.pipeline.registry import Tools, make_plan
 from app.text.language import LanguageDetector
+from tests.app.published import publish
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
-from tests.fakes import DIMENSION, FakeEmbedder
+from tests.fakes import FakeEmbedder
 
+PROMPTS = load_prompts(("cs", "en"))
+DETECTOR = LanguageDetector(PROMPTS.languages, "en")
 STEPS = ["detect", "probe", "retrieve", "synthesize", "cite"]
 QUESTION = "How do I resize a volume?"
 TEXTS = {
@@ -33,16 +35,12 @@ TEXTS = {
 @pytest.fixture
 async def assistants(store: Store):  # noqa: F811
     """Makes an assistant over these collections, on an index that has one page in each of three."""
-    embedder, settings = FakeEmbedder(), Settings.load(None, per_page=1)
-    async with await store.draft(Recipe(embedder.name, DIMENSION, "s", "a")) as draft:
-        for name, text in TEXTS.items():
-            url = f"https://example.org/{name}/volumes"
-            chunk = Chunk(f"c-{name}", name, url, 0, text, "en", f"Volumes in the {name}")
-            (vector,) = await embedder.embed_passages([chunk.embedded_text])
-            await draft.put(Page(url, name, chunk.title, "en", text, name), [chunk], {chunk.id: vector})
-        await draft.publish()
-    prompts = load_prompts(settings.languages)
-    tools = Tools(settings, prompts, LanguageDetector(prompts.languages, "en"), None, embedder)
+    chunks = (
+        Chunk(f"c-{name}", name, f"https://example.org/{name}/volumes", 0, text, "en", f"Volumes in the {name}")
+        for name, text in TEXTS.items()
+    )
+    await publish(store, FakeEmbedder(), *chunks)
+    tools = Tools(Settings.load(None, per_page=1), PROMPTS, DETECTOR, None, FakeEmbedder())
     return lambda *names: Assistant("a", {}, make_plan(STEPS, tools), store, names)
 
 
@@ -67,9 +65,7 @@ async def found(assistant: Assistant, *collections: str) -> set[str]:
 async def test_a_search_has_the_order_that_an_answer_is_made_of(assistants, store: Store):  # noqa: F811
     """Reranked by an assistant that does so, and judged by none."""
     plain = assistants()
-    settings, prompts = Settings.load(None, per_page=1), load_prompts(("cs", "en"))
-    detector = LanguageDetector(prompts.languages, "en")
-    tools = Tools(settings, prompts, detector, None, FakeEmbedder(), Backwards())  # type: ignore[arg-type]
+    tools = Tools(Settings.load(None, per_page=1), PROMPTS, DETECTOR, None, FakeEmbedder(), Backwards())  # type: ignore[arg-type]
     lookup = make_plan([*STEPS[:3], "rerank", "relevance", *STEPS[3:]], tools)
     fused = (await replace(plain, lookup=plain.plan).search(asked())).hits
     reranked = await replace(plain, lookup=lookup).search(asked())
@@ -133,6 +129,13 @@ async def test_without_a_common_collection_nothing_is_found(assistants):
         assert isinstance(events[-1], Done)
 
 
+def settings_with(folder: Path, id_: str, line: str) -> Settings:
+    """Settings of a file with this assistant, and this line of it."""
+    file = folder / "assistants.toml"
+    file.write_text(f'[[assistant]]\nid = "{id_}"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
+    return Settings.load(None, assistants=str(file), store=str(folder / "index"))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -147,18 +150,14 @@ async def test_without_a_common_collection_nothing_is_found(assistants):
 )
 def test_a_malformed_list_of_collections_stops_the_start(tmp_path: Path, line: str, message: str):
     """The error names the assistant and what is wrong."""
-    file = tmp_path / "assistants.toml"
-    file.write_text(f'[[assistant]]\nid = "handbook"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
     with pytest.raises(SettingsError, match=rf"assistants\.toml: assistant 'handbook': .*{message}"):
-        build(Settings.load(None, assistants=str(file)))
+        build(settings_with(tmp_path, "handbook", line))
 
 
 @pytest.mark.parametrize(("line", "language"), [("", "en"), ('languages = ["cs"]', "cs"), ('languages = ["de"]', "en")])
 async def test_a_question_without_a_word_is_in_a_language_of_the_assistant(tmp_path: Path, line: str, language: str):
     """The default of all assistants counts only where this one has pages in it, or none in any that is configured."""
-    file = tmp_path / "assistants.toml"
-    file.write_text(f'[[assistant]]\nid = "a"\nsteps = {STEPS}\n{line}\n'.replace("'", '"'), encoding="utf-8")
-    made = build(Settings.load(None, assistants=str(file), store=str(tmp_path / "index")))
+    made = build(settings_with(tmp_path, "a", line))
     changes = await made.get("a").plan[0][0](Turn(request=Request((Message("user", "512"),))))
     assert changes["language"] == language
     await made.close()

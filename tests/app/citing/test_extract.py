@@ -132,13 +132,10 @@ def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
 
 def test_the_best_passage_is_quoted_and_the_others_have_a_line_each() -> None:
     """In the order of the ranking, whatever words they have; the same line only once, and no line for a weak one."""
+    table = "Before.\n\n| what | when |\n|---|---|\n| logs | never |\n| backups of disks | at night |"
     hits = [
         hit(1, "Backups exist.", title="First"),
-        hit(
-            2,
-            "Before.\n\n| what | when |\n|---|---|\n| logs | never |\n| backups of disks | at night |",
-            title="Second",
-        ),
+        hit(2, table, title="Second"),
         hit(3, "Some words. Backups of the disks are made at night. More words.", title="Third"),
         hit(4, "Backups of the disks are made at night.", title="Fourth"),
         hit(5, "The night is dark. " * 10, title="Fifth"),
@@ -151,9 +148,8 @@ def test_the_best_passage_is_quoted_and_the_others_have_a_line_each() -> None:
 def test_long_tables_and_lists_are_shortened_to_their_best_rows_and_items() -> None:
     """With the header of the table, and marks where something was left out."""
     rows = [f"| setting {n} | does the thing number {n} | {'x' * 40} |" for n in range(60)]
-    table = "\n".join(
-        ["| name | does | note |", "|---|---|---|", *rows[:30], "| port | of the service | 8000 |", *rows[30:]]
-    )
+    rows.insert(30, "| port | of the service | 8000 |")
+    table = "\n".join(["| name | does | note |", "|---|---|---|", *rows])
     part = extracted("Which port has the service?", hit(1, table)).split("[1]\n\n")[1]
     assert part.startswith("| name | does | note |\n|---|---|---|\n| port | of the service | 8000 |\n| setting 30 |")
     assert part.endswith("|\n\n…")

@@ -7,10 +7,10 @@ from dataclasses import replace
 from app.citing.citations import Citations
 from app.citing.sections import cited_links, places
 from app.core.prompts import load_prompts
-from app.core.turn import CitingTrace, Done, Events, Link, Source, Text, Turn
+from app.core.turn import CitingTrace, Done, Link, Source, Text, Turn
 from app.core.types import Hit, Section
 from app.pipeline.steps.cite import Cite, source_of
-from tests.app.pipeline.turns import hit, turn
+from tests.app.pipeline.turns import hit, stream, turn
 
 PROMPTS = load_prompts(("cs", "en"))
 QUESTION = "How do I resize a volume?"
@@ -33,12 +33,8 @@ ONLY = passage(4, ("", "Volumes", "All of them."))
 
 
 async def answer(text: str, *hits: Hit, quote: str = "", **more: object) -> tuple[list[Link], list[Source]]:
-    async def events() -> Events:
-        yield Text(text)
-        yield Text(quote, quoted=True)
-        yield Done()
-
-    asked: Turn = turn(QUESTION, hits=hits, events=events(), citing=CitingTrace(), **more)
+    events = stream(Text(text), Text(quote, quoted=True), Done())
+    asked: Turn = turn(QUESTION, hits=hits, events=events, citing=CitingTrace(), **more)
     said = [event async for event in (await Cite(PROMPTS)(asked))["events"]]
     assert asked.citing is not None
     return asked.citing.links, [event for event in said if isinstance(event, Source)]
@@ -60,9 +56,8 @@ async def test_a_quote_below_its_label_is_what_the_citation_proves() -> None:
 async def test_each_link_has_its_passage_and_what_chose_the_section() -> None:
     """Number, address and section are those that readers get."""
     links, sources = await answer("A [4]. B [1], C [3] [2].", HEADED, ALIKE, NONE, ONLY)
-    assert [(one.number, one.url, one.section) for one in links] == [
-        (one.number, one.url, one.section) for one in sources
-    ]
+    shown, told = [[(one.number, one.url, one.section) for one in each] for each in (links, sources)]
+    assert shown == told
     assert [(one.number, one.passage, one.chunk, one.section) for one in links] == [
         (1, 4, "c4", "Volumes"), (2, 1, "c1", "Resizing"), (3, 3, "c3", "Three"), (4, 2, "c2", "One"),
     ]  # fmt: skip
@@ -89,10 +84,8 @@ async def test_pages_that_are_only_offered_have_no_number() -> None:
     """Those below a refusal, once each."""
     links, sources = await answer("The passages do not answer that.", ONLY, ONLY, HEADED)
     assert sources == []
-    assert [(one.number, one.passage, one.url) for one in links] == [
-        (None, None, ONLY.chunk.url),
-        (None, None, HEADED.chunk.url),
-    ]
+    offered = [(None, None, one.chunk.url) for one in (ONLY, HEADED)]
+    assert [(one.number, one.passage, one.url) for one in links] == offered
     assert {one.reason for one in links} == {"offered: the model finds no answer in the passages"}
 
 

@@ -68,6 +68,17 @@ class Done:
         assert self.code == 0, self.err
         return self.out
 
+    @property
+    def one_line(self) -> str:
+        """The line on standard error of a command that failed, which printed nothing else."""
+        assert (self.code, self.out, self.err.count("\n")) == (1, "", 1), self
+        return self.err.rstrip("\n")
+
+
+def model_at(llm: FakeLLM) -> dict[str, str]:
+    """Settings of a language model on this server."""
+    return {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
+
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

@@ -8,7 +8,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -26,26 +26,15 @@ SITE = "https://docs.example.org"
 def page_with(path: str, *texts: str, title: str = "A page", **fields: object) -> tuple[Page, tuple[Chunk, ...]]:
     """A page and a chunk for each text, each in a section of its own."""
     url, language = SITE + path, str(fields.pop("language", "en"))
-    chunks = tuple(
-        Chunk(
-            f"{path}:{text[:20]}", "docs", url, i, text, language, title,
-            (Section(0, (title, f"Part {i}"), f"part-{i}" if i else ""),),
-        )
-        for i, text in enumerate(texts)
-    )  # fmt: skip
     collection = str(fields.pop("collection", "docs"))
-    chunks = tuple(replace(chunk, collection=collection) for chunk in chunks)
-    known = {"etag": '"e1"', "last_ok": "2026-02-03T04:05:06+00:00", "modified": "2026-01-02"}
-    page = Page(
-        url,
-        collection,
-        title,
-        language,
-        "\n\n".join(texts),
-        f"{zlib.crc32(repr(texts).encode()):08x}",
-        **{**known, **fields},
+    parts = ((Section(0, (title, f"Part {i}"), f"part-{i}" if i else ""),) for i in range(len(texts)))
+    chunks = tuple(
+        Chunk(f"{path}:{text[:20]}", collection, url, i, text, language, title, part)
+        for i, (text, part) in enumerate(zip(texts, parts, strict=True))
     )
-    return page, chunks
+    known = {"etag": '"e1"', "last_ok": "2026-02-03T04:05:06+00:00", "modified": "2026-01-02"}
+    digest = f"{zlib.crc32(repr(texts).encode()):08x}"
+    return Page(url, collection, title, language, "\n\n".join(texts), digest, **{**known, **fields}), chunks
 
 
 @dataclass(frozen=True)
@@ -74,16 +63,22 @@ class Index:
             await store.close()
 
 
+def opensearch_address() -> str:
+    """The server of the tests, without which they are skipped; in CI they fail."""
+    address = os.environ.get("DOCS_TEST_OPENSEARCH", "")
+    if not address:
+        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    return address
+
+
 @contextmanager
 def stored(kind: str, directory: Path) -> Iterator[Index]:
     """An empty index, removed at the end; the test is skipped if its server isn't there."""
     if kind == "embedded":
         yield Index(str(directory / "index"))
         return
-    server, name = os.environ.get("DOCS_TEST_OPENSEARCH", ""), f"test-cli-{uuid.uuid4().hex[:10]}"
-    if not server:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    server, name = opensearch_address(), f"test-cli-{uuid.uuid4().hex[:10]}"
     try:
         yield Index(f"{server.replace('http', 'opensearch', 1)}/{name}")
     finally:

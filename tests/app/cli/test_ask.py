@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from app.assistants.assistant import Assistant
+from tests.app.cli.conftest import model_at
 from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.local_site import LocalSite
 
@@ -16,8 +17,7 @@ INTRO = "Here is what the documentation says"
 def test_an_answer_ends_with_its_sources(cli, indexed: LocalSite):
     """All words of the command line are one question; the answer is Markdown with links."""
     done = cli("ask", *QUESTION.split())
-    assert done.code == 0
-    assert done.out.startswith(INTRO)
+    assert done.ok.startswith(INTRO)
     assert "pressure in boiler 1" in done.out
     assert f"1. [Gauge 1]({indexed.url}/gauge-1)" in done.out
     assert done.err == ""
@@ -39,10 +39,7 @@ def test_diacritics_survive_standard_input(cli, site: LocalSite):
 def test_no_question_is_one_line(cli, indexed: LocalSite):
     """Nothing, spaces, or bytes that are no text: exit code 1."""
     for stdin, words in (("", "No question"), (" \n", "No question"), (b"\xff\xfe", "as text")):
-        done = cli("ask", stdin=stdin)
-        assert (done.code, done.out) == (1, "")
-        assert words in done.err
-        assert len(done.err.splitlines()) == 1
+        assert words in cli("ask", stdin=stdin).one_line
 
 
 def test_json_has_the_answer_and_its_sources(cli, indexed: LocalSite):
@@ -58,23 +55,21 @@ def test_json_has_the_answer_and_its_sources(cli, indexed: LocalSite):
 def test_the_model_s_answer_is_shown(cli, indexed: LocalSite, llm: FakeLLM):
     """With a language model: its text and only the sources that it cited."""
     llm.reply = lambda _: Reply("Pressure, in boiler 1 [1].")
-    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
-    done = cli("ask", QUESTION, **settings)
+    done = cli("ask", QUESTION, **model_at(llm))
     assert done.out.startswith("Pressure, in boiler 1 [1].")
     assert done.out.count("](http") == 1
-    assert json.loads(cli("ask", QUESTION, "--json", **settings).out)["extractive"] is False
+    assert json.loads(cli("ask", QUESTION, "--json", **model_at(llm)).out)["extractive"] is False
 
 
 def test_an_answer_that_breaks_off_ends_with_1(cli, indexed: LocalSite, llm: FakeLLM):
     """The text so far is printed, then an error. With --json, nothing was printed yet, so the pages are quoted."""
     llm.reply = lambda body: Reply(" ".join(f"word{n}" for n in range(100)), dies_after=60)
-    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
-    done = cli("ask", QUESTION, **settings)
+    done = cli("ask", QUESTION, **model_at(llm))
     assert done.code == 1
     assert "word20" in done.out
     assert "Sources" not in done.out
     assert "docs-assistant: the answer broke off: " in done.err
-    whole = cli("ask", QUESTION, "--json", **settings)
+    whole = cli("ask", QUESTION, "--json", **model_at(llm))
     assert whole.code == 0
     assert json.loads(whole.out)["extractive"] is True
 
@@ -91,24 +86,20 @@ def test_an_answer_is_printed_as_it_is_written(cli, indexed: LocalSite, llm: Fak
     original = Assistant.answer
     monkeypatch.setattr(Assistant, "answer", watched)
     llm.reply = lambda _: Reply(" ".join(f"word{n}" for n in range(60)), piece_delay=0.005)
-    cli("ask", QUESTION, DOCS_LLM_URL=llm.url, DOCS_LLM_MODEL="scripted")
+    cli("ask", QUESTION, **model_at(llm))
     assert sum(bool(text) for text in shown) > 10
 
 
 def test_an_unknown_assistant_is_one_line(cli, indexed: LocalSite):
     """It names those that exist."""
-    done = cli("ask", QUESTION, "--assistant", "nobody")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == "docs-assistant: There is no model 'nobody' here. Available: docs-assistant.\n"
+    said = cli("ask", QUESTION, "--assistant", "nobody").one_line
+    assert said == "docs-assistant: There is no model 'nobody' here. Available: docs-assistant."
 
 
 def test_an_empty_index_is_one_line(cli):
     """It names the command to run first."""
     for options in ((), ("--json",)):
-        done = cli("ask", QUESTION, *options)
-        assert (done.code, done.out) == (1, "")
-        assert "docs-assistant ingest" in done.err
-        assert len(done.err.splitlines()) == 1
+        assert "docs-assistant ingest" in cli("ask", QUESTION, *options).one_line
 
 
 def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
@@ -131,11 +122,10 @@ def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
 def test_the_trace_shows_prompts_and_replies(cli, indexed: LocalSite, llm: FakeLLM):
     """The beginning of each message as it was sent; all of it with --json."""
     llm.reply = lambda _: Reply("Pressure, in boiler 1 [1].")
-    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "scripted"}
-    done = cli("ask", QUESTION, "--trace", **settings)
+    done = cli("ask", QUESTION, "--trace", **model_at(llm))
     assert f"    to user:\n      | {QUESTION}\n" in done.err
     assert "    reply:\n      | Pressure, in boiler 1 [1]." in done.err
     assert "more lines (--json shows all)" in done.err
-    steps = json.loads(cli("ask", QUESTION, "--trace", "--json", **settings).out)["trace"]["steps"]
+    steps = json.loads(cli("ask", QUESTION, "--trace", "--json", **model_at(llm)).out)["trace"]["steps"]
     (call,) = next(step["calls"] for step in steps if step["step"] == "synthesize")
     assert call["messages"] == llm.calls[-1]["messages"]

@@ -35,24 +35,8 @@ SECRETS = {
 def test_every_command_explains_itself(cli):
     """--help succeeds, shows the usage, and explains each argument."""
     commands = every_command()
-    names = {path[0] for path in commands if path}
-    assert names == {
-        "init",
-        "run",
-        "serve",
-        "ask",
-        "assistants",
-        "ingest",
-        "pages",
-        "generations",
-        "rollback",
-        "check",
-        "eval",
-        "prompts",
-        "report",
-        "key",
-        "new",
-    }
+    names = " ".join(sorted({path[0] for path in commands if path}))
+    assert names == "ask assistants check eval generations ingest init key new pages prompts report rollback run serve"
     for path, command in commands.items():
         done = cli(*path, "--help")
         assert (done.code, done.err) == (0, ""), path
@@ -149,12 +133,9 @@ def test_an_invalid_setting_is_named(cli):
 def test_settings_that_do_not_fit_are_one_line(cli, settings: dict[str, str], words: tuple[str, ...]):
     """`ask` and `check` print one line with the problem, and the exit code is 1."""
     for command in (("ask", "x"), ("check",)):
-        done = cli(*command, **settings)
-        assert (done.code, done.out) == (1, ""), done
-        assert done.err.startswith("docs-assistant: ")
-        assert len(done.err.splitlines()) == 1
-        for word in words:
-            assert word in done.err
+        said = cli(*command, **settings).one_line
+        assert said.startswith("docs-assistant: ")
+        assert [word for word in words if word not in said] == []
 
 
 def test_debug_shows_the_traceback(cli):

@@ -15,16 +15,8 @@ from tests.ingestion.local_site import LocalSite
 
 @pytest.fixture
 def questions() -> str:
-    rows = [
-        {
-            "id": str(n),
-            "lang": "en",
-            "variant": "1",
-            "question": f"What does gauge {n} measure?",
-            "doc": f"gauge-{n}.md",
-        }
-        for n in range(3)
-    ]
+    row = {"lang": "en", "variant": "1"}
+    rows = [row | {"id": f"{n}", "question": f"What does gauge {n} measure?", "doc": f"gauge-{n}.md"} for n in range(3)]
     Path("questions.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     return "questions.jsonl"
 

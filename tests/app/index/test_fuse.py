@@ -28,11 +28,8 @@ def test_weighted_sum_of_min_max_normalised_scores():
 
 def test_raw_scores_stay_and_none_says_that_a_leg_did_not_bring_it():
     ranked = {r.id: r for r in fuse(Legs(leg(("a", 12.0), ("b", 7.0)), leg(("b", -0.2), ("c", -0.5))), query())}
-    assert {id_: (r.lexical, r.cosine) for id_, r in ranked.items()} == {
-        "a": (12.0, None),
-        "b": (7.0, -0.2),
-        "c": (None, -0.5),
-    }
+    raw = {id_: (r.lexical, r.cosine) for id_, r in ranked.items()}
+    assert raw == {"a": (12.0, None), "b": (7.0, -0.2), "c": (None, -0.5)}
 
 
 def test_equal_scores_of_a_leg_all_count_in_full():
@@ -49,12 +46,8 @@ def test_the_weights_decide():
 def test_reciprocal_ranks_ignore_how_far_scores_are_apart():
     legs = Legs(leg(("a", 1000.0), ("b", 1.0), ("c", 0.5)), leg(("b", 0.9), ("c", 0.89)))
     ranked = fuse(legs, query(fusion="rrf"))
-    scale = 61 / 2
-    assert [(r.id, pytest.approx(r.fused)) for r in ranked] == [
-        ("b", scale * (1 / 62 + 1 / 61)),
-        ("c", scale * (1 / 63 + 1 / 62)),
-        ("a", scale / 61),
-    ]
+    shares = {"b": 1 / 62 + 1 / 61, "c": 1 / 63 + 1 / 62, "a": 1 / 61}
+    assert [(r.id, pytest.approx(r.fused)) for r in ranked] == [(id_, 61 / 2 * share) for id_, share in shares.items()]
     assert fuse(Legs(leg(("a", 1.0)), leg(("a", 1.0))), query(fusion="rrf"))[0].fused == pytest.approx(1.0)
 
 

@@ -17,10 +17,8 @@ def run(pieces: list[str]) -> tuple[str, str]:
 def test_thinking_is_split_off_at_every_piece_size(size: int) -> None:
     """The same answer comes out whether the tags arrive whole or letter by letter."""
     text = "\n<think>Hm, < 5 GB </thin or so.</think>\n\nThe limit is 5 GB."
-    assert run([text[i : i + size] for i in range(0, len(text), size)]) == (
-        "The limit is 5 GB.",
-        "Hm, < 5 GB </thin or so.",
-    )
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+    assert run(pieces) == ("The limit is 5 GB.", "Hm, < 5 GB </thin or so.")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from app.api.search import rows_of
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
-from app.core.turn import Done, Event, Events, Failure, Source, Text
+from app.core.turn import Done, Event, Failure, Source, Text
 from app.core.types import Hit, Passage, Section
 from app.pipeline.steps.cite import Cite
-from tests.app.pipeline.turns import hit, text_of, turn
+from tests.app.pipeline.turns import hit, stream, text_of, turn
 
 CITE = Cite(load_prompts(("cs", "en")))
 HITS = (
@@ -24,13 +24,15 @@ HITS = (
 async def say(
     pieces: list[str], *, hits: tuple[Hit, ...] = HITS, end: Event | None = None, language: str = "en", **asked: object
 ) -> list[Event]:
-    async def events() -> Events:
-        for piece in pieces:
-            yield Text(piece)
-        yield end or Done()
+    return await cited(*map(Text, pieces), end or Done(), language=language, hits=hits, **asked)
 
-    cited = (await CITE(turn(language=language, hits=hits, events=events(), **asked)))["events"]
-    return [event async for event in cited]
+
+async def cited(*events: Event, step: Cite = CITE, **asked: object) -> list[Event]:
+    return [event async for event in (await step(turn(events=stream(*events), **asked)))["events"]]
+
+
+def sources(events: list[Event]) -> list[Source]:
+    return [event for event in events if isinstance(event, Source)]
 
 
 def body(events: list[Event]) -> str:
@@ -43,7 +45,7 @@ async def test_numbers_follow_the_order_of_first_use(size: int) -> None:
     text = "B [2]. A [1][3], both [2, 1; 9] none [9], link [4](x) `a[4]` and\n```\nb[2]\n```\nend [3]"
     events = await say([text[i : i + size] for i in range(0, len(text), size)])
     assert body(events) == "B [1]. A [2], both [1][2] none , link [3] `a[4]` and\n```\nb[2]\n```\nend [2]"
-    assert [(e.number, e.url) for e in events if isinstance(e, Source)] == [
+    assert [(one.number, one.url) for one in sources(events)] == [
         (1, "https://docs.example.org/page-2"),
         (2, "https://docs.example.org/page-1#limits"),
         (3, "https://docs.example.org/a (b)/č?x=[1]"),
@@ -90,33 +92,22 @@ async def test_the_link_leads_to_the_section_that_speaks_of_the_question() -> No
     )
     events = await say(["Four [1]."], hits=(replace(hit(1), chunk=chunk),))
     assert "1. [Page 1 – Memory](https://docs.example.org/page-1#memory)" in text_of(events)
-    (source,) = (event for event in events if isinstance(event, Source))
+    (source,) = sources(events)
     assert source.snippet == "## Memory\n\nYou can get 4 GB."
 
 
 async def test_a_snippet_is_cut_behind_a_word() -> None:
     events = await say(["Four [1]."], hits=(hit(1, "gigabytes " * 100),))
-    (source,) = (event for event in events if isinstance(event, Source))
+    (source,) = sources(events)
     assert source.snippet.endswith("gigabytes …")
     assert len(source.snippet) <= 302
 
 
 async def test_quoted_text_is_left_alone() -> None:
     """A page's own [7] and links are the page's: only what we or the model wrote is rewritten."""
-
-    async def events() -> Events:
-        for text in (
-            Text("**A** [2]\n\n"),
-            Text("See [7] and https://other.example.cz [1].", quoted=True),
-            Text("\n[9]"),
-            Done(),
-        ):
-            yield text
-
-    cited = (await CITE(turn(hits=HITS, events=events())))["events"]
-    assert text_of([e async for e in cited]).startswith(
-        "**A** [1]\n\nSee [7] and https://other.example.cz [1].\n\n\n**Sources**"
-    )
+    page = Text("See [7] and https://other.example.cz [1].", quoted=True)
+    said = text_of(await cited(Text("**A** [2]\n\n"), page, Text("\n[9]"), Done(), hits=HITS))
+    assert said.startswith("**A** [1]\n\nSee [7] and https://other.example.cz [1].\n\n\n**Sources**")
 
 
 async def test_invented_addresses_go_and_those_of_the_passages_stay() -> None:
@@ -139,13 +130,13 @@ async def test_a_translated_source_is_told(language: str, source: str, told: str
     events = await say(["A [1] b [2]."], hits=(HITS[0], translated), language=language)
     assert text_of(events).endswith(f"2. [Page 2](https://docs.example.org/page-2) {told}")
     assert text_of(events).count("(př" if language == "cs" else "(tr") == 1
-    assert [event.translated_from for event in events if isinstance(event, Source)] == ["", source]
+    assert [one.translated_from for one in sources(events)] == ["", source]
 
 
 async def refused(text: str, *, language: str = "en", hits: tuple[Hit, ...] = HITS, **asked: str) -> tuple[str, int]:
     """What is said, and how many sources are told."""
     events = await say([text], language=language, hits=hits, **asked)
-    return text_of(events), sum(isinstance(event, Source) for event in events)
+    return text_of(events), len(sources(events))
 
 
 NO_ANSWER = [
@@ -167,11 +158,11 @@ NO_ANSWER = [
 async def test_a_refusal_of_the_model_has_no_sources() -> None:
     """It offers at most three pages about what was asked, like a refusal without a model."""
     for language, text in NO_ANSWER:
-        said, sources = await refused(text, language=language, question="Which odd page on storage?")
+        said, told = await refused(text, language=language, question="Which odd page on storage?")
         assert await refused(text, language=language, question="Who won?") == (text, 0)
         heading = CITE.prompts.language(language).related
         assert said.startswith(f"{text}\n\n{heading}\n\n- [Storage](https://docs.example.org/page-1)\n- [Page 2]")
-        assert (said.count("\n- "), sources) == (3, 0), text
+        assert (said.count("\n- "), told) == (3, 0), text
 
 
 @pytest.mark.parametrize(
@@ -189,9 +180,9 @@ async def test_a_refusal_of_the_model_has_no_sources() -> None:
 )
 async def test_an_answer_has_its_sources_also_where_it_says_no(language: str, text: str) -> None:
     """Cited or not, short or long: who answers has used the passages."""
-    said, sources = await refused(text, language=language)
+    said, told = await refused(text, language=language)
     assert f"**{CITE.prompts.language(language).sources}**" in said
-    assert sources > 0
+    assert told > 0
 
 
 async def test_addresses_that_the_model_was_shown_stay() -> None:
@@ -224,7 +215,7 @@ async def test_our_list_of_sources_replaces_that_of_the_model() -> None:
 async def test_numbers_in_the_models_own_list_tell_what_it_used() -> None:
     """Where the text has none."""
     events = await say(["Four.\n\nSources:\n- [2] Page 2"])
-    assert [event.url for event in events if isinstance(event, Source)] == ["https://docs.example.org/page-2"]
+    assert [one.url for one in sources(events)] == ["https://docs.example.org/page-2"]
     assert text_of(events).startswith("Four.\n\n**Sources**\n\n1. [Page 2]")
 
 
@@ -244,18 +235,13 @@ async def test_what_only_looks_like_a_source_list_stays(text: str) -> None:
 
 async def test_a_question_back_has_no_sources() -> None:
     """It rests on no passage."""
-
-    async def events() -> Events:
-        yield Text("Which do you mean?", quoted=True)
-        yield Done()
-
-    given = turn(hits=HITS, events=events(), choices=HITS[:2])
-    assert [e async for e in (await CITE(given))["events"]] == [Text("Which do you mean?"), Done()]
+    asked = await cited(Text("Which do you mean?", quoted=True), Done(), hits=HITS, choices=HITS[:2])
+    assert asked == [Text("Which do you mean?"), Done()]
 
 
 async def test_a_source_has_the_score_that_it_was_ordered_by() -> None:
     events = await say(["[1]"], hits=(replace(hit(1), rerank=0.9), hit(2)))
-    assert [e.score for e in events if isinstance(e, Source)] == [0.9]
+    assert [one.score for one in sources(events)] == [0.9]
 
 
 async def test_the_section_is_that_of_the_keywords_it_was_found_by() -> None:
@@ -275,21 +261,14 @@ async def test_what_pages_say_is_as_safe_as_what_the_model_says() -> None:
     """Extracts, titles, names of sections and snippets: no tag but a few, no script, pictures from the pages' hosts alone."""
     title, path = "A <script>a</script> `x](//evil.io)", ("Top", "<img src=//evil.io>")
     chunk = replace(hit(1, HOSTILE, title=title).chunk, sections=(Section(0, path, "a"),))
-
-    async def events() -> Events:
-        yield Text(HOSTILE, quoted=True)
-        yield Text("\n\n[1]")
-        yield Done()
-
-    shown, snippets = {}, {}
+    shown, snippets, said = {}, {}, (Text(HOSTILE, quoted=True), Text("\n\n[1]"), Done())
     for images in ("site", "none"):
-        given = turn(hits=(replace(hit(1), chunk=chunk),), events=events())
-        cited = [event async for event in (await Cite(CITE.prompts, images)(given))["events"]]
-        shown[images] = body(cited)
-        (source,) = (event for event in cited if isinstance(event, Source))
+        events = await cited(*said, step=Cite(CITE.prompts, images), hits=(replace(hit(1), chunk=chunk),))
+        shown[images] = body(events)
+        (source,) = sources(events)
         assert (source.title, source.section) == ("A `x](//evil.io)", "")
         snippets[images] = source.snippet
-        assert r"\`x\](//evil.io)](" in text_of(cited)
+        assert r"\`x\](//evil.io)](" in text_of(events)
     assert snippets == {
         "site": r"See \<img src=> x p ![q](https://docs.example.org/q.png) <b>b</b>.",
         "none": r"See \<img src=> x p q <b>b</b>.",

@@ -6,7 +6,6 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Source
-from app.models.openai import Endpoint, OpenAIModel
 from app.pipeline.conversation import LONGEST_STYLE
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import Synthesize
@@ -17,13 +16,16 @@ PROMPTS = load_prompts(("cs", "en"))
 HITS = (hit(1, "Each notebook gets 4 GB."), hit(2, "Nothing about it."))
 
 
-async def events(llm, given):
-    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
-    changes = await Synthesize(model, PROMPTS, SETTINGS)(given)
-    cited = await Cite(PROMPTS)(replace(given, events=changes["events"]))
-    found = [event async for event in cited["events"]]
-    await model.close()
-    return found
+@pytest.fixture
+def events(model):
+    """Answers a turn."""
+
+    async def answered(given):
+        changes = await Synthesize(model, PROMPTS, SETTINGS)(given)
+        cited = await Cite(PROMPTS)(replace(given, events=changes["events"]))
+        return [event async for event in cited["events"]]
+
+    return answered
 
 
 def asked(*system, **fields):
@@ -32,8 +34,8 @@ def asked(*system, **fields):
 
 
 @pytest.mark.parametrize("language", ["cs", "en"])
-async def test_system_messages_are_style_below_our_rules(llm, language):
-    await events(llm, replace(asked("Be a pirate.", "Be brief."), language=language))
+async def test_system_messages_are_style_below_our_rules(llm, events, language):
+    await events(replace(asked("Be a pirate.", "Be brief."), language=language))
     system = llm.calls[0]["messages"][0]["content"]
     ours = PROMPTS.render(language, "synthesize", passages="")
     assert system.startswith(ours[:200])
@@ -41,40 +43,31 @@ async def test_system_messages_are_style_below_our_rules(llm, language):
     assert [m["role"] for m in llm.calls[0]["messages"]].count("system") == 1
 
 
-async def test_long_wishes_are_cut(llm):
-    await events(llm, asked("x" * 100_000))
-    assert llm.calls[0]["messages"][0]["content"].count("x") < LONGEST_STYLE + 100
+async def test_long_wishes_are_cut_and_without_any_nothing_is_said_of_them(llm, events):
+    for wishes in (("x" * 100_000,), ()):
+        await events(asked(*wishes))
+    long, without = (call["messages"][0]["content"] for call in llm.calls)
+    assert long.count("x") < LONGEST_STYLE + 100
+    assert "<style>" not in without
+    assert "<attached>" not in without
 
 
-async def test_without_wishes_nothing_is_said_of_them(llm):
-    await events(llm, asked())
-    assert "<style>" not in llm.calls[0]["messages"][0]["content"]
-    assert "<attached>" not in llm.calls[0]["messages"][0]["content"]
-
-
-async def test_attached_material_leaves_room_for_the_passages(llm):
-    await events(llm, asked(attached=("y" * 200_000,)))
+async def test_attached_material_leaves_room_for_the_passages(llm, events):
+    await events(asked(attached=("y" * 200_000,)))
     system = llm.calls[0]["messages"][0]["content"]
     assert "Each notebook gets 4 GB." in system
     assert len(system) < SETTINGS.llm_context_window * 3
 
 
-async def test_a_link_from_attached_material_stays(llm):
+async def test_a_link_from_attached_material_stays(llm, events):
     llm.reply = lambda _: Reply("See [it](https://attached.example.org/x).")
-    found = await events(llm, asked(attached=("Look at https://attached.example.org/x",)))
+    found = await events(asked(attached=("Look at https://attached.example.org/x",)))
     assert "https://attached.example.org/x" in text_of(found)
 
 
-async def test_numbers_begin_where_the_client_wants(llm):
+async def test_numbers_begin_where_the_client_wants(llm, events):
     llm.reply = lambda _: Reply("First [2] then [1].")
-    found = await events(llm, asked(first_number=4))
+    found = await events(asked(first_number=4))
     assert text_of(found).startswith("First [4] then [5].")
     assert [(s.number, s.title) for s in found if isinstance(s, Source)] == [(4, "Page 2"), (5, "Page 1")]
     assert "\n4. [Page 2]" in text_of(found)
-
-
-async def test_the_list_of_links_can_be_left_out(llm):
-    found = await events(llm, asked(links=False))
-    assert "Sources" not in text_of(found)
-    assert any(isinstance(event, Source) for event in found)
-    assert text_of(found).strip()

@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 import pytest
 
 from app.core.errors import ModelError
-from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Page
+from app.core.types import Chunk
 from app.index import Store, open_store
 from app.models.openai import OpenAIModel
 from app.pipeline.registry import GIVEN, Tools
@@ -24,8 +23,9 @@ from app.pipeline.registry import steps as known
 from app.pipeline.runner import run
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
+from tests.app.published import publish
 from tests.fake_llm import FakeLLM, Reply
-from tests.fakes import DIMENSION, FakeEmbedder
+from tests.fakes import FakeEmbedder
 
 pytestmark = pytest.mark.plugins
 
@@ -62,14 +62,12 @@ class Scores:
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """An index of four pages in two parts of a site."""
-    opened, embedder = open_store(SETTINGS.model_copy(update={"store": str(tmp_path)})), FakeEmbedder()
-    async with await opened.draft(Recipe(embedder.name, DIMENSION, "s", "a")) as draft:
-        for path in ("storage/claims", "storage/limits", "gpu/limits", "gpu/nodes"):
-            url, text = f"https://example.org/{path}", f"How long {path} lasts. " * 100
-            chunk = Chunk(path, "docs", url, 0, text, "en", path)
-            (vector,) = await embedder.embed_passages([chunk.embedded_text])
-            await draft.put(Page(url, "docs", path, "en", text, path), [chunk], {chunk.id: vector})
-        await draft.publish()
+    opened = open_store(SETTINGS.model_copy(update={"store": str(tmp_path)}))
+    chunks = (
+        Chunk(path, "docs", f"https://example.org/{path}", 0, f"How long {path} lasts. " * 100, "en", path)
+        for path in ("storage/claims", "storage/limits", "gpu/limits", "gpu/nodes")
+    )
+    await publish(opened, FakeEmbedder(), *chunks)
     yield opened
     await opened.close()
 

@@ -16,28 +16,17 @@ DETECTOR = LanguageDetector(PROMPTS.languages, "en")
 
 
 async def detect(*messages: tuple[str, str]) -> dict:
-    step = Detect(LanguageDetector(PROMPTS.languages, "en"), PROMPTS)
+    step = Detect(DETECTOR, PROMPTS)
     return dict(await step(Turn(request=Request(tuple(Message(*m) for m in messages)))))
 
 
 async def test_detect_takes_the_last_question_and_its_own_language() -> None:
     """An earlier language counts only where the question shows none."""
-    assert await detect(
-        ("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", " How long does it take? ")
-    ) == {
-        "question": "How long does it take?",
-        "language": "en",
-        "unsure": False,
-        "referred": "Jak si požádám o projekt?",
-        "smalltalk": "",
-    }
-    assert (await detect(("user", "Jak si požádám o projekt?"), ("assistant", "Takto."), ("user", "512"))) == {
-        "question": "512",
-        "language": "cs",
-        "unsure": False,
-        "referred": "Jak si požádám o projekt?",
-        "smalltalk": "",
-    }
+    before = (("user", "Jak si požádám o projekt?"), ("assistant", "Takto."))
+    for asked, language in ((" How long does it take? ", "en"), ("512", "cs")):
+        found = await detect(*before, ("user", asked))
+        assert (found.pop("question"), found.pop("language")) == (asked.strip(), language)
+        assert found == {"unsure": False, "referred": before[0][1], "smalltalk": ""}
     assert (await detect(("user", "imagepullbackoff notebook")))["unsure"]
 
 
@@ -96,19 +85,24 @@ async def test_refine_sends_the_conversation_without_our_source_list(llm: FakeLL
     assert user == "<conversation>\nuser: Co je JupyterHub?\nassistant: Notebooky.\n</conversation>\n\nA kolik paměti?"
 
 
-@pytest.mark.parametrize("answer", ["", "word " * 400])
-async def test_refine_refuses_answers_that_are_no_question(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
-    """An essay or nothing is an error, so that the runner goes on with the original."""
-    llm.reply = lambda _: Reply(answer)
-    with pytest.raises(ModelError, match="original is used"):
-        await Refine(model, PROMPTS, SETTINGS, DETECTOR)(turn())
-
-
-async def test_a_slow_helper_times_out(llm: FakeLLM, model: OpenAIModel) -> None:
-    """The limit is the helper's own, far below the answer's."""
-    llm.reply = lambda _: Reply("late", delay=60)
-    with pytest.raises(ModelTimeout, match=r"0\.1 s"):
-        await Keywords(model, PROMPTS, HURRIED)(turn())
+@pytest.mark.parametrize(
+    ("helper", "reply", "says"),
+    [
+        (Refine, Reply(""), "original is used"),
+        (Refine, Reply("word " * 400), "original is used"),
+        (Keywords, Reply("Sorry, no."), "no keywords"),
+        (Keywords, Reply("late", delay=60), r"0\.1 s"),
+    ],
+    ids=["nothing", "an essay", "no keywords", "late"],
+)
+async def test_a_helper_that_fails_is_an_error(
+    llm: FakeLLM, model: OpenAIModel, helper, reply: Reply, says: str
+) -> None:
+    """The trace tells why the runner goes on with the original question. A helper's limit is far below the answer's."""
+    llm.reply = lambda _: reply
+    settings, more = HURRIED if reply.delay else SETTINGS, (DETECTOR,) if helper is Refine else ()
+    with pytest.raises(ModelTimeout if reply.delay else ModelError, match=says):
+        await helper(model, PROMPTS, settings, *more)(turn())
 
 
 async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -136,10 +130,3 @@ async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: Ope
 def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict) -> None:
     """List marks, bold and JSON are read; other languages and empty lines are not."""
     assert parse(answer, ["cs", "en"], LONGEST_KEYWORDS) == keywords
-
-
-async def test_keywords_that_cannot_be_read_are_an_error(llm: FakeLLM, model: OpenAIModel) -> None:
-    """The trace then tells why the question alone was searched."""
-    llm.reply = lambda _: Reply("Sorry, no.")
-    with pytest.raises(ModelError, match="no keywords"):
-        await Keywords(model, PROMPTS, SETTINGS)(turn())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -69,17 +69,19 @@ async def test_a_step_that_does_wrong_never_fails_the_answer(tmp_path: Path) -> 
 
 
 @pytest.fixture
-def nothing_loaded() -> Iterator[None]:
+def look_again() -> Iterator[Callable[[], None]]:
     """Plugins are looked for again, in the test and after it."""
-    hooks.plugins.cache_clear()
-    registry.steps.cache_clear()
-    yield
-    hooks.plugins.cache_clear()
-    registry.steps.cache_clear()
+
+    def cleared() -> None:
+        hooks.plugins.cache_clear()
+        registry.steps.cache_clear()
+
+    cleared()
+    yield cleared
+    cleared()
 
 
-@pytest.mark.usefixtures("nothing_loaded")
-async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look_again) -> None:
     """By the name that the class gives them; `eval grid --steps` also tries those that no assistant uses."""
     info = tmp_path / "own_steps-1.0.dist-info"
     info.mkdir()
@@ -94,12 +96,10 @@ async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyP
     importlib.invalidate_caches()
     async with asked(tmp_path, "", "retrieve", "only_first", "relevance") as service:
         assert len(await service.search()) == 1
-    hooks.plugins.cache_clear()
-    registry.steps.cache_clear()
+    look_again()
     (info / "entry_points.txt").write_text("[docs_assistant]\nonly_first = no_such\n", "utf-8")
-    with pytest.raises(
-        SettingsError, match=r"The plugin only_first \(no_such\) can't be loaded: No module named 'no_such'"
-    ):
+    says = r"The plugin only_first \(no_such\) can't be loaded: No module named 'no_such'"
+    with pytest.raises(SettingsError, match=says):
         build(Settings.load(None, assistants=str(tmp_path / "assistants.toml")))
 
 

@@ -16,6 +16,7 @@ from app.assistants.assembly import build, opened
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from tests.app.api.indexed import indexed
+from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.pipeline import plugged
 from tests.fake_llm import FakeLLM
 
@@ -54,10 +55,8 @@ class Asked:
 
     async def ask(self) -> tuple[str, dict[str, dict[str, Any]]]:
         """The answer, and the trace of its steps by name."""
-        body = {"model": "docs-assistant", "messages": [{"role": "user", "content": QUESTION}], "trace": True}
-        answer = (
-            await self._client.post("/v1/chat/completions", json=body, headers={"Authorization": f"Bearer {KEY}"})
-        ).json()
+        key = {"Authorization": f"Bearer {KEY}"}
+        answer = (await self._client.post(CHAT, json=chat(QUESTION, trace=True), headers=key)).json()
         return answer["choices"][0]["message"]["content"], {one["step"]: one for one in answer["trace"]["steps"]}
 
 
@@ -66,18 +65,18 @@ async def asked(
     folder: Path, tables: str, *steps: str, with_model: bool = False, **options: object
 ) -> AsyncIterator[Asked]:
     settings = {"top_k": 2, "assistants": file(folder, tables, *steps), "admin_keys": (KEY,), **options}
-    async with indexed(folder, with_model=with_model, more=PAGES, **settings) as service:
-        transport = httpx.ASGITransport(app=service.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            yield Asked(client, service.llm)
+    async with (
+        indexed(folder, with_model=with_model, more=PAGES, **settings) as service,
+        client_of(service.app) as client,
+    ):
+        yield Asked(client, service.llm)
 
 
 async def test_postprocessors_choose_among_more_hits_than_are_kept(tmp_path: Path) -> None:
     """One after the other: the second sees what the first left. Order and scores are those of the hits from then on."""
     names = '{ names = ["page6", "page5", "limits", "page1"] }'
-    tables = table("filter", SIMILAR, args="{ similarity_cutoff = 0.4 }") + table(
-        "mine", BY_NAME, args=names, scores='"0..1"'
-    )
+    tables = table("filter", SIMILAR, args="{ similarity_cutoff = 0.4 }")
+    tables += table("mine", BY_NAME, args=names, scores='"0..1"')
     async with asked(tmp_path, tables, "retrieve", "filter", "mine", "relevance") as service:
         plugged.GIVEN.clear()
         found = await service.search()
@@ -93,11 +92,12 @@ async def test_postprocessors_choose_among_more_hits_than_are_kept(tmp_path: Pat
 
 async def test_scores_that_only_compare_passages_are_no_evidence(tmp_path: Path) -> None:
     """They take the place of the fused ones, or give the order only; logits become shares where the table says so."""
-    cases: list[tuple[str, float, list[float | None], list[float] | None]] = [
-        ("relative", 0.1, [None, None], [0.9, 0.8]),
-        ("relative", 9.0, [None, None], None),
+    nothing: list[float | None] = [None, None]
+    cases = (
+        ("relative", 0.1, nothing, [0.9, 0.8]),
+        ("relative", 9.0, nothing, None),
         ("sigmoid", 9.0, [0.711, 0.0], None),
-    ]
+    )
     for scores, step, rerank, fused in cases:
         names = f'{{ names = ["page6", "page5"], step = {step} }}'
         tables = table("mine", BY_NAME, args=names, scores=f'"{scores}"')

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Hit, LexicalText, Page, Query
+from app.core.types import Chunk, Hit, LexicalText, Query
 from app.index.embedded.store import EmbeddedStore
 from app.pipeline.runner import run
 from app.pipeline.steps.relevance import WITH_KEYWORDS, Rarity, Relevance, Word, coverage, ends, names
 from app.pipeline.steps.synthesize import Synthesize
 from plugins.steps.choices import Helpful
 from tests.app.pipeline.turns import SETTINGS, text_of, turn
+from tests.app.published import publish
+from tests.fakes import FakeEmbedder
 
 STEP = Relevance(load_prompts(("cs", "en")), SETTINGS)
 TEXTS = {
@@ -109,9 +110,8 @@ async def test_keywords_say_what_the_question_means_but_need_more_evidence(hits:
     assert alone["evidence_needed"] == SETTINGS.min_evidence < with_keywords["evidence_needed"]
     off = replace(STEP, settings=SETTINGS.model_copy(update={"min_evidence": 0.0}))
     generation, found = hits
-    assert "related" not in await off(
-        turn("sourdough", "en", hits=found, generation=generation, keywords={"en": "dough"})
-    )
+    asked = turn("sourdough", "en", hits=found, generation=generation, keywords={"en": "dough"})
+    assert "related" not in await off(asked)
 
 
 async def test_bad_keywords_refuse_nothing_that_the_question_alone_would_be_answered_from(hits: tuple) -> None:
@@ -132,10 +132,8 @@ async def test_bad_keywords_refuse_nothing_that_the_question_alone_would_be_answ
 async def test_a_name_of_the_question_is_one_in_its_keywords_too(hits: tuple) -> None:
     """Else general words beside the name would speak for a page that doesn't mention it."""
     keywords = {"en": "kafka, storage, quota, project"}
-    found = [
-        (await judge(hits, f"How do I run {name} here?", keywords=keywords))["evidence"] for name in ("kafka", "Kafka")
-    ]
-    assert found[1] < found[0]
+    plain, named = [await judge(hits, f"How do I run {name} here?", keywords=keywords) for name in ("kafka", "Kafka")]
+    assert named["evidence"] < plain["evidence"]
 
 
 async def test_a_reference_to_the_question_before_is_judged_with_it(hits: tuple) -> None:
@@ -148,10 +146,8 @@ async def test_a_reference_to_the_question_before_is_judged_with_it(hits: tuple)
 
 def test_the_question_proper_is_the_sentence_with_the_question_mark() -> None:
     """Else the last one; and each of its ends from a clause on. A question of one clause has no other ends."""
-    assert ends("Hi. With Helm, how do I install it? Thanks.") == [
-        "With Helm, how do I install it?",
-        "how do I install it?",
-    ]
+    both = ["With Helm, how do I install it?", "how do I install it?"]
+    assert ends("Hi. With Helm, how do I install it? Thanks.") == both
     assert ends("I run Helm. Tell me about quotas") == ["Tell me about quotas"]
     assert ends(" How large is it? ") == []
     assert ends("") == []
@@ -182,20 +178,16 @@ async def test_the_surer_the_best_passage_the_fewer_others(hits: tuple) -> None:
     assert "hits" not in await judge((generation, reranked), "How large is the storage quota of a project?")
 
 
-async def test_a_boost_leaves_nothing_out(hits: tuple) -> None:
-    """Boosted hits come first, but the others are measured by the best without its boost; a weak one still goes."""
-    generation, (storage, gpu, ulozeni) = hits
-    boosted, best, weak = replace(ulozeni, fused=6.0, boost=15.0), replace(storage, fused=1.0), replace(gpu, fused=0.1)
-    judged = await judge((generation, (boosted, best, weak)), "How large is the storage quota of a project?")
-    assert judged["hits"] == (boosted, best)
+@pytest.mark.parametrize("scores", [{"fused": 6.0, "boost": 15.0}, {"fused": 0.2}], ids=["boosted", "headed"])
+async def test_what_was_put_first_stays_and_leaves_nothing_else_out(hits: tuple, scores: dict[str, float]) -> None:
+    """A section that has the question for its heading, though it scored far behind another; and a boosted hit.
 
-
-async def test_what_was_put_first_stays(hits: tuple) -> None:
-    """A section that has the question for its heading, though it scored far behind another."""
+    The others are measured by the best without its boost; a weak one still goes.
+    """
     generation, (storage, gpu, ulozeni) = hits
-    headed, best, weak = replace(ulozeni, fused=0.2), replace(storage, fused=1.0), replace(gpu, fused=0.2)
-    judged = await judge((generation, (headed, best, weak)), "How large is the storage quota of a project?")
-    assert judged["hits"] == (headed, best)
+    first, best, weak = replace(ulozeni, **scores), replace(storage, fused=1.0), replace(gpu, fused=0.2)
+    judged = await judge((generation, (first, best, weak)), "How large is the storage quota of a project?")
+    assert judged["hits"] == (first, best)
 
 
 async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:
@@ -277,10 +269,6 @@ async def indexed(folder: Path, texts: Sequence[str], *, title: str = "") -> Asy
 async def published(folder: Path, chunks: Sequence[Chunk]) -> AsyncIterator[tuple]:
     """The generation of an index of these chunks, each on a page of its own, and a hit for each."""
     store = EmbeddedStore(folder / "index")
-    async with await store.draft(Recipe("e", 2, "s", "a")) as draft:
-        for chunk in chunks:
-            page = Page(chunk.url, "docs", chunk.title, chunk.language, chunk.text, chunk.id)
-            await draft.put(page, [chunk], {chunk.id: [1.0, 0.0]})
-        await draft.publish()
+    await publish(store, FakeEmbedder(), *chunks)
     yield await store.live(), tuple(Hit(chunk) for chunk in chunks)
     await store.close()

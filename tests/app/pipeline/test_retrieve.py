@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import IndexMismatch, ModelUnavailable
-from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Page, Vector
+from app.core.types import Chunk, Vector
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Generation
@@ -21,6 +20,7 @@ from app.pipeline.runner import run
 from app.pipeline.steps.retrieve import OTHER_LANGUAGE_WITH_KEYWORDS, Probe, Retrieve
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS, turn
+from tests.app.published import publish
 from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import DIMENSION, FakeEmbedder
 
@@ -55,22 +55,21 @@ class Broken(FakeEmbedder):
 
 @pytest.fixture
 async def generation(tmp_path: Path) -> AsyncIterator[Generation]:
-    embedder = FakeEmbedder()
-    store = EmbeddedStore(tmp_path / "index")
-    recipe = Recipe(embedder.name, await embedder.dimension(), "s", "a")
-    async with await store.draft(recipe) as draft:
-        for name, (language, text) in PAGES.items():
-            url = f"https://docs.example.org/{name}"
-            chunk = Chunk(name, "docs", url, 0, text, language, name)
-            vectors = {name: (await embedder.embed_passages([chunk.embedded_text]))[0]}
-            await draft.put(Page(url, "docs", name, language, text, name), [chunk], vectors)
-        await draft.publish()
+    store, site = EmbeddedStore(tmp_path / "index"), "https://docs.example.org/"
+    chunks = (Chunk(name, "docs", site + name, 0, text, language, name) for name, (language, text) in PAGES.items())
+    await publish(store, FakeEmbedder(), *chunks)
     yield await store.live()
     await store.close()
 
 
 def steps(embedder: FakeEmbedder) -> tuple[Probe, Retrieve]:
     return Probe(embedder, PROMPTS, SETTINGS), Retrieve(embedder, PROMPTS, SETTINGS)
+
+
+async def searched(embedder: FakeEmbedder, asked: Turn) -> Turn:
+    """After a probe and retrieval."""
+    probe, retrieve = steps(embedder)
+    return await run(((probe,), (retrieve,)), asked)
 
 
 def found(after: Turn) -> list[str]:
@@ -80,8 +79,7 @@ def found(after: Turn) -> list[str]:
 async def test_the_question_is_embedded_once_and_its_search_is_used_again(generation: Generation) -> None:
     """Without keywords the probe's search is the search."""
     embedder = Counting()
-    probe, retrieve = steps(embedder)
-    after = await run(((probe,), (retrieve,)), turn("How much memory do notebooks get?", generation=generation))
+    after = await searched(embedder, turn("How much memory do notebooks get?", generation=generation))
     assert found(after)[0] == "memory"
     assert len(embedder.questions) == 1
     assert after.search is not None
@@ -100,12 +98,9 @@ async def test_without_a_probe_retrieval_embeds_and_searches_itself(generation: 
 
 async def test_keywords_of_every_language_are_searched_beside_the_question(generation: Generation) -> None:
     """A Czech question reaches the English page through its English keywords, with a softer language preference."""
-    embedder = Counting()
-    probe, retrieve = steps(embedder)
-    asked = turn(
-        "Jak dlouho se uchovává můj výstup?", "cs", generation=generation, keywords={"en": "files, kept, month"}
-    )
-    after = await run(((probe,), (retrieve,)), asked)
+    embedder, keywords = Counting(), {"en": "files, kept, month"}
+    asked = turn("Jak dlouho se uchovává můj výstup?", "cs", generation=generation, keywords=keywords)
+    after = await searched(embedder, asked)
     assert found(after)[0] == "files"
     assert len(embedder.questions) == 1
     assert after.search is not None
@@ -167,21 +162,18 @@ async def test_a_guessed_language_is_a_weak_preference(generation: Generation) -
 
 async def test_a_question_that_refers_takes_the_earlier_one_along(generation: Generation) -> None:
     """With "And how many cores?" the notebooks of the question before are searched, too."""
-    probe, retrieve = steps(FakeEmbedder())
     asked = turn("And how many cores?", generation=generation, referred="How much memory do notebooks get?")
-    after = await run(((probe,), (retrieve,)), asked)
-    assert found(after)[:2] == ["cores", "memory"]
-    with_keywords = await run(((probe,), (retrieve,)), replace(asked, keywords={"en": "cores"}))
+    assert found(await searched(FakeEmbedder(), asked))[:2] == ["cores", "memory"]
+    with_keywords = await searched(FakeEmbedder(), replace(asked, keywords={"en": "cores"}))
     assert with_keywords.search is not None
     assert [text.text for text in with_keywords.search.texts][1:] == ["cores"]
 
 
 async def test_a_question_that_refers_to_another_is_searched_spelled_out(generation: Generation) -> None:
     """One that stands on its own is searched as it was asked, whatever the language model makes of it."""
-    probe, retrieve = steps(FakeEmbedder())
     alone = turn("And there?", generation=generation, refined="How many cores do notebooks get?")
     later = replace(alone, referred="How much memory do notebooks get?")
-    first, second = [await run(((probe,), (retrieve,)), asked) for asked in (alone, later)]
+    first, second = [await searched(FakeEmbedder(), asked) for asked in (alone, later)]
     assert first.search is not None
     assert second.search is not None
     assert "cores" not in first.search.texts[0].text
@@ -191,9 +183,7 @@ async def test_a_question_that_refers_to_another_is_searched_spelled_out(generat
 
 async def test_a_failing_embedder_leaves_the_words(generation: Generation, caplog: pytest.LogCaptureFixture) -> None:
     """Most pages are found by words alone; the log says that the vector is missing."""
-    after = await run(
-        ((steps(Broken())[0],), (steps(Broken())[1],)), turn("memory of notebooks", generation=generation)
-    )
+    after = await searched(Broken(), turn("memory of notebooks", generation=generation))
     assert found(after)[0] == "memory"
     assert after.vector is None
     assert "searching by words only" in caplog.text
@@ -201,10 +191,8 @@ async def test_a_failing_embedder_leaves_the_words(generation: Generation, caplo
 
 async def test_another_embedder_is_an_error_never_a_mix(generation: Generation) -> None:
     """The message names both and says what to do; so does one for vectors of another length."""
-    with pytest.raises(
-        IndexMismatch,
-        match=r"was built with .* other-model is configured: configure the old one, or build the index again",
-    ):
+    says = r"was built with .* other-model is configured: configure the old one, or build the index again"
+    with pytest.raises(IndexMismatch, match=says):
         await steps(Counting(name="other-model"))[0](turn("memory", generation=generation))
     with pytest.raises(IndexMismatch, match="vectors of 8 numbers"):
         await steps(Counting(8))[0](turn("memory", generation=generation))

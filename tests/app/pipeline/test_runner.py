@@ -47,10 +47,8 @@ async def test_steps_see_what_earlier_ones_changed_and_the_trace_has_it_all() ->
     plan = ((Box("a", lambda _: {"question": "x"}),), (Box("b", lambda t: {"refined": t.question + "y"}),))
     turn = await run(plan, START)
     assert turn.refined == "xy"
-    assert [(r.step, dict(r.changes), r.error) for r in turn.trace] == [
-        ("a", {"question": "x"}, ""),
-        ("b", {"refined": "xy"}, ""),
-    ]
+    records = [(r.step, dict(r.changes), r.error) for r in turn.trace]
+    assert records == [("a", {"question": "x"}, ""), ("b", {"refined": "xy"}, "")]
     assert START.question == ""
 
 

@@ -91,6 +91,18 @@ def in_plain(path: str, text: str) -> tuple[Page, tuple[Chunk, ...]]:
     ), (chunk,)
 
 
+def seven_parts() -> Iterator[tuple[Page, tuple[Chunk, ...]]]:
+    """Pages that all say it, one longer than the other."""
+    return (page_with(f"/p{n}", f"Part {n}: resize a volume, or detach it." * n) for n in range(1, 8))
+
+
+def with_steps(folder: Path, steps: str) -> str:
+    """A file with an assistant of these steps."""
+    own = folder / "assistants.toml"
+    own.write_text(f'[[assistant]]\nid = "a"\nnames = {{en = "A"}}\nsteps = [{steps}]\n')
+    return str(own)
+
+
 def helpers(said: str = SAID) -> Callable[[dict[str, Any]], Reply]:
     return lambda body: Reply(said, delay=0.05) if body.get("stream") else Reply("en: volume, resize\ncs: svazek")
 
@@ -150,9 +162,7 @@ async def test_prompts_are_as_they_were_sent_and_replies_as_they_came(assistants
 @pytest.mark.parametrize("index", ["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)], indirect=True)
 async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index: Index, llm: FakeLLM) -> None:
     """Of both stores: ranks and raw scores of each search and of the fusion, whose parts add up to the fused score."""
-    await asyncio.to_thread(
-        index.publish, *(page_with(f"/p{n}", f"Part {n}: resize a volume, or detach it." * n) for n in range(1, 8))
-    )
+    await asyncio.to_thread(index.publish, *seven_parts())
     llm.reply = helpers()
     async with service(index, llm) as assistants:
         trace = await traced(assistants)
@@ -189,13 +199,11 @@ async def test_other_wordings_and_a_hypothetical_answer_have_searches_of_their_o
     index: Index, llm: FakeLLM, tmp_path: Path
 ) -> None:
     """Each of the steps that search tells what it searched for; a candidate says which of them found it."""
-    own = tmp_path / "assistants.toml"
-    own.write_text(
-        '[[assistant]]\nid = "a"\nnames = {en = "A"}\n'
-        'steps = ["detect", ["multi_query", "hyde", "probe"], "retrieve", "relevance", "synthesize", "cite"]\n'
+    own = with_steps(
+        tmp_path, '"detect", ["multi_query", "hyde", "probe"], "retrieve", "relevance", "synthesize", "cite"'
     )
     llm.reply = lambda body: Reply(SAID) if body.get("stream") else Reply("Enlarge a disk\nGrow a volume")
-    async with service(index, llm, assistants=str(own)) as assistants:
+    async with service(index, llm, assistants=own) as assistants:
         trace = await traced(assistants)
     assert Counter(search.step for search in trace.searches) == {"multi_query": 2, "hyde": 1, "probe": 1}
     wordings = {text["text"] for search in trace.searches if search.step == "multi_query" for text in search.texts}
@@ -273,17 +281,11 @@ async def test_reranked_candidates_have_their_scores_and_the_dropped_ones_say_so
     tmp_path: Path,
 ) -> None:
     """Also those that only the reranker saw, because the ranking alone would have kept fewer."""
-    await asyncio.to_thread(
-        index.publish, *(page_with(f"/p{n}", f"Part {n}: resize a volume, or detach it." * n) for n in range(1, 8))
-    )
+    await asyncio.to_thread(index.publish, *seven_parts())
     server.scores = {6: 0.9, 5: 0.8, 0: 0.1}
-    own = tmp_path / "assistants.toml"
-    own.write_text(
-        '[[assistant]]\nid = "a"\nnames = {en = "A"}\n'
-        'steps = ["detect", "probe", "retrieve", "rerank", "relevance", "synthesize", "cite"]\n'
-    )
+    own = with_steps(tmp_path, '"detect", "probe", "retrieve", "rerank", "relevance", "synthesize", "cite"')
     llm.reply = helpers()
-    more = {"rerank_url": server.url, "rerank_model": "r", "assistants": str(own), "top_k": 2}
+    more = {"rerank_url": server.url, "rerank_model": "r", "assistants": own, "top_k": 2}
     async with service(index, llm, **more) as assistants:
         assert any(isinstance(step, Rerank) for group in assistants.get("").plan for step in group)
         server.bodies.clear()

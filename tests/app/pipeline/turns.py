@@ -1,7 +1,7 @@
 """Turns and hits to test steps with."""
 
 from app.core.settings import Settings
-from app.core.turn import Event, Message, Request, Text, Turn
+from app.core.turn import Event, Events, Message, Request, Text, Turn
 from app.core.types import Chunk, Hit, Section
 
 SETTINGS = Settings.load(None, helper_timeout=60.0, llm_timeout=60.0)
@@ -12,16 +12,8 @@ HURRIED = SETTINGS.model_copy(update={"helper_timeout": 0.1, "llm_timeout": 0.1}
 def hit(
     number: int, text: str = "Text.", *, url: str = "", anchor: str = "", path: tuple[str, ...] = (), title: str = ""
 ) -> Hit:
-    chunk = Chunk(
-        id=f"c{number}",
-        collection="docs",
-        url=url or f"https://docs.example.org/page-{number}",
-        position=0,
-        text=text,
-        language="en",
-        title=title or f"Page {number}",
-        sections=(Section(0, path, anchor),),
-    )
+    url, title = url or f"https://docs.example.org/page-{number}", title or f"Page {number}"
+    chunk = Chunk(f"c{number}", "docs", url, 0, text, "en", title, (Section(0, path, anchor),))
     return Hit(chunk, lexical=1.0, cosine=0.5, fused=1 / number)
 
 
@@ -30,6 +22,12 @@ def turn(
 ) -> Turn:
     request = more.pop("request", None) or Request((Message("user", question),), id="t1")
     return Turn(request=request, question=question, language=language, hits=hits, **more)
+
+
+async def stream(*events: Event) -> Events:
+    """What a step before would pass on."""
+    for event in events:
+        yield event
 
 
 def text_of(events: list[Event]) -> str:

@@ -19,7 +19,6 @@ from app.api.search import search_result
 from app.api.server import create_app
 from app.assistants.assembly import build, opened
 from app.core.errors import (
-    AssistantError,
     IndexMismatch,
     NoIndex,
     RequestError,
@@ -191,4 +190,3 @@ async def test_another_server_at_the_address_is_an_error_that_says_so(open_retri
     async with fake_llm() as llm:
         with pytest.raises(StoreError, match="answered 404, not as Docs Assistant does"):
             await open_retriever(llm.url).aretrieve("keys")
-    assert issubclass(StoreError, AssistantError)

@@ -222,9 +222,8 @@ async def test_a_switch_in_a_whole_answer_is_corrected(llm: FakeLLM) -> None:
 
 async def test_the_first_text_waits_no_longer_than_80_characters(llm: FakeLLM) -> None:
     """Names alone tell no language: they are shown after 80 characters, and the rest as it comes."""
-    llm.reply = lambda _: Reply(
-        " ".join(f"Prometheus{n}" for n in range(30)), piece_delay=0.03
-    )  # faster ones are gathered
+    names = " ".join(f"Prometheus{n}" for n in range(30))
+    llm.reply = lambda _: Reply(names, piece_delay=0.03)  # faster ones are gathered
     texts = [event.text for event in await answer(llm, asked("cs")) if isinstance(event, Text)]
     assert 80 <= len(texts[0]) < 100
     assert len(texts) > 5

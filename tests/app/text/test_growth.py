@@ -115,16 +115,12 @@ def test_the_sections_of_a_passage_are_where_they_are_told_to_be() -> None:
 
 
 def test_the_best_hit_grows_first_to_its_section_then_around_it() -> None:
-    text = (
-        "# Top\n\nAbout.\n\n## One\n\nAlpha.\n\n"
-        + "Filler. " * 60
-        + "\n\nBeta.\n\n## Two\n\n"
-        + "Gamma. " * 60
-        + "\n\n### Deep\n\nDelta.\n"
-    )
+    text = f"# Top\n\nAbout.\n\n## One\n\nAlpha.\n\n{'Filler. ' * 60}\n\nBeta.\n\n## Two\n\n{'Gamma. ' * 60}"
+    text += "\n\n### Deep\n\nDelta.\n"
     page = Page("https://a.org/x", "docs", "Top", "en", text, "h")
-    (chunk,) = [one for one in open_splitter(Settings.load(None, chunk_size=200)).split(page) if "Beta" in one.text]
-    plain = plain_text(text, open_splitter(Settings.load(None, chunk_size=200)).split(page))
+    chunks = open_splitter(Settings.load(None, chunk_size=200)).split(page)
+    (chunk,) = [one for one in chunks if "Beta" in one.text]
+    plain = plain_text(text, chunks)
     read = {budget: grown([Hit(chunk)], {page.url: plain}, budget)[0].chunk.text for budget in (180, 700, 2000)}
     assert read[2000] == text.strip()
     assert read[700].startswith("## One\n\nAlpha.")
@@ -137,14 +133,8 @@ def test_a_text_that_two_pages_share_is_read_once() -> None:
     shared = "The limit of every project is the same, whatever it is used for and whoever pays for it in the end."
     hits, pages = list[Hit](), dict[str, PlainText]()
     for name in ("a", "b"):
-        page = Page(
-            f"https://a.org/{name}",
-            "docs",
-            name,
-            "en",
-            f"# {name}\n\nOwn {name}.\n\n{shared}\n\n## In {name}\n\nAs {shared}\n\nMore {name}.\n",
-            "h",
-        )
+        text = f"# {name}\n\nOwn {name}.\n\n{shared}\n\n## In {name}\n\nAs {shared}\n\nMore {name}.\n"
+        page = Page(f"https://a.org/{name}", "docs", name, "en", text, "h")
         chunks = open_splitter(Settings.load(None)).split(page)
         pages[page.url] = plain_text(page.markdown, chunks)
         hits += [Hit(chunk) for chunk in chunks]

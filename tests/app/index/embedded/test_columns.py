@@ -22,11 +22,8 @@ def test_candidates_and_rows_are_found_in_any_order_of_rows() -> None:
     )
     columns = Columns(content)
     found = columns.candidates(pa.array([1 << 32, 3, 7 << 32], pa.uint64()), [0.5, 0.9, 0.5])
-    assert [(one.id, one.url, one.language, one.score) for one in found] == [
-        ("b", "u1", "en", 0.9),
-        ("c", "u2", "cs", 0.5),
-        ("d", "u2", "cs", 0.5),
-    ]
+    told = [(one.id, one.url, one.language, one.score) for one in found]
+    assert told == [("b", "u1", "en", 0.9), ("c", "u2", "cs", 0.5), ("d", "u2", "cs", 0.5)]
     assert found[0].dated == "2026-01-01"
     assert found[1].versions == ("1.0", "2.0")
     assert columns.rows_of(["d", "unknown", "a"]) == {"d": 7 << 32, "a": 5}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import AsyncIterator, Callable
 
@@ -10,17 +9,12 @@ import httpx
 import pytest
 
 from app.index.opensearch.store import OpenSearchStore
+from tests.app.cli.stored_index import opensearch_address
 
 
 @pytest.fixture
 def address() -> str:
-    address = os.environ.get("DOCS_TEST_OPENSEARCH", "")
-    if not address:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return address
+    return opensearch_address()
 
 
 @pytest.fixture

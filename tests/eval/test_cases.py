@@ -12,10 +12,17 @@ ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}
 
 
 def test_a_jsonl_row_becomes_a_case(write_jsonl):
-    """Every field arrives, numbers of variants as text, unknown fields are left alone."""
+    """Every field arrives, numbers of variants as text, unknown fields are left alone; documents are relevant once.
+
+    Also from a file as editors save it: byte order mark, empty lines, U+2028 inside a text.
+    """
     row = {**ROW, "variant": 3, "cross": True, "also": ["b", "a"], "answer": "So.", "evidence": "so", "note": 1}
     (case,) = load_cases(write_jsonl("q.jsonl", row))
     assert case == Case("a", "en", "How?", "en/a.md", "3", True, ("b", "a"), "So.", "so")
+    assert Case("a", "en", "?", "x", also=("y", "x", "y")).relevant == ("x", "y")
+    odd = write_jsonl("odd.jsonl")
+    odd.write_text('\ufeff{"lang":"cs","question":"a\u2028b","doc":"d"}\r\n\r\n', encoding="utf-8")
+    assert load_cases(odd)[0].question == "a\u2028b"
 
 
 def test_what_is_optional_may_be_missing(write_jsonl):
@@ -26,18 +33,6 @@ def test_what_is_optional_may_be_missing(write_jsonl):
     assert first == moved
     assert first.id
     assert (first.variant, first.cross, first.also) == ("", False, ())
-
-
-def test_relevant_names_each_document_once():
-    """The intended document comes first, repeated ones don't lower recall."""
-    assert Case("a", "en", "?", "x", also=("y", "x", "y")).relevant == ("x", "y")
-
-
-def test_jsonl_survives_bom_blank_lines_and_line_separators(tmp_path):
-    """A file as editors save it: byte order mark, empty lines, U+2028 inside a text."""
-    path = tmp_path / "q.jsonl"
-    path.write_text('\ufeff{"lang":"cs","question":"a\u2028b","doc":"d"}\r\n\r\n', encoding="utf-8")
-    assert load_cases(path)[0].question == "a\u2028b"
 
 
 def test_csv_gives_the_same_cases_as_jsonl(tmp_path, write_jsonl):

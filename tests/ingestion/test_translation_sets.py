@@ -64,17 +64,24 @@ def truth(pages: list[Page]) -> set[frozenset[str]]:
     return {frozenset(one.url for one in pages if one.title == title) for title in {one.title for one in pages}}
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_versions_are_found_by_addresses(form: str) -> None:
+WRITTEN = ("/{lang}/", "/{lang}/", ".{lang}", ".{lang}", "{lang}.", "?lang={lang}")
+"""The forms as the operator writes them."""
+
+
+@pytest.mark.parametrize(("form", "written"), [*zip(FORMS.values(), WRITTEN, strict=True)], ids=FORMS)
+def test_versions_are_found_by_addresses(form: str, written: str) -> None:
     """Addresses are taken at their word only where the content agrees: translated slugs make no pair, and slugs that mislead don't."""
     pages = site(form)
     made = found(pages)
     assert groups(made.of) == truth(pages)
+    assert patterns(pages)[0].spot.form == written
+    assert found(pages[::-1]).of == made.of
     assert {pair.origin for pair in made.pairs} == {"address"}
     assert all(made.of[one.url] == one.url for one in pages if one.language == "en")  # named by the default language
     for slugs in ("other", "shuffled"):
         pages = site(form, slugs=slugs)
         assert found(pages).pairs == (), slugs
+        assert found(pages).of == found(pages[::-1]).of
 
 
 def test_the_first_language_may_have_no_token() -> None:
@@ -153,16 +160,6 @@ def test_the_operator_may_say_the_form_or_deny_translations() -> None:
     assert groups(found(bare, "/{lang}/").of) == {frozenset(one.url for one in bare)}
     assert not found(site("{host}/{lang}/{slug}"), "?lang={lang}").of
     assert not found(site("{host}/{lang}/{slug}"), NO_TRANSLATIONS).of
-
-
-def test_forms_are_learnt_as_the_operator_writes_them() -> None:
-    forms = {name: patterns(site(form))[0].spot.form for name, form in FORMS.items()}
-    assert list(forms.values()) == ["/{lang}/", "/{lang}/", ".{lang}", ".{lang}", "{lang}.", "?lang={lang}"]
-
-
-def test_the_same_pages_give_the_same_sets_in_any_order() -> None:
-    pages = site("{host}/{lang}/{slug}", slugs="other")
-    assert found(pages).of == found(pages[::-1]).of
 
 
 def test_of_regional_variants_the_one_for_everybody_is_the_translation() -> None:

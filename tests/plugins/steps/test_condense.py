@@ -75,12 +75,11 @@ FAITHFUL = (
     "A `project` may have **64 GB** of memory.",
     "See https://example.org/a/b.",
 )
-INVENTED = (
-    *("A project may have 65 GB.", "A project may have at most 6 GB.", "A project may have 64 MB.", "Port 49."),
-    *("Ask with `kubectl get quotas`.", "See https://example.org/quota.", "See https://example.org/a.", "", LONG + "."),
-    *("```sh\nkubectl delete pod web\n```", "```sh\nkubectl delete namespace web\n```", "```sh\nrm -rf .\n```"),
-    *("Run `rm -rf .`", "Run `kubectl delete pod web`"),
-)
+NUMBERS = ("A project may have 65 GB.", "A project may have at most 6 GB.", "A project may have 64 MB.", "Port 49.")
+ADDRESSES = ("See https://example.org/quota.", "See https://example.org/a.")
+COMMANDS = ("Ask with `kubectl get quotas`.", "Run `rm -rf .`", "Run `kubectl delete pod web`")
+BLOCKS = tuple(f"```sh\n{code}\n```" for code in ("kubectl delete pod web", "kubectl delete namespace web", "rm -rf ."))
+INVENTED = (*NUMBERS, *ADDRESSES, *COMMANDS, *BLOCKS, "", LONG + ".")
 
 
 def test_nothing_is_invented() -> None:

@@ -197,6 +197,8 @@ async def test_only_sections_within_the_limits_are_shown(
 LISTED = [f"{SITE}/gpu/", f"{SITE}/storage/", f"{SITE}/storage/s3/"]
 
 
+INVENTED = (f"{SITE}/invented/", f"{SITE}/v2/invented/", f"{SITE}/invented3/", f"1. {SITE}/invented/", "/v2/invented/")
+NONE = (f"{SITE}/storage/s3/keys", "1/3", "none (1/3)", "none", "žádný", "")
 PICKED = {
     (0,): ("1", f"3. {SITE}/gpu/"),
     (1,): ("7, 2, 2", f"2, {SITE}/invented/", "2, because it is about storage"),
@@ -204,10 +206,7 @@ PICKED = {
     (2, 0): ("3, 1",),
     (0, 2): ("Sections: 1 and 3",),
     (0, 1): (f"- {SITE}/gpu\n- `{SITE}/storage/`", "Oddíly 1 a 2."),
-    (): (
-        *(f"{SITE}/invented/", f"{SITE}/v2/invented/", f"{SITE}/invented3/", f"1. {SITE}/invented/", "/v2/invented/"),
-        *(f"{SITE}/storage/s3/keys", "1/3", "none (1/3)", "none", "žádný", ""),
-    ),
+    (): INVENTED + NONE,
 }
 
 

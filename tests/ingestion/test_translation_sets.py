@@ -106,19 +106,13 @@ def test_what_the_site_declares_comes_first() -> None:
     made = found([*both, other])
     assert groups(made.of) == {frozenset((english.url, czech.url))}
     assert made.pairs[0].origin == "hreflang"
-    same = replace(czech, fingerprint=fingerprint(text(0, "cs")))
-    assert found([replace(english, alternates={"cs": czech.url}), same]).of
+    same, named = replace(czech, fingerprint=fingerprint(text(0, "cs"))), replace(english, alternates={"cs": czech.url})
+    others = site("{host}/x/{slug}", "en")
+    assert found([named, same]).of
     # one-sided and of another content; naming one page everywhere; the other page naming a third one
-    assert not found([replace(english, alternates={"cs": czech.url}), czech, *site("{host}/x/{slug}", "en")]).of
-    everywhere = [replace(one, alternates={"cs": same.url}) for one in site("{host}/x/{slug}", "en")]
-    assert not found([*everywhere, same]).of
-    assert not found(
-        [
-            replace(english, alternates={"cs": czech.url}),
-            replace(czech, alternates={"en": f"{HOST}/x/topic-2"}),
-            *site("{host}/x/{slug}", "en"),
-        ]
-    ).of
+    assert not found([named, czech, *others]).of
+    assert not found([*(replace(one, alternates={"cs": same.url}) for one in others), same]).of
+    assert not found([named, replace(czech, alternates={"en": f"{HOST}/x/topic-2"}), *others]).of
 
 
 def test_addresses_alone_prove_nothing() -> None:
@@ -144,10 +138,8 @@ def test_a_page_may_be_missing_or_translated_in_part() -> None:
 def test_other_versions_and_collections_are_apart() -> None:
     pages = [one for version in ("v1", "v2") for one in site("{host}/" + version + "/{lang}/{slug}", "en cs")]
     made = found(pages)
-    assert {frozenset(url.split("/")[3] for url in group) for group in groups(made.of)} == {
-        frozenset({"v1"}),
-        frozenset({"v2"}),
-    }
+    versions = {frozenset(url.split("/")[3] for url in group) for group in groups(made.of)}
+    assert versions == {frozenset({"v1"}), frozenset({"v2"})}
     assert len(groups(made.of)) == 12
     czech = [replace(one, collection="other") if one.language == "cs" else one for one in site("{host}/{lang}/{slug}")]
     assert all("/cs/" not in url for group in groups(found(czech).of) for url in group)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.program import Program, service
+from tests.fake_llm import FakeLLM, Reply
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,6 +35,19 @@ def indexed(newcomer: Program, tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("conversations.db*")
     shutil.copytree(newcomer.folder / "data", tmp_path / "data", ignore=ignored)
     return tmp_path
+
+
+@pytest.fixture
+def endless(llm: FakeLLM) -> dict[str, str]:
+    """Settings of a model that writes and never ends, so that only a streamed answer can arrive."""
+    reply = Reply("A generation is a state of the index [1]. " * 3, repeated=": ping\n\n", piece_delay=0.05)
+    llm.reply = lambda body: reply if body.get("stream") else Reply("")
+    return {
+        "DOCS_LLM_URL": llm.url,
+        "DOCS_LLM_MODEL": "m",
+        "DOCS_LOG_CLIENT": "full",
+        "DOCS_TRUSTED_PROXIES": "127.0.0.1",
+    }
 
 
 @pytest.fixture(scope="module")

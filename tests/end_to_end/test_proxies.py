@@ -15,8 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.end_to_end.oauth2_proxy import running
 from tests.end_to_end.program import Program, free_port, service
-from tests.fake_llm import FakeLLM, Reply
+from tests.fake_llm import FakeLLM
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 CONF = Path(__file__).parents[2] / "deploy/nginx.conf"
@@ -31,13 +32,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not NGINX, reason="no nginx h
 
 
 @pytest.fixture
-def served(indexed: Path, llm: FakeLLM) -> Iterator[Program]:
-    """A service whose model writes and never ends, so that only a streamed answer can arrive."""
-    endless = Reply("A generation is a state of the index [1]. " * 3, repeated=": ping\n\n", piece_delay=0.05)
-    llm.reply = lambda body: endless if body.get("stream") else Reply("")
-    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "m", "DOCS_LOG_CLIENT": "full"}
-    trusted = {"DOCS_ALLOWED_HOSTS": NAME, "DOCS_TRUSTED_PROXIES": "127.0.0.1"}
-    with service(indexed, "serve", **settings, **trusted) as running:
+def served(indexed: Path, endless: dict[str, str]) -> Iterator[Program]:
+    with service(indexed, "serve", **endless, DOCS_ALLOWED_HOSTS=NAME) as running:
         yield running
 
 
@@ -72,12 +68,8 @@ def nginx(folder: Path, upstream: str, *, prefix: bool = False) -> Iterator[str]
         f"http {{ access_log off; client_body_temp_path {folder}/body; {bodies} include {folder}/docs.conf; }}\n",
         "utf-8",
     )
-    running = subprocess.Popen([str(NGINX), "-p", str(folder), "-c", str(folder / "nginx.conf")])
-    try:
+    with running([str(NGINX), "-p", str(folder), "-c", str(folder / "nginx.conf")]):
         yield f"https://{NAME}:{port}"
-    finally:
-        running.terminate()
-        running.wait(10)
 
 
 @asynccontextmanager

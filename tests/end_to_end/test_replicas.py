@@ -89,13 +89,8 @@ def test_a_stop_under_streams_loses_no_request_and_a_kill_only_the_streams_that_
     if not PROGRAM:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no HAProxy here: apt install haproxy")
     llm.reply = lambda _: Reply(LONG, piece_delay=0.05)
-    settings = {
-        "DOCS_LLM_URL": llm.url,
-        "DOCS_LLM_MODEL": "m",
-        "DOCS_MIN_EVIDENCE": "0",
-        "DOCS_TUNING__HELPER_CALLS": "0",
-    }
-    settings |= {"DOCS_ALLOWED_HOSTS": f"{NAME},127.0.0.1", "DOCS_OPEN": "true"}
+    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "m", "DOCS_MIN_EVIDENCE": "0"}
+    settings |= {"DOCS_TUNING__HELPER_CALLS": "0", "DOCS_ALLOWED_HOSTS": f"{NAME},127.0.0.1", "DOCS_OPEN": "true"}
     ports = free_port(), free_port()
     one, other = (f"http://127.0.0.1:{port}" for port in ports)
 

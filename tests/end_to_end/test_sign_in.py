@@ -12,19 +12,15 @@ import pytest
 from tests.end_to_end.oauth2_proxy import signed_in_only
 from tests.end_to_end.program import Program, service
 from tests.end_to_end.test_proxies import BODY
-from tests.fake_llm import FakeLLM, Reply
+from tests.fake_llm import FakeLLM
 
 PERSON = "reader@example.org"
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def served(indexed: Path, llm: FakeLLM) -> Iterator[Program]:
-    """A service whose model writes and never ends, so that only a streamed answer can arrive."""
-    endless = Reply("A generation is a state of the index [1]. " * 3, repeated=": ping\n\n", piece_delay=0.05)
-    llm.reply = lambda body: endless if body.get("stream") else Reply("")
-    settings = {"DOCS_LLM_URL": llm.url, "DOCS_LLM_MODEL": "m", "DOCS_LOG_CLIENT": "full", "DOCS_ADMIN_OPEN": "true"}
-    with service(indexed, "serve", **settings, DOCS_TRUSTED_PROXIES="127.0.0.1") as running:
+def served(indexed: Path, endless: dict[str, str]) -> Iterator[Program]:
+    with service(indexed, "serve", **endless, DOCS_ADMIN_OPEN="true") as running:
         yield running
 
 

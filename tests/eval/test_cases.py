@@ -12,10 +12,17 @@ ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}
 
 
 def test_a_jsonl_row_becomes_a_case(write_jsonl):
-    """Every field arrives, numbers of variants as text, unknown fields are left alone."""
+    """Every field arrives, numbers of variants as text, unknown fields are left alone; documents are relevant once.
+
+    Also from a file as editors save it: byte order mark, empty lines, U+2028 inside a text.
+    """
     row = {**ROW, "variant": 3, "cross": True, "also": ["b", "a"], "answer": "So.", "evidence": "so", "note": 1}
     (case,) = load_cases(write_jsonl("q.jsonl", row))
     assert case == Case("a", "en", "How?", "en/a.md", "3", True, ("b", "a"), "So.", "so")
+    assert Case("a", "en", "?", "x", also=("y", "x", "y")).relevant == ("x", "y")
+    odd = write_jsonl("odd.jsonl")
+    odd.write_text('\ufeff{"lang":"cs","question":"a\u2028b","doc":"d"}\r\n\r\n', encoding="utf-8")
+    assert load_cases(odd)[0].question == "a\u2028b"
 
 
 def test_what_is_optional_may_be_missing(write_jsonl):
@@ -26,18 +33,6 @@ def test_what_is_optional_may_be_missing(write_jsonl):
     assert first == moved
     assert first.id
     assert (first.variant, first.cross, first.also) == ("", False, ())
-
-
-def test_relevant_names_each_document_once():
-    """The intended document comes first, repeated ones don't lower recall."""
-    assert Case("a", "en", "?", "x", also=("y", "x", "y")).relevant == ("x", "y")
-
-
-def test_jsonl_survives_bom_blank_lines_and_line_separators(tmp_path):
-    """A file as editors save it: byte order mark, empty lines, U+2028 inside a text."""
-    path = tmp_path / "q.jsonl"
-    path.write_text('\ufeff{"lang":"cs","question":"a\u2028b","doc":"d"}\r\n\r\n', encoding="utf-8")
-    assert load_cases(path)[0].question == "a\u2028b"
 
 
 def test_csv_gives_the_same_cases_as_jsonl(tmp_path, write_jsonl):
@@ -53,47 +48,37 @@ def test_csv_gives_the_same_cases_as_jsonl(tmp_path, write_jsonl):
     assert load_cases(path) == load_cases(write_jsonl("q.jsonl", row, other))
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("{", "isn't JSON"),
-        ("[]", "JSON object"),
-        ('{"lang":"en","doc":"d"}', "'question' is missing"),
-        ('{"lang":"en","doc":"d","question":"  "}', "'question' is missing or empty"),
-        ('{"lang":"en","question":"q"}', "'doc' is missing"),
-        ('{"doc":"d","question":"q"}', "'lang' is missing"),
-        ('{"lang":"en","doc":["d"],"question":"q"}', "'doc' is ['d']"),
-        ('{"lang":"en","doc":"d","question":"q","also":"x"}', "'also' is 'x'"),
-        ('{"lang":"en","doc":"d","question":"q","also":[{}]}', "'also.0' is {}"),
-        ('{"lang":"en","doc":"d","question":"q","cross":"maybe"}', "'cross' is 'maybe'"),
-        ('{"id":"a","lang":"en","doc":"d","question":"q"}', "'a' was used before"),
-    ],
-)
-def test_a_mistake_is_named_with_file_and_line(tmp_path, line, said):
-    """The message leads to the line."""
-    path = tmp_path / "q.jsonl"
-    path.write_text(f'{{"id":"a","lang":"en","doc":"d","question":"q"}}\n\n{line}\n', encoding="utf-8")
-    with pytest.raises(EvaluationError) as raised:
-        load_cases(path)
-    assert str(raised.value).startswith(f"{path}:3: ")
-    assert said in str(raised.value)
+LINES = {
+    "{": "isn't JSON",
+    "[]": "JSON object",
+    '{"lang":"en","doc":"d"}': "'question' is missing",
+    '{"lang":"en","doc":"d","question":"  "}': "'question' is missing or empty",
+    '{"lang":"en","question":"q"}': "'doc' is missing",
+    '{"doc":"d","question":"q"}': "'lang' is missing",
+    '{"lang":"en","doc":["d"],"question":"q"}': "'doc' is ['d']",
+    '{"lang":"en","doc":"d","question":"q","also":"x"}': "'also' is 'x'",
+    '{"lang":"en","doc":"d","question":"q","also":[{}]}': "'also.0' is {}",
+    '{"lang":"en","doc":"d","question":"q","cross":"maybe"}': "'cross' is 'maybe'",
+    '{"id":"a","lang":"en","doc":"d","question":"q"}': "'a' was used before",
+}
+TABLES = {
+    "lang,question,doc\nen,a,b,c\n": ":2: the row has more fields",
+    "lang,question\nen,a\n": ":2: 'doc' is missing",
+    'lang,question,doc\nen,"a,b\n': "no valid CSV",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("lang,question,doc\nen,a,b,c\n", ":2: the row has more fields"),
-        ("lang,question\nen,a\n", ":2: 'doc' is missing"),
-        ('lang,question,doc\nen,"a,b\n', "no valid CSV"),
-    ],
-)
-def test_a_csv_mistake_is_named_with_file_and_line(tmp_path, text, said):
-    """The same for spreadsheets."""
-    path = tmp_path / "q.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"q\.csv") as raised:
-        load_cases(path)
-    assert said in str(raised.value)
+def test_a_mistake_is_named_with_file_and_line(tmp_path):
+    """The message leads to the line, also of a spreadsheet."""
+    first = '{"id":"a","lang":"en","doc":"d","question":"q"}'
+    files = [("q.jsonl", f"{first}\n\n{line}\n", ":3: ", said) for line, said in LINES.items()]
+    for name, text, place, said in [*files, *(("q.csv", text, "", said) for text, said in TABLES.items())]:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(EvaluationError) as raised:
+            load_cases(path)
+        assert str(raised.value).startswith(f"{path}{place}"), text
+        assert said in str(raised.value)
 
 
 def test_files_that_are_no_set_are_refused(tmp_path):

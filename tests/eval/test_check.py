@@ -31,17 +31,9 @@ def texts(findings) -> dict[str, tuple[str, ...]]:
 
 def test_repeated_questions_and_wrong_languages_are_named(detector):
     """The same words with other punctuation are the same question; keywords may be of any language."""
-    found = texts(
-        check_form(
-            [
-                case("a", "How big is a volume?"),
-                case("b", "how big is a volume"),
-                case("c", "Jak velký je svazek a kde ho zvětším?"),
-                case("d", "svazek velikost", variant="4"),
-            ],
-            detector,
-        )
-    )
+    same = (case("a", "How big is a volume?"), case("b", "how big is a volume"))
+    czech = (case("c", "Jak velký je svazek a kde ho zvětším?"), case("d", "svazek velikost", variant="4"))
+    found = texts(check_form([*same, *czech], detector))
     assert found["the same question"] == ("a", "b")
     assert found["not in the language that `lang` says"] == ("c",)
 
@@ -58,19 +50,14 @@ def test_missing_and_rare_variants_are_named(detector):
 
 def test_evidence_documents_and_copied_text_are_compared_with_the_pages():
     """Each mistake is said with the question's id."""
-    found = texts(
-        check_pages(
-            [
-                case("a", "How big is it?", evidence="A volume has 10 GiB by default"),
-                case("b", "How big is it?", evidence="A volume has 20 GiB by default"),
-                case("c", "Where is it?", doc="en/nowhere"),
-                case("d", "Why does it grow on demand as soon as its claim was edited?"),
-                case("e", "Is it true that it grows on demand when its claim is edited?"),
-            ],
-            Documents([URL]),
-            {URL: PAGE},
-        )
-    )
+    cases = [
+        case("a", "How big is it?", evidence="A volume has 10 GiB by default"),
+        case("b", "How big is it?", evidence="A volume has 20 GiB by default"),
+        case("c", "Where is it?", doc="en/nowhere"),
+        case("d", "Why does it grow on demand as soon as its claim was edited?"),
+        case("e", "Is it true that it grows on demand when its claim is edited?"),
+    ]
+    found = texts(check_pages(cases, Documents([URL]), {URL: PAGE}))
     assert found["the evidence isn't on the page"] == ("b",)
     assert found["`doc` or `also` isn't an indexed page"] == ("c",)
     assert [ids for text, ids in found.items() if "copied from the page" in text] == [("e",)]

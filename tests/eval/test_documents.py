@@ -11,11 +11,9 @@ from eval.questions.documents import Documents, parse_rules
 SITE = "https://docs.example.org"
 
 
+ENDS = ("", ".mdx", "/", ".html", "/index.html")
 PAGES = {
-    "en/docs/a.mdx": (
-        *("/en/docs/a", "/en/docs/a.mdx", "/en/docs/a/", "/en/docs/a.html", "/en/docs/a/index.html"),
-        "/base/v2/en/docs/a",
-    ),
+    "en/docs/a.mdx": ("/base/v2/en/docs/a", *(f"/en/docs/a{end}" for end in ENDS)),
     "en/docs/a/index.md": ("/en/docs/a",),
     "en/docs/a": ("/en/docs/a?version=2#part",),
     "příručka/úvod.md": ("/p%C5%99%C3%ADru%C4%8Dka/%C3%BAvod/",),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 GZIP = {"Content-Encoding": "gzip"}
 WORDS = "Words of a page that means no harm."
+PAGE = f"# Title\n\n{WORDS}\n".encode()
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,12 @@ MARKDOWN: Mapping[str, Callable[[int], bytes]] = {
     ),
     "half a character": lambda n: _front('title: "\\ud800' + "x" * n + '"\ndate: "\\udfff"'),
     "year of another age": lambda n: _front(f"date: +{'9' * n}-01-01\nversion: 0x{'f' * n}"),
-    "tags that never end": lambda n: f"# Title\n\n{WORDS}\n".encode() + b"<a " * (n // 3),
-    "comments that never end": lambda n: f"# Title\n\n{WORDS}\n".encode() + b"<!--" * (n // 4),
-    "tables that never end": lambda n: f"# Title\n\n{WORDS}\n".encode() + b"\n<table>" * (n // 8),
-    "ends of links": lambda n: f"# Title\n\n{WORDS}\n".encode() + b"](" * (n // 2),
-    "links in links": lambda n: f"# Title\n\n{WORDS}\n".encode() + b"[x](" * (n // 4),
-    "headings": lambda n: f"# Title\n\n{WORDS}\n".encode() + b"# h\n" * (n // 4),
+    "tags that never end": lambda n: PAGE + b"<a " * (n // 3),
+    "comments that never end": lambda n: PAGE + b"<!--" * (n // 4),
+    "tables that never end": lambda n: PAGE + b"\n<table>" * (n // 8),
+    "ends of links": lambda n: PAGE + b"](" * (n // 2),
+    "links in links": lambda n: PAGE + b"[x](" * (n // 4),
+    "headings": lambda n: PAGE + b"# h\n" * (n // 4),
     "one heading": lambda n: b"# " + b"](" * (n // 2) + f"\n\n{WORDS}\n".encode(),
     "lists in lists": lambda n: b"- " * (n // 2) + WORDS.encode(),
     "quotes in quotes": lambda n: b"> " * (n // 2) + WORDS.encode(),

@@ -16,20 +16,14 @@ def texts(count: int) -> dict[str, str]:
 
 
 async def test_every_text_gets_its_vector() -> None:
-    """Batches are full but the last; calls and texts are counted."""
+    """Batches are full but the last; calls and texts are counted; no text is no call."""
     embedder = FakeEmbedder()
     embedding = BatchEmbedder(embedder, batch=4, parallel=3)
     vectors = await embedding.embed(texts(10))
     assert vectors == {key: (await embedder.embed_queries([text]))[0] for key, text in texts(10).items()}
     assert sorted(map(len, embedder.calls)) == [2, 4, 4]
-    assert (embedding.calls, embedding.texts) == (3, 10)
-
-
-async def test_no_text_is_no_call() -> None:
-    """Nothing missing costs nothing."""
-    embedder = FakeEmbedder()
-    assert await BatchEmbedder(embedder, batch=4, parallel=3).embed({}) == {}
-    assert embedder.calls == []
+    assert await embedding.embed({}) == {}
+    assert (embedding.calls, embedding.texts, len(embedder.calls)) == (3, 10, 3)
 
 
 async def test_no_more_calls_at_once_than_set() -> None:

@@ -50,16 +50,8 @@ class Followed(Index):
 async def index(site: LocalSite, tmp_path: Path) -> AsyncIterator[Followed]:
     """No index yet, of a site of six pages below /docs/, of which two forbid something."""
     linking(site, "/docs/", "a", "b/", "/blog/", "https://elsewhere.example/docs/", "#top", "?sort=1", "logo.png")
-    linking(
-        site,
-        "/docs/a",
-        "/docs/",
-        "b/c#part",
-        '<a rel="nofollow" href="secret">x</a>',
-        "private/x",
-        "old",
-        "_sources/a.rst.txt",
-    )
+    secret = '<a rel="nofollow" href="secret">x</a>'
+    linking(site, "/docs/a", "/docs/", "b/c#part", secret, "private/x", "old", "_sources/a.rst.txt")
     linking(site, "/docs/b/", "c", "index.html", "noindex", "nofollow", "missing", "d/d/d")
     linking(site, "/docs/b/index.html", head='<link rel="canonical" href="/docs/b/">')
     linking(site, "/docs/b/c")

@@ -227,7 +227,7 @@ async def test_a_page_that_breaks_keeps_its_last_good_text(
 
 
 async def test_servers_that_break_off_are_told(site: LocalSite) -> None:
-    """One that hangs up, one that promises more than it sends, one that never ends: each has its own reason."""
+    """One that hangs up, promises more than it sends, never ends or never begins: each has its own reason."""
     handlers: set[asyncio.Task[None] | None] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -248,6 +248,8 @@ async def test_servers_that_break_off_are_told(site: LocalSite) -> None:
                     writer.write(b"x")
                     await writer.drain()
                     await asyncio.sleep(0.05)
+            elif path == b"/silent":
+                await reader.read()  # until the client leaves
             elif path == b"/babble":
                 writer.write(b"what?\r\n\r\n")
             await writer.drain()
@@ -264,10 +266,13 @@ async def test_servers_that_break_off_are_told(site: LocalSite) -> None:
             "short": "no connection",
             "endless": "larger than 500,000",
             "drip": "no whole answer within 0.5 s, 4 times",
+            "silent": r"within 0\.5 s|ReadTimeout",
             "babble": "no connection",
         }
         for name, message in expected.items():
-            settings = Settings.load(None, crawl_timeout=0.5 if name == "drip" else 60, crawl_max_bytes=500_000)
+            settings = Settings.load(
+                None, crawl_timeout=0.5 if name in {"drip", "silent"} else 60, crawl_max_bytes=500_000
+            )
             async with Fetcher(settings, retry_wait=0.001) as fetcher:
                 fetcher.allow([url])
                 with pytest.raises(PageError, match=message):

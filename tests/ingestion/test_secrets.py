@@ -116,13 +116,9 @@ def test_what_is_masked_in_json_is_still_json() -> None:
 
 def test_a_password_that_a_site_puts_into_its_own_links_is_masked() -> None:
     """The report shows what a sitemap says, but not this."""
-    page = PageReport(
-        "https://u:w0rd@h.org/a",
-        "failed",
-        "redirected to https://u:w0rd@h.org/b",
-        redirects=("https://u:w0rd@h.org/c",),
-    )
-    report = Report(("https://u:w0rd@h.org/",), [page], warnings=["https://u:w0rd@h.org/ says no"])
+    site = "https://u:w0rd@h.org/"
+    page = PageReport(f"{site}a", "failed", f"redirected to {site}b", redirects=(f"{site}c",))
+    report = Report((site,), [page], warnings=[f"{site} says no"])
     assert not [text for text in (report.text, report.to_json()) if "w0rd" in text]
 
 

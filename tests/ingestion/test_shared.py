@@ -161,12 +161,8 @@ async def test_the_fumadocs_form_of_the_site(index: Index) -> None:
         pages = (await index.pages()).values()
         assert len(pages) == 65
         assert not [page.url for page in pages if page.url.endswith(".mdx")]
-        assert sorted(
-            page.url.rpartition("/")[2].removesuffix(".mdx") for page in report.pages if page.other_language
-        ) == [
-            "nbgrader-auth-student",
-            "nbgrader-new-interaction",
-        ]
+        others = {page.url.rpartition("/")[2].removesuffix(".mdx") for page in report.pages if page.other_language}
+        assert others == {"nbgrader-auth-student", "nbgrader-new-interaction"}
         assert collections.Counter(page.language for page in pages) == {"en": 55, "cs": 10}
         assert report.other_languages == {"sk": 2}
         again = await index.run(*sites)

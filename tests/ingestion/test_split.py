@@ -153,6 +153,7 @@ def test_nothing_is_lost_whatever_the_page() -> None:
     joined = " ".join(" ".join(c.text for c in cut(strange)).split())
     assert joined == " ".join(strange.split())
     assert all(len(c.text) <= 300 for c in cut(strange))
+    assert all(c.text.strip() for c in cut("#\n")), "there is no empty chunk"
 
 
 def test_a_heading_is_never_alone_at_the_end() -> None:

@@ -16,23 +16,18 @@ TYPE = "text/markdown; charset=utf-8"
 
 def put(site: LocalSite, *paths: str) -> str:
     """Serve these pages, each about the topic that its address ends with, and list them."""
+    english = "This is the page that shows what you have to know about it and how it works. "
+    czech = "Na této stránce se dozvíte, co o tom potřebujete vědět a jak to celé funguje. "
     for path in paths:
-        language = "cs" if "/cs/" in path else "en"
-        prose = {
-            "en": "This is the page that shows what you have to know about it and how it works. ",
-            "cs": "Na této stránce se dozvíte, co o tom potřebujete vědět a jak to celé funguje. ",
-        }
-        site.put(path, text(int(path[-1]), language) + "\n\n" + prose[language] * 4, TYPE)
+        language, prose = ("cs", czech) if "/cs/" in path else ("en", english)
+        site.put(path, text(int(path[-1]), language) + "\n\n" + prose * 4, TYPE)
     return site.sitemap(*paths)
 
 
 async def sets(index: Index) -> dict[str, str]:
     """The id of each page's set, without the host."""
-    return {
-        path: "/" + page.translation_set.split("/", 3)[-1]
-        for path, page in (await index.pages()).items()
-        if page.translation_set
-    }
+    found = {path: page.translation_set for path, page in (await index.pages()).items() if page.translation_set}
+    return {path: "/" + of.split("/", 3)[-1] for path, of in found.items()}
 
 
 async def test_sets_follow_adds_moves_and_deletions(site: LocalSite, index: Index) -> None:
@@ -48,14 +43,10 @@ async def test_sets_follow_adds_moves_and_deletions(site: LocalSite, index: Inde
     assert len(index.embedder.texts) - embedded == report.embedded_texts < 5
     assert (await sets(index))["/en/disk-2"] == "/en/disk-2"  # a page that itself didn't change
     await index.run(put(site, "/en/volume-1", "/cs/volume-1", "/en/disk-2", "/cs/disk-2"), force=True)
-    assert await sets(index) == {
-        "/en/volume-1": "/en/volume-1",
-        "/cs/volume-1": "/en/volume-1",
-        "/en/disk-2": "/en/disk-2",
-        "/cs/disk-2": "/en/disk-2",
-    }
+    volume, disk = (dict.fromkeys((f"/en/{name}", f"/cs/{name}"), f"/en/{name}") for name in ("volume-1", "disk-2"))
+    assert await sets(index) == volume | disk
     await index.run(put(site, "/en/volume-1", "/cs/volume-1", "/cs/disk-2"), force=True)
-    assert await sets(index) == {"/en/volume-1": "/en/volume-1", "/cs/volume-1": "/en/volume-1"}
+    assert await sets(index) == volume
 
 
 async def test_a_source_may_deny_translations(site: LocalSite, index: Index) -> None:

@@ -64,17 +64,24 @@ def truth(pages: list[Page]) -> set[frozenset[str]]:
     return {frozenset(one.url for one in pages if one.title == title) for title in {one.title for one in pages}}
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_versions_are_found_by_addresses(form: str) -> None:
+WRITTEN = ("/{lang}/", "/{lang}/", ".{lang}", ".{lang}", "{lang}.", "?lang={lang}")
+"""The forms as the operator writes them."""
+
+
+@pytest.mark.parametrize(("form", "written"), [*zip(FORMS.values(), WRITTEN, strict=True)], ids=FORMS)
+def test_versions_are_found_by_addresses(form: str, written: str) -> None:
     """Addresses are taken at their word only where the content agrees: translated slugs make no pair, and slugs that mislead don't."""
     pages = site(form)
     made = found(pages)
     assert groups(made.of) == truth(pages)
+    assert patterns(pages)[0].spot.form == written
+    assert found(pages[::-1]).of == made.of
     assert {pair.origin for pair in made.pairs} == {"address"}
     assert all(made.of[one.url] == one.url for one in pages if one.language == "en")  # named by the default language
     for slugs in ("other", "shuffled"):
         pages = site(form, slugs=slugs)
         assert found(pages).pairs == (), slugs
+        assert found(pages).of == found(pages[::-1]).of
 
 
 def test_the_first_language_may_have_no_token() -> None:
@@ -99,19 +106,13 @@ def test_what_the_site_declares_comes_first() -> None:
     made = found([*both, other])
     assert groups(made.of) == {frozenset((english.url, czech.url))}
     assert made.pairs[0].origin == "hreflang"
-    same = replace(czech, fingerprint=fingerprint(text(0, "cs")))
-    assert found([replace(english, alternates={"cs": czech.url}), same]).of
+    same, named = replace(czech, fingerprint=fingerprint(text(0, "cs"))), replace(english, alternates={"cs": czech.url})
+    others = site("{host}/x/{slug}", "en")
+    assert found([named, same]).of
     # one-sided and of another content; naming one page everywhere; the other page naming a third one
-    assert not found([replace(english, alternates={"cs": czech.url}), czech, *site("{host}/x/{slug}", "en")]).of
-    everywhere = [replace(one, alternates={"cs": same.url}) for one in site("{host}/x/{slug}", "en")]
-    assert not found([*everywhere, same]).of
-    assert not found(
-        [
-            replace(english, alternates={"cs": czech.url}),
-            replace(czech, alternates={"en": f"{HOST}/x/topic-2"}),
-            *site("{host}/x/{slug}", "en"),
-        ]
-    ).of
+    assert not found([named, czech, *others]).of
+    assert not found([*(replace(one, alternates={"cs": same.url}) for one in others), same]).of
+    assert not found([named, replace(czech, alternates={"en": f"{HOST}/x/topic-2"}), *others]).of
 
 
 def test_addresses_alone_prove_nothing() -> None:
@@ -137,10 +138,8 @@ def test_a_page_may_be_missing_or_translated_in_part() -> None:
 def test_other_versions_and_collections_are_apart() -> None:
     pages = [one for version in ("v1", "v2") for one in site("{host}/" + version + "/{lang}/{slug}", "en cs")]
     made = found(pages)
-    assert {frozenset(url.split("/")[3] for url in group) for group in groups(made.of)} == {
-        frozenset({"v1"}),
-        frozenset({"v2"}),
-    }
+    versions = {frozenset(url.split("/")[3] for url in group) for group in groups(made.of)}
+    assert versions == {frozenset({"v1"}), frozenset({"v2"})}
     assert len(groups(made.of)) == 12
     czech = [replace(one, collection="other") if one.language == "cs" else one for one in site("{host}/{lang}/{slug}")]
     assert all("/cs/" not in url for group in groups(found(czech).of) for url in group)
@@ -153,16 +152,6 @@ def test_the_operator_may_say_the_form_or_deny_translations() -> None:
     assert groups(found(bare, "/{lang}/").of) == {frozenset(one.url for one in bare)}
     assert not found(site("{host}/{lang}/{slug}"), "?lang={lang}").of
     assert not found(site("{host}/{lang}/{slug}"), NO_TRANSLATIONS).of
-
-
-def test_forms_are_learnt_as_the_operator_writes_them() -> None:
-    forms = {name: patterns(site(form))[0].spot.form for name, form in FORMS.items()}
-    assert list(forms.values()) == ["/{lang}/", "/{lang}/", ".{lang}", ".{lang}", "{lang}.", "?lang={lang}"]
-
-
-def test_the_same_pages_give_the_same_sets_in_any_order() -> None:
-    pages = site("{host}/{lang}/{slug}", slugs="other")
-    assert found(pages).of == found(pages[::-1]).of
 
 
 def test_of_regional_variants_the_one_for_everybody_is_the_translation() -> None:

@@ -21,14 +21,8 @@ def markdown(text: str, url: str = URL, media_type: str = "text/markdown") -> Do
 def test_front_matter_gives_title_language_and_dates() -> None:
     """It leaves the text; the title becomes the h1 that raw pages lack."""
     made = markdown("---\ntitle: Storage\nlang: cs\ndate: 2025-01-02\nlast_update:\n  date: 2025-03-04\n---\n\nText.\n")
-    assert made == Document(
-        "Storage",
-        "# Storage\n\nText.\n",
-        {"front matter": "cs"},
-        published="2025-01-02",
-        modified="2025-03-04",
-        raw=True,
-    )
+    dates = {"published": "2025-01-02", "modified": "2025-03-04"}
+    assert made == Document("Storage", "# Storage\n\nText.\n", {"front matter": "cs"}, **dates, raw=True)
 
 
 @pytest.mark.parametrize(

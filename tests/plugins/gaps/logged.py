@@ -49,20 +49,10 @@ async def answered(settings: Settings, now: float) -> list[KeptAnswer]:
         for number, question in enumerate(questions):
             turn = await assistant.assess(Request((Message("user", question),)))
             sources = tuple(Source(n, "", hit.chunk.link, "", "", "", 0.0) for n, hit in enumerate(turn.hits, 1))
-            kept.append(
-                KeptAnswer(
-                    id=f"answer-{number}",
-                    owner="",
-                    question=question,
-                    answer="",
-                    created=now - (len(questions) - number) * 900,
-                    sources=sources,
-                    assistant="docs-assistant",
-                    language=turn.language,
-                    outcome="extractive" if turn.hits else "refused",
-                    found=_found(turn),
-                )
-            )
+            answer = {"id": f"answer-{number}", "owner": "", "question": question, "answer": "", "sources": sources}
+            answer |= {"assistant": "docs-assistant", "language": turn.language, "found": _found(turn)}
+            answer |= {"outcome": "extractive" if turn.hits else "refused"}
+            kept.append(KeptAnswer(**answer, created=now - (len(questions) - number) * 900))
     return kept
 
 

@@ -31,38 +31,25 @@ async def test_one_call_gives_both(llm: FakeLLM, model: OpenAIModel) -> None:
     assert (llm.calls[0]["temperature"], len(llm.calls)) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        '```json\n{"question": "Kolik paměti mám?", "cs": ["paměť", "limit"], "en": ["memory"]}\n```',
-        'Here it is:\n{"question": "Kolik paměti mám?", "cs": "paměť, limit", "en": "memory",}\nHope it helps!',
-        '{"question": "Kolik paměti mám?", "keywords": {"cs": ["paměť", "limit"], "en": ["memory"]}}',
-        "{'question': 'Kolik paměti mám?', 'cs': ['paměť', 'limit'], 'en': ['memory'],}",
-        "question: Kolik paměti mám?\ncs: paměť, limit\nen: memory",
-        '"question": "Kolik paměti mám?",\n"cs": paměť, limit\n"en": memory',
-        '{"question": " „Kolik paměti mám?“ ", "cs": ["paměť", "", 7, "limit"], "en": ["memory"], "de": ["Speicher"]}',
-    ],
+FORMS = (
+    '```json\n{"question": "Kolik paměti mám?", "cs": ["paměť", "limit"], "en": ["memory"]}\n```',
+    'Here it is:\n{"question": "Kolik paměti mám?", "cs": "paměť, limit", "en": "memory",}\nHope it helps!',
+    '{"question": "Kolik paměti mám?", "keywords": {"cs": ["paměť", "limit"], "en": ["memory"]}}',
+    "{'question': 'Kolik paměti mám?', 'cs': ['paměť', 'limit'], 'en': ['memory'],}",
+    "question: Kolik paměti mám?\ncs: paměť, limit\nen: memory",
+    '"question": "Kolik paměti mám?",\n"cs": paměť, limit\n"en": memory',
+    '{"question": " „Kolik paměti mám?“ ", "cs": ["paměť", "", 7, "limit"], "en": ["memory"], "de": ["Speicher"]}',
 )
-def test_the_forms_that_models_write_are_read(answer: str) -> None:
-    """Fences, words around, trailing commas, Python's quotes, a level more, lines instead of JSON."""
-    assert parse(answer, ["cs", "en"]) == READ
+HALVES = {'{"question": "Kolik paměti mám?"': ("Kolik paměti mám?", {}), '{"cs": ["paměť"]}': ("", {"cs": "paměť"})}
+NONE = ('{"question": 7, "cs": {"a": 1}, "en": null}', '["paměť"]', "{" * 5000 + "}" * 5000, "Sorry, I can't.", "")
 
 
-@pytest.mark.parametrize(
-    ("answer", "read"),
-    [
-        ('{"question": "Kolik paměti mám?"', ("Kolik paměti mám?", {})),
-        ('{"cs": ["paměť"]}', ("", {"cs": "paměť"})),
-        ('{"question": 7, "cs": {"a": 1}, "en": null}', ("", {})),
-        ('["paměť"]', ("", {})),
-        ("{" * 5000 + "}" * 5000, ("", {})),
-        ("Sorry, I can't.", ("", {})),
-        ("", ("", {})),
-    ],
-)
-def test_what_is_missing_is_left_out(answer: str, read: tuple[str, dict[str, str]]) -> None:
-    """Half an answer is better than none, and no answer breaks the parser."""
-    assert parse(answer, ["cs", "en"]) == read
+def test_the_forms_that_models_write_are_read_and_what_is_missing_is_left_out() -> None:
+    """Fences, words around, trailing commas, Python's quotes, a level more, lines instead of JSON. Half an answer is
+    better than none, and no answer breaks the parser.
+    """
+    for answer, read in {**dict.fromkeys(FORMS, READ), **HALVES, **dict.fromkeys(NONE, ("", {}))}.items():
+        assert parse(answer, ["cs", "en"]) == read, answer
 
 
 @pytest.mark.parametrize("answer", ["", "I can't help with that.", '{"question": "' + "word " * 400 + '"}'])

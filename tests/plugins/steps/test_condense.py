@@ -28,9 +28,17 @@ def condense(model: OpenAIModel, **settings: object) -> Condense:
     return Condense(model, PROMPTS, SETTINGS.model_copy(update={"helper_timeout": 6.0} | settings))
 
 
-async def test_short_passages_stay_as_they_are(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_long_passages_are_condensed_and_short_ones_stay_as_they_are(llm: FakeLLM, model: OpenAIModel) -> None:
+    """By default from five of 1,500 characters on; a text that was cut off isn't used, and one without numbers is an error."""
     assert "condensed" not in await condense(model)(turn(hits=(hit(1),)))
     assert llm.calls == []
+    two = turn(hits=(hit(1, LONG), hit(2, LONG)))
+    llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.\n[2] A project may", finish="length")
+    assert set((await condense(model)(two))["condensed"]) == {"c1"}
+    assert await condense(model)(turn(hits=tuple(hit(n, LONG[:1500]) for n in range(1, 6))))
+    llm.reply = lambda _: Reply("A project may have 64 GB.")
+    with pytest.raises(ModelError, match="used unchanged"):
+        await condense(model)(two)
 
 
 async def test_a_text_stays_with_its_passage(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -40,24 +48,10 @@ async def test_a_text_stays_with_its_passage(llm: FakeLLM, model: OpenAIModel) -
     changes = await condense(model)(turn(hits=hits))
     assert changes["condensed"] == {"c1": "A project may have 64 GB of memory."}
     shown = numbered(alone(*hits), changes["condensed"])
-    assert (
-        "[1] docs.example.org > Page 1\nA project may have 64 GB of memory.\n\n[2] docs.example.org > Page 2\nA project"
-        in shown
-    )
-    later = numbered(
-        alone(hit(4, "Four."), hit(5, "Five."), *hits[:1], hit(6, "Six.")),
-        changes["condensed"],
-    )
-    assert (
-        "[1] docs.example.org > Page 4\nFour.\n\n[2] docs.example.org > Page 5\nFive.\n\n[3] docs.example.org > Page 1\nA project may have 64 GB of memory.\n\n[4]"
-        in later
-    )
-
-
-async def test_an_answer_without_numbers_is_an_error_of_ours(llm: FakeLLM, model: OpenAIModel) -> None:
-    llm.reply = lambda _: Reply("A project may have 64 GB.")
-    with pytest.raises(ModelError, match="used unchanged"):
-        await condense(model)(turn(hits=(hit(1, LONG), hit(2, LONG))))
+    site, text = "docs.example.org > Page", "A project may have 64 GB of memory."
+    assert f"[1] {site} 1\n{text}\n\n[2] {site} 2\nA project" in shown
+    later = numbered(alone(hit(4, "Four."), hit(5, "Five."), *hits[:1], hit(6, "Six.")), changes["condensed"])
+    assert f"[1] {site} 4\nFour.\n\n[2] {site} 5\nFive.\n\n[3] {site} 1\n{text}\n\n[4]" in later
 
 
 async def test_only_the_longest_passages_are_shown_and_only_whole(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -73,16 +67,6 @@ async def test_only_the_longest_passages_are_shown_and_only_whole(llm: FakeLLM, 
     assert "condensed" not in await condense(model, llm_context_window=4000)(turn(hits=hits))
 
 
-async def test_a_text_that_was_cut_off_is_not_used(llm: FakeLLM, model: OpenAIModel) -> None:
-    llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.\n[2] A project may", finish="length")
-    assert set((await condense(model)(turn(hits=(hit(1, LONG), hit(2, LONG)))))["condensed"]) == {"c1"}
-
-
-async def test_it_acts_on_five_long_passages_by_default(llm: FakeLLM, model: OpenAIModel) -> None:
-    llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.")
-    assert await condense(model)(turn(hits=tuple(hit(n, LONG[:1500]) for n in range(1, 6))))
-
-
 FAITHFUL = (
     "A project may have 64 GB.",
     "Ask with `kubectl get quota`.",
@@ -91,12 +75,11 @@ FAITHFUL = (
     "A `project` may have **64 GB** of memory.",
     "See https://example.org/a/b.",
 )
-INVENTED = (
-    *("A project may have 65 GB.", "A project may have at most 6 GB.", "A project may have 64 MB.", "Port 49."),
-    *("Ask with `kubectl get quotas`.", "See https://example.org/quota.", "See https://example.org/a.", "", LONG + "."),
-    *("```sh\nkubectl delete pod web\n```", "```sh\nkubectl delete namespace web\n```", "```sh\nrm -rf .\n```"),
-    *("Run `rm -rf .`", "Run `kubectl delete pod web`"),
-)
+NUMBERS = ("A project may have 65 GB.", "A project may have at most 6 GB.", "A project may have 64 MB.", "Port 49.")
+ADDRESSES = ("See https://example.org/quota.", "See https://example.org/a.")
+COMMANDS = ("Ask with `kubectl get quotas`.", "Run `rm -rf .`", "Run `kubectl delete pod web`")
+BLOCKS = tuple(f"```sh\n{code}\n```" for code in ("kubectl delete pod web", "kubectl delete namespace web", "rm -rf ."))
+INVENTED = (*NUMBERS, *ADDRESSES, *COMMANDS, *BLOCKS, "", LONG + ".")
 
 
 def test_nothing_is_invented() -> None:

@@ -47,21 +47,17 @@ async def test_the_model_is_asked_only_below_the_threshold(
     assert changes == {"hits": (hits[1],) if calls else hits[:2]}
 
 
-async def test_nothing_helpful_leaves_related_pages(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_nothing_helpful_leaves_related_pages_and_without_a_model_the_scores_decide(
+    llm: FakeLLM, model: OpenAIModel
+) -> None:
+    """Where the reranker was away there is nothing to judge by."""
+    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=scored(None, None))) == {}
+    assert llm.calls == []
     llm.reply = lambda _: Reply("None.")
     hits = scored(0.1, 0.1)
     assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": (), "related": hits}
-
-
-async def test_without_a_model_the_scores_decide() -> None:
     hits = scored(0.15, 0.05)
     assert await Helpful(None, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": hits[:1]}
-
-
-async def test_what_nobody_reranked_stays(model: OpenAIModel, llm: FakeLLM) -> None:
-    """The reranker was away, so there is nothing to judge by."""
-    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=scored(None, None))) == {}
-    assert llm.calls == []
 
 
 NUMBERS = {

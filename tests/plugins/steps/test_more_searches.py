@@ -92,13 +92,11 @@ async def test_wordings_are_searched_by_their_words_when_the_embedder_is_away(ll
 
 @pytest.mark.parametrize("answer", ["", "…\n---", "Here they are:"])
 async def test_no_wordings_are_an_error_of_ours(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
+    """And never more than asked for are read."""
+    assert parse_questions("\n".join(f"{n}. wording {n}" for n in range(1, 9))) == [f"wording {n}" for n in range(1, 6)]
     llm.reply = lambda _: Reply(answer)
     with pytest.raises(ModelError, match="question alone"):
         await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(turn(generation=Recording()))
-
-
-def test_never_more_wordings_than_asked_for() -> None:
-    assert parse_questions("\n".join(f"{n}. wording {n}" for n in range(1, 9))) == [f"wording {n}" for n in range(1, 6)]
 
 
 async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -198,6 +196,8 @@ async def test_only_sections_within_the_limits_are_shown(
 LISTED = [f"{SITE}/gpu/", f"{SITE}/storage/", f"{SITE}/storage/s3/"]
 
 
+INVENTED = (f"{SITE}/invented/", f"{SITE}/v2/invented/", f"{SITE}/invented3/", f"1. {SITE}/invented/", "/v2/invented/")
+NONE = (f"{SITE}/storage/s3/keys", "1/3", "none (1/3)", "none", "žádný", "")
 PICKED = {
     (0,): ("1", f"3. {SITE}/gpu/"),
     (1,): ("7, 2, 2", f"2, {SITE}/invented/", "2, because it is about storage"),
@@ -205,10 +205,7 @@ PICKED = {
     (2, 0): ("3, 1",),
     (0, 2): ("Sections: 1 and 3",),
     (0, 1): (f"- {SITE}/gpu\n- `{SITE}/storage/`", "Oddíly 1 a 2."),
-    (): (
-        *(f"{SITE}/invented/", f"{SITE}/v2/invented/", f"{SITE}/invented3/", f"1. {SITE}/invented/", "/v2/invented/"),
-        *(f"{SITE}/storage/s3/keys", "1/3", "none (1/3)", "none", "žádný", ""),
-    ),
+    (): INVENTED + NONE,
 }
 
 
@@ -216,8 +213,5 @@ def test_only_sections_that_exist_are_picked() -> None:
     for numbers, answers in PICKED.items():
         for answer in answers:
             assert picked(answer, LISTED) == tuple(LISTED[number] for number in numbers), answer
-
-
-def test_sentences_are_no_sections() -> None:
     with pytest.raises(ModelError, match="None is preferred"):
         picked("I think it is about storage.", LISTED)

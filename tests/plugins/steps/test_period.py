@@ -25,11 +25,15 @@ async def asked(question: str, model: OpenAIModel | None = None, **settings) -> 
     return dict(await step(turn(question)))
 
 
-async def test_a_plain_form_needs_no_model(llm: FakeLLM, model: OpenAIModel) -> None:
-    """The search gets the question without the period, and the pages of that time get a higher score."""
+async def test_a_plain_form_and_a_question_without_a_time_need_no_model(llm: FakeLLM, model: OpenAIModel) -> None:
+    """The search gets the question without the period, and the pages of that time get a higher score, or newer pages."""
     changes = await asked("What changed in Harbor since March 2024?", model)
     assert changes == {"topic": "What changed in Harbor?", "period": Boost(15.0, first="2024-03-01")}
+    newer = {"recency": Recency("2025-03-14", 0.5)}
+    assert await asked("How do I ask for a project?", model) == newer
     assert llm.calls == []
+    llm.reply = lambda _: Reply('{"operator": null, "date": null}')
+    assert await asked("How do I restore data deleted a week ago?", model) == newer
 
 
 async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: OpenAIModel) -> None:
@@ -38,16 +42,6 @@ async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: Op
     changes = await asked("Harbor backups, the state ahead of this month?", model)
     assert changes == {"topic": "Harbor backups?", "period": Boost(15.0, last="2025-02-28")}
     assert "2025-03-14" in llm.calls[0]["messages"][0]["content"]
-
-
-async def test_a_question_without_a_time_prefers_newer_pages_and_asks_nobody(llm: FakeLLM, model: OpenAIModel) -> None:
-    assert await asked("How do I ask for a project?", model) == {"recency": Recency("2025-03-14", 0.5)}
-    assert llm.calls == []
-
-
-async def test_no_time_after_all(llm: FakeLLM, model: OpenAIModel) -> None:
-    llm.reply = lambda _: Reply('{"operator": null, "date": null}')
-    assert await asked("How do I restore data deleted a week ago?", model) == {"recency": Recency("2025-03-14", 0.5)}
 
 
 @pytest.mark.parametrize(
@@ -101,10 +95,8 @@ def test_answers_as_they_come_from_models() -> None:
     }.items():
         assert parse(answer, "asked") == Period(*period), answer  # type: ignore[arg-type]
     assert parse('{"operator": "none"}', "asked") is None
-    for answer in (
-        *("", "since March", "[]", '{"operator": "gte"}', '{"operator": "gte", "date": "soon"}'),
-        '{"operator": "~", "date": "2024-01-01"}',
-        '{"operator": "eq", "date": "2024-01-01", "last": "2023-01-01"}',
-    ):
+    incomplete = ("", "since March", "[]", '{"operator": "gte"}', '{"operator": "gte", "date": "soon"}')
+    backwards = '{"operator": "eq", "date": "2024-01-01", "last": "2023-01-01"}'
+    for answer in (*incomplete, '{"operator": "~", "date": "2024-01-01"}', backwards):
         with pytest.raises(ModelError, match="searched unchanged"):
             parse(answer, "asked")

@@ -192,11 +192,6 @@ NO_YEARS = [
 ]
 
 
-def test_sizes_numbers_and_versions_are_no_years(rules: dict[str, PeriodRules]) -> None:
-    """A number can only be a year in a question about pages or changes; a page can't be of a future year."""
-    assert [question for language, question in NO_YEARS if rules[language].period(question, NOW)] == []
-
-
 def test_a_year_is_recognised_by_its_name_without_a_word_about_pages(rules: dict[str, PeriodRules]) -> None:
     for language, question in (
         ("en", "Which cards are there since the year 2024?"),
@@ -243,8 +238,12 @@ WITHOUT_TIME = [
 ]
 
 
-def test_questions_without_a_time_cost_no_call(rules: dict[str, PeriodRules]) -> None:
+def test_questions_without_a_time_cost_no_call_and_sizes_numbers_and_versions_are_no_years(
+    rules: dict[str, PeriodRules],
+) -> None:
+    """A number can only be a year in a question about pages or changes; a page can't be of a future year."""
     assert [question for language, question in WITHOUT_TIME if rules[language].hinted(question, NOW)] == []
+    assert [question for language, question in NO_YEARS if rules[language].period(question, NOW)] == []
 
 
 def test_czech_without_diacritics_is_understood_too(rules: dict[str, PeriodRules]) -> None:

@@ -59,13 +59,10 @@ async def test_new_keywords_find_what_the_question_did_not(after, llm: FakeLLM) 
     assert "tried: frobnication\n" in call["messages"][0]["content"]
 
 
-async def test_a_good_first_search_is_not_repeated(after, llm: FakeLLM) -> None:
+async def test_one_that_finds_no_more_changes_nothing(after, llm: FakeLLM) -> None:
+    """Once and no more: what stays unanswerable is declined; a good first search isn't repeated at all."""
     assert (await after("persistent volume claim storage")).hits
     assert llm.calls == []
-
-
-async def test_one_that_finds_no_more_changes_nothing(after, llm: FakeLLM) -> None:
-    """Once and no more: what stays unanswerable is declined, with the pages that the first search named."""
     llm.reply = lambda _: Reply("en: gribbles, zorgs")
     done = await after("frobnicate quibbles")
     assert done.hits == ()

@@ -152,15 +152,17 @@ class _Request:
         """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
         began, settings = time.monotonic(), self.settings
         open_splitter(settings)  # a mistake in the settings is an error before anything is read
-        given = as_sources(self.sites)
-        sources = tuple(source.without_login() for source in given)
-        report = Report(tuple(one.place for one in sources), dry_run=self.how.dry_run, configured=settings.languages)
+        configured = as_sources(self.sites)
+        sources = tuple(source.without_login() for source in configured)
+        report = Report(
+            tuple(source.place for source in sources), dry_run=self.how.dry_run, configured=settings.languages
+        )
         async with AsyncExitStack() as stack:
             client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(settings))
             workers = await stack.enter_async_context(Workers())
             self.progress.stage("Reading sitemaps", 0)
             known = () if self.how.rebuild else await live_pages(self.store)
-            listed = await _listed(given, client, workers, known)
+            listed = await _listed(configured, client, workers, known)
             _tell(report, listed)
             begun, chosen, damage = await self._begun(ask=ask, until=until)
             draft = await stack.enter_async_context(begun)
@@ -171,11 +173,11 @@ class _Request:
             chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.how.dry_run)
             addresses = {entry.address: entry for entry in entries}
             runs = await readable_runs_of(self.store)
-            made = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, runs)
-            reader = await stack.enter_async_context(made)
-            found = await find_blocks(entries, reader, baseline)
-            report.repeated = {masked(site.url): one.blocks for site, one in found.items() if one.blocks}
-            entries = with_blocks(entries, found)
+            page_reader = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, runs)
+            reader = await stack.enter_async_context(page_reader)
+            repeated = await find_blocks(entries, reader, baseline)
+            report.repeated = {masked(site.url): of_site.blocks for site, of_site in repeated.items() if of_site.blocks}
+            entries = with_blocks(entries, repeated)
             addresses |= {entry.address: entry for entry in entries}
             collections = frozenset(source.collection or settings.tuning.collection for source in sources)
             removals = Removals(baseline, listed, collections, baseline.sources, self.how.only, self.how.replace)
@@ -186,7 +188,7 @@ class _Request:
             run = _Run(draft, baseline, processor, losses, report, self.progress)
             try:
                 pages = await run.over(entries, removals, force=self.how.force)
-                own = recorded_with(records_of(given, listed, settings), found, baseline.sources, settings)
+                own = recorded_with(records_of(configured, listed, settings), repeated, baseline.sources, settings)
                 await run.publish(removals.records(own), listed, pages, supersede=self.how.supersede)
             finally:
                 _complete(report, processor, client)
@@ -226,10 +228,10 @@ class _Request:
                     return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe), embedder
                 return await self.store.draft(recipe, rebuild=rebuild), embedder
             except StoreBusy:
-                left = until - time.monotonic()
-                if left <= 0:
+                seconds = until - time.monotonic()
+                if seconds <= 0:
                     raise
-                await asyncio.sleep(min(left, RETRY_INTERVAL))
+                await asyncio.sleep(min(seconds, RETRY_INTERVAL))
 
 
 async def _listed(given: Sequence[Source], client: Fetcher, workers: Workers, known: Sequence[Page]) -> Listing:
@@ -244,8 +246,8 @@ def _stems(entries: Sequence[Entry]) -> frozenset[str]:
 
 
 def _tell(report: Report, listed: Listing) -> None:
-    report.failed_sources += [f"{one.url}: {one.reason}" for one in listed.failed]
-    report.pages += [PageReport(one.url, "skipped", one.reason) for one in listed.skipped]
+    report.failed_sources += [f"{failure.url}: {failure.reason}" for failure in listed.failed]
+    report.pages += [PageReport(skip.url, "skipped", skip.reason) for skip in listed.skipped]
 
 
 def _written(report: Report, progress: Progress, page: PageReport) -> None:
@@ -327,10 +329,10 @@ class _Run:
         before = self.baseline.live
         self.report.changed = before is None or published.id != before.info.id
         self.report.learned = {
-            source: one.with_pages(pages[source], accepted=processor.turned.accepts)
+            source: runs.with_pages(pages[source], accepted=processor.turned.accepts)
             if source in listed.sources
-            else one
-            for source, one in processor.reader.lastmods.learned(listed.complete, records).items()
+            else runs
+            for source, runs in processor.reader.lastmods.learned(listed.complete, records).items()
         }
 
 

@@ -44,8 +44,8 @@ class Conversations:
         """A new conversation."""
         owner = owner_of(self.service.access(request))
         body = await self.service.read(request, ConversationRequest, default=b"{}")
-        made = await store_of(self.service).create(owner, body.title or "", body.metadata or {})
-        return JsonResponse(_object(made))
+        conversation = await store_of(self.service).create(owner, body.title or "", body.metadata or {})
+        return JsonResponse(_object(conversation))
 
     async def list_all(self, request: Request) -> Response:
         """A part of the conversations of the key, the newest first."""
@@ -55,15 +55,15 @@ class Conversations:
         paging = paging_of(request)
         if (some := await store.conversations(owner_of(access), paging)) is None:
             raise unknown_after(paging)
-        data = [_object(one) for one in some.data]
+        data = [_object(conversation) for conversation in some.data]
         body: ConversationList = {"object": "list", "data": data, "has_more": some.has_more, **ends(data)}
         return JsonResponse(body, headers=NO_STORE)
 
     async def get(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One conversation."""
         owner = owner_of(self.service.access(request))
-        one = found(await store_of(self.service).conversation(owner, id), id)
-        return JsonResponse(_object(one), headers=NO_STORE)
+        conversation = found(await store_of(self.service).conversation(owner, id), id)
+        return JsonResponse(_object(conversation), headers=NO_STORE)
 
     async def change(self, request: Request, id: str) -> Response:  # noqa: A002
         """The conversation with another title or other metadata."""
@@ -91,7 +91,7 @@ class Conversations:
         found(await store.conversation(owner, id), id)
         number = await self._number(owner, id, paging)
         some = await store.answers_of(id, Paging(limit=paging.limit // 2 + 2, order=paging.order), number=number)
-        items = [item for one in some.data for item in _items(one, paging.order)]
+        items = [item for answer in some.data for item in _items(answer, paging.order)]
         if paging.after:
             items = items[[item["id"] for item in items].index(paging.after) + 1 :]
         data = items[: paging.limit]
@@ -105,9 +105,11 @@ class Conversations:
             return None
         name = paging.after.removeprefix("msg_").removesuffix(ASKED)
         for form in ("chatcmpl", "resp"):
-            one = await store_of(self.service).answer(owner, f"{form}_{name}" if form == "resp" else f"{form}-{name}")
-            if one and one.conversation == conversation:
-                return one.number
+            answer = await store_of(self.service).answer(
+                owner, f"{form}_{name}" if form == "resp" else f"{form}-{name}"
+            )
+            if answer and answer.conversation == conversation:
+                return answer.number
         raise unknown_after(paging)
 
 
@@ -213,15 +215,15 @@ def add_to(app: FastAPI, service: Service) -> None:
     """Add the routes; without a store, each says that nothing is kept."""
     conversations = Conversations(service)
     responses = StoredResponses(service)
-    one = "/v1/conversations/{id}"
+    path_of_one = "/v1/conversations/{id}"
     for method, path, handler, told in (
         ("POST", "/v1/conversations", conversations.create, _CREATE),
         ("GET", "/v1/conversations", conversations.list_all, _LIST),
-        ("GET", one, conversations.get, _GET),
-        ("POST", one, conversations.change, _CHANGE),
-        ("DELETE", one, conversations.delete, _DELETE),
-        ("POST", f"{one}/reset", conversations.reset, _RESET),
-        ("GET", f"{one}/items", conversations.items, _ITEMS),
+        ("GET", path_of_one, conversations.get, _GET),
+        ("POST", path_of_one, conversations.change, _CHANGE),
+        ("DELETE", path_of_one, conversations.delete, _DELETE),
+        ("POST", f"{path_of_one}/reset", conversations.reset, _RESET),
+        ("GET", f"{path_of_one}/items", conversations.items, _ITEMS),
         ("GET", "/v1/responses/{id}", responses.get, _RESPONSE),
         ("DELETE", "/v1/responses/{id}", responses.delete, _RESPONSE_DELETE),
     ):

@@ -60,13 +60,13 @@ def extract(turn: Turn, language: Language, *, failed: bool = False) -> list[Tex
 def _passages(turn: Turn, language: Language) -> list[_Passage]:
     # of an overview, every passage is quoted from its beginning
     asked = set[str]() if turn.overview else asked_stems(turn) - {word[:STEM] for word in language.stopwords}
-    found = [(number, hit, blocks_of(hit.chunk)) for number, hit in enumerate(turn.hits, start=1)]
-    words = [stems(block.text) & asked for _, _, blocks in found for block in blocks]
+    passages = [(number, hit, blocks_of(hit.chunk)) for number, hit in enumerate(turn.hits, start=1)]
+    words = [stems(block.text) & asked for _, _, blocks in passages for block in blocks]
     counts = Counter(word for in_block in words for word in in_block)
     # a word of all blocks distinguishes none of them
     weights = {word: math.log(1 + len(words) / count) for word, count in counts.items()}
     abbreviations = vocabulary().abbreviations | language.abbreviations
-    return [_Passage(number, hit, blocks, weights, abbreviations) for number, hit, blocks in found if blocks]
+    return [_Passage(number, hit, blocks, weights, abbreviations) for number, hit, blocks in passages if blocks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ class _Passage:
         return _Quote(text, block.section)
 
     def _weight(self, text: str) -> float:
-        found = stems(text)
-        return sum(weight for word, weight in self.weights.items() if word in found)
+        text_stems = stems(text)
+        return sum(weight for word, weight in self.weights.items() if word in text_stems)
 
     def _score(self, block: Block) -> float:
         sections = self.hit.chunk.sections

@@ -116,17 +116,17 @@ class Judge:
 
     def _cited(self, whole: str, start: int, end: int) -> Iterator[Edit]:
         at = start
-        while found := _BRACKETS.search(whole, at, end):
-            at = found.end()
-            joined = is_joined(whole, found.start())
-            written = self.bracket(found[0], joined=joined)
+        while match := _BRACKETS.search(whole, at, end):
+            at = match.end()
+            joined = is_joined(whole, match.start())
+            written = self.bracket(match[0], joined=joined)
             if written is None:
-                if not _VALUES.fullmatch(found[0]):
-                    at = found.start() + 1
-            elif written != found[0]:
-                if found[0][0] == "【" and written and whole.startswith((":", "("), at):
+                if not _VALUES.fullmatch(match[0]):
+                    at = match.start() + 1
+            elif written != match[0]:
+                if match[0][0] == "【" and written and whole.startswith((":", "("), at):
                     written += "\\"  # else it might define a link, or be one
-                yield Edit(found.start(), at, written)
+                yield Edit(match.start(), at, written)
 
     def bracket(self, bracket: str, *, joined: bool = False) -> str | None:
         """The replacement for the brackets and their content; None if they are no citation."""
@@ -193,34 +193,34 @@ class Judge:
 
     def _span(self, text: str, span: Span) -> Iterator[Edit]:
         # other clients can see the beginning of a block behind a line end
-        for found in _LINE_END.finditer(text, span.start, span.end):
-            yield Edit(found.start(), found.end(), " ")
+        for match in _LINE_END.finditer(text, span.start, span.end):
+            yield Edit(match.start(), match.end(), " ")
         yield from self.in_code(text, span.start, span.end)
 
     def in_code(self, text: str, start: int, end: int) -> Iterator[Edit]:
         """Removes addresses that no passage has, because other clients may not read this as code."""
-        for found in ADDRESS.finditer(text, start, end):
-            address = address_in(found[0])
+        for match in ADDRESS.finditer(text, start, end):
+            address = address_in(match[0])
             if address not in self.addresses:
-                yield Edit(found.start(), found.start() + len(address))
-        for found in _TARGET.finditer(text, start, end):
+                yield Edit(match.start(), match.start() + len(address))
+        for match in _TARGET.finditer(text, start, end):
             if (
-                _LEADS_OUT.match(unescape(found[0].strip()).replace("\\", "/"))
-                and address_in(found[0].strip()) not in self.addresses
+                _LEADS_OUT.match(unescape(match[0].strip()).replace("\\", "/"))
+                and address_in(match[0].strip()) not in self.addresses
             ):
-                yield Edit(found.start(), found.end())
+                yield Edit(match.start(), match.end())
 
     def _plain(self, text: str, words: Words, *, code_follows: bool) -> Iterator[Edit]:
         """Plain text: removes unknown addresses, and escapes signs that other clients read differently."""
         start, end, bracketed = words
         at = start
-        while found := SCHEME.search(text, at, end):
-            edit, at = self.bare(text, found.start(), end)
+        while match := SCHEME.search(text, at, end):
+            edit, at = self.bare(text, match.start(), end)
             if edit:
                 yield edit
         for slashes in _SLASHES.finditer(text, start, end):
-            if found := _HOST.match(text, slashes.start()):  # some clients find the host in what follows the words
-                yield Edit(found.start(), min(found.end(), end))
+            if match := _HOST.match(text, slashes.start()):  # some clients find the host in what follows the words
+                yield Edit(match.start(), min(match.end(), end))
         yield from escaping(_LIVE, text, start, end)
         if bracketed:  # it would define a link
             yield from escaping(_DEFINES, text, start, end)
@@ -233,8 +233,8 @@ class Judge:
         run = _RUN.match(text, at)
         assert scheme is not None
         assert run is not None
-        found = ADDRESS.match(text, at, end)
-        if found is None:
+        match = ADDRESS.match(text, at, end)
+        if match is None:
             behind = text[scheme.end() : run.end()]
             login = "@" in _WHOLE_RUN.match(text, scheme.end())[0]  # type: ignore[index]  # it matches anywhere
             if login or (behind and (":" not in scheme[0] or unicodedata.category(behind[0])[0] not in "PZC")):
@@ -242,7 +242,7 @@ class Judge:
                 sign = at + (scheme[0].find(":") if ":" in scheme[0] else 3)
                 return Edit(sign, sign, "\\"), scheme.end()
             return None, scheme.end()
-        address = address_in(found[0])
+        address = address_in(match[0])
         stop = at + max(len(address), len(scheme[0]))
         behind = text[at + len(address) : run.end()]
         if address in self.addresses and "@" not in behind:

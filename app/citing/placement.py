@@ -130,8 +130,8 @@ class Placement:
         line = self._take(end or len(self._held))
         behind = line.lstrip(" \t`~")
         closing = line[: len(line) - len(behind)] if behind.strip() else line
-        found = CLOSING.fullmatch(closing.strip())
-        if found and found[1].startswith(self._fence):
+        match = CLOSING.fullmatch(closing.strip())
+        if match and match[1].startswith(self._fence):
             if not behind.strip():
                 self._fence = ""
             elif self._spoken and self._alone(behind, whole=True):
@@ -146,18 +146,18 @@ class Placement:
         if len(line) > _LONGEST_LONE:
             return False
         rest, cites = line, False
-        for found in BRACKET.finditer(line):
-            if self._pages(found[0]):
-                rest, cites = rest.replace(found[0], " ", 1), True
+        for match in BRACKET.finditer(line):
+            if self._pages(match[0]):
+                rest, cites = rest.replace(match[0], " ", 1), True
         if not whole:
             rest = _OPENS.sub("", _ADDRESS.sub("", rest))
         words = _WORD.findall(rest)
-        left = _WORD.sub("", rest).replace(":", "")
-        if _SEPARATORS.fullmatch(left) is None or len(words) > 1:
+        separators = _WORD.sub("", rest).replace(":", "")
+        if _SEPARATORS.fullmatch(separators) is None or len(words) > 1:
             return False
         known = self._citations.words
         word = words[0].casefold() if words else ""
-        if word and not (word in known or (not whole and any(one.startswith(word) for one in known))):
+        if word and not (word in known or (not whole and any(known_word.startswith(word) for known_word in known))):
             return False
         if re.match(r"[ \t]*(?:[-*+][ \t]|\d)", line):
             return False
@@ -165,7 +165,7 @@ class Placement:
 
     def _moved(self, line: str) -> str:
         """Puts the citations of this line at the end of the sentence above, or counts them if readers have it already."""
-        marks = [found[0] for found in BRACKET.finditer(line) if self._pages(found[0])]
+        marks = [match[0] for match in BRACKET.finditer(line) if self._pages(match[0])]
         new = self._without_repeated(marks)
         if not (new and self._line):
             self._dropped += map(inner, new)
@@ -177,22 +177,22 @@ class Placement:
     # ---- within a line of text ---------------------------------------------------------------------------
 
     def _words(self) -> str | None:
-        found = _SIGN.search(self._held)
-        if found is None or found.start():
-            return self._said(found.start() if found else len(self._held))
-        if found[0] == "\n":
+        match = _SIGN.search(self._held)
+        if match is None or match.start():
+            return self._said(match.start() if match else len(self._held))
+        if match[0] == "\n":
             self._in_line = False
             self._end += self._take(1)
             return ""
-        if found[0] == "`":
+        if match[0] == "`":
             return self._coded()
         return self._run()
 
     def _coded(self) -> str | None:
-        if found := _CODED.match(self._held):
-            if found.end() == len(self._held) and not self._final:
+        if match := _CODED.match(self._held):
+            if match.end() == len(self._held) and not self._final:
                 return None
-            return self._said(found.end())
+            return self._said(match.end())
         if _CODED_UNSURE.match(self._held) and not self._final:
             return None
         return self._said(len(self._held) - len(self._held.lstrip("`")))
@@ -204,32 +204,32 @@ class Placement:
 
     def _run(self) -> str | None:
         """The citations that begin here, each page once."""
-        if not (found := _RUN.match(self._held)):
+        if not (match := _RUN.match(self._held)):
             return None if _OPENS.match(self._held) and not self._final else self._said(1)
-        if not self._final and _GOES_ON.match(self._held, found.end()):
+        if not self._final and _GOES_ON.match(self._held, match.end()):
             return None
         if self._line[-1:].isalnum() or self._line[-1:] == "_":
-            return self._said(found.end())  # an index, as in a[1][1]
-        if _AFTER_STOP.search(self._line) and not self._final and _ENDING.match(self._held, found.end()):
+            return self._said(match.end())  # an index, as in a[1][1]
+        if _AFTER_STOP.search(self._line) and not self._final and _ENDING.match(self._held, match.end()):
             return None
-        return self._merged(found)
+        return self._merged(match)
 
     def _merged(self, run: re.Match[str]) -> str:
         parts, at = list[str](), run.start()
         behind = _BEHIND.match(self._held, run.end())
         # behind a stop, it repeats the one before that
         seen = self._last if behind and _AFTER_STOP.search(self._line) else set[str]()
-        found: set[str] = set()
-        for one in BRACKET.finditer(self._held, run.start(), run.end()):
-            between, at = self._held[at : one.start()], one.end()
-            pages = self._pages(one[0])
-            if pages and pages <= seen | found:
-                self._dropped.append(inner(one[0]))
+        run_pages: set[str] = set()
+        for bracket in BRACKET.finditer(self._held, run.start(), run.end()):
+            between, at = self._held[at : bracket.start()], bracket.end()
+            pages = self._pages(bracket[0])
+            if pages and pages <= seen | run_pages:
+                self._dropped.append(inner(bracket[0]))
             else:
-                parts += [between, self._unseen(one[0], seen | found)]
-            found |= pages
-        self._cites |= found
-        self._last = found
+                parts += [between, self._unseen(bracket[0], seen | run_pages)]
+            run_pages |= pages
+        self._cites |= run_pages
+        self._last = run_pages
         end = behind.end() if behind and not parts else run.end()
         self._held = "".join(parts) + self._held[end:]
         return self._said(sum(map(len, parts)))
@@ -237,8 +237,8 @@ class Placement:
     def _unseen(self, bracket: str, seen: set[str]) -> str:
         """The bracket with the passages whose pages aren't seen yet; unchanged if that is all of them."""
         numbers = self._citations.numbers(inner(bracket))
-        left = [number for number in numbers if self._citations.pages[number - 1] not in seen]
-        return bracket if len(left) == len(numbers) else "".join(f"[{number}]" for number in left)
+        unseen = [number for number in numbers if self._citations.pages[number - 1] not in seen]
+        return bracket if len(unseen) == len(numbers) else "".join(f"[{number}]" for number in unseen)
 
     def _without_repeated(self, marks: list[str]) -> list[str]:
         new = []

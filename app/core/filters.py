@@ -88,7 +88,7 @@ def _common(
     """The narrower value of each pair that fits."""
     if not allowed or not asked:
         return asked or allowed
-    both = [max(one, other, key=len) for other in allowed for one in asked if fits(one, other)]
+    both = [max(wanted, other, key=len) for other in allowed for wanted in asked if fits(wanted, other)]
     return tuple(dict.fromkeys(both)) or NOTHING
 
 

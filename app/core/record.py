@@ -80,7 +80,7 @@ class AnswerRecord:
         if self.turn is None:
             return ()
         written = (self.ended - self.writing) * 1000 if self.ended and self.writing else 0.0
-        return [(one, one.ms + (written if one.step == WRITER else 0.0)) for one in self.turn.trace]
+        return [(step, step.ms + (written if step.step == WRITER else 0.0)) for step in self.turn.trace]
 
     @property
     def failed_step(self) -> str:
@@ -93,7 +93,7 @@ class AnswerRecord:
         """Returns the fields of a log line: no text of the question, and nothing that isn't known."""
         generation = getattr(self.turn, "generation", None)
         usage = self.calls.usage
-        found = {
+        values = {
             "assistant": self.assistant,
             "task": self.task,
             "language": self.language,
@@ -109,7 +109,7 @@ class AnswerRecord:
             "generation": generation.info.id if generation else "",
             "step": self.failed_step,
         }
-        return {name: value for name, value in found.items() if value not in ("", None)}
+        return {name: value for name, value in values.items() if value not in ("", None)}
 
     @property
     def evidence(self) -> float | None:

@@ -53,8 +53,8 @@ def plain(markdown: str) -> str:
 
 def _code(block: str) -> str:
     opening, end, rest = block.partition("\n")
-    if found := _FENCE.match(opening):
-        opening = found["fence"] + (found["language"] or "")
+    if fence := _FENCE.match(opening):
+        opening = fence["fence"] + (fence["language"] or "")
     return f"{opening}{end}{_ENCODED_IN_CODE.sub(_begun, rest)}"
 
 
@@ -172,8 +172,8 @@ def named(title: str, url: str, headings: tuple[str, ...] = ()) -> str:
     """The plain title; if it says nothing (`index`, the site's name as in its host), the first heading that does, else
     the words of the address.
     """
-    for one in (title, *headings):
-        plain = plain_title(one)
+    for candidate in (title, *headings):
+        plain = plain_title(candidate)
         if _says_something(plain) and (_letters(plain) not in _host(url) or breadcrumb(url).endswith(plain)):
             return plain
     return breadcrumb(url) or plain_title(title)

@@ -48,7 +48,7 @@ async def merge_translations(generation: Generation, scored: Scored, query: Quer
     groups = _groups(scored, sets, query)
     if not groups:
         return scored
-    pairs = {(one.url, group.own_url) for group in groups if group.own_url for one in group.foreign}
+    pairs = {(foreign.url, group.own_url) for group in groups if group.own_url for foreign in group.foreign}
     compared = await _compared(generation, sets, pairs)
     asked = names(" ".join(text.text for text in query.texts))
     merged = Scored(dict(scored.candidates), dict(scored.scores), scored.boosts, sets.of)
@@ -76,26 +76,30 @@ def _groups(scored: Scored, sets: TranslationSets, query: Query) -> list[_Group]
         candidate = scored.candidates[id_]
         translations = sets.of.get(candidate.url)
         by_set[translations.id if translations else candidate.url].append(candidate)
-    found: list[_Group] = []
+    groups: list[_Group] = []
     for candidates in islice(by_set.values(), COMPARED * query.limit):
         translations = sets.of.get(candidates[0].url)
-        if translations and any(one.language != query.language for one in candidates):
+        if translations and any(candidate.language != query.language for candidate in candidates):
             own_url = translations.own_page(candidates[0], query)
-            own = [one for one in candidates if one.url == own_url]
-            found.append(_Group(translations.id, own_url, own, [one for one in candidates if one.url != own_url]))
-    return [group for group in found if group.foreign]
+            own = [candidate for candidate in candidates if candidate.url == own_url]
+            groups.append(
+                _Group(
+                    translations.id, own_url, own, [candidate for candidate in candidates if candidate.url != own_url]
+                )
+            )
+    return [group for group in groups if group.foreign]
 
 
 async def _compared(
     generation: Generation, sets: TranslationSets, pairs: Collection[_Pair]
 ) -> dict[_Pair, Counterparts]:
-    found = {pair: sets.counterparts[pair] for pair in pairs if pair in sets.counterparts}
-    if missing := [pair for pair in pairs if pair not in found]:
+    known = {pair: sets.counterparts[pair] for pair in pairs if pair in sets.counterparts}
+    if missing := [pair for pair in pairs if pair not in known]:
         chunks = await generation.chunks_of({url for pair in missing for url in pair})
         for theirs, ours in missing:
-            found[theirs, ours] = counterparts(chunks.get(theirs, ()), chunks.get(ours, ()))
-            sets.cache((theirs, ours), found[theirs, ours])
-    return found
+            known[theirs, ours] = counterparts(chunks.get(theirs, ()), chunks.get(ours, ()))
+            sets.cache((theirs, ours), known[theirs, ours])
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +116,8 @@ class _Merge:
         best, other = self.scored.best(self.group.own), self.scored.best(self.group.foreign)
         assert other
         if self.group.own_url and not self._lacks(best, other, asked):
-            for one in self.group.foreign:
-                self._move(one, best)
+            for foreign in self.group.foreign:
+                self._move(foreign, best)
         else:
             self._keep(other)
 
@@ -138,12 +142,12 @@ class _Merge:
 
     def _keep(self, best: Candidate) -> None:
         """Leave the page that the set is named after, else the page of the best candidate."""
-        named = [one for one in self.group.foreign if one.url == self.group.id]
-        kept = self.scored.best(named) or best
-        self.scored.scores[kept.id] = self.scored.scores[best.id]
-        for one in (*self.group.own, *self.group.foreign):
-            if one.url != kept.url:
-                del self.scored.candidates[one.id]
+        named = [candidate for candidate in self.group.foreign if candidate.url == self.group.id]
+        chosen = self.scored.best(named) or best
+        self.scored.scores[chosen.id] = self.scored.scores[best.id]
+        for candidate in (*self.group.own, *self.group.foreign):
+            if candidate.url != chosen.url:
+                del self.scored.candidates[candidate.id]
 
 
 _Name = tuple[tuple[str, ...], str]
@@ -156,16 +160,16 @@ def counterparts(theirs: Sequence[Chunk], ours: Sequence[Chunk]) -> Counterparts
     their_sections, our_sections = _sections(theirs), _sections(ours)
     same = _same_sections(list(their_sections), list(our_sections))
     by_marks = {chunk.id: marks(chunk.text) for chunk in ours}
-    found: dict[str, str] = {}
+    ours_of: dict[str, str] = {}
     for chunk in theirs:
         votes: Counter[str] = Counter()
         for section in chunk.sections:
             if (name := same.get(_name(section))) is not None:
                 votes[_at(chunk, their_sections[_name(section)], our_sections[name])] += 1
         if id_ := votes.most_common(1)[0][0] if votes else _alike(marks(chunk.text), by_marks):
-            found[chunk.id] = id_
+            ours_of[chunk.id] = id_
     only_there = _names(theirs) - _names(ours)
-    return Counterparts(found, only_there, ours[0].id if ours else "")
+    return Counterparts(ours_of, only_there, ours[0].id if ours else "")
 
 
 def _name(section: Section) -> _Name:
@@ -174,11 +178,11 @@ def _name(section: Section) -> _Name:
 
 def _sections(chunks: Sequence[Chunk]) -> dict[_Name, list[str]]:
     """The sections in order, each with the chunks that it lies in."""
-    found: dict[_Name, list[str]] = {}
+    chunks_of: dict[_Name, list[str]] = {}
     for chunk in chunks:
         for section in chunk.sections:
-            found.setdefault(_name(section), []).append(chunk.id)
-    return found
+            chunks_of.setdefault(_name(section), []).append(chunk.id)
+    return chunks_of
 
 
 def _same_sections(theirs: Sequence[_Name], ours: Sequence[_Name]) -> Mapping[_Name, _Name]:
@@ -196,8 +200,11 @@ def _at(chunk: Chunk, theirs: Sequence[str], ours: Sequence[str]) -> str:
 
 def _alike(wanted: frozenset[str], ours: Mapping[str, frozenset[str]]) -> str:
     """The chunk with most of the wanted marks, rare ones weighing most; empty if none has one."""
-    having = Counter(mark for found in ours.values() for mark in found & wanted)
-    weights = {id_: sum(math.log1p(len(ours) / having[mark]) for mark in found & wanted) for id_, found in ours.items()}
+    having = Counter(mark for marks_there in ours.values() for mark in marks_there & wanted)
+    weights = {
+        id_: sum(math.log1p(len(ours) / having[mark]) for mark in marks_there & wanted)
+        for id_, marks_there in ours.items()
+    }
     best = max(weights, key=lambda id_: weights[id_], default="")
     return best if best and weights[best] else ""
 

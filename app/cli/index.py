@@ -190,5 +190,5 @@ async def rollback(index: str) -> int:
         f"built {info.built_at} with {info.recipe.embedder}."
     )
     if info.sources:
-        print(f"Its sites: {', '.join(one.url for one in info.sources)}")
+        print(f"Its sites: {', '.join(source.url for source in info.sources)}")
     return 0

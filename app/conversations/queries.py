@@ -339,7 +339,7 @@ class QuestionLog:
         )
 
     def _row(self, one: KeptAnswer, key: bytes) -> dict[str, Any]:
-        found = one.found or Found()
+        findings = one.found or Found()
         return {
             "id": one.id,
             "created": one.created,
@@ -348,12 +348,12 @@ class QuestionLog:
             "text": "" if self.hashed else redacted(one.question, self.words),
             "digest": digest(one.question, key),
             "outcome": one.outcome,
-            "evidence": found.evidence,
-            "needed": found.needed,
-            "nearest": dict(found.nearest),
+            "evidence": findings.evidence,
+            "needed": findings.needed,
+            "nearest": dict(findings.nearest),
             "used": list(dict.fromkeys(source.url for source in one.sources)),
-            "vector": b"" if self.hashed else found.vector,
-            "embedder": found.embedder,
+            "vector": b"" if self.hashed else findings.vector,
+            "embedder": findings.embedder,
             "rating": "",
         }
 

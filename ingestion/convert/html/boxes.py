@@ -247,8 +247,9 @@ def _beside(element: HtmlElement) -> tuple[str, str] | None:
         return None
     first, second = sorted((element.get("class") or "", other.get("class") or ""))
     alike = "-" in first and first.rpartition("-")[2] == second.rpartition("-")[2] and " " not in first + second
-    in_code = next(element.iterancestors("pre", "code"), None) is not None
-    return (first, second) if first != second and alike and not in_code else None
+    if first == second or not alike:
+        return None
+    return (first, second) if next(element.iterancestors("pre", "code"), None) is None else None
 
 
 def _append(element: HtmlElement, text: str) -> None:

@@ -25,19 +25,19 @@ async def in_parallel(
     """The results of `ask` for each item and its position, in the order of the items, with `parallel` calls at once.
     `progress` is called with the number of finished items and of all.
     """
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     queue: Iterator[tuple[int, Item]] = iter(enumerate(items))
 
     async def work() -> None:
         for position, item in queue:  # all workers share it: each takes the next item
-            found[position] = await ask(position, item)
+            results[position] = await ask(position, item)
             if progress:
-                progress(len(found), len(items))
+                progress(len(results), len(items))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(parallel, len(items))):
             group.create_task(work())
-    return tuple(found[position] for position in range(len(items)))
+    return tuple(results[position] for position in range(len(items)))
 
 
 def fingerprint(*parts: str) -> str:

@@ -98,11 +98,13 @@ def load_document(path: str | Path, form: str, made_by: str) -> dict[str, Any]:
     """A document of this form. Raises `EvaluationError` for another file; `made_by` names the command that writes it."""
     try:
         document = json.loads(read_text(path))
-        found = document["form"]
+        document_form = document["form"]
     except (ValueError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path} isn't a file of `{made_by}` ({type(error).__name__}: {error}).") from error
-    if found != form:
-        raise EvaluationError(f"{path} has the form {found!r} instead of {form!r}: make it again with `{made_by}`.")
+    if document_form != form:
+        raise EvaluationError(
+            f"{path} has the form {document_form!r} instead of {form!r}: make it again with `{made_by}`."
+        )
     return dict(document)
 
 

@@ -81,34 +81,34 @@ class Wanted:
 
 def plan(pages: Sequence[Page], prompts: Prompts, wanted: Wanted) -> tuple[Job, ...]:
     """The jobs: each page in its language, and in the other configured languages if it has no counterpart there."""
-    found: list[Job] = []
+    jobs: list[Job] = []
     for page, others in _with_languages([p for p in pages if len(p.markdown.split()) >= FEWEST_WORDS], prompts):
         for language in (page.language, *others):
             name = prompts.language(language).name
             cross = language != page.language
-            found += [
+            jobs += [
                 _job("questions", page, language, variant, wanted.per_page, cross, name, STYLES[variant])
                 for variant in wanted.variants
             ]
             if wanted.follow_ups:
-                found.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, wanted.follow_ups, cross, name, ""))
+                jobs.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, wanted.follow_ups, cross, name, ""))
     if wanted.unanswerable:
         titles = "\n".join(f"- {page.title}" for page in pages)
         share = -(-wanted.unanswerable // len(prompts.languages))
         for language in prompts.languages:
             whole = Page("", "", "all pages", language, titles, "")
             name = prompts.language(language).name
-            found.append(_job(UNANSWERABLE, whole, language, UNANSWERABLE, share, False, name, ""))
-    return tuple(found)
+            jobs.append(_job(UNANSWERABLE, whole, language, UNANSWERABLE, share, False, name, ""))
+    return tuple(jobs)
 
 
 def tokens(jobs: Iterable[Job]) -> tuple[int, int]:
     """Estimated tokens that these jobs send and receive."""
-    sent = got = 0
+    sent = received = 0
     for job in jobs:
         sent += int(len(job.prompt) / CHARACTERS_PER_TOKEN)
-        got += job.n * TOKENS_OF_QUESTION
-    return sent, got
+        received += job.n * TOKENS_OF_QUESTION
+    return sent, received
 
 
 def _with_languages(pages: Sequence[Page], prompts: Prompts) -> Iterable[tuple[Page, tuple[str, ...]]]:
@@ -197,28 +197,28 @@ async def ask(
 
 
 def _rows(text: str) -> list[Mapping[str, Any]]:
-    found = json_object(text).get("questions")
-    if not isinstance(found, list):
+    questions = json_object(text).get("questions")
+    if not isinstance(questions, list):
         raise MalformedError("it sent no list of questions")
-    return [row for row in found if isinstance(row, dict)]
+    return [row for row in questions if isinstance(row, dict)]
 
 
 def gather(jobs: Iterable[Job], cache: Cache, detector: LanguageDetector) -> Generated:
     """The usable rows of the cached answers, each question once."""
-    made, seen = Generated(), set[tuple[str, ...]]()
+    generated, seen = Generated(), set[tuple[str, ...]]()
     for job in jobs:
-        kept = cache.get(job.key) or {"rows": []}
-        for row in kept["rows"][: job.n]:
+        answer = cache.get(job.key) or {"rows": []}
+        for row in answer["rows"][: job.n]:
             reason = reason_against(job, row, detector)
             asked = tuple(words(str(row.get("standalone") or row.get("question") or "")))
             if not reason and asked in seen:
                 reason = "asked before"
             if reason:
-                made.refused[reason] += 1
+                generated.refused[reason] += 1
                 continue
             seen.add(asked)
-            _add(made, job, row)
-    return made
+            _add(generated, job, row)
+    return generated
 
 
 def _add(made: Generated, job: Job, row: Mapping[str, Any]) -> None:

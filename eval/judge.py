@@ -64,7 +64,7 @@ class Criterion:
 def criteria(*, evidently: bool | None = None) -> Mapping[str, Criterion]:
     """All criteria by name. By default, faithful and complete use Evidently's templates if it is installed."""
     use = find_spec("evidently") is not None if evidently is None else evidently
-    found = [
+    all_criteria = [
         _from_evidently(FAITHFUL)
         if use
         else own_criterion(FAITHFUL, "FAITHFUL", "UNFAITHFUL", _FAITHFUL, ("question", "source", "answer")),
@@ -74,7 +74,7 @@ def criteria(*, evidently: bool | None = None) -> Mapping[str, Criterion]:
         own_criterion(ANSWERS, "ANSWERS", "EVADES", _ANSWERS),
         own_criterion(REFUSES, "REFUSES", "REPLIES", _REFUSES),
     ]
-    return {criterion.name: criterion for criterion in found}
+    return {criterion.name: criterion for criterion in all_criteria}
 
 
 def own_criterion(
@@ -106,8 +106,8 @@ def _from_evidently(name: str) -> Criterion:
 
     def messages(fields: Fields) -> tuple[Message, ...]:
         template = _template(kind)
-        made = template.get_messages({"input": fields["answer"], "context": fields[source]})
-        return tuple(Message(str(one.role), str(one.content)) for one in made)
+        filled = template.get_messages({"input": fields["answer"], "context": fields[source]})
+        return tuple(Message(str(message.role), str(message.content)) for message in filled)
 
     return Criterion(name, yes, no, messages, origin="evidently")
 
@@ -216,12 +216,12 @@ class Judge:
         key = fingerprint(self._model.name, task.criterion.name, *(f"{m.role}\0{m.content}" for m in messages))
         # equal rows wait for the first one, then read it from the cache
         async with self._equal.setdefault(key, asyncio.Lock()):
-            kept = self._cache.get(key)
-            if kept is None:
-                kept = await self._asked(task.criterion, messages)
-                if not kept["error"]:
-                    self._cache.put(key, kept)
-        return Judgement(row=task.row, **kept)
+            saved = self._cache.get(key)
+            if saved is None:
+                saved = await self._asked(task.criterion, messages)
+                if not saved["error"]:
+                    self._cache.put(key, saved)
+        return Judgement(row=task.row, **saved)
 
     async def _asked(self, criterion: Criterion, messages: Sequence[Message]) -> Mapping[str, Any]:
         options = CallOptions(temperature=0.0, max_tokens=MAX_TOKENS)
@@ -236,15 +236,15 @@ class Judge:
 
 def read(criterion: Criterion, text: str) -> Mapping[str, Any]:
     """A judgement as it is saved. Raises `MalformedError` for no JSON, no category, or an unknown one."""
-    found = json_object(text)
-    category = found.get("category")
+    reply = json_object(text)
+    category = reply.get("category")
     if not isinstance(category, str):
         raise MalformedError(f"no category in {text[:200]!r}")
     category = category.strip().upper()
     if category not in criterion.categories:
         raise MalformedError(f"category {category[:50]!r} is none of {', '.join(criterion.categories)}")
     verdict = None if category == UNKNOWN else category == criterion.yes
-    return _kept(Judgement("", criterion.name, verdict, category, str(found.get("reasoning") or "")))
+    return _kept(Judgement("", criterion.name, verdict, category, str(reply.get("reasoning") or "")))
 
 
 def json_object(text: str) -> Mapping[str, Any]:
@@ -259,7 +259,7 @@ def json_object(text: str) -> Mapping[str, Any]:
         except json.JSONDecodeError:
             continue
         if isinstance(value, dict):
-            return {str(name).strip().lower(): one for name, one in value.items()}
+            return {str(name).strip().lower(): item for name, item in value.items()}
     raise MalformedError(f"no JSON object in {text[:200]!r}")
 
 

@@ -61,10 +61,10 @@ def search_methods(query: Query) -> Mapping[str, Query]:
 def pooled(legs: Legs, query: Query) -> tuple[str, ...]:
     """Ids of the pooled chunks: the first of each method before the second of any."""
     rankings = [[ranked.id for ranked in fuse(legs, method)] for method in search_methods(query).values()]
-    found: dict[str, None] = {}
+    ids: dict[str, None] = {}
     for rank in range(DEPTH):
-        found.update(dict.fromkeys(ranking[rank] for ranking in rankings if rank < len(ranking)))
-    return tuple(found)
+        ids.update(dict.fromkeys(ranking[rank] for ranking in rankings if rank < len(ranking)))
+    return tuple(ids)
 
 
 async def pairs(generation: Generation, case: Case, ids: Sequence[str]) -> list[Pair]:
@@ -111,12 +111,12 @@ def load_labels(path: str | Path) -> tuple[Label, ...]:
 
 def relevant_by_case(labels: Iterable[Label]) -> Mapping[str, frozenset[str]]:
     """Ids of the relevant chunks by case; a case without relevant passages has an empty set."""
-    found: dict[str, set[str]] = {}
+    relevant: dict[str, set[str]] = {}
     for label in labels:
-        of_case = found.setdefault(label.case, set())
+        of_case = relevant.setdefault(label.case, set())
         if label.relevant:
             of_case.add(label.chunk)
-    return {case: frozenset(chunks) for case, chunks in found.items()}
+    return {case: frozenset(chunks) for case, chunks in relevant.items()}
 
 
 def drawn(pairs: Sequence[Pair], labels: Iterable[Label], n: int) -> list[Pair]:
@@ -222,8 +222,8 @@ def kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
 
 def _among(people: Sequence[Sequence[Label]]) -> float | None:
     tables: list[Mapping[str, bool]] = [{label.key: label.relevant for label in person} for person in people]
-    found = []
-    for one, other in combinations(tables, 2):
-        if both := [(one[key], other[key]) for key in one.keys() & other.keys()]:
-            found.append(kappa(both))
-    return sum(found) / len(found) if found else None
+    kappas = []
+    for first, other in combinations(tables, 2):
+        if both := [(first[key], other[key]) for key in first.keys() & other.keys()]:
+            kappas.append(kappa(both))
+    return sum(kappas) / len(kappas) if kappas else None

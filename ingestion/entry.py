@@ -50,7 +50,7 @@ class Entry:
     @property
     def reading(self) -> str:
         """Everything that the page's text depends on beside the page; when it changes, the page is read again."""
-        blocks = "\n".join(sorted(f"{one.kind} {one.key}" for one in self.repeated))
+        blocks = "\n".join(sorted(f"{block.kind} {block.key}" for block in self.repeated))
         left_out = f"{LEFT_OUT}{hashlib.sha256(blocks.encode()).hexdigest()[:16]}\n" if blocks else ""
         return left_out + self.site.reading
 

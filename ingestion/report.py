@@ -85,7 +85,7 @@ class TranslationReport:
     @property
     def text(self) -> str:
         """A sentence; empty without any."""
-        pairs = ", ".join(f"{one.pairs} by {one.name}" for one in self.pairs)
+        pairs = ", ".join(f"{of_origin.pairs} by {of_origin.name}" for of_origin in self.pairs)
         return f"Pages in several languages: {self.sets} ({self.pages} addresses; pairs: {pairs})." if pairs else ""
 
 
@@ -142,13 +142,13 @@ class Report:
     @property
     def other_languages_text(self) -> str:
         """A text about pages left out because of their language, and how to index them; empty if there are none."""
-        left = self.other_languages
-        counts = ", ".join(f"{count} {code}" for code, count in left.items())
-        wanted = " ".join(dict.fromkeys((*self.configured, *left)))
+        counts_by_language = self.other_languages
+        counts = ", ".join(f"{count} {code}" for code, count in counts_by_language.items())
+        wanted = " ".join(dict.fromkeys((*self.configured, *counts_by_language)))
         return (
             f"Pages in languages that aren't configured: {counts}. They aren't indexed. To index them, set "
             f'DOCS_LANGUAGES="{wanted}", or `languages` of a source for a language without prompts.'
-            if left
+            if counts_by_language
             else ""
         )
 
@@ -220,9 +220,9 @@ class Report:
             *self._translated(),
             *([self.translations.text] if self.translations.text else []),
             *(
-                f"Calls of the language model for {name}: {found.text}."
-                for name, found in self.written.items()
-                if found.calls
+                f"Calls of the language model for {name}: {writer.text}."
+                for name, writer in self.written.items()
+                if writer.calls
             ),
             *([f"Memory: at most {self.memory_mb} MB."] if self.memory_mb else []),
         ]
@@ -236,15 +236,18 @@ class Report:
         for language in self.other_languages:
             pages = [p for p in self.pages if p.other_language and p.language == language]
             lines += _listed(f"Not indexed, in {language}", [p.url for p in pages], EXAMPLES)
-        left = Counter((page.site, page.reason) for page in self.pages if page.site)
-        lines += _listed("Sites removed", [f"{site}, {count} pages: {why}" for (site, why), count in left.items()])
+        reasons = Counter((page.site, page.reason) for page in self.pages if page.site)
+        lines += _listed("Sites removed", [f"{site}, {count} pages: {why}" for (site, why), count in reasons.items()])
         lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
-        for one in self.translations.pairs:
-            lines += [f"Translations by {one.name}, for example:", *(f"  {' = '.join(pair)}" for pair in one.sample)]
+        for pairs in self.translations.pairs:
+            lines += [
+                f"Translations by {pairs.name}, for example:",
+                *(f"  {' = '.join(pair)}" for pair in pairs.sample),
+            ]
         for source, blocks in self.repeated.items():
             title = f"Left out of the pages of {source}, because most of them repeat it; keep_selectors keeps it"
             lines += _listed(
-                title, [f"{one.selector}: {one.example} (on {one.share} % of the pages)" for one in blocks]
+                title, [f"{block.selector}: {block.example} (on {block.share} % of the pages)" for block in blocks]
             )
         lines += _listed("To know", self.warnings)
         return masked("\n".join(lines))
@@ -265,10 +268,10 @@ class Report:
             "dry_run": self.dry_run,
             "embedding_calls": self.embedding_calls,
             "embedded_texts": self.embedded_texts,
-            "written": {name: asdict(found) for name, found in self.written.items()},
+            "written": {name: asdict(writer) for name, writer in self.written.items()},
             "memory_mb": self.memory_mb,
             "translations": asdict(self.translations),
-            "repeated": {source: [asdict(one) for one in blocks] for source, blocks in self.repeated.items()},
+            "repeated": {source: [asdict(block) for block in blocks] for source, blocks in self.repeated.items()},
             "published": asdict(self.published) if self.published else None,
             "pages": [asdict(page) for page in self.pages],
         }

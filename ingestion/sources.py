@@ -427,15 +427,15 @@ _DEFAULTS = ("", "auto", "", "")
 
 def as_sources(given: Iterable[str | Source]) -> tuple[Source, ...]:
     """The sources of these addresses and TOML files. Raises `SettingsError` that names the mistake."""
-    found: list[Source] = []
+    sources: list[Source] = []
     for item in given:
         if isinstance(item, Source):
-            found.append(item)
+            sources.append(item)
         elif item.endswith(".toml") and "://" not in item:
-            found += load_sources(Path(item))
+            sources += load_sources(Path(item))
         else:
-            found.append(_plain(item))
-    return tuple(dict.fromkeys(found))
+            sources.append(_plain(item))
+    return tuple(dict.fromkeys(sources))
 
 
 def configured(settings: Settings) -> Sequence[str]:

@@ -103,10 +103,10 @@ class Workers:
         task = pickle.dumps((work, arguments, named))
         worker = await self._idle.get()
         try:
-            made: Result = await asyncio.get_running_loop().run_in_executor(self._threads, worker.call, task)
+            result: Result = await asyncio.get_running_loop().run_in_executor(self._threads, worker.call, task)
         finally:
             self._idle.put_nowait(worker)
-        return made
+        return result
 
 
 class _Crashed(Exception):
@@ -157,8 +157,8 @@ class _Worker:
         try:
             pipe.send_bytes(task)
             if pipe.poll(_WALL_CLOCK_FACTOR * seconds):
-                made: tuple[bool, Any] = pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
-                return made
+                result: tuple[bool, Any] = pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
+                return result
         except (EOFError, OSError):
             ended = self._stop(wait=1)
             if ended != _TIME_OVER:

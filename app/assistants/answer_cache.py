@@ -66,8 +66,8 @@ class AnswerCache:
             return
         record.cache = "miss"
         events: list[Event] = []
-        async with aclosing(assistant.answer(request, record)) as made:
-            async for event in made:
+        async with aclosing(assistant.answer(request, record)) as answered:
+            async for event in answered:
                 events.append(event)
                 if isinstance(event, Done) and record.turn and _is_repeatable(record.turn, event):
                     self._store(_key(assistant, request, record.turn.generation), events, record.turn, record.language)
@@ -83,9 +83,9 @@ class AnswerCache:
         return stored
 
     def _store(self, key: Hashable, events: list[Event], turn: Turn, language: str) -> None:
-        kept = _kept(turn)
+        logged = _kept(turn)
         told = tuple(event for event in _joined(events) if not isinstance(event, Reasoning | Usage))
-        stored = _Stored(told, kept, language, self.clock(), len(repr((told, kept))))
+        stored = _Stored(told, logged, language, self.clock(), len(repr((told, logged))))
         self._drop(key)
         self._stored[key] = stored
         self._size += stored.size

@@ -53,26 +53,26 @@ def build(
     embedder = GuardedEmbedder(open_embedder(settings), settings.tuning.embedding_timeout)
     store = GuardedStore(opener(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
-    reranker = GuardedReranker(found) if (found := open_reranker(settings)) else None
+    reranker = GuardedReranker(opened_reranker) if (opened_reranker := open_reranker(settings)) else None
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
     file = read_assistants(settings)
     with naming_file(settings):
         models = {
-            id_: replace(one, model=GuardedModel(override or one.model))
-            for id_, one in open_models([table.written() for table in file.models], settings).items()
+            id_: replace(named, model=GuardedModel(override or named.model))
+            for id_, named in open_models([table.written() for table in file.models], settings).items()
         }
         indices = {
-            id_: _guarded(id_, one)
-            for id_, one in open_indices([table.written() for table in file.indices], settings, opener).items()
+            id_: _guarded(id_, named)
+            for id_, named in open_indices([table.written() for table in file.indices], settings, opener).items()
         }
         steps = file.known_steps()
         by_id = _by_id(file, tools, store, _Extras(models, indices, steps))
     if settings.prompts:
         check_folder(settings.prompts, settings.languages, placeholders(), own_prompts(steps.values()))
-    others: list[Closable] = [one.model for one in models.values()]
-    others += [part for one in indices.values() for part in (one.store, one.embedder)]
-    timeout = max(settings.llm_timeout, *(one.settings.llm_timeout for one in models.values()), 0)
-    running = (step for one in by_id.values() for group in one.plan for step in group)
+    others: list[Closable] = [named.model for named in models.values()]
+    others += [part for named in indices.values() for part in (named.store, named.embedder)]
+    timeout = max(settings.llm_timeout, *(named.settings.llm_timeout for named in models.values()), 0)
+    running = (step for assistant in by_id.values() for group in assistant.plan for step in group)
     processors = dict.fromkeys(step.postprocessor for step in running if isinstance(step, Postprocess))
     guards = (store, model, embedder, reranker, *others, *processors)
     return Assistants(
@@ -88,17 +88,17 @@ def _guarded(name: str, index: NamedIndex) -> NamedIndex:
 
 def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> dict[str, Assistant]:
     """The assistants and their listed or named personas, by id."""
-    found: dict[str, Assistant] = {}
+    by_id: dict[str, Assistant] = {}
     for entry in file.assistants:
         try:
             several = list(_with_personas(_assistant(entry, tools, store, named), entry, tools.prompts))
         except SettingsError as error:
             raise SettingsError(f"assistant {entry.id!r}: {error}") from error
-        for one in several:
-            if one.id in found:
-                raise SettingsError(f"assistant {one.id!r}: another with its persona has this id.")
-            found[one.id] = one
-    return found
+        for assistant in several:
+            if assistant.id in by_id:
+                raise SettingsError(f"assistant {assistant.id!r}: another with its persona has this id.")
+            by_id[assistant.id] = assistant
+    return by_id
 
 
 @asynccontextmanager
@@ -139,8 +139,8 @@ class _Extras:
     def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
         """The tools of an assistant, with the index and the model that it names."""
         if entry.index:
-            found = _lookup(self.indices, entry.index, "index")
-            tools = replace(tools, embedder=found.embedder, settings=found.settings)
+            index = _lookup(self.indices, entry.index, "index")
+            tools = replace(tools, embedder=index.embedder, settings=index.settings)
         return self._with_model(entry.model, tools) if entry.model else tools
 
     def by_step(self, entry: AssistantTable, tools: Tools) -> Mapping[str, Tools]:
@@ -148,9 +148,9 @@ class _Extras:
         return {step: self._with_model(name, tools) for step, name in entry.models.items()}
 
     def _with_model(self, name: str, tools: Tools) -> Tools:
-        found = _lookup(self.models, name, "model")
-        own = {limit: found.settings.value(limit) for limit in ("llm_timeout", "llm_context_window", "llm_max_tokens")}
-        return replace(tools, model=found.model, settings=tools.settings.model_copy(update=own))
+        named = _lookup(self.models, name, "model")
+        own = {limit: named.settings.value(limit) for limit in ("llm_timeout", "llm_context_window", "llm_max_tokens")}
+        return replace(tools, model=named.model, settings=tools.settings.model_copy(update=own))
 
 
 T = TypeVar("T")

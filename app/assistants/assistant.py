@@ -110,15 +110,15 @@ class Assistant:
     async def around(self, id_: str) -> tuple[str, Chunk, str] | None:
         """The chunk between the texts before and after it on its page, empty at its ends; None outside this assistant's limits."""
         live = await self.store.live()
-        found = await live.fetch([id_])
-        page = await self.page(found[0].url) if found else None
+        chunks = await live.fetch([id_])
+        page = await self.page(chunks[0].url) if chunks else None
         if page is None:
             return None
         at = page.chunk_ids.index(id_)
         before, after = page.chunk_ids[:at][-1:], page.chunk_ids[at + 1 :][:1]
         near = await live.fetch([*before, *after])
-        texts = {one.id: one.text for one in near if one.language == found[0].language}
-        return "".join(texts.get(id_, "") for id_ in before), found[0], "".join(texts.get(id_, "") for id_ in after)
+        texts = {chunk.id: chunk.text for chunk in near if chunk.language == chunks[0].language}
+        return "".join(texts.get(id_, "") for id_ in before), chunks[0], "".join(texts.get(id_, "") for id_ in after)
 
     async def begin(self, request: Request, calls: Calls | None = None) -> Turn:
         """The turn before the first step, with this assistant's limits and persona, on the live generation."""
@@ -178,9 +178,9 @@ class Assistants:
         return replace(
             self,
             by_id={
-                id_: replace(one, collections=Filters(one.collections).within(collections).collections)
-                for id_, one in self.by_id.items()
-                if not ids or id_ in ids or (one.persona and id_.removesuffix(f":{one.persona}") in ids)
+                id_: replace(assistant, collections=Filters(assistant.collections).within(collections).collections)
+                for id_, assistant in self.by_id.items()
+                if not ids or id_ in ids or (assistant.persona and id_.removesuffix(f":{assistant.persona}") in ids)
             },
         )
 
@@ -200,13 +200,13 @@ class Assistants:
 
     async def health(self) -> Health:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
-        found, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
-        first, *others = found.values()
+        states, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
+        first, *others = states.values()
         details: dict[str, Any] = {"memory_mb": peak_mb()} | (
             {"index": told} if (told := first.problem or first.lost) else {}
         )
         if others:
-            named = zip(list(found)[1:], others, strict=True)
+            named = zip(list(states)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
         if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
             details["failing"] = failing
@@ -235,7 +235,7 @@ class Assistants:
 
     async def check_scores(self) -> None:
         """Check that rerankers and postprocessors work for their steps. Raises `SettingsError` if one doesn't."""
-        steps = {step.name: step for one in self.by_id.values() for group in one.plan for step in group}
+        steps = {step.name: step for assistant in self.by_id.values() for group in assistant.plan for step in group}
         for step in steps.values():
             if isinstance(step, ScoringStep):
                 await step.check_scores()

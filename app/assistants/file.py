@@ -164,8 +164,8 @@ class AssistantsFile(Table):
 
     def known_steps(self) -> Mapping[str, StepFactory]:
         """All steps that assistants may name; loads the classes of those from outside. Raises `SettingsError`."""
-        tables = {one.id: OwnStep(one.class_, one.args, one.timeout, one.scores) for one in self.steps}
-        return known_steps(tables, (name for one in self.assistants for name in flat(one.steps)))
+        tables = {table.id: OwnStep(table.class_, table.args, table.timeout, table.scores) for table in self.steps}
+        return known_steps(tables, (name for table in self.assistants for name in flat(table.steps)))
 
 
 @contextmanager
@@ -208,18 +208,18 @@ def read_assistants(settings: Settings) -> AssistantsFile:
         return AssistantsFile.model_validate(document)
     except ValidationError as error:
         # pydantic reports a value that matches no branch of a union once for each branch
-        messages = dict.fromkeys(_message(one, document) for one in error.errors())
+        messages = dict.fromkeys(_message(details, document) for details in error.errors())
         raise SettingsError("\n".join(f"{name}: {text}" for text in messages)) from error
 
 
 def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
     """The table and key of the error, its value, and what the value must be."""
     table: type[Table] = AssistantsFile
-    where, found, path = "", document, list(error["loc"])
+    where, value, path = "", document, list(error["loc"])
     while len(path) > 2 and (inner := _TABLES.get(str(path[0]))):
         kind, number, *path = path
-        found, table = found[str(kind)][int(number)], inner
-        id_ = found.get("id")
+        value, table = value[str(kind)][int(number)], inner
+        id_ = value.get("id")
         where += f"{kind} {id_!r}: " if isinstance(id_, str) and id_ else f"{kind} {int(number) + 1}: "
     key = str(path[0])
     keys = {field.alias or name: field.description for name, field in table.model_fields.items()}
@@ -229,7 +229,7 @@ def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
         return f"{where}{key} is missing. It must be {keys[key]}."
     if error["type"] == "value_error" and len(path) == 1:
         return f"{where}{key}: {error['ctx']['error']}."
-    return f"{where}{key} = {_quoted(found[key])} must be {keys[key]}."
+    return f"{where}{key} = {_quoted(value[key])} must be {keys[key]}."
 
 
 _TABLES: Mapping[str, type[Table]] = {
@@ -276,26 +276,26 @@ class NamedIndex:
 
 def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
     """The models by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
-    found = {}
+    models = {}
     for table in tables:
         with _naming_table("model", table, MODEL_KEYS):
             own = _settings(table, MODEL_KEYS, ("llm_key", {"llm_url": "", "llm_class": ""}), settings)
             if (model := open_model(own)) is None:
                 raise SettingsError("it needs a url, or a class of LlamaIndex.")
-            found[table["id"]] = NamedModel(model, own)
-    return found
+            models[table["id"]] = NamedModel(model, own)
+    return models
 
 
 def open_indices(
     tables: Tables, settings: Settings, opener: Callable[[Settings], Store] = open_store
 ) -> dict[str, NamedIndex]:
     """The indices by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
-    found = {}
+    indices = {}
     for table in tables:
         own = settings_of_index(table, settings)
         with _naming_table("index", table, INDEX_KEYS):
-            found[table["id"]] = NamedIndex(opener(own), open_embedder(own), own)
-    return found
+            indices[table["id"]] = NamedIndex(opener(own), open_embedder(own), own)
+    return indices
 
 
 def settings_of_index(table: Mapping[str, Any], settings: Settings) -> Settings:

@@ -204,14 +204,14 @@ async def _look(probe: Probe, breakers: Sequence[Breaker]) -> None:
 def part_states(breakers: Iterable[Breaker], kinds: Iterable[Part] = PARTS) -> Mapping[str, PartState | None]:
     """The state of each kind of part, or None if there is none; of several, the worst one, which names the others."""
     order = ("failing", "ok", "unknown")
-    found: dict[str, PartState | None] = dict.fromkeys(kinds)
+    worst_of: dict[str, PartState | None] = dict.fromkeys(kinds)
     by_kind: dict[str, list[PartState]] = {}
     for breaker in breakers:
         by_kind.setdefault(breaker.part, []).append(_part_state(breaker))
     for kind, states in by_kind.items():
         worst, *others = sorted(states, key=lambda state: order.index(state.state))
-        found[kind] = replace(worst, others=tuple(others))
-    return found
+        worst_of[kind] = replace(worst, others=tuple(others))
+    return worst_of
 
 
 def _part_state(breaker: Breaker) -> PartState:

@@ -52,8 +52,8 @@ class Suggester:
         if assistant.suggestions:
             return assistant.suggestions
         try:
-            made = await self._of_index(assistant)
-            return await asyncio.wait_for(made.get(lambda: self._make(assistant)), patience)
+            shared = await self._of_index(assistant)
+            return await asyncio.wait_for(shared.get(lambda: self._make(assistant)), patience)
         except NoIndex:
             return {}
         except AssistantError as error:  # the list of models matters more
@@ -78,26 +78,26 @@ async def suggested(assistant: Assistant) -> Suggestions:
     """Up to `SUGGESTED` headings of different pages near the top, by language. Calls no language model."""
     generation: Generation = await assistant.store.live()
     pages = await generation.pages()
-    found: dict[str, Sequence[str]] = {}
+    by_language: dict[str, Sequence[str]] = {}
     for code, language in assistant.languages.items():
         turn = replace(await assistant.begin(Request((), language=code)), language=code)
         central = [page for page in await top_pages(generation, pages, turn, CENTRAL) if page.language == code]
         central = central[1:] or central  # headings of a home page say little
         chunks = await generation.fetch([id_ for page in central for id_ in page.chunk_ids[:CHUNKS]])
         if questions := await _answered(assistant, _candidates(chunks, language)[:MOST_TRIED], code):
-            found[code] = questions
-    return found
+            by_language[code] = questions
+    return by_language
 
 
 def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, str]]:
     """Headings with the addresses of their pages, the best first."""
-    found = dict[tuple[str, str], tuple[int, int]]()
+    ranks = dict[tuple[str, str], tuple[int, int]]()
     for chunk in chunks:
         for heading in (*(section.path[-1] for section in chunk.sections if section.path), chunk.title):
             fits = len(heading.split()) >= FEWEST_WORDS and len(heading) <= LONGEST and untagged(heading) == heading
             if fits:
-                found[chunk.url, heading] = _rank(heading, title=heading == chunk.title, language=language)
-    return sorted(found, key=lambda candidate: found[candidate])
+                ranks[chunk.url, heading] = _rank(heading, title=heading == chunk.title, language=language)
+    return sorted(ranks, key=lambda candidate: ranks[candidate])
 
 
 def _rank(heading: str, *, title: bool, language: Language) -> tuple[int, int]:
@@ -114,11 +114,11 @@ def _rank(heading: str, *, title: bool, language: Language) -> tuple[int, int]:
 
 async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]], language: str) -> list[str]:
     """The headings whose own section is found first and wouldn't be refused, one for each page."""
-    kept: dict[str, str] = {}
+    headings: dict[str, str] = {}
     for url, heading in candidates:
-        if len(kept) == SUGGESTED:
+        if len(headings) == SUGGESTED:
             break
-        if url in kept:
+        if url in headings:
             continue
         request = Request((Message("user", heading),), id="suggestion", language=language)
         turn = await run(upto(assistant.lookup, "evidence"), await assistant.begin(request))
@@ -128,5 +128,5 @@ async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]],
             and first.url == url
             and heading in {first.title, *(name for s in first.sections for name in s.path[-1:])}
         ):
-            kept[url] = heading
-    return list(kept.values())
+            headings[url] = heading
+    return list(headings.values())

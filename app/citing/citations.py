@@ -71,8 +71,8 @@ class Citations:
 
     def _numbers(self, words: str) -> Iterator[int]:
         """The numbers of a list, and all numbers of a range; 0 for a range that isn't from one passage to a later one."""
-        for found in _RANGE.finditer(words):
-            low, high = int(found[1]), int(found[2] or found[1])
+        for match in _RANGE.finditer(words):
+            low, high = int(match[1]), int(match[2] or match[1])
             yield from range(low, high + 1) if low == high or low < high <= len(self.pages) else [0]
 
     def _number(self, passage: int) -> int:
@@ -155,12 +155,14 @@ def is_refusal(answer: str, language: Language, citations: Citations) -> bool:
     if len(answer) > (LONGEST_CITING if citations.any else LONGEST) or "```" in answer or not language.no_answer:
         return False
     lines = [line for line in answer.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    said = [one for line in lines for one in informal_sentences(line.strip(), language.abbreviations)]
+    said = [sentence for line in lines for sentence in informal_sentences(line.strip(), language.abbreviations)]
     while len(said) > 1 and len(said[0].split()) <= GREETING and not _refuses(said[0], language, citations):
         said.pop(0)
     if not said or not _refuses(said[0], language, citations):
         return False
-    parts = [part for one in said for part in _contrast(language.contrast).split(one) if _cites(part, citations)]
+    parts = [
+        part for sentence in said for part in _contrast(language.contrast).split(sentence) if _cites(part, citations)
+    ]
     return all(_refuses(part, language, citations) or _only(language.only).search(fold(part)) for part in parts)
 
 
@@ -173,7 +175,7 @@ def _refuses(sentence: str, language: Language, citations: Citations) -> bool:
 
 
 def _cites(text: str, citations: Citations) -> bool:
-    return any(citations.numbers(inner(found[0])) for found in BRACKET.finditer(text))
+    return any(citations.numbers(inner(match[0])) for match in BRACKET.finditer(text))
 
 
 @lru_cache(maxsize=32)

@@ -50,7 +50,7 @@ class Addresses:
 
     @cached_property
     def _known(self) -> frozenset[str]:  # most answers have no addresses to check
-        return frozenset(_plain(address_in(found)) for text in self._texts for found in _ALL.findall(text))
+        return frozenset(_plain(address_in(match)) for text in self._texts for match in _ALL.findall(text))
 
     def __contains__(self, address: str) -> bool:
         """True if an answer may link to the address."""
@@ -59,7 +59,7 @@ class Addresses:
     def _knows(self, address: str) -> bool:
         plain = _plain(address)
         whole = [plain, f"https://{plain}", f"http://{plain}"] if plain.startswith("www.") else [plain]
-        return any(one in self._known for one in whole)
+        return any(address in self._known for address in whole)
 
     def shows(self, address: str) -> bool:
         """True if clients may load an image from the address."""
@@ -68,8 +68,8 @@ class Addresses:
 
 def host_of(address: str) -> str:
     """The host of a web address in lower case; empty if browsers could read another one."""
-    found = _HOST.match(address)
-    return found[1].lower() if found else ""
+    match = _HOST.match(address)
+    return match[1].lower() if match else ""
 
 
 def address_in(run: str) -> str:
@@ -77,10 +77,10 @@ def address_in(run: str) -> str:
     if following := _NEXT.search(run):
         run = run[: following.start()]
     depth = 0
-    for found in _PARENTHESIS.finditer(run):
-        depth += 1 if found[0] == "(" else -1
+    for match in _PARENTHESIS.finditer(run):
+        depth += 1 if match[0] == "(" else -1
         if depth < 0:
-            run = run[: found.start()]
+            run = run[: match.start()]
             break
     return run.rstrip(_TRAILING)
 
@@ -162,8 +162,8 @@ class Removals:
                 self._add("table cell", text[start:end].strip(), _CELL)
             elif address := text[start:end].strip(_AROUND) if end - start > len(written) else "":
                 self._add("address", address, UNKNOWN)
-            elif start == end and (found := _TAG_BEGIN.match(text, start)):
-                self._add("html", found[0], _AS_TEXT)
+            elif start == end and (match := _TAG_BEGIN.match(text, start)):
+                self._add("html", match[0], _AS_TEXT)
 
     def _span(self, text: str, span: Span) -> None:
         written, led = text[span.start : span.end], f"{span.target} {span.title}".strip()

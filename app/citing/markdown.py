@@ -102,9 +102,9 @@ def _span(kind: Kind, start: int, state: StateInline, tokens: list[Token]) -> Sp
         inner = (start + 1, state.env["labels"][start])
         return Span(kind, start, state.pos, inner, str(opened.attrs["href"]), str(opened.attrs.get("title", "")))
     if kind == "image":
-        made = tokens[-1]
-        inner = (start + 2, start + 2 + len(made.content))
-        return Span(kind, start, state.pos, inner, str(made.attrs["src"]), str(made.attrs.get("title", "")))
+        image = tokens[-1]
+        inner = (start + 2, start + 2 + len(image.content))
+        return Span(kind, start, state.pos, inner, str(image.attrs["src"]), str(image.attrs.get("title", "")))
     return Span(kind, start, state.pos)
 
 
@@ -168,32 +168,32 @@ class _Placed:
     def __init__(self, text: str) -> None:
         self._text = text
         self._starts = [0]
-        for found in re.finditer("\n", text):
-            self._starts.append(found.end())
+        for newline in re.finditer("\n", text):
+            self._starts.append(newline.end())
         self._starts.append(len(text))
         self._reading = Reading()
         self._covered: list[tuple[int, int]] = []
         self._cells: dict[int, int] = {}  # where the last cell found in a line ends
 
     def reading(self, tokens: Iterable[Token]) -> Reading:
-        found = self._reading
+        reading = self._reading
         cell = False
         for token in tokens:
             if token.type in {"fence", "code_block"} and token.map:
-                found.code.append(self._lines(token.map))
+                reading.code.append(self._lines(token.map))
                 if token.type == "code_block":
-                    self._indented(token, *found.code[-1])
-                found.odd = found.odd or (token.type == "fence" and self._loose(token, *found.code[-1]))
+                    self._indented(token, *reading.code[-1])
+                reading.odd = reading.odd or (token.type == "fence" and self._loose(token, *reading.code[-1]))
             elif token.type == "inline" and token.content and token.map:
                 self._inline(token, cell=cell)
             elif token.type == "table_open" and token.map:
                 rule = token.map[0] + 1  # without a bar, it may be the line of a heading
-                found.odd = found.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]
+                reading.odd = reading.odd or "|" not in self._text[slice(*self._lines((rule, rule + 1)))]
             cell = token.type in {"th_open", "td_open"}
-        self._covered += found.code
+        self._covered += reading.code
         for gap in self._gaps():
             self._gap(*gap)
-        return found
+        return reading
 
     def _gap(self, start: int, end: int) -> None:
         while mark := _MARKS.search(self._text, start, end):
@@ -217,7 +217,7 @@ class _Placed:
         lines = self._text[start:end].rstrip("\n").split("\n")
         closing = [_CLOSING.fullmatch(line) for line in lines]
         ends = [
-            number for number, found in enumerate(closing) if number and found and found[1].startswith(fence.markup)
+            number for number, match in enumerate(closing) if number and match and match[1].startswith(fence.markup)
         ]
         if not ends:
             return end < len(self._text)
@@ -293,7 +293,7 @@ def _texts(content: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
             taken += [(span.start, span.inner[0]), (span.inner[1], span.end)]
         else:
             taken.append((span.start, span.end))
-    taken += [(found.start(), found.end()) for found in re.finditer("\n", content)]
+    taken += [(newline.start(), newline.end()) for newline in re.finditer("\n", content)]
     at = 0
     for start, end in sorted(taken):
         if start > at:
@@ -336,12 +336,12 @@ def with_marks(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]
     """The edits in order; an ellipsis replaces a removed part if the rest of its line could begin another block, or
     if a marker of a list would stand alone.
     """
-    kept: list[Edit] = []
+    in_order: list[Edit] = []
     for edit in sorted(set(edits), reverse=True):
         bares = not edit.text and edit.start in reading.line_starts
-        marked = bares and (_may_begin(text, edit.end, kept) or _empties_item(text, edit))
-        kept.append(edit._replace(text="…") if marked else edit)
-    return kept[::-1]
+        marked = bares and (_may_begin(text, edit.end, in_order) or _empties_item(text, edit))
+        in_order.append(edit._replace(text="…") if marked else edit)
+    return in_order[::-1]
 
 
 def _may_begin(text: str, at: int, behind: list[Edit]) -> bool:
@@ -359,16 +359,16 @@ def _empties_item(text: str, edit: Edit) -> bool:
 
 def escaping(signs: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Edit]:
     """A backslash before each of the signs in this part of the text."""
-    for found in signs.finditer(text, start, end):
-        yield Edit(found.start(), found.start(), "\\")
+    for match in signs.finditer(text, start, end):
+        yield Edit(match.start(), match.start(), "\\")
 
 
 def escaping_open_brackets(text: str, start: int, end: int) -> Iterator[Edit]:
     """A backslash before each bracket that nothing closes: some clients take code behind it for its end."""
     open_at: list[int] = []
-    for found in _BRACKET.finditer(text, start, end):
-        if found[0] == "[":
-            open_at.append(found.start())
+    for match in _BRACKET.finditer(text, start, end):
+        if match[0] == "[":
+            open_at.append(match.start())
         elif open_at:
             open_at.pop()
     yield from (Edit(at, at, "\\") for at in open_at)

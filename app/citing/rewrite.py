@@ -94,8 +94,12 @@ class Inline:
         if not apart and "" in cited:
             return None
         if self._removals:
-            self._removals.citations(part for part, one in zip(parts, cited, strict=True) if one is not None)
-        return "".join(part if one is None else one for part, one in zip(parts, cited, strict=True))
+            self._removals.citations(
+                part for part, replacement in zip(parts, cited, strict=True) if replacement is not None
+            )
+        return "".join(
+            part if replacement is None else replacement for part, replacement in zip(parts, cited, strict=True)
+        )
 
     def _address(self, text: str, before: str, *, within: bool) -> Decision | None:
         if not RUN.match(text):
@@ -295,10 +299,10 @@ class Rewriter:
             return self._take(blank.end())
         if self._fences(held):
             return None if self._where == "start" else ""
-        if found := WORDS.match(held):
-            self._place(len(found[1]), found[2] or "")
+        if match := WORDS.match(held):
+            self._place(len(match[1]), match[2] or "")
             self._where, self._blank = "line", False
-            begun = self._take(found.end())
+            begun = self._take(match.end())
             self._begun = len(self._said)
             return begun
         if len(held) < _AHEAD and (WORDS_UNSURE.match(held) or not held.strip(" \t")):
@@ -320,10 +324,10 @@ class Rewriter:
         indent = len(held) - len(held.lstrip(" "))
         if held[indent : indent + 1] not in {"`", "~"} or (indent and not 0 < self._item <= indent < self._item + 4):
             return False
-        if found := FENCE.match(held, indent):
+        if match := FENCE.match(held, indent):
             if not indent:
                 self._said, self._item = "", 0
-            self._fence, self._where, self._opened = found[1] or found[2], "fence", False
+            self._fence, self._where, self._opened = match[1] or match[2], "fence", False
             self._indent = " " * indent
             return True
         return bool(FENCE_UNSURE.match(held, indent))
@@ -342,14 +346,14 @@ class Rewriter:
 
     def _line(self) -> str | None:
         held = self._held
-        found = SIGN.search(held)
-        if found is None:
+        match = SIGN.search(held)
+        if match is None:
             tail = TAIL.search(held, max(0, len(held) - 8))
             end = tail.start() if tail else len(held)
             return self._take(end) if end else None
-        if found.start():
-            return self._take(found.start())
-        sign = found[0]
+        if match.start():
+            return self._take(match.start())
+        sign = match[0]
         if sign == "\n":
             self._where, self._blank, self._apart = "start", False, False
             return self._take(1)
@@ -379,8 +383,8 @@ class Rewriter:
         return self._take(end, self._code(line))
 
     def _closes(self, line: str) -> bool:
-        found = CLOSING.fullmatch(line[self._item :])
-        return found is not None and found[1].startswith(self._fence)
+        match = CLOSING.fullmatch(line[self._item :])
+        return match is not None and match[1].startswith(self._fence)
 
     def _code(self, text: str) -> str:
         code = self._judge.code(text)
@@ -389,16 +393,16 @@ class Rewriter:
     def _block(self) -> str | None:
         """The block, if a line that begins another one has come."""
         held = self._held
-        for found in ANEW.finditer(held, self._looked):
-            at = found.start()
+        for match in ANEW.finditer(held, self._looked):
+            at = match.start()
             if at > LONGEST or not (self._final or _known(held, at)):
                 break
             if not at:
                 continue
             self._looked = at + 1
             if at >= self._next_look:
-                if self._ends(held[:at], found[0]):
-                    return self._ended(at, self._judged(held[:at], found[0]))
+                if self._ends(held[:at], match[0]):
+                    return self._ended(at, self._judged(held[:at], match[0]))
                 self._next_look = 2 * (at + len(self._said))
         else:
             self._looked = max(self._looked, len(held) - _AHEAD)

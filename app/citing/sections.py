@@ -47,8 +47,8 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
     """
     if len(chunk.sections) < 2:
         return chunk.sections[0] if chunk.sections else None
-    found = _matches(section_texts(chunk), set(wanted))
-    return chunk.sections[found.index(max(found))]
+    matches = _matches(section_texts(chunk), set(wanted))
+    return chunk.sections[matches.index(max(matches))]
 
 
 def _matches(texts: Iterable[tuple[str, str]], wanted: set[str]) -> list[tuple[int, int]]:
@@ -70,7 +70,7 @@ def section_text(chunk: Chunk, section: Section | None) -> str:
     """The text of this section in the chunk, all of it without a section."""
     if section is None:
         return chunk.text
-    later = [one.offset for one in chunk.sections if one.offset > section.offset]
+    later = [other.offset for other in chunk.sections if other.offset > section.offset]
     return chunk.text[section.offset : min(later, default=len(chunk.text))]
 
 
@@ -79,14 +79,14 @@ def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
     if not chunk.sections:
         return "the passage lies in no section"
     asked, parts = set(wanted), list(section_texts(chunk))
-    found = _matches(parts, asked)
-    best = max(found)
-    heading, text = parts[found.index(best)]
+    matches = _matches(parts, asked)
+    best = max(matches)
+    heading, text = parts[matches.index(best)]
     places = {"heading": _asked_words(heading, asked), "text": _asked_words(text, asked - stems(heading))}
     found_words = "; ".join(f"{place}: {', '.join(words)}" for place, words in places.items() if words)
     if len(parts) == 1:
         chosen = "the passage's only section"
-    elif not best[0] or found.count(best) > 1:
+    elif not best[0] or matches.count(best) > 1:
         chosen = f"the first of the passage's sections with most words of question and keywords ({best[0]})"
     else:
         chosen = f"the passage's section with most words of question and keywords ({best[0]})"
@@ -96,9 +96,9 @@ def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
 def _asked_words(text: str, asked: set[str]) -> list[str]:
     """One word of the text for each of these stems that it has."""
     words: dict[str, str] = {}
-    for found in _WORD.finditer(text):
-        for stem in stems(found[0]) & asked:
-            words.setdefault(stem, found[0])
+    for match in _WORD.finditer(text):
+        for stem in stems(match[0]) & asked:
+            words.setdefault(stem, match[0])
     return list(words.values())
 
 
@@ -170,11 +170,11 @@ def places(turn: Turn, citations: Citations, answer: str) -> list[tuple[int, lis
 def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequence[int]]]:
     """Yields what the answer says before each citation, with the passages that it cites."""
     at, statement = 0, ""
-    for found in BRACKET.finditer(answer):
-        passages = citations.numbers(inner(found[0]))
+    for match in BRACKET.finditer(answer):
+        passages = citations.numbers(inner(match[0]))
         if not passages:
             continue
-        between, at = answer[at : found.start()], found.end()
+        between, at = answer[at : match.start()], match.end()
         if not statement or not _GAP.fullmatch(between):
             statement = between[-LONGEST:]
             if _is_label(statement) and _LABELLED.match(answer, at):
@@ -194,8 +194,8 @@ def _is_label(statement: str) -> bool:
 
 def _until_cited(answer: str, start: int, citations: Citations) -> str:
     end = min(start + LONGEST, len(answer))
-    found = (one.start() for one in BRACKET.finditer(answer, start, end) if citations.numbers(inner(one[0])))
-    return answer[start : next(found, end)]
+    ends = (match.start() for match in BRACKET.finditer(answer, start, end) if citations.numbers(inner(match[0])))
+    return answer[start : next(ends, end)]
 
 
 def _of_page(
@@ -218,15 +218,15 @@ def _of_page(
                 vote.words |= dict.fromkeys(words)
     counts = Counter({place: vote.count for place, vote in votes.items()})
     ranked = [place for place, _ in counts.most_common()]
-    made: dict[int, Place] = {}
+    places: dict[int, Place] = {}
     for passage, chunk in chunks.items():
         index = next((i for p, i in ranked if p == passage), None)
         if index is None or len(chunk.sections) < 2:
-            made[passage] = Place(passage, best_section(chunk, wanted))
+            places[passage] = Place(passage, best_section(chunk, wanted))
         else:
-            made[passage] = Place(passage, chunk.sections[index], tuple(votes[passage, index].words))
+            places[passage] = Place(passage, chunk.sections[index], tuple(votes[passage, index].words))
     first = [passage for passage, _ in ranked]
-    return [made[passage] for passage in dict.fromkeys([*first, *passages])]
+    return [places[passage] for passage in dict.fromkeys([*first, *passages])]
 
 
 def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> tuple[int, list[str]] | None:
@@ -236,13 +236,13 @@ def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> tup
     words = sorted(word for word in stems(folded).difference(exact) if not word.isdecimal())
     holders = [(mark, EXACT, [i for i, (text, _) in enumerate(sections) if _holds(text, mark)]) for mark in exact]
     holders += [(word, 1.0, [i for i, (_, own) in enumerate(sections) if word in own]) for word in words]
-    scores, found = [0.0] * len(sections), [list[str]() for _ in sections]
+    scores, words_of = [0.0] * len(sections), [list[str]() for _ in sections]
     for mark, weight, held in holders:
         for i in held:
             scores[i] += weight / len(held)
-            found[i].append(mark)
+            words_of[i].append(mark)
     best = max(range(len(sections)), key=lambda i: (scores[i], -i))
-    return (best, found[best]) if scores[best] else None
+    return (best, words_of[best]) if scores[best] else None
 
 
 def _holds(text: str, mark: str) -> bool:

@@ -63,7 +63,7 @@ async def _findings(settings: Settings) -> dict[str, Any]:
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
-        filled = {name: one["index"]["pages_by_collection"] for name, one in named.items() if one["index"]}
+        filled = {name: state["index"]["pages_by_collection"] for name, state in named.items() if state["index"]}
         lacking = empty_collections(assistants.by_id.values(), filled)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
     findings = {
@@ -84,8 +84,8 @@ async def _findings(settings: Settings) -> dict[str, Any]:
 def _problems(findings: Mapping[str, Any]) -> Iterator[str]:
     """Yields what doesn't work, each with what to do; the most basic first."""
     indices = {"": findings, **findings["indices"]}
-    for name, one in indices.items():
-        for part, text in (("index", one["index_problem"]), ("embedder", one["embedder"]["problem"])):
+    for name, index in indices.items():
+        for part, text in (("index", index["index_problem"]), ("embedder", index["embedder"]["problem"])):
             if text:
                 yield f"{part}{name and ' ' + name}: {text}"
     others = {part: findings[f"{part}_problem"] for part in ("service", "indexing")}
@@ -99,7 +99,7 @@ def _verdict(findings: Mapping[str, Any]) -> str:
     if problems := findings["problems"]:
         more = f" ({len(problems)} problems in all)" if len(problems) > 1 else ""
         return f"Doesn't work: {problems[0]}{more}"
-    states = [one["index"] for one in (findings, *findings["indices"].values()) if one["index"]]
+    states = [state["index"] for state in (findings, *findings["indices"].values()) if state["index"]]
     pages = sum(index["pages"] for index in states)
     model = findings["language_model"]["name"]
     answers = f"{model} writes the answers" if model else "answers quote them, because no language model is set"
@@ -176,9 +176,9 @@ def _print(findings: dict[str, Any], *, all_: bool) -> None:
         if text := findings[f"{part}_problem"]:
             print(f"{part:15} PROBLEM: {text}")
     _print_index(findings)
-    for name, one in findings["indices"].items():
+    for name, index in findings["indices"].items():
         print(f"\n[[index]] {name}")
-        _print_index(one)
+        _print_index(index)
     if findings["indices"]:
         print()
     for assistant, names in findings["collections_without_pages"].items():
@@ -192,9 +192,9 @@ def _print(findings: dict[str, Any], *, all_: bool) -> None:
 def _kept(state: Mapping[str, Any]) -> str:
     if not state["days"]:
         return "not kept (DOCS_RETENTION_DAYS=0)"
-    kept = f"questions, answers and feedback are kept for {state['days']} days (DOCS_RETENTION_DAYS)"
+    sentence = f"questions, answers and feedback are kept for {state['days']} days (DOCS_RETENTION_DAYS)"
     place = f" in {state['database']}" if state["database"] else ""
-    return f"{kept}{place}: {_state(state, str(state['answers']) + ' answers')}"
+    return f"{sentence}{place}: {_state(state, str(state['answers']) + ' answers')}"
 
 
 def _state(part: Mapping[str, Any], works: str = "answers") -> str:
@@ -224,8 +224,8 @@ async def assistants(as_json: bool) -> int:
     """Shows the steps of each assistant in order, which of them run in parallel, and which models they use."""
     from app.assistants.assembly import opened
 
-    async with opened(Settings.load()) as made:  # invalid settings are errors, as when the service starts
-        described = [_assistant_object(one) for one in made.by_id.values()]
+    async with opened(Settings.load()) as assembled:  # invalid settings are errors, as when the service starts
+        described = [_assistant_object(assistant) for assistant in assembled.by_id.values()]
     print(json_text(described) if as_json else "\n\n".join(map(_assistant_text, described)))
     return 0
 

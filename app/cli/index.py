@@ -152,12 +152,12 @@ def _minute(time: str) -> str:
 async def generations(index: str, as_json: bool) -> int:
     """Lists the kept generations of the index, newest first."""
     async with opened_store(settings_of(index)) as store:
-        live, kept = (await store.live()).info.id, await store.generations()
+        live, infos = (await store.live()).info.id, await store.generations()
     if as_json:
-        print(json_text([{"live": info.id == live, **asdict(info)} for info in kept]))
+        print(json_text([{"live": info.id == live, **asdict(info)} for info in infos]))
         return 0
     headings = ("generation", "state", "built", "pages", "chunks", "languages", "embedder", "splitter", "analyzer")
-    print(*table_lines(headings, [_row(info, live=info.id == live) for info in kept]), sep="\n")
+    print(*table_lines(headings, [_row(info, live=info.id == live) for info in infos]), sep="\n")
     return 0
 
 
@@ -190,5 +190,5 @@ async def rollback(index: str) -> int:
         f"built {info.built_at} with {info.recipe.embedder}."
     )
     if info.sources:
-        print(f"Its sites: {', '.join(one.url for one in info.sources)}")
+        print(f"Its sites: {', '.join(source.url for source in info.sources)}")
     return 0

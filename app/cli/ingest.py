@@ -70,7 +70,9 @@ async def ingest(**options: Any) -> int:
         sites = (*as_sources(named), *await _indexed(settings, options["indexed"]))
     if options["collection"]:
         sites = of_collections(as_sources(sites), options["collection"], settings)
-    wanted = IngestOptions(**{one.name: options[one.name] for one in fields(IngestOptions) if one.name in options})
+    wanted = IngestOptions(
+        **{option.name: options[option.name] for option in fields(IngestOptions) if option.name in options}
+    )
     try:
         # a reader may print, and the output is the report
         with redirect_stdout(sys.stderr), tracing.tracing():
@@ -128,10 +130,10 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: Inge
             embedder=embedder,
             settings=settings,
             progress=progress,
-            **{one.name: getattr(options, one.name) for one in fields(options)},
+            **{option.name: getattr(options, option.name) for option in fields(options)},
         )
-        for one in resuming.values():
-            one.finish(report)
+        for resumed in resuming.values():
+            resumed.finish(report)
         return report
     finally:
         await store.close()
@@ -154,9 +156,9 @@ def _resuming(embedder: Embedder, settings: Settings) -> Mapping[str, ResumingEm
     options = settings.tuning.embedding_max_chars, settings.tuning.embedding_extra_body, settings.embedding_args
     others = embedder.others if isinstance(embedder, DefaultEmbedder) else {}
     embedders = {
-        one.name: ResumingEmbedder(one, VectorCache(directory, one.name, *options))
-        for one in (embedder, *others.values())
-        if not isinstance(one, StaticEmbedder)
+        own.name: ResumingEmbedder(own, VectorCache(directory, own.name, *options))
+        for own in (embedder, *others.values())
+        if not isinstance(own, StaticEmbedder)
     }
     if isinstance(embedder, DefaultEmbedder):
         embedder.others = embedders
@@ -191,21 +193,25 @@ class Indexed:
     def beside(self, sources: Iterable[Source], settings: Settings) -> Indexed:
         """Returns what the index holds beside these sources."""
         named = {(source.collection or settings.tuning.collection, source.without_login().url) for source in sources}
-        left = [one for one in self.records if named.isdisjoint((one.collection, url) for url in (one.url, *one.roots))]
-        return replace(self, records=tuple(left))
+        others = [
+            record
+            for record in self.records
+            if named.isdisjoint((record.collection, url) for url in (record.url, *record.roots))
+        ]
+        return replace(self, records=tuple(others))
 
     def only(self, urls: Sequence[str]) -> Indexed:
         """The sources with these addresses. Raises `SettingsError` for an address that none has."""
-        known = dict.fromkeys(one.url for one in self.records)
+        known = dict.fromkeys(record.url for record in self.records)
         if unknown := [url for url in urls if url not in known]:
             raise SettingsError(
                 f"--indexed: {', '.join(unknown)} isn't in the index. It has: {', '.join(known) or 'none'}."
             )
-        return replace(self, records=tuple(one for one in self.records if one.url in urls))
+        return replace(self, records=tuple(record for record in self.records if record.url in urls))
 
     def listed(self, records: Iterable[SourceRecord]) -> str:
         """Returns the addresses of the records, each with the number of its pages."""
-        return ", ".join(self._with_pages(one) for one in records)
+        return ", ".join(self._with_pages(record) for record in records)
 
     def _with_pages(self, record: SourceRecord) -> str:
         named = (record.options.get(key) for key in ("directory", "git", "archive"))
@@ -248,12 +254,14 @@ def again(held: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[s
     is_shared = directory_of(settings) is None
     read: list[SourceRecord] = []
     lines: list[str] = []
-    for one in held.records:
-        local = is_shared and uses_this_machine(one)
-        if why := one.unreadable or (LOCAL if local else ""):
-            lines.append(f"Not read again: {held.listed([one])}, because {why}. Its pages stay; to read it, name it.")
+    for record in held.records:
+        local = is_shared and uses_this_machine(record)
+        if why := record.unreadable or (LOCAL if local else ""):
+            lines.append(
+                f"Not read again: {held.listed([record])}, because {why}. Its pages stay; to read it, name it."
+            )
         else:
-            read.append(one)
+            read.append(record)
     if read:
         lines.insert(0, f"Reading the indexed sites again: {held.listed(read)}")
     return sources_of(read), lines
@@ -269,19 +277,19 @@ async def plan(
     from ingestion.sources import OwnDocumentation, as_sources
 
     held = await indexed(settings)
-    if not named and not held.damage and all(one.demo for one in held.records):
+    if not named and not held.damage and all(record.demo for record in held.records):
         return (OwnDocumentation(url=own),), []
     if not named:
         return again(held, settings)
     sources = as_sources(named)
     others = held.beside(sources, settings)
-    demo = [one for one in others.records if one.demo]
+    demo = [record for record in others.records if record.demo]
     lines = (
         [f"Removing from the index: {held.listed(demo)}, our own documentation, which was there for a first try."]
         if demo
         else []
     )
-    others = replace(others, records=tuple(one for one in others.records if not one.demo))
+    others = replace(others, records=tuple(record for record in others.records if not record.demo))
     if not others.records:
         return sources, lines
     if replaces:

@@ -69,8 +69,8 @@ def init(yes: bool, force: bool, only_print: bool, language: str | None, **optio
     if only_print:
         print(settings_text({}, every=True), end="")
         return 0
-    given = {name: value for name, value in options.items() if value is not None}
-    dialogue = Dialogue(texts_of(language or _language_of_terminal()), given, asks=not yes, force=force)
+    chosen = {name: value for name, value in options.items() if value is not None}
+    dialogue = Dialogue(texts_of(language or _language_of_terminal()), chosen, asks=not yes, force=force)
     try:
         if not _may_change(dialogue):
             dialogue.say("nothing_written")
@@ -279,9 +279,9 @@ class Interview:
 
         url, key = dialogue.settle(ask, attempt)
         if url:
-            given = {"llm_url": url, "llm_key": SecretStr(key), "llm_class": ""}
+            model = {"llm_url": url, "llm_key": SecretStr(key), "llm_class": ""}
             self._put("llm_url", url, url)
-            self.values["llm_model"] = self._named_model(current.model_copy(update=given), names)
+            self.values["llm_model"] = self._named_model(current.model_copy(update=model), names)
         if key and (key != current_key or not self._is_written("llm_key")):
             self.secret["llm_key"] = key
 
@@ -319,7 +319,9 @@ class Interview:
             if not codes.split():
                 raise SettingsError("Name at least one language by its code, such as en.")
             prompts = load_prompts(codes.split(), self._settings.prompts)
-            self._dialogue.say("found_languages", names=", ".join(one.name for one in prompts.languages.values()))
+            self._dialogue.say(
+                "found_languages", names=", ".join(language.name for language in prompts.languages.values())
+            )
             return codes
 
         def ask() -> str:
@@ -435,7 +437,7 @@ def _listed(url: str, key: str) -> list[str]:
     if response.status_code in (401, 403):
         raise KeyRefused(f"{address} refuses the {'key' if key else 'call without a key'} ({response.status_code}).")
     with suppress(ValueError, KeyError, TypeError, AttributeError):
-        return [str(one["id"]) for one in response.json()["data"]]
+        return [str(model["id"]) for model in response.json()["data"]]
     raise ModelError(
         f"{address} doesn't list models as the OpenAI API does (status {response.status_code}): such addresses usually end in /v1."
     )

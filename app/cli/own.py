@@ -92,15 +92,15 @@ def _wanted(shipped: Mapping[str, str], names: Sequence[str], languages: Sequenc
     """The shipped files that fit the names and languages. Raises `PromptError` for a name that fits none."""
     of_languages = [name for name in shipped if not languages or name.split("/")[0] in languages]
     for name in names:
-        if not any(_fits(one, name) for one in of_languages):
-            titles = dict.fromkeys(one.split("/", 1)[1].removesuffix(".md") for one in of_languages)
+        if not any(_fits(file, name) for file in of_languages):
+            titles = dict.fromkeys(file.split("/", 1)[1].removesuffix(".md") for file in of_languages)
             raise PromptError(f"There is no prompt {name!r}. Available: {', '.join(titles)}.")
-    return [one for one in of_languages if not names or any(_fits(one, name) for name in names)]
+    return [file for file in of_languages if not names or any(_fits(file, name) for name in names)]
 
 
 def _fits(file: str, name: str) -> bool:
     inside = file.split("/", 1)[1]
-    return any(fnmatch(one, name) for one in (file, inside, inside.rpartition(".")[0]))
+    return any(fnmatch(part, name) for part in (file, inside, inside.rpartition(".")[0]))
 
 
 def _text(folder: Path, name: str) -> str | None:

@@ -77,8 +77,8 @@ def serve(host: str | None, port: int | None, until_stdin_ends: bool) -> int:
     tracing.start()
     assistants = build(settings)
     log_left_out(assistants)
-    kept = open_conversations(settings, directory_of(settings) or Path("data"))
-    app = create_app(assistants, settings, ingest_command=INGEST, origins=origins, conversations=kept)
+    conversations = open_conversations(settings, directory_of(settings) or Path("data"))
+    app = create_app(assistants, settings, ingest_command=INGEST, origins=origins, conversations=conversations)
     config = uvicorn.Config(
         app,
         http=partial(BoundedProtocol, Connections(connection_limits())),  # type: ignore[arg-type]  # any callable that makes a protocol
@@ -111,11 +111,15 @@ def given(**options: Any) -> dict[str, Any]:
 
 def log_left_out(assistants: Assistants) -> None:
     """Log steps that are left out, and limits that are too low for all steps."""
-    for one in assistants.by_id.values():
-        if one.left_out and not one.persona:
-            log.info(LogMessage("steps left out, no language model", assistant=one.id, steps=",".join(one.left_out)))
-        if one.helper_call_warning and not one.persona:
-            log.warning(LogMessage(one.helper_call_warning, assistant=one.id))
+    for assistant in assistants.by_id.values():
+        if assistant.left_out and not assistant.persona:
+            log.info(
+                LogMessage(
+                    "steps left out, no language model", assistant=assistant.id, steps=",".join(assistant.left_out)
+                )
+            )
+        if assistant.helper_call_warning and not assistant.persona:
+            log.warning(LogMessage(assistant.helper_call_warning, assistant=assistant.id))
 
 
 async def _prove(settings: Settings) -> None:

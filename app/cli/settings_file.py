@@ -55,11 +55,11 @@ def _line(name: str, field: FieldInfo, values: Mapping[str, Any], in_env: Collec
     key = FILE_KEYS[name].partition(".")[2]
     if name in in_env:
         return f"# {key} is in .env: {NAMES.variable(name)}"
-    if written := [one for one in (name, name + IN_FILE) if one in values]:
-        return "\n".join(f"{key}{one.removeprefix(name)} = {_toml(values[one])}" for one in written)
+    if written := [key_name for key_name in (name, name + IN_FILE) if key_name in values]:
+        return "\n".join(f"{key}{key_name.removeprefix(name)} = {_toml(values[key_name])}" for key_name in written)
     default = EXAMPLES.get(name, field.get_default(call_default_factory=True))
     if get_origin(field.annotation) is Literal:
-        others = ", ".join(_toml(one) for one in get_args(field.annotation) if one != default)
+        others = ", ".join(_toml(value) for value in get_args(field.annotation) if value != default)
         return f"#{key} = {_toml(default)}   # or {others}"
     return f"#{key} = {_toml(default)}"
 
@@ -116,7 +116,7 @@ def _write_env(new: Path, values: Mapping[str, Any], secret: Mapping[str, str]) 
     """Write the next .env, if it changes; what docs-assistant.toml says now must not be overridden by it."""
     old = dotenv.dotenv_values(ENV) if Path(ENV).exists() else {}
     other_places = [*values, *(name + IN_FILE for name in secret)]
-    stale = [name for one in other_places if (name := NAMES.variable(one)) in old]
+    stale = [name for setting in other_places if (name := NAMES.variable(setting)) in old]
     if not secret and not stale:
         return
     new.touch(PRIVATE)
@@ -132,8 +132,8 @@ def _replace(new: Path, file: Path) -> None:
     """Replace the file, which stays as private as it was. `new` is in a directory that only its owner can open."""
     if file.exists():
         new.chmod(new.stat().st_mode & file.stat().st_mode)
-        kept = new.with_name(f"{file.name}.bak")
-        shutil.copyfile(file, kept)
-        kept.chmod(PRIVATE)
-        kept.replace(file.with_name(kept.name))
+        backup = new.with_name(f"{file.name}.bak")
+        shutil.copyfile(file, backup)
+        backup.chmod(PRIVATE)
+        backup.replace(file.with_name(backup.name))
     new.replace(file)

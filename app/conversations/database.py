@@ -83,8 +83,8 @@ class Database:
             self._make(self._file)
         with self._connection(writes=True) as connection:
             lock(connection, seconds=600)
-            if (found := revision(connection)) != REVISION:
-                _upgrade(connection, found)
+            if (current := revision(connection)) != REVISION:
+                _upgrade(connection, current)
 
     def count(self) -> int:
         """The number of answers; 0 if there is no database yet, but it can be made. Raises `DatabaseTooNew` as `migrate` does."""
@@ -93,10 +93,10 @@ class Database:
             return 0
 
         def counted(connection: Connection) -> int:
-            found = revision(connection)
-            if found and found != REVISION:
-                _check_known(found)
-            return connection.execute(select(func.count()).select_from(answers)).scalar() or 0 if found else 0
+            current = revision(connection)
+            if current and current != REVISION:
+                _check_known(current)
+            return connection.execute(select(func.count()).select_from(answers)).scalar() or 0 if current else 0
 
         return self.read(counted)
 
@@ -165,10 +165,10 @@ class Database:
 
 def _identity(path: Path) -> Identity:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 def _check_place(file: Path) -> None:

@@ -110,8 +110,8 @@ def outcome_counts(connection: Connection, asked: Asked) -> Sequence[OutcomeCoun
 def different(connection: Connection, asked: Asked) -> tuple[int, int]:
     """Counts the different questions, and those that failed at least once."""
     digest, failed = questions.c.digest, func.max(case((_failed(asked), 1), else_=0)).label("failed")
-    each = select(digest, failed).where(*_in(asked)).group_by(digest).subquery()
-    (row,) = _rows(connection, select(func.count(), func.sum(each.c.failed)).select_from(each))
+    grouped = select(digest, failed).where(*_in(asked)).group_by(digest).subquery()
+    (row,) = _rows(connection, select(func.count(), func.sum(grouped.c.failed)).select_from(grouped))
     return int(row[0]), int(row[1] or 0)
 
 
@@ -163,13 +163,13 @@ def _counts(connection: Connection, asked: Asked, digests: Sequence[str]) -> dic
 
 def rows_of(connection: Connection, numbers: Sequence[int]) -> dict[int, LoggedQuestion]:
     """The logged questions with these numbers."""
-    found = {}
+    questions_by_number = {}
     query = select(questions).where(questions.c.number.in_(bindparam("numbers", expanding=True)))
     for start in range(0, len(numbers), AT_ONCE):
         for row in _rows(connection, query, {"numbers": list(numbers[start : start + AT_ONCE])}):
             values = row._mapping  # noqa: SLF001  # its public name
-            found[row.number] = LoggedQuestion(**{name: values[name] for name in FIELDS})
-    return found
+            questions_by_number[row.number] = LoggedQuestion(**{name: values[name] for name in FIELDS})
+    return questions_by_number
 
 
 def elsewhere(connection: Connection, asked: Asked) -> Sequence[Elsewhere]:
@@ -190,21 +190,21 @@ def used_addresses(connection: Connection, asked: Asked) -> set[str]:
     """The addresses of all sources shown, each once."""
     postgresql = connection.dialect.name == "postgresql"
     elements = func.json_array_elements_text if postgresql else func.json_each
-    each = elements(questions.c.used).table_valued("value")
-    query = select(each.c.value).distinct().select_from(questions.join(each, true())).where(*_in(asked))
+    address = elements(questions.c.used).table_valued("value")
+    query = select(address.c.value).distinct().select_from(questions.join(address, true())).where(*_in(asked))
     return {str(row[0]) for row in _rows(connection, query)}
 
 
 def rated_up(connection: Connection, asked: Asked, digests: Sequence[str]) -> dict[str, Sequence[str]]:
     """The sources of the newest answer that was rated up, for those of these questions that have one."""
-    q, found = questions.c, dict[str, Sequence[str]]()
+    q, used_by_digest = questions.c, dict[str, Sequence[str]]()
     query = select(q.digest, q.used).where(
         *_in(asked), q.rating == "up", q.digest.in_(bindparam("digests", expanding=True))
     )
     for start in range(0, len(digests), AT_ONCE):
         part = {"digests": list(digests[start : start + AT_ONCE])}
-        found |= {digest: used for digest, used in _rows(connection, query.order_by(q.number), part) if used}
-    return found
+        used_by_digest |= {digest: used for digest, used in _rows(connection, query.order_by(q.number), part) if used}
+    return used_by_digest
 
 
 def newest_of_each(connection: Connection, asked: Asked, only: str, limit: int) -> Sequence[int]:
@@ -233,10 +233,10 @@ def _rows(connection: Connection, query: Select[*tuple[Any, ...]], values: Any =
 
 def _in(asked: Asked) -> list[ColumnElement[bool]]:
     q = questions.c
-    found: list[ColumnElement[bool]] = [q.created >= asked.since, q.created < asked.until]
+    conditions: list[ColumnElement[bool]] = [q.created >= asked.since, q.created < asked.until]
     if asked.assistant:
-        found.append(q.assistant == asked.assistant)
-    return found
+        conditions.append(q.assistant == asked.assistant)
+    return conditions
 
 
 def _weak(asked: Asked) -> ColumnElement[bool]:

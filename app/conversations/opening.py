@@ -66,10 +66,10 @@ def look(settings: Settings, folder: Path) -> Kept:
         database = Database(url_of(settings.database, folder))
     except AssistantError as error:
         return Kept(settings.retention_days, problem=str(error))
-    kept = Kept(settings.retention_days, database.name)
+    state = Kept(settings.retention_days, database.name)
     try:
-        return replace(kept, answers=database.count())
+        return replace(state, answers=database.count())
     except AssistantError as error:
-        return replace(kept, problem=str(error))
+        return replace(state, problem=str(error))
     finally:
         database.close()

@@ -45,16 +45,16 @@ SOURCE = {field.name for field in dataclasses.fields(Source)}
 
 def add_answers(connection: Connection, kept: Sequence[KeptAnswer]) -> Sequence[KeptAnswer]:
     """Add these answers, and the conversations that they make, except those whose conversation was deleted; those added."""
-    made = {one.conversation: one for one in kept if one.makes}
-    if made:
+    makers = {answer.conversation: answer for answer in kept if answer.makes}
+    if makers:
         rows = [
-            {"id": id_, "owner": one.owner, "title": "", "metadata": {}, "created": one.created}
-            for id_, one in sorted(made.items())  # in one order, so that two replicas don't wait for each other
+            {"id": id_, "owner": answer.owner, "title": "", "metadata": {}, "created": answer.created}
+            for id_, answer in sorted(makers.items())  # in one order, so that two replicas don't wait for each other
         ]
         connection.execute(insert_new(connection.dialect.name, conversations), rows)
-    known = _existing(connection, {one.conversation for one in kept} - {"", *made}) | {"", *made}
-    if added := [one for one in kept if one.conversation in known]:
-        connection.execute(insert_new(connection.dialect.name, answers), [_answer_row(one) for one in added])
+    known = _existing(connection, {answer.conversation for answer in kept} - {"", *makers}) | {"", *makers}
+    if added := [answer for answer in kept if answer.conversation in known]:
+        connection.execute(insert_new(connection.dialect.name, answers), [_answer_row(answer) for answer in added])
     return added
 
 
@@ -139,11 +139,11 @@ def delete_conversation(connection: Connection, owner: str, id_: str) -> bool:
 
 def reset_conversation(connection: Connection, owner: str, id_: str) -> Conversation | None:
     """The conversation, without its answers and their feedback; None if the owner has none of this id."""
-    if (found := conversation(connection, owner, id_)) is None:
+    if (kept_conversation := conversation(connection, owner, id_)) is None:
         return None
     _unlog(connection, answers.c.conversation == id_)
     connection.execute(delete(answers).where(answers.c.conversation == id_))
-    return conversation(connection, owner, found.id)
+    return conversation(connection, owner, kept_conversation.id)
 
 
 def _unlog(connection: Connection, *which: ColumnElement[bool]) -> None:
@@ -223,10 +223,10 @@ def turns_until(connection: Connection, owner: str, id_: str) -> Sequence[KeptAn
     rows = connection.execute(_answers().join(chain, answers.c.id == chain.c.id).order_by(chain.c.depth.desc())).all()
     if not rows:
         return None
-    found = [_answer(row) for row in rows]
-    if found[0].conversation:
-        found = [*_before(connection, found[0].conversation, found[0].number), *found]
-    return found[-LONGEST_CHAIN:]
+    chain_answers = [_answer(row) for row in rows]
+    if chain_answers[0].conversation:
+        chain_answers = [*_before(connection, chain_answers[0].conversation, chain_answers[0].number), *chain_answers]
+    return chain_answers[-LONGEST_CHAIN:]
 
 
 def _before(connection: Connection, conversation_id: str, number: int | None) -> list[KeptAnswer]:
@@ -243,7 +243,9 @@ def _answers() -> Select[Any]:
 
 def _answer(row: Row[Any]) -> KeptAnswer:
     values = {name: value for name, value in row._mapping.items() if value is not None}  # noqa: SLF001  # its public name
-    values["sources"] = [Source(**{name: one[name] for name in SOURCE & one.keys()}) for one in values["sources"]]
+    values["sources"] = [
+        Source(**{name: source[name] for name in SOURCE & source.keys()}) for source in values["sources"]
+    ]
     return KeptAnswer(**{name: value for name, value in values.items() if name in KEPT})
 
 
@@ -255,14 +257,14 @@ def add_feedback(connection: Connection, owner: str, id_: str, given: Mapping[st
 
     `given` has `rating`, the time `created`, and `comment` if an earlier one is to be replaced.
     """
-    if (found := answer(connection, owner, id_)) is None:
+    if (kept_answer := answer(connection, owner, id_)) is None:
         return None
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(feedback).values(answer=id_, **{"comment": "", **given})
     replacing = statement.on_conflict_do_update(index_elements=[feedback.c.answer], set_=given)
     comment = connection.execute(replacing.returning(feedback.c.comment)).scalar_one()
     connection.execute(update(questions).where(questions.c.id == id_).values(rating=given["rating"]))
-    return Feedback(given["rating"], comment, given["created"], found)
+    return Feedback(given["rating"], comment, given["created"], kept_answer)
 
 
 def delete_feedback(connection: Connection, owner: str, id_: str) -> bool:
@@ -329,13 +331,15 @@ class QuestionLog:
 
     def add(self, connection: Connection, kept: Sequence[KeptAnswer]) -> None:
         """Write the questions of these answers, in the transaction that writes the answers."""
-        if not (logged := [one for one in kept if one.found and one.outcome not in UNLOGGED]):
+        if not (logged := [answer for answer in kept if answer.found and answer.outcome not in UNLOGGED]):
             return
         key = connection.scalar(select(question_key.c.key)) or b""
-        connection.execute(insert_new(connection.dialect.name, questions), [self._row(one, key) for one in logged])
+        connection.execute(
+            insert_new(connection.dialect.name, questions), [self._row(answer, key) for answer in logged]
+        )
 
     def _row(self, one: KeptAnswer, key: bytes) -> dict[str, Any]:
-        found = one.found or Found()
+        findings = one.found or Found()
         return {
             "id": one.id,
             "created": one.created,
@@ -344,12 +348,12 @@ class QuestionLog:
             "text": "" if self.hashed else redacted(one.question, self.words),
             "digest": digest(one.question, key),
             "outcome": one.outcome,
-            "evidence": found.evidence,
-            "needed": found.needed,
-            "nearest": dict(found.nearest),
+            "evidence": findings.evidence,
+            "needed": findings.needed,
+            "nearest": dict(findings.nearest),
             "used": list(dict.fromkeys(source.url for source in one.sources)),
-            "vector": b"" if self.hashed else found.vector,
-            "embedder": found.embedder,
+            "vector": b"" if self.hashed else findings.vector,
+            "embedder": findings.embedder,
             "rating": "",
         }
 

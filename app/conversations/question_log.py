@@ -49,8 +49,8 @@ class Period:
 
 
 def _time(name: str, text: str, now: float) -> float:
-    if found := _AGO.fullmatch(text.strip().lower()):
-        return max(now - int(found[1]) * SECONDS[found[2]], 0.0)
+    if ago := _AGO.fullmatch(text.strip().lower()):
+        return max(now - int(ago[1]) * SECONDS[ago[2]], 0.0)
     try:
         time = datetime.fromisoformat(text.strip())
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

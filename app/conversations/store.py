@@ -268,9 +268,9 @@ class ConversationStore:
 
     async def create(self, owner: str, title: str, metadata: Mapping[str, str]) -> Conversation:
         """A new conversation."""
-        made = Conversation(new_conversation_id(), owner, self.clock(), title, metadata)
-        await self._write(queries.add_conversation, made)
-        return made
+        conversation = Conversation(new_conversation_id(), owner, self.clock(), title, metadata)
+        await self._write(queries.add_conversation, conversation)
+        return conversation
 
     async def conversation(self, owner: str, id_: str) -> Conversation | None:
         """The conversation of this id."""
@@ -302,8 +302,8 @@ class ConversationStore:
 
     async def rate(self, owner: str, answer: str, rating: Rating, comment: str | None) -> Feedback | None:
         """The feedback that the answer has now. A `comment` of None leaves an earlier one as it is."""
-        given = {"rating": rating, "created": self.clock()} | ({} if comment is None else {"comment": comment})
-        return await self._write(queries.add_feedback, owner, answer, given)
+        feedback = {"rating": rating, "created": self.clock()} | ({} if comment is None else {"comment": comment})
+        return await self._write(queries.add_feedback, owner, answer, feedback)
 
     async def unrate(self, owner: str, answer: str) -> bool:
         """Delete the feedback on an answer."""

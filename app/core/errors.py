@@ -185,12 +185,12 @@ class RunRefused(NotPublished):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that is most similar, or an empty string if none is similar. Upper and lower case are the same."""
-    spellings = {one.lower(): one for one in known}
-    found = get_close_matches(name.lower(), spellings, n=1)
-    return spellings[found[0]] if found else ""
+    spellings = {spelling.lower(): spelling for spelling in known}
+    matches = get_close_matches(name.lower(), spellings, n=1)
+    return spellings[matches[0]] if matches else ""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` Did you mean X?`, to append to an error about an unknown name; empty if no known name is similar."""
-    found = nearest(name, known)
-    return f" Did you mean {found}?" if found else ""
+    similar = nearest(name, known)
+    return f" Did you mean {similar}?" if similar else ""

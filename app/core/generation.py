@@ -113,8 +113,8 @@ class GenerationInfo:
     def stored(cls, entry: Mapping[str, Any]) -> GenerationInfo:
         """The info in this value of `stored_entry`. Raises `TypeError` or `LookupError` for other values."""
         values = entry["info"]
-        found = dict(enumerate(entry.get("repeated", ())))
-        sources = (_source(one, found.get(number, {})) for number, one in enumerate(entry.get("sources", ())))
+        repeated = dict(enumerate(entry.get("repeated", ())))
+        sources = (_source(source, repeated.get(number, {})) for number, source in enumerate(entry.get("sources", ())))
         recipe, languages = Recipe(**values["recipe"]), tuple(values["languages"])
         return cls(**{**values, "recipe": recipe, "languages": languages, "sources": tuple(sources)})
 
@@ -126,13 +126,13 @@ def stored_entry(values: Mapping[str, Any]) -> dict[str, Any]:
     more field is a damaged index, and its next run would build the index anew from its own sites alone.
     """
     info = dict(values["info"])
-    sources = [dict(one) for one in info.pop("sources")]
-    repeated = [{name: one.pop(name) for name in ("repeated", "compared")} for one in sources]
+    sources = [dict(source) for source in info.pop("sources")]
+    repeated = [{name: source.pop(name) for name in ("repeated", "compared")} for source in sources]
     return {**values, "sources": sources, "repeated": repeated, "info": info}
 
 
 def _source(values: Mapping[str, Any], found: Mapping[str, Any]) -> SourceRecord:
-    repeated = tuple(RepeatedBlock(**one) for one in found.get("repeated", ()))
+    repeated = tuple(RepeatedBlock(**block) for block in found.get("repeated", ()))
     compared = int(found.get("compared", 0))
     return SourceRecord(**{**values, "roots": tuple(values["roots"])}, repeated=repeated, compared=compared)
 
@@ -157,10 +157,10 @@ def split_version(url: str) -> tuple[str, str]:
 
 
 def _split(url: str) -> tuple[str, str]:
-    found = _PART.search(url)
-    if not found:
+    match = _PART.search(url)
+    if not match:
         return url, ""
-    return url[: found.start()] + url[found.end() :], _plain(found)
+    return url[: match.start()] + url[match.end() :], _plain(match)
 
 
 _kept_split = lru_cache(maxsize=20_000)(_split)
@@ -181,7 +181,7 @@ def plain_version(version: str) -> str:
 
 def named_versions(question: str) -> tuple[str, ...]:
     """The version numbers in a question, such as "1.28" or "v2"."""
-    return tuple(dict.fromkeys(_plain(found) for found in _NAMED.finditer(question)))
+    return tuple(dict.fromkeys(_plain(match) for match in _NAMED.finditer(question)))
 
 
 def newness(version: str, asked: Iterable[str] = (), said: Iterable[str] = ()) -> tuple[bool, int, tuple[int, ...]]:
@@ -190,7 +190,7 @@ def newness(version: str, asked: Iterable[str] = (), said: Iterable[str] = ()) -
     `version` is that of the address. Versions that the page `said` matter only if they are asked for.
     """
     own = (version, *said)
-    wanted = any(_same(known, one) for one in asked for known in own)
+    wanted = any(_same(known, version_asked) for version_asked in asked for known in own)
     rank = 2 if version in CURRENT else 0 if version in UNRELEASED else 1
     return wanted, rank, tuple(int(part) for part in version.split(".") if part.isdigit())
 

@@ -127,27 +127,31 @@ def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
     """The words of these languages and of all shipped ones. Raises `PromptError` for an invalid file."""
     shipped = sorted(folder.name for folder in files("prompts").iterdir() if folder.joinpath("language.toml").is_file())
     languages = [load_language(code, override) for code in dict.fromkeys((*codes, *shipped))]
-    encodings = [one.encoding for one in languages if one.encoding and (not codes or one.code in codes)]
-    units = dict.fromkeys(unit for one in languages for unit in one.units)
+    encodings = [
+        language.encoding for language in languages if language.encoding and (not codes or language.code in codes)
+    ]
+    units = dict.fromkeys(unit for language in languages for unit in language.units)
     return Vocabulary(
-        codes=tuple(dict.fromkeys(code for one in languages for code in (one.code, *sorted(one.close_to)))),
-        function_words={one.code: one.stopwords for one in languages},
-        aliases={alias: one.code for one in languages for alias in one.also_called},
-        close=tuple(frozenset({one.code, *one.close_to}) for one in languages if one.close_to),
-        abbreviations=frozenset().union(*(one.abbreviations for one in languages)),
-        and_or=frozenset().union(*(one.and_or for one in languages)),
-        secrets=frozenset().union(*(one.secrets for one in languages)),
-        at=frozenset().union(*(one.at for one in languages)),
-        dot=frozenset().union(*(one.dot for one in languages)),
+        codes=tuple(
+            dict.fromkeys(code for language in languages for code in (language.code, *sorted(language.close_to)))
+        ),
+        function_words={language.code: language.stopwords for language in languages},
+        aliases={alias: language.code for language in languages for alias in language.also_called},
+        close=tuple(frozenset({language.code, *language.close_to}) for language in languages if language.close_to),
+        abbreviations=frozenset().union(*(language.abbreviations for language in languages)),
+        and_or=frozenset().union(*(language.and_or for language in languages)),
+        secrets=frozenset().union(*(language.secrets for language in languages)),
+        at=frozenset().union(*(language.at for language in languages)),
+        dot=frozenset().union(*(language.dot for language in languages)),
         encoding=next(iter(encodings), USUAL_ENCODING),
-        none=_any(one.none for one in languages),
-        labels=_any(one.labels for one in languages),
-        up_to=_any(one.up_to for one in languages),
-        javascript=_any(one.javascript for one in languages),
-        updated=_any(one.updated for one in languages),
-        published=_any(one.published for one in languages),
-        this_page=_any(one.this_page for one in languages),
-        units={unit: _any(one.units.get(unit, "") for one in languages) for unit in units},
+        none=_any(language.none for language in languages),
+        labels=_any(language.labels for language in languages),
+        up_to=_any(language.up_to for language in languages),
+        javascript=_any(language.javascript for language in languages),
+        updated=_any(language.updated for language in languages),
+        published=_any(language.published for language in languages),
+        this_page=_any(language.this_page for language in languages),
+        units={unit: _any(language.units.get(unit, "") for language in languages) for unit in units},
     )
 
 

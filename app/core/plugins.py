@@ -29,26 +29,26 @@ def load(path: str, base: type[T], what: str) -> type[T]:
     module, colon, name = path.partition(":")
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         raise SettingsError(f"{what}={path}: write it as module:Class.")
-    found = getattr(loaded := _imported(module, f"{what}={path}"), name, None)
-    if not isinstance(found, type):
+    class_ = getattr(loaded := _imported(module, f"{what}={path}"), name, None)
+    if not isinstance(class_, type):
         there = _listed(_classes(loaded, base)) or "none"
         kind = "" if base is object else f"{base.__name__} "
         raise SettingsError(f"{what}={path}: {module} has no class {name}. Its {kind}classes: {there}.")
-    if not issubclass(found, base):
+    if not issubclass(class_, base):
         raise SettingsError(
             f"{what}={path}: {name} is no {base.__name__}. Derive it from {base.__module__}.{base.__qualname__}."
         )
-    if missing := getattr(found, "__abstractmethods__", None):
+    if missing := getattr(class_, "__abstractmethods__", None):
         raise SettingsError(f"{what}={path}: {name} is abstract: it lacks {', '.join(sorted(missing))}.")
-    return found
+    return class_
 
 
 def made(path: str, base: type[T], arguments: Mapping[str, Any], what: str, by: str = "") -> T:
     """An instance of the class at `module:Class`, with its arguments checked; made by its class method `by` where it has
     one of its own. Raises `SettingsError` as `load` does.
     """
-    found = load(path, base, what)
-    make: Callable[..., T] = getattr(found, by) if by in vars(found) else found
+    class_ = load(path, base, what)
+    make: Callable[..., T] = getattr(class_, by) if by in vars(class_) else class_
     return instance(make, arguments, f"{what}={path}")
 
 
@@ -60,7 +60,7 @@ def instance(make: Callable[..., T], arguments: Mapping[str, Any], what: str) ->
     try:
         return make(**arguments)
     except ValidationError as error:  # its own text repeats the values, which may be secret
-        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
         raise SettingsError(f"{what} refuses its arguments: {problems}") from None
     except Exception as error:  # anything can happen in a class from outside
         raise SettingsError(f"{what} refuses its arguments: {error} ({type(error).__name__})") from error
@@ -74,7 +74,9 @@ def check_arguments(call: Callable[..., Any], arguments: Mapping[str, Any], what
     known = ", ".join(list(parameters)[:SHOWN]) or "none"
     if unknown := [name for name in arguments if name not in parameters]:
         raise SettingsError(f"{what} has no argument {', '.join(unknown)}. Its arguments: {known}.")
-    needed = [name for name, one in parameters.items() if one.default is one.empty and name not in arguments]
+    needed = [
+        name for name, parameter in parameters.items() if parameter.default is parameter.empty and name not in arguments
+    ]
     if needed:
         raise SettingsError(f"{what} needs the argument {', '.join(needed)}. Its arguments: {known}.")
 
@@ -89,9 +91,13 @@ def _parameters(call: Callable[..., Any]) -> dict[str, inspect.Parameter] | None
         taken = [*parameters, *(inspect.signature(init).parameters.values() if own and init else ())]
     except (TypeError, ValueError):
         return None
-    if any(one.kind is one.VAR_KEYWORD for one in taken):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken):
         return None
-    return {one.name: one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    return {
+        parameter.name: parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
 
 
 def _imported(module: str, what: str) -> ModuleType:
@@ -109,8 +115,8 @@ def _imported(module: str, what: str) -> ModuleType:
 
 
 def _classes(module: ModuleType, base: type) -> list[str]:
-    found = [name for name, one in vars(module).items() if isinstance(one, type) and issubclass(one, base)]
-    return sorted(name for name in found if vars(module)[name] is not base)
+    names = [name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, base)]
+    return sorted(name for name in names if vars(module)[name] is not base)
 
 
 def _listed(names: list[str]) -> str:

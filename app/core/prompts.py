@@ -61,7 +61,7 @@ def _names(folder: Traversable) -> Iterable[str]:
         if entry.name.endswith(SUFFIXES):
             yield entry.name
         elif entry.name == "persona":
-            yield from (f"persona/{one}" for one in _names(entry))
+            yield from (f"persona/{name}" for name in _names(entry))
 
 
 TABLES = ("language.toml", "dates.toml")
@@ -153,7 +153,7 @@ class Prompts:
         self.vocabulary = vocabulary  # of these and all other shipped languages
         self.personas = personas  # tones by name and language
         self._templates = templates
-        self._placeholders = {name: frozenset(one.get_identifiers()) for (_, name), one in templates.items()}
+        self._placeholders = {name: frozenset(template.get_identifiers()) for (_, name), template in templates.items()}
 
     def persona(self, language: str, name: str) -> str:
         """The addition to the prompt for an answer in this tone; empty for an empty name."""
@@ -182,7 +182,7 @@ class Prompts:
     @property
     def files(self) -> Mapping[str, str]:
         """The text of each prompt by its file, such as `en/synthesize.md`; without tables and personas."""
-        return {f"{code}/{name}.md": one.template for (code, name), one in self._templates.items()}
+        return {f"{code}/{name}.md": template.template for (code, name), template in self._templates.items()}
 
     def with_texts(self, texts: Mapping[str, str]) -> Prompts:
         """Returns the prompts with other texts, by file as in `files`; a file of other prompts changes nothing.
@@ -202,13 +202,13 @@ class Prompts:
         A file with the name of a shipped prompt is no prompt of its own. Raises `PromptError` as `load_prompts` does.
         """
         files_ = sorted(path for code in self.languages for path in folder.joinpath(code).glob("*.md"))
-        found: dict[tuple[str, str], Template] = {}
+        templates: dict[tuple[str, str], Template] = {}
         for name in sorted({path.stem for path in files_} - placeholders().keys()):
             needed: frozenset[str] | None = None
             for code in self.languages:
-                found[code, name] = template = _template(f"{code}/{name}.md", needed, override, str(folder))
+                templates[code, name] = template = _template(f"{code}/{name}.md", needed, override, str(folder))
                 needed = frozenset(template.get_identifiers())
-        return Prompts(self.languages, {**self._templates, **found}, self.personas, self.vocabulary)
+        return Prompts(self.languages, {**self._templates, **templates}, self.personas, self.vocabulary)
 
 
 def load_prompts(languages: Sequence[str], override: str = "") -> Prompts:
@@ -240,12 +240,12 @@ def _personas(languages: Sequence[str], override: str) -> Mapping[str, Mapping[s
     shipped = [entry.name for folder in folders for entry in folder.iterdir()]
     own = [file.name for code in languages if override for file in Path(override, code, "persona").glob("*.md")]
     names = sorted({name.removesuffix(".md") for name in [*shipped, *own] if name.endswith(".md")})
-    found = {}
+    personas = {}
     for name in names:
         if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
             raise PromptError(f"The persona file {name}.md needs a name of lower-case letters, digits and hyphens.")
-        found[name] = {code: read_text(f"{code}/persona/{name}.md", override).strip() for code in languages}
-    return found
+        personas[name] = {code: read_text(f"{code}/persona/{name}.md", override).strip() for code in languages}
+    return personas
 
 
 def _template(name: str, needed: frozenset[str] | None, *folders: str) -> Template:
@@ -256,10 +256,10 @@ def _checked(text: str, path: object, needed: frozenset[str] | None) -> Template
     template = Template(text)
     if not template.is_valid():
         raise PromptError(f"Prompt file {path} has a '$' that begins no placeholder: write '$$' for a dollar sign.")
-    found = set(template.get_identifiers())
-    if needed is not None and found != needed:
-        wanted = ", ".join(f"${one}" for one in sorted(needed)) or "no placeholder"
-        told = [f"${one} is unknown.{did_you_mean(one, needed)}" for one in sorted(found - needed)]
-        told += [f"${one} is missing." for one in sorted(needed - found)]
+    placeholders_there = set(template.get_identifiers())
+    if needed is not None and placeholders_there != needed:
+        wanted = ", ".join(f"${name}" for name in sorted(needed)) or "no placeholder"
+        told = [f"${name} is unknown.{did_you_mean(name, needed)}" for name in sorted(placeholders_there - needed)]
+        told += [f"${name} is missing." for name in sorted(needed - placeholders_there)]
         raise PromptError(f"Prompt file {path} must have exactly {wanted}. {' '.join(told)}")
     return template

@@ -300,20 +300,20 @@ class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageM
     ) -> tuple[Self, Mapping[str, Origin]]:
         """The settings, as `load` returns them, and where each one that isn't in `values` or a default was written."""
         values |= dict(values.pop("tuning", {})) | values
-        given = collect(NAMES, Path(env_file) if env_file else None, values)
-        found, problems = None, given.problems
+        collected = collect(NAMES, Path(env_file) if env_file else None, values)
+        settings, problems = None, collected.problems
         try:
-            found = cls.model_validate(_nested({**given.values, **values}))
+            settings = cls.model_validate(_nested({**collected.values, **values}))
         except ValidationError as error:
-            problems += [_problem(details, given.origins) for details in error.errors()]
-        problems += _without_address({**given.values, **values}, given.origins)
-        if "keys" in given.origins and not str(given.values.get("keys", "")).strip():
-            problems.append(f"{given.origins['keys']} is empty: {EMPTY}")
-        if found is None or problems:
+            problems += [_problem(details, collected.origins) for details in error.errors()]
+        problems += _without_address({**collected.values, **values}, collected.origins)
+        if "keys" in collected.origins and not str(collected.values.get("keys", "")).strip():
+            problems.append(f"{collected.origins['keys']} is empty: {EMPTY}")
+        if settings is None or problems:
             lines = list(dict.fromkeys(problems))
             head = [f"{len(lines)} settings are wrong:"] if len(lines) > 1 else []
             raise SettingsError("\n  ".join([*head, *lines]))
-        return found, given.origins
+        return settings, collected.origins
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -146,22 +146,22 @@ Found = tuple[str, Any, Origin]
 
 def collect(names: Names, env_file: Path | None, override: Mapping[str, Any]) -> Given:
     """The values of all settings that `override` doesn't have. Without `env_file`, only the environment is read."""
-    given = Given()
-    sources = [_environment(names, given.problems)]
+    collected = Given()
+    sources = [_environment(names, collected.problems)]
     if env_file:
-        sources.append(_env_file(env_file, names, given.problems))
-        sources.append(_settings_file(env_file.with_name(FILE), names, given.problems))
-    found: dict[str, tuple[Any, Origin]] = {}
+        sources.append(_env_file(env_file, names, collected.problems))
+        sources.append(_settings_file(env_file.with_name(FILE), names, collected.problems))
+    first: dict[str, tuple[Any, Origin]] = {}
     for name, value, origin in chain.from_iterable(sources):
-        found.setdefault(name, (value, origin))
-    for name, (value, origin) in found.items():
+        first.setdefault(name, (value, origin))
+    for name, (value, origin) in first.items():
         if name in names.keys and name not in override:
-            given.values[name], given.origins[name] = value, origin
-    for name, (path, origin) in found.items():
+            collected.values[name], collected.origins[name] = value, origin
+    for name, (path, origin) in first.items():
         setting = name.removesuffix(IN_FILE)
         if name not in names.keys and setting not in override:
-            _read_secret(setting, str(path), origin, given)
-    return given
+            _read_secret(setting, str(path), origin, collected)
+    return collected
 
 
 def _environment(names: Names, problems: list[str]) -> Iterator[Found]:
@@ -208,16 +208,16 @@ def _env_file(path: Path, names: Names, problems: list[str]) -> Iterator[Found]:
 def _lines(path: Path, problems: list[str]) -> dict[str, Original]:
     """The line of each name. What python-dotenv would skip with a warning is a problem, and so is a name with two lines."""
     lines: dict[str, Original] = {}
-    for found in parse_stream(io.StringIO(_text(path, problems) or "")):
-        where, name = f"{path.name}, line {found.original.line}", found.key
-        if found.error:
+    for binding in parse_stream(io.StringIO(_text(path, problems) or "")):
+        where, name = f"{path.name}, line {binding.original.line}", binding.key
+        if binding.error:
             problems.append(f"{where} isn't a setting: write NAME=value.")
-        elif name and found.value is None:
+        elif name and binding.value is None:
             problems.append(f"{where}: {name} has no value: write {name}=value.")
         elif name and name in lines:
             problems.append(f"{where}: {name} is already in line {lines[name].line}. Keep one of them.")
         elif name:
-            lines[name] = found.original
+            lines[name] = binding.original
     return lines
 
 

@@ -85,17 +85,17 @@ def web_origin(text: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), None
     host = parts.netloc.removesuffix(f":{port}")
-    given = f"{parts.scheme}://{parts.netloc}"
+    origin = f"{parts.scheme}://{parts.netloc}"
     name = re.fullmatch(r"(\*\.)?[\w-]++(\.[\w-]++)*+|\[[0-9a-f:.]++\]", host, re.ASCII)
     if host.startswith("*.") and host.count(".") < 2:
         raise ValueError(
             f"{text!r} allows all sites below {host[2:]}: name your domain, such as https://*.example.org."
         )
-    if parts.scheme not in PORTS or not name or given != text.lower().rstrip("/"):
+    if parts.scheme not in PORTS or not name or origin != text.lower().rstrip("/"):
         raise ValueError(
             f"{text!r} is no origin: write a scheme and a host without a path, such as https://docs.example.org or https://*.example.org."
         )
-    return f"{parts.scheme}://{host}" if port in {None, PORTS[parts.scheme]} else given
+    return f"{parts.scheme}://{host}" if port in {None, PORTS[parts.scheme]} else origin
 
 
 def _filled(text: str) -> str:

@@ -35,7 +35,7 @@ def shown_settings(settings: Settings, origins: Mapping[str, Origin], *, all_: b
 
 def setting_lines(shown: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """One line for each setting: its name, its value as an environment variable has it, and where it comes from."""
-    rows = [(name, _as_written(one["value"]), one["from"]) for name, one in shown.items()]
+    rows = [(name, _as_written(setting["value"]), setting["from"]) for name, setting in shown.items()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)] if rows else []
     for name, value, place in rows:
         yield f"{name:{widths[0]}}  {value:{min(widths[1], 60)}}  {place}".rstrip()
@@ -45,8 +45,8 @@ def described_settings(settings: Settings, origins: Mapping[str, Origin]) -> lis
     """All settings as `shown_settings` has them, each with its `name`, `default` and `description`."""
     shown = shown_settings(settings, origins, all_=True)
     return [
-        {"name": variable, **one, "default": _shown(name, _default(name)), "description": field.description or ""}
-        for (variable, one), (name, field) in zip(shown.items(), FIELDS.items(), strict=True)
+        {"name": variable, **setting, "default": _shown(name, _default(name)), "description": field.description or ""}
+        for (variable, setting), (name, field) in zip(shown.items(), FIELDS.items(), strict=True)
     ]
 
 

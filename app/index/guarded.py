@@ -39,15 +39,15 @@ class Recent(Generic[T]):
         if info != self._info:
             self._info, self._values, self._bytes = info, OrderedDict(), 0
         values, own = self._values, self._info
-        found = {key: values[key] for key in keys if key in values}
-        for key in found:
+        cached = {key: values[key] for key in keys if key in values}
+        for key in cached:
             values.move_to_end(key)
-        if missing := [key for key in keys if key not in found]:
+        if missing := [key for key in keys if key not in cached]:
             new = await read(missing)
-            found |= new
+            cached |= new
             if self._info is own:  # no newer generation was asked for meanwhile
                 self._keep(new)
-        return found
+        return cached
 
     def _keep(self, new: Mapping[str, T]) -> None:
         for key, value in new.items():

@@ -62,11 +62,11 @@ class TranslationSets:
     @classmethod
     def read(cls, rows: Iterable[tuple[str, str, str]]) -> TranslationSets:
         """From the address, the language and the set of each page that is in one."""
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        pages_of: dict[str, dict[str, str]] = defaultdict(dict)
         for url, language, id_ in rows:
-            found[id_].setdefault(language, url)
-        several = [TranslationSet(id_, pages) for id_, pages in found.items() if len(pages) > 1]
-        return cls({url: one for one in several for url in one.pages.values()})
+            pages_of[id_].setdefault(language, url)
+        several = [TranslationSet(id_, pages) for id_, pages in pages_of.items() if len(pages) > 1]
+        return cls({url: translations for translations in several for url in translations.pages.values()})
 
     def cache(self, pages: tuple[str, str], counterparts: Counterparts) -> None:
         """Keep a comparison, and drop the oldest one if there are too many."""

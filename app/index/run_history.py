@@ -179,16 +179,16 @@ class Checkup:
         return self._known or ""
 
     async def _look(self, generation: Generation) -> None:
-        found = lost = ""
+        problem = lost = ""
         try:
             await check_readable(generation)
             lost = await generation.lost()
         except StoreUnavailable as error:
-            found = str(error)
+            problem = str(error)
         except StoreError as error:
-            found = damage_message(error, self._index)
+            problem = damage_message(error, self._index)
         if generation.info == self._of:
-            self._known, self._until = found, time.monotonic() + FRESH
+            self._known, self._until = problem, time.monotonic() + FRESH
             self.lost = (
                 lost and f"{lost} Its words are counted at each start instead. `{_run(self._index)}` writes them again."
             )

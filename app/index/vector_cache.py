@@ -59,7 +59,7 @@ class VectorCache:
                     "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, embedder TEXT, vector BLOB)"
                 )
                 if statement.startswith("SELECT"):
-                    return [row for one in parameters for row in database.execute(statement, one)]
+                    return [row for values in parameters for row in database.execute(statement, values)]
                 database.executemany(statement, parameters)
                 return []
         except (OSError, sqlite3.Error) as error:

@@ -51,8 +51,8 @@ def _headed(path: Sequence[str]) -> Iterator[str]:
 
 def _symbol(heading: str) -> str:
     """The heading folded if it is one identifier, else empty."""
-    found = runs(heading)
-    return fold(found[0]) if len(found) == 1 and " " not in heading.strip() else ""
+    words = runs(heading)
+    return fold(words[0]) if len(words) == 1 and " " not in heading.strip() else ""
 
 
 SHORTEST_CORRECTED = 5  # letters, one more of a word that is being typed; shorter ones have too many neighbours
@@ -104,7 +104,11 @@ class Vocabulary:
             return word
         if self.completions(word, 1):
             return word
-        near = (one for one in _neighbours(word) if (self.count(one) if whole else self.completions(one, 1)))
+        near = (
+            neighbour
+            for neighbour in _neighbours(word)
+            if (self.count(neighbour) if whole else self.completions(neighbour, 1))
+        )
         return max(near, key=lambda one: (self._weight(one, whole=whole), one), default=word)
 
     def _weight(self, word: str, *, whole: bool) -> int:

@@ -95,8 +95,8 @@ def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
     if name != e5.NAME:
         from app.models.onnx import OnnxEmbedder
 
-        given = (settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix)
-        return OnnxEmbedder(name, given, settings.tuning.embedding_max_chars)
+        prefixes = (settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix)
+        return OnnxEmbedder(name, prefixes, settings.tuning.embedding_max_chars)
     if problem := e5.unusable():
         raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name} can't be used: {problem}")
     if _prefixes(name, settings) != e5.PREFIXES:

@@ -44,7 +44,7 @@ class Chat:
             }
         )
         if spans.with_contents():
-            span.note({"gen_ai.input.messages": _json([(one.role, one.content) for one in messages])})
+            span.note({"gen_ai.input.messages": _json([(message.role, message.content) for message in messages])})
 
     def see(self, span: NoSpan, event: Text | Reasoning | Usage | Done) -> None:
         """Note what an event of a stream says."""
@@ -88,12 +88,12 @@ THINKING_FACTOR = 3
 
 def breaker(part: Part, name: str, model: object = None, probe: Probe | None = None) -> Breaker:
     """A circuit breaker for calls to a model, whose name and `provider` the spans of calls have."""
-    made = Breaker(part, name, FAILURES, ModelUnavailable, probe=probe)
-    made.facts = {
+    circuit = Breaker(part, name, FAILURES, ModelUnavailable, probe=probe)
+    circuit.facts = {
         "gen_ai.provider.name": getattr(model, "provider", "local"),
         "gen_ai.request.model": getattr(model, "name", name),
     }
-    return made
+    return circuit
 
 
 def probe_of(model: object) -> Probe | None:
@@ -134,8 +134,8 @@ class StallTimer:
         now = self._loop.time()
         if not self.waiting:
             self._last = now
-        if (left := self._last + self._seconds - now) > 0:
-            self._timer = self._loop.call_later(left, self._check)
+        if (remaining := self._last + self._seconds - now) > 0:
+            self._timer = self._loop.call_later(remaining, self._check)
         else:
             self._limit.reschedule(now)
 
@@ -210,10 +210,12 @@ class GuardedEmbedder:
         self._place = busy if isinstance(embedder, LocalEmbedder) else away
         self.instant = bool(getattr(embedder, "instant", False))
         others: Mapping[str, Embedder] = getattr(embedder, "others", {})
-        self.others: dict[str, GuardedEmbedder] = {name: GuardedEmbedder(one, timeout) for name, one in others.items()}
+        self.others: dict[str, GuardedEmbedder] = {
+            name: GuardedEmbedder(other, timeout) for name, other in others.items()
+        }
         self.breakers: tuple[Breaker, ...] = (
             self._breaker,
-            *(one for other in self.others.values() for one in other.breakers),
+            *(inner for other in self.others.values() for inner in other.breakers),
         )
 
     async def dimension(self) -> int:

@@ -125,11 +125,11 @@ class LlamaIndexModel:
         """The whole answer, without reasoning."""
         try:
             async with asyncio.timeout(options.timeout):
-                chat, given = _chat(messages), _arguments(options)
+                chat, arguments = _chat(messages), _arguments(options)
                 if self._blocks:
-                    response = await in_thread(lambda: self._llm.chat(chat, **given))
+                    response = await in_thread(lambda: self._llm.chat(chat, **arguments))
                 else:
-                    response = await self._llm.achat(chat, **given)
+                    response = await self._llm.achat(chat, **arguments)
         except TimeoutError as error:
             raise ModelTimeout(f"{self.name} did not answer within {options.timeout} s.") from error
         except Exception as error:  # every provider has its own exceptions
@@ -160,10 +160,10 @@ class LlamaIndexModel:
         yield Done("stop")
 
     async def _answer(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[Any, None]:
-        chat, given = _chat(messages), _arguments(options)
+        chat, arguments = _chat(messages), _arguments(options)
         if self._blocks:
-            return iterated(lambda: self._llm.stream_chat(chat, **given))
-        answer: AsyncGenerator[Any, None] = await self._llm.astream_chat(chat, **given)
+            return iterated(lambda: self._llm.stream_chat(chat, **arguments))
+        answer: AsyncGenerator[Any, None] = await self._llm.astream_chat(chat, **arguments)
         return answer
 
     async def close(self) -> None:

@@ -112,14 +112,14 @@ def _fastembed() -> Any:
 def _known(name: str, library: Any) -> str:
     """The full name of a model in the library's list."""
     names = [str(model["model"]) for model in library.list_supported_models()]
-    found = [full for full in names if name.lower() in {full.lower(), full.rpartition("/")[2].lower()}]
-    if not found:
+    matches = [full for full in names if name.lower() in {full.lower(), full.rpartition("/")[2].lower()}]
+    if not matches:
         raise SettingsError(
             f"local:{name}: fastembed has no such model.{did_you_mean(name, [full.rpartition('/')[2] for full in names])} It has"
             f" {', '.join(names[:SHOWN])} and {len(names) - SHOWN} more. For another one, name the directory of its ONNX"
             " export: local:/path/to/model."
         )
-    return found[0]
+    return matches[0]
 
 
 def _directory(name: str) -> Path | None:
@@ -139,13 +139,13 @@ def _directory(name: str) -> Path | None:
 def _onnx_file(directory: Path) -> str:
     """The model's file, relative to its directory."""
     there = [str(path.relative_to(directory)) for path in sorted(directory.rglob("*.onnx"))]
-    found = [name for name in FILES if name in there] or there
-    if not found or (found is there and len(there) > 1):
+    files = [name for name in FILES if name in there] or there
+    if not files or (files is there and len(there) > 1):
         wanted = ", ".join(FILES)
         raise SettingsError(
             f"local:{directory}: there must be one ONNX file in it, or one called {wanted}; there is: {there}."
         )
-    return found[0]
+    return files[0]
 
 
 def _print_of(directory: Path) -> str:

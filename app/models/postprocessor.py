@@ -28,7 +28,7 @@ def is_postprocessor(class_: type) -> bool:
 
 
 def _derives(class_: type, name: str) -> bool:
-    return any(one.__name__ == name and one.__module__.startswith("llama_index.") for one in class_.__mro__)
+    return any(base.__name__ == name and base.__module__.startswith("llama_index.") for base in class_.__mro__)
 
 
 def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], scores: Scores, what: str) -> Postprocessor:
@@ -38,8 +38,8 @@ def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], score
     """
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-    given = {key: _argument(value, f"{what}={path}: {key}") for key, value in arguments.items()}
-    return Postprocessor(name, made(path, BaseNodePostprocessor, given, what), scores)
+    values = {key: _argument(value, f"{what}={path}: {key}") for key, value in arguments.items()}
+    return Postprocessor(name, made(path, BaseNodePostprocessor, values, what), scores)
 
 
 def _argument(value: Any, what: str) -> Any:
@@ -79,8 +79,8 @@ class Postprocessor:
         with self._breaker.call("postprocess"), away():
             try:
                 async with asyncio.timeout(seconds) as limit:
-                    found = await self._called(nodes, question)
-                return self._hits(found, {hit.chunk.id: hit for hit in hits})
+                    returned = await self._called(nodes, question)
+                return self._hits(returned, {hit.chunk.id: hit for hit in hits})
             except ModelError:
                 raise
             except Exception as error:  # anything can happen in a class from outside
@@ -102,24 +102,24 @@ class Postprocessor:
             self._free.release()
 
     def _hits(self, found: Any, given: Mapping[str, Hit]) -> tuple[Hit, ...]:
-        kept: dict[str, tuple[Hit, float | None]] = {}
-        for one in found:
-            hit = given.get(one.node.node_id)
+        scored: dict[str, tuple[Hit, float | None]] = {}
+        for returned in found:
+            hit = given.get(returned.node.node_id)
             if hit is None:
                 raise ModelError(f"{self.name} returns nodes that it wasn't given: passages must be of the index.")
-            if one.node.text != hit.chunk.text:
+            if returned.node.text != hit.chunk.text:
                 raise ModelError(f"{self.name} changes the texts of passages, but answers quote pages as they are.")
-            kept.setdefault(hit.chunk.id, (hit, None if one.score is None else float(one.score)))
-        hits = [hit for hit, _ in kept.values()]
-        scores = [hit.score if score is None else score for hit, score in kept.values()]
+            scored.setdefault(hit.chunk.id, (hit, None if returned.score is None else float(returned.score)))
+        hits = [hit for hit, _ in scored.values()]
+        scores = [hit.score if score is None else score for hit, score in scored.values()]
         if scores == [hit.score for hit in hits]:
             return tuple(hits)
         if not all(map(math.isfinite, scores)):
             raise ModelError(f"{self.name} gives scores that aren't numbers.")
         if self._scores == "relative":  # the score of a reranker before it stays: it is evidence
             fused = scores if _all_within(scores) else sorted((hit.fused for hit in hits), reverse=True)
-            return tuple(replace(hit, fused=one) for hit, one in zip(hits, fused, strict=True))
-        return tuple(replace(hit, rerank=one) for hit, one in zip(hits, self._within(scores), strict=True))
+            return tuple(replace(hit, fused=score) for hit, score in zip(hits, fused, strict=True))
+        return tuple(replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True))
 
     def _within(self, scores: Sequence[float]) -> list[float]:
         if self._scores == "sigmoid":

@@ -107,8 +107,8 @@ def replied_numbers(answer: str, words: Vocabulary | None = None) -> tuple[int, 
     text = " ".join(text.split()).rstrip(".").strip()
     if re.fullmatch(rf"(?:{words.none})|0|-|", text):
         return ()
-    found = _list(words.labels, words.and_or).fullmatch(text)
-    return tuple(map(int, re.findall(r"\d+", found[1]))) if found else None
+    match = _list(words.labels, words.and_or).fullmatch(text)
+    return tuple(map(int, re.findall(r"\d+", match[1]))) if match else None
 
 
 @lru_cache(maxsize=8)

@@ -41,10 +41,12 @@ def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...
     """The last messages before the question, without our source lists, each of at most `KEPT_CHARACTERS`."""
     last_question = max((i for i, m in enumerate(messages) if m.role == "user"), default=0)
     talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"}]
-    heading = _heading(tuple(text for one in prompts.languages.values() for text in (one.sources, one.related)))
+    heading = _heading(
+        tuple(text for language in prompts.languages.values() for text in (language.sources, language.related))
+    )
     texts = ((message.role, _clean(message, heading)) for message in reversed(talk))
-    kept = list(islice((Message(role, text[:KEPT_CHARACTERS]) for role, text in texts if text), KEPT_MESSAGES))
-    return tuple(reversed(kept))
+    newest = list(islice((Message(role, text[:KEPT_CHARACTERS]) for role, text in texts if text), KEPT_MESSAGES))
+    return tuple(reversed(newest))
 
 
 def _clean(message: Message, heading: re.Pattern[str]) -> str:
@@ -58,12 +60,12 @@ def _clean(message: Message, heading: re.Pattern[str]) -> str:
 def _without_lists(text: str, heading: re.Pattern[str]) -> str:
     """The text without our headings that have a list or nothing below them, and without those lists."""
     lines = text.replace("\r\n", "\n").split("\n")
-    kept, at = list[str](), 0
+    shown, at = list[str](), 0
     while at < len(lines):
         end = _list_end(lines, at + 1) if heading.fullmatch(lines[at]) else at
-        kept.append("" if end > at else lines[at])
+        shown.append("" if end > at else lines[at])
         at = max(end, at + 1)
-    return "\n".join(kept)
+    return "\n".join(shown)
 
 
 def _list_end(lines: Sequence[str], start: int) -> int:
@@ -182,7 +184,7 @@ async def read_passages(turn: Turn, settings: Settings, prompts: Prompts) -> tup
 
 def as_found(turn: Turn) -> Turn:
     """The turn with the best hit of each passage in the place of the hits, so that both have the same numbers."""
-    return replace(turn, hits=tuple(one.hits[0] for one in turn.passages)) if turn.passages else turn
+    return replace(turn, hits=tuple(passage.hits[0] for passage in turn.passages)) if turn.passages else turn
 
 
 async def _plain_texts(turn: Turn) -> Mapping[str, PlainText]:
@@ -224,8 +226,8 @@ def numbered(passages: Sequence[Passage], condensed: Mapping[str, str] | None = 
     A text of `condensed`, by the id of the chunk, replaces that of the passage.
     """
     texts = (
-        f"[{number}] {heading_line(one.chunk)}\n{(condensed or {}).get(one.chunk.id) or _below_title(one)}"
-        for number, one in enumerate(passages, start=first)
+        f"[{number}] {heading_line(passage.chunk)}\n{(condensed or {}).get(passage.chunk.id) or _below_title(passage)}"
+        for number, passage in enumerate(passages, start=first)
     )
     return "\n\n".join(texts)
 

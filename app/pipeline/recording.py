@@ -207,7 +207,7 @@ class _WatchedEmbedder:
     @property
     def others(self) -> Mapping[str, Embedder]:
         others: Mapping[str, Embedder] = getattr(self.embedder, "others", {})
-        return {name: _WatchedEmbedder(one, self.step, self.recorder) for name, one in others.items()}
+        return {name: _WatchedEmbedder(embedder, self.step, self.recorder) for name, embedder in others.items()}
 
     async def dimension(self) -> int:
         return await self.embedder.dimension()
@@ -259,7 +259,7 @@ def with_parts(step: Step, changes: Mapping[str, Change]) -> Step:
     if not is_dataclass(step):
         return step
     changed: dict[str, Any] = {}
-    for part in (one for one in fields(step) if one.init):
+    for part in (declared for declared in fields(step) if declared.init):
         value = getattr(step, part.name)
         if part.name in changes:
             new = changes[part.name](value)
@@ -320,7 +320,7 @@ def _texts(given: Mapping[str, str] | str, known: set[str]) -> Mapping[str, str]
                 param=PARAM,
             )
         return {file: text for file, text in shipped_files().items() if file in known}
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, text in given.items():
         files = [file for file in known if name in {file, file.partition("/")[2]}]
         if not files:
@@ -329,5 +329,5 @@ def _texts(given: Mapping[str, str] | str, known: set[str]) -> Mapping[str, str]
                 f"{PARAM}: no step of this assistant has a prompt {quoted(name)}.{near} /v1/admin/prompts lists them.",
                 param=PARAM,
             )
-        found |= dict.fromkeys(files, text)
-    return found
+        texts |= dict.fromkeys(files, text)
+    return texts

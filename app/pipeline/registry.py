@@ -101,7 +101,7 @@ def steps() -> Mapping[str, StepFactory]:
         factory = (
             item if isinstance(item, StepFactory) else _factory(item, getattr(item, "name", ""), OwnStep(""), "plugin")
         )
-        names = [one.step.name for one in ordered]
+        names = [earlier.step.name for earlier in ordered]
         if factory.step.name in names:
             raise SettingsError(f"Two plugins register the step {factory.step.name}: leave one of them out.")
         ordered.insert(names.index(factory.before) if factory.before in names else len(names), factory)
@@ -293,8 +293,8 @@ def _made(step: StepDeclaration) -> frozenset[str]:
 
 
 DECLARED: Mapping[str, type] = {"reads": tuple, "uses": tuple, "writes": tuple, "optional": bool, "helper_calls": int}
-_TOOLS = frozenset(one.name for one in fields(Tools))
-_FIELDS = frozenset(one.name for one in fields(Turn))
+_TOOLS = frozenset(field.name for field in fields(Tools))
+_FIELDS = frozenset(field.name for field in fields(Turn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +321,8 @@ def known_steps(tables: Mapping[str, OwnStep], names: Iterable[str] = ()) -> Map
 
 def own_prompts(steps: Iterable[StepFactory]) -> frozenset[str]:
     """The names of the prompts beside these steps, in any language."""
-    found = {_prompts_beside(one.step) for one in steps}
-    return frozenset(path.stem for folder in found for path in folder.glob("*/*.md"))
+    folders = {_prompts_beside(factory.step) for factory in steps}
+    return frozenset(path.stem for folder in folders for path in folder.glob("*/*.md"))
 
 
 def _prompts_beside(step: Any) -> Path:
@@ -340,7 +340,7 @@ def _factory(found: Any, name: str, table: OwnStep, what: str) -> StepFactory:
     if table.scores:
         raise SettingsError(f"{what}: `scores` is for postprocessors of LlamaIndex, and this is none.")
     _check_declaration(found, what)
-    tools = {key: one for key, one in signature(found).parameters.items() if key in _TOOLS}
+    tools = {key: parameter for key, parameter in signature(found).parameters.items() if key in _TOOLS}
     if both := ", ".join(tools.keys() & table.arguments.keys()):
         raise SettingsError(f"{what}: {both} comes from the settings, so leave it out of `args`.")
     check_arguments(found, {**tools, **table.arguments}, what)
@@ -348,7 +348,9 @@ def _factory(found: Any, name: str, table: OwnStep, what: str) -> StepFactory:
     def make(given: Tools) -> Any:
         given = replace(given, prompts=given.prompts.with_own(_prompts_beside(found), given.settings.prompts))
         parts = {key: getattr(given, key) for key in tools}
-        lacking = {key for key, one in tools.items() if parts[key] is None and one.default is one.empty}
+        lacking = {
+            key for key, parameter in tools.items() if parts[key] is None and parameter.default is parameter.empty
+        }
         if "model" in lacking:
             raise NoModel
         if lacking:

@@ -96,7 +96,9 @@ class _Maker:
         steps = []
         for record in self.turn.trace:
             span, ms = spans[record.step], self.recorder.ms
-            given = {name: known[name] for name in inputs.get(record.step, ()) if name in known and name not in STREAMS}
+            inputs_of = {
+                name: known[name] for name in inputs.get(record.step, ()) if name in known and name not in STREAMS
+            }
             calls = [self._call(call, now) for call in self.recorder.calls if call.step == record.step]
             steps.append(
                 TraceStep(
@@ -104,7 +106,7 @@ class _Maker:
                     group=span.group,
                     start=ms(span.began),
                     end=ms(now if record.step in WORKING_TO_THE_END else span.ended),
-                    input=shown(given),
+                    input=shown(inputs_of),
                     output=shown({name: value for name, value in record.changes.items() if name not in STREAMS}),
                     calls=calls,
                     error=record.error or next((call.error for call in calls if call.error), ""),
@@ -150,21 +152,21 @@ def _bounded(text: str) -> str:
 def _evidence(turn: Turn) -> TraceEvidence | None:
     if turn.evidence is None:
         return None
-    found, needed = round(turn.evidence, 4), round(turn.evidence_needed, 4)
-    return TraceEvidence(found, needed, enough=turn.evidence >= turn.evidence_needed)
+    share, needed = round(turn.evidence, 4), round(turn.evidence_needed, 4)
+    return TraceEvidence(share, needed, enough=turn.evidence >= turn.evidence_needed)
 
 
 def _passages(turn: Turn) -> list[TracePassage]:
     return [
         TracePassage(
             number=number,
-            url=one.chunk.url,
-            title=one.chunk.title,
-            language=one.chunk.language,
-            chunks=[hit.chunk.id for hit in one.hits],
-            text=numbered((one,), turn.condensed, first=number),
+            url=passage.chunk.url,
+            title=passage.chunk.title,
+            language=passage.chunk.language,
+            chunks=[hit.chunk.id for hit in passage.hits],
+            text=numbered((passage,), turn.condensed, first=number),
         )
-        for number, one in enumerate(turn.passages, start=1)
+        for number, passage in enumerate(turn.passages, start=1)
     ]
 
 
@@ -267,13 +269,13 @@ def _fusion(query: Query, explanation: Explanation) -> TraceFusion:
         depth=query.depth,
         top_k=query.limit,
         per_page=query.per_page,
-        filters={one.name: values for one in fields(Filters) if (values := getattr(query.filters, one.name))},
+        filters={field.name: values for field in fields(Filters) if (values := getattr(query.filters, field.name))},
     )
 
 
 def places(leg: Sequence[Candidate]) -> list[LegPlace]:
     """The candidates of one leg with their ranks."""
-    return [LegPlace(one.id, rank, _rounded(one.score)) for rank, one in enumerate(leg, start=1)]
+    return [LegPlace(candidate.id, rank, _rounded(candidate.score)) for rank, candidate in enumerate(leg, start=1)]
 
 
 class _Table:
@@ -286,13 +288,15 @@ class _Table:
     def add_ranked(self, explanation: Explanation, legs: Legs, query: Query) -> None:
         """Add the candidates of the fusion; those that it left out are dropped by the step that searched."""
         step = next((record.step for record in reversed(self._turn.trace) if "search" in record.changes), "retrieve")
-        words, vectors = ({one.chunk: one for one in places(leg)} for leg in (legs.lexical, legs.vector))
-        for one in explanation.candidates:
-            row = self._row(one.candidate)
-            row.ranked, row.words, row.vectors = one, words.get(row.id), vectors.get(row.id)
-            row.dropped = Dropped(step, one.cut, _cut_text(one, query)) if one.cut else None
+        words, vectors = ({place.chunk: place for place in places(leg)} for leg in (legs.lexical, legs.vector))
+        for ranked in explanation.candidates:
+            row = self._row(ranked.candidate)
+            row.ranked, row.words, row.vectors = ranked, words.get(row.id), vectors.get(row.id)
+            row.dropped = Dropped(step, ranked.cut, _cut_text(ranked, query)) if ranked.cut else None
         for search in self._recorder.searches:
-            for id_ in {one.id for leg in (search.legs.lexical, search.legs.vector) for one in leg} & self._rows.keys():
+            for id_ in {
+                candidate.id for leg in (search.legs.lexical, search.legs.vector) for candidate in leg
+            } & self._rows.keys():
                 if search.step not in self._rows[id_].found_by:
                     self._rows[id_].found_by.append(search.step)
 
@@ -301,17 +305,18 @@ class _Table:
         if query.filters == Filters():
             return
         legs = await self._turn.generation.search(replace(query, filters=Filters()))
-        found = zip((legs.lexical, legs.vector), ("words", "vectors"), strict=True)
+        named_legs = zip((legs.lexical, legs.vector), ("words", "vectors"), strict=True)
         outside = [
-            (place, name, one)
-            for leg, name in found
-            for place, one in zip(places(leg), leg, strict=True)
-            if (one.id not in self._rows or self._rows[one.id].ranked is None) and _excluding(query.filters, one)
+            (place, name, candidate)
+            for leg, name in named_legs
+            for place, candidate in zip(places(leg), leg, strict=True)
+            if (candidate.id not in self._rows or self._rows[candidate.id].ranked is None)
+            and _excluding(query.filters, candidate)
         ]
-        for place, name, one in sorted(outside, key=lambda each: each[0].rank)[: 2 * MOST_FILTERED]:
-            row = self._row(one)
+        for place, name, candidate in sorted(outside, key=lambda each: each[0].rank)[: 2 * MOST_FILTERED]:
+            row = self._row(candidate)
             setattr(row, name, place)
-            limits = ", ".join(_excluding(query.filters, one))
+            limits = ", ".join(_excluding(query.filters, candidate))
             row.dropped = Dropped(
                 "retrieve", "filters", f"outside of the filters: {limits}; ranks are those without filters"
             )
@@ -329,10 +334,10 @@ class _Table:
                 if not row.ranked and record.step not in row.found_by:
                     row.found_by.append(record.step)
             now = {hit.chunk.id for hit in hits}
-            left = before - now
+            dropped = before - now
             if record.step == "rerank":
-                left |= self._reranked(hits) - now
-            for id_ in left:
+                dropped |= self._reranked(hits) - now
+            for id_ in dropped:
                 self._rows[id_].dropped = self._dropped(record)
             before = now
         for place, hit in enumerate(self._turn.hits, start=1):
@@ -340,7 +345,9 @@ class _Table:
 
     def _reranked(self, hits: Sequence[Hit]) -> set[str]:
         """All that the reranker has scored, with the scores if the step uses them as they are."""
-        call = next((one for one in self._recorder.calls if one.kind == "rerank" and one.scores), None)
+        call = next(
+            (recorded for recorded in self._recorder.calls if recorded.kind == "rerank" and recorded.scores), None
+        )
         raw = dict(zip(call.texts[1:], call.scores, strict=False)) if call else {}
         wide = self._recorder.fetched.get("rerank", ())
         for chunk in wide:

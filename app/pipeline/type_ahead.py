@@ -62,17 +62,17 @@ class TypeAhead:
         """
         info = turn.generation.info
         key = (info.id, info.built_at, replace(turn.request, id=""))
-        if found := self._kept.get(key):
+        if changes := self._kept.get(key):
             self._kept.move_to_end(key)
-            return found
-        found = await self._found(turn)
+            return changes
+        changes = await self._found(turn)
         if self._kept and next(iter(self._kept))[:2] != key[:2]:
             self._kept.clear()
             _read.clear()  # the chunks of an earlier generation
-        self._kept[key] = {**found, "search": replace(found["search"], vector=None), "legs": Legs()}
+        self._kept[key] = {**changes, "search": replace(changes["search"], vector=None), "legs": Legs()}
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return found
+        return changes
 
     async def _found(self, turn: Turn) -> Changes:
         """Letters of a half-typed word show no language, so the words before it decide, else the reader's language."""
@@ -120,7 +120,7 @@ class TypeAhead:
         if not last:
             return ()
         words = vocabulary.completions(last, 2 * COMPLETIONS)
-        stopwords = frozenset().union(*(one.stopwords for one in self.prompts.languages.values()))
+        stopwords = frozenset().union(*(language.stopwords for language in self.prompts.languages.values()))
         return tuple(word for word in words if word not in stopwords and word != last)[:COMPLETIONS]
 
     async def _vector(self, turn: Turn, completions: Sequence[str]) -> Vector | None:
@@ -137,16 +137,16 @@ class TypeAhead:
     async def _rescored(self, turn: Turn, query: Query, vocabulary: Vocabulary) -> Legs:
         generation: Generation = turn.generation
         legs = await generation.search(query)
-        chunks = {chunk.id: chunk for chunk in await generation.fetch([one.id for one in legs.lexical])}
-        most = max((one.score for one in legs.lexical), default=1.0)
+        chunks = {chunk.id: chunk for chunk in await generation.fetch([candidate.id for candidate in legs.lexical])}
+        most = max((candidate.score for candidate in legs.lexical), default=1.0)
         words = Weighted.of(query.texts[0].text, turn.language, vocabulary, generation.info.chunks)
         scored = [
-            one._replace(score=words.best(chunks[one.id])[0] + OF_BM25 * one.score / most)
-            for one in legs.lexical
-            if one.id in chunks
+            candidate._replace(score=words.best(chunks[candidate.id])[0] + OF_BM25 * candidate.score / most)
+            for candidate in legs.lexical
+            if candidate.id in chunks
         ]
         # beside pages that have the words, others look like mistakes; on their own, they may be what is meant
-        near = tuple(one for one in legs.vector if one.id in chunks) if scored else legs.vector
+        near = tuple(candidate for candidate in legs.vector if candidate.id in chunks) if scored else legs.vector
         return Legs(tuple(sorted(scored, key=_order)), near)
 
 
@@ -195,7 +195,9 @@ class Weighted:
         words = QueryWords.of(query, language, open_end=True)
         counts = [
             max(
-                vocabulary.count(word.text), *(vocabulary.count(one) for one in vocabulary.completions(word.text, 1)), 0
+                vocabulary.count(word.text),
+                *(vocabulary.count(completion) for completion in vocabulary.completions(word.text, 1)),
+                0,
             )
             if word.open
             else vocabulary.count(word.text)
@@ -222,15 +224,15 @@ _read: OrderedDict[str, tuple[Chunk, tuple[tuple[Section | None, Fields], ...]]]
 
 def read(chunk: Chunk) -> tuple[tuple[Section | None, Fields], ...]:
     """The sections of the chunk, each with its fields. Kept, because each letter finds the same chunks again."""
-    kept = _read.get(chunk.id)
-    if kept is None or kept[0] is not chunk:  # the same text may have got other headings
+    cached = _read.get(chunk.id)
+    if cached is None or cached[0] is not chunk:  # the same text may have got other headings
         above, title = folded_words(chunk.context), folded_words(chunk.title)
         sections = chunk.sections or (None,)
         headings = [folded_words(section.path[-1]) if section and section.path else " " for section in sections]
         texts = [folded_words(section_text(chunk, section)) for section in sections]
         fields = ((heading, title, above, text) for heading, text in zip(headings, texts, strict=True))
-        kept = _read[chunk.id] = (chunk, tuple(zip(sections, fields, strict=True)))
+        cached = _read[chunk.id] = (chunk, tuple(zip(sections, fields, strict=True)))
     _read.move_to_end(chunk.id)
     if len(_read) > READ:
         _read.popitem(last=False)
-    return kept[1]
+    return cached[1]

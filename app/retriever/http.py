@@ -47,8 +47,10 @@ class HttpBackend:
 
     async def answer(self, body: ChatRequest) -> Answer:
         """The answer to the question."""
-        found = await self._post("chat/completions", body, TypeAdapter(ChatCompletion), ANSWER_SECONDS)
-        return Answer(found["choices"][0]["message"]["content"], found["sources"], found.get("extractive", False))
+        completion = await self._post("chat/completions", body, TypeAdapter(ChatCompletion), ANSWER_SECONDS)
+        return Answer(
+            completion["choices"][0]["message"]["content"], completion["sources"], completion.get("extractive", False)
+        )
 
     async def close(self) -> None:
         """Close all connections."""

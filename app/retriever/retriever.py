@@ -103,8 +103,8 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
     async def search(self, query: str, limit: int | None = None) -> list[NodeWithScore]:
         """The nodes, best first, at most `limit`. Call it in `loop`."""
         changed = {"query": query} | ({"limit": limit} if limit else {})
-        found = await self.backend.search(self.request.model_copy(update=changed))
-        return [passage_node(passage) for passage in found["data"]]
+        response = await self.backend.search(self.request.model_copy(update=changed))
+        return [passage_node(passage) for passage in response["data"]]
 
     def close(self) -> None:
         """Close all connections, which otherwise are closed with the retriever. A later search opens them again."""
@@ -149,12 +149,12 @@ class DocsAssistantQueryEngine(BaseQueryEngine):  # type: ignore[misc]  # LlamaI
         return await self._retriever.loop.arun(self._respond(query_bundle.query_str))
 
     async def _respond(self, question: str) -> Response:
-        given = self._retriever.request.model_dump(include={"model", "language", "filters"})
-        body = validated(ChatRequest, {**given, "messages": [{"role": "user", "content": question}]})
-        answer, found = await asyncio.gather(
+        fields = self._retriever.request.model_dump(include={"model", "language", "filters"})
+        body = validated(ChatRequest, {**fields, "messages": [{"role": "user", "content": question}]})
+        answer, nodes_found = await asyncio.gather(
             self._retriever.backend.answer(body), self._retriever.search(question, SEARCHED)
         )
-        nodes = [node for source in answer.sources for node in _nodes(source, found)]
+        nodes = [node for source in answer.sources for node in _nodes(source, nodes_found)]
         return Response(answer.text, source_nodes=nodes, metadata={"extractive": answer.extractive})
 
 

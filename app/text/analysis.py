@@ -98,7 +98,7 @@ def runs(text: str) -> list[str]:
 def words_of(run: str) -> list[str]:
     """The run folded and, if it has several, its words; parts by capitals are words too."""
     parts = [part for word in _WORD.findall(run) for part in _humps(word)]
-    return list(dict.fromkeys(fold(each) for each in (run, *parts)))
+    return list(dict.fromkeys(fold(part) for part in (run, *parts)))
 
 
 def _tokens(run: str, language: str) -> tuple[str, ...]:

@@ -121,35 +121,35 @@ def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[s
     The abbreviations are in lower case, without their last stop; the default is those of the shipped languages.
     """
     abbreviations = vocabulary().abbreviations if abbreviations is None else abbreviations
-    found, start = list[str](), 0
+    texts, start = list[str](), 0
     for match in _END.finditer(text):
         if _is_end(text[max(start, match.start() - 40) : match.start() + 1], match["first"] or "", abbreviations):
-            found.append(text[start : match.end()])
+            texts.append(text[start : match.end()])
             start = match.end()
-    return [*found, text[start:]] if start < len(text) else found
+    return [*texts, text[start:]] if start < len(text) else texts
 
 
 def quotable_sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
     """The sentences of a paragraph without the white space between them; none ends within a code span."""
-    found: list[list[str]] = []
+    texts: list[list[str]] = []
     in_code = False
     for sentence in sentences(text, abbreviations):
         if in_code:
-            found[-1].append(sentence.rstrip())
+            texts[-1].append(sentence.rstrip())
         else:
-            found.append([sentence.rstrip()])
+            texts.append([sentence.rstrip()])
         in_code ^= sentence.count("`") % 2 == 1
-    return [" ".join(pieces) for pieces in found]
+    return [" ".join(pieces) for pieces in texts]
 
 
 def informal_sentences(text: str, abbreviations: Collection[str]) -> list[str]:
     """The sentences without the white space between them; they can begin with lower case, as people type."""
-    found, start = list[str](), 0
+    texts, start = list[str](), 0
     for gap in _STOP.finditer(text):
         if _last_word(text[max(start, gap.start() - 40) : gap.start()]) not in abbreviations:
-            found.append(text[start : gap.start()])
+            texts.append(text[start : gap.start()])
             start = gap.end()
-    return [*found, text[start:]]
+    return [*texts, text[start:]]
 
 
 def _is_end(before: str, following: str, abbreviations: Collection[str]) -> bool:
@@ -197,15 +197,15 @@ class Block:
 def blocks_of(chunk: Chunk) -> list[Block]:
     """The blocks of the chunk in order, without headings, images and rules."""
     offsets = [section.offset for section in chunk.sections[1:]]
-    found: list[tuple[list[str], Kind, int]] = []
+    pieces: list[tuple[list[str], Kind, int]] = []
     for start, lines in _groups(chunk.text):
         text = "\n".join(lines).strip("\n").rstrip()
         section = bisect_right(offsets, start)
-        if found and found[-1][1:] == ("list", section) and _goes_on(lines):
-            found[-1][0].append(text)
+        if pieces and pieces[-1][1:] == ("list", section) and _goes_on(lines):
+            pieces[-1][0].append(text)
         else:
-            found.append(([text], _kind(lines), section))
-    return [Block("\n\n".join(texts), kind, section) for texts, kind, section in found]
+            pieces.append(([text], _kind(lines), section))
+    return [Block("\n\n".join(texts), kind, section) for texts, kind, section in pieces]
 
 
 def _goes_on(lines: list[str]) -> bool:
@@ -315,13 +315,13 @@ def shortened(units: Units, longest: int, weight: Callable[[str], float]) -> str
                 break
             room -= len(units.texts[near]) + joint
             first, last = min(first, near), max(last, near)
-    kept = units.joint.join(units.texts[first : last + 1])
+    excerpt = units.joint.join(units.texts[first : last + 1])
     rest = last + 1 < len(units.texts)
     if units.joint == " ":
-        return f"{f'{CUT} ' if first else ''}{kept}{f' {CUT}' if rest else ''}"
+        return f"{f'{CUT} ' if first else ''}{excerpt}{f' {CUT}' if rest else ''}"
     above = f"{units.head}\n" if units.head else f"{CUT}\n\n" if first else ""
     below = f"\n\n{CUT}" if rest or (first and units.head) else ""
-    return above + kept + below
+    return above + excerpt + below
 
 
 def joined(blocks: Iterable[Block]) -> str:

@@ -95,12 +95,12 @@ class _Growth:
         """The hit in the passage of its page, or in one of its own; None if there is no room for it."""
         place = page.places.get(hit.chunk.id) if page and not hit.chunk.translated_from else None
         page = page if place else None
-        known = next((one for one in self.passages if page and one.page is page), None)
+        known = next((reading for reading in self.passages if page and reading.page is page), None)
         passage = known or _Reading([], page)
         head = len(heading_line(hit.chunk)) + len(" > ".join(hit.chunk.heading_path)) + 2 * _MARKS
         span = self._first_span(hit.chunk, page, place, self.left - head)
         if span is None or any(
-            one.own is None and one.start < span.end and span.start < one.end for one in passage.spans
+            taken.own is None and taken.start < span.end and span.start < taken.end for taken in passage.spans
         ):
             return None
         self.left -= head + span.length
@@ -154,7 +154,7 @@ class _Growth:
 
 def _steps(page: PlainText, place: tuple[int, int]) -> list[tuple[int, int]]:
     """The blocks of the chunk, its sections, then each one that they are part of, and the page."""
-    offsets, depths = [one.offset for one in page.sections], [len(one.path) for one in page.sections]
+    offsets, depths = [section.offset for section in page.sections], [len(section.path) for section in page.sections]
     at, after, length = bisect_right(offsets, place[0]) - 1, bisect_left(offsets, place[1]), len(page.text)
     own = (offsets[at] if at >= 0 else 0, offsets[after] if after < len(offsets) else length)
     steps = [place, own]
@@ -201,7 +201,7 @@ def _plain(chunk: Chunk, offset: int = 0) -> tuple[str, tuple[Section, ...]]:
     starts = [section.offset for section in chunk.sections]
     texts = [plain(chunk.text[first:last]) for first, last in pairwise([0, *starts[1:], len(chunk.text)])]
     at = [0, *accumulate(map(len, texts))]
-    sections = (replace(one, offset=offset + start) for one, start in zip(chunk.sections, at, strict=False))
+    sections = (replace(section, offset=offset + start) for section, start in zip(chunk.sections, at, strict=False))
     return "".join(texts), tuple(sections)
 
 
@@ -263,7 +263,9 @@ def _joined(page: PlainText, spans: Iterable[_Span]) -> tuple[str, tuple[Section
         else:
             later = page.sections[begun : bisect_left(offsets, span.end)]
             sections.append(Section(length, path, anchor))
-            sections += [Section(length + one.offset - span.start, one.path, one.anchor) for one in later]
+            sections += [
+                Section(length + section.offset - span.start, section.path, section.anchor) for section in later
+            ]
             parts.append(page.text[span.start : span.end].rstrip("\n"))
         at, inside = span.end - _is_part(span), bisect_left(offsets, span.end)
     if at < len(page.text) and at not in offsets:
@@ -278,15 +280,15 @@ def _is_part(span: _Span) -> bool:
 
 def _beginning(text: str, room: int) -> str:
     """As many of the first blocks as there is room for; of a first one that is too long, the first lines or sentences."""
-    kept, room = "", room - len(CUT) - 2
+    beginning, room = "", room - len(CUT) - 2
     for code, piece in blocks(text):
-        if len(kept) + len(piece) <= room:
-            kept += piece
+        if len(beginning) + len(piece) <= room:
+            beginning += piece
             continue
         if not code:
-            kept += piece[: max(piece.rfind("\n\n", 0, room - len(kept)), 0)]
+            beginning += piece[: max(piece.rfind("\n\n", 0, room - len(beginning)), 0)]
         break
-    return f"{kept.rstrip() or _first_lines(text, room).rstrip()}\n\n{CUT}"
+    return f"{beginning.rstrip() or _first_lines(text, room).rstrip()}\n\n{CUT}"
 
 
 def _first_lines(text: str, room: int) -> str:

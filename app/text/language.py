@@ -61,9 +61,13 @@ def is_smalltalk(text: str, language: Language) -> bool:
         return bool(text.strip())  # an emoji
     if not _chats(_letters(text), language):
         return False
-    asked = [clause for each in _ASKING.findall(text) for clause in map(_letters, _CLAUSE.split(each)) if clause]
+    asked = [
+        clause for question in _ASKING.findall(text) for clause in map(_letters, _CLAUSE.split(question)) if clause
+    ]
     asked += [
-        _letters(each) for each in _CLAUSE.split(text) if _letters((each.split() or [""])[0]) & language.question_words
+        _letters(clause)
+        for clause in _CLAUSE.split(text)
+        if _letters((clause.split() or [""])[0]) & language.question_words
     ]
     references = language.references - language.smalltalk
     return all(clause & language.smalltalk and not clause & references for clause in asked)
@@ -276,11 +280,11 @@ def form_of(codes: Sequence[str], line: str = "…, …, …") -> str:
 
 def parse(answer: str, codes: Collection[str], longest: int) -> dict[str, str]:
     """The texts in lines like `code: a, b, c`, which models write with list marks, quotes, bold or JSON brackets."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for line in answer.splitlines():
         match = re.match(r"\W*([a-z]{2,3})\W*[:=]\s*(.+)", line.strip())
-        if match and match[1] in codes and match[1] not in found:
+        if match and match[1] in codes and match[1] not in texts:
             text = re.sub(r"[\[\]{}\"*]", " ", match[2]).strip(" ,;.…")
             if re.search(r"\w", text):
-                found[match[1]] = text[:longest]
-    return found
+                texts[match[1]] = text[:longest]
+    return texts

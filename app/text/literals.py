@@ -68,11 +68,11 @@ _NUMBER_GOES_ON, _PATH_GOES_ON = re.compile(r"\w|[.,]\d"), re.compile(r"[\w/]")
 def claims(text: str) -> tuple[str, ...]:
     """The numbers with units, commands and addresses of a text, without citations and list numbers."""
     text = _LIST_MARK.sub("", _CITATION.sub("", text))
-    found = list(addresses(text))
+    literals = list(addresses(text))
     text = _URL.sub(" ", text)
-    found += [*code_lines(text), *code_spans(text)]
-    found += [amount[0] for amount in _amount().finditer(without_code(text))]
-    return tuple(dict.fromkeys(one for one in found if one))
+    literals += [*code_lines(text), *code_spans(text)]
+    literals += [amount[0] for amount in _amount().finditer(without_code(text))]
+    return tuple(dict.fromkeys(literal for literal in literals if literal))
 
 
 def addresses(text: str) -> tuple[str, ...]:

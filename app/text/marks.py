@@ -51,15 +51,15 @@ def _marks(markdown: str) -> Iterator[str]:
             yield from (f"code {line}" for line in lines if len(line) > 2)
             yield from _runs(piece)
         else:
-            levels += "".join(str(len(found[1])) for found in _HEADING.finditer(piece))
+            levels += "".join(str(len(heading[1])) for heading in _HEADING.finditer(piece))
             yield from _of_prose(piece)
     if len(levels) >= FEWEST_HEADINGS:
         yield f"headings {levels}"
 
 
 def _of_prose(text: str) -> Iterator[str]:
-    yield from (f"anchor {found}" for found in _ANCHOR.findall(text))
-    yield from (f"code {' '.join(found.split())}" for found in _SPAN.findall(text))
+    yield from (f"anchor {anchor}" for anchor in _ANCHOR.findall(text))
+    yield from (f"code {' '.join(span.split())}" for span in _SPAN.findall(text))
     for target in _TARGET.findall(text):
         yield f"link {target.rstrip('/').rpartition('/')[2]}"
     yield from _runs(_TARGET.sub("](", text))

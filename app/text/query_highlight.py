@@ -47,12 +47,12 @@ class QueryWord:
             if weight <= best:
                 break
             if begun in words:
-                found = 1.0 if whole in words else beginning_found
+                share = 1.0 if whole in words else beginning_found
             elif stem and stem in words:
-                found = STEM_FOUND
+                share = STEM_FOUND
             else:
                 continue
-            best = max(best, weight * found)
+            best = max(best, weight * share)
         return best
 
     @cached_property

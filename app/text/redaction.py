@@ -88,7 +88,9 @@ def redacted(text: str, words: Vocabulary | None = None) -> str:
         text = _EMAIL.sub("[e-mail]", text)
     if words:
         ordinary = words.function_words.values()
-        unmistakable = frozenset(word for word in words.at if not any(word in each for each in ordinary))
+        unmistakable = frozenset(
+            word for word in words.at if not any(word in words_of_language for words_of_language in ordinary)
+        )
         text = _spoken(words.at, unmistakable, words.dot).sub("[e-mail]", text)
     for pattern in (_BLOCK, _JWT, _PREFIXED, _UUID, _BASE64):
         text = pattern.sub("[key]", text)

@@ -170,8 +170,8 @@ async def collect(
 async def _answer(contestant: Contestant, case: Case, cache: Cache) -> Answer:
     # without its name, which is only what tables call it
     key = fingerprint(contestant.fingerprint, case.id, *(message.content for message in case.messages))
-    if kept := cache.get(key):
-        return replace(ANSWER.validate_python(kept), contestant=contestant.name)
+    if saved := cache.get(key):
+        return replace(ANSWER.validate_python(saved), contestant=contestant.name)
     answer = await contestant.answer(case)
     if not answer.error:
         cache.put(key, asdict(answer))
@@ -231,7 +231,7 @@ class Corpus:
 
 def shown(passages: Sequence[Passage]) -> tuple[str, ...]:
     """The passages as a model reads them, each below its page and headings."""
-    return tuple(f"{heading_line(one.chunk)}\n{one.chunk.text}" for one in passages)
+    return tuple(f"{heading_line(passage.chunk)}\n{passage.chunk.text}" for passage in passages)
 
 
 def citing(answers: Sequence[Answer]) -> dict[str, str]:

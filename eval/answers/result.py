@@ -76,7 +76,7 @@ class AnswerResult:
     @property
     def contestants(self) -> tuple[str, ...]:
         """In the order of the command line; the others are compared with the first."""
-        return tuple(dict.fromkeys(one.answer.contestant for one in self.scored))
+        return tuple(dict.fromkeys(scored.answer.contestant for scored in self.scored))
 
     @property
     def base(self) -> str:
@@ -92,30 +92,36 @@ class AnswerResult:
 
     def of(self, contestant: str) -> AnswerResult:
         """The answers of one contestant alone."""
-        return replace(self, scored=tuple(one for one in self.scored if one.answer.contestant == contestant))
+        return replace(self, scored=tuple(scored for scored in self.scored if scored.answer.contestant == contestant))
 
     def only(self, ids: frozenset[str]) -> AnswerResult:
         """The same run with these questions alone."""
-        return replace(self, scored=tuple(one for one in self.scored if one.case.id in ids))
+        return replace(self, scored=tuple(scored for scored in self.scored if scored.case.id in ids))
 
     @property
     def outcomes(self) -> Outcomes:
         """The measures of each question, as the first contestant answered it."""
         own = self.of(self.contestants[0]).scored
         titles = {name: name for name in MEASURES}
-        return Outcomes(KIND, [one.case for one in own], [one.values for one in own], titles, JUDGED, self.config)
+        return Outcomes(
+            KIND, [scored.case for scored in own], [scored.values for scored in own], titles, JUDGED, self.config
+        )
 
     @cached_property
     def rows(self) -> tuple[AnswerRow, ...]:
         """Contestant by contestant: language by variant, their mean, and the unanswerable questions as one row."""
-        found: list[AnswerRow] = []
+        rows: list[AnswerRow] = []
         for name in self.contestants:
             own = self.of(name).outcomes
             values = as_matrix(own.values, MEASURES)
             for group in groups(own.cases):
                 row = row_of(group, own.cases, values, MEASURES)
-                found.append(AnswerRow(**{one.name: getattr(row, one.name) for one in fields(row)}, contestant=name))
-        return tuple(found)
+                rows.append(
+                    AnswerRow(
+                        **{attribute.name: getattr(row, attribute.name) for attribute in fields(row)}, contestant=name
+                    )
+                )
+        return tuple(rows)
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -127,44 +133,50 @@ class AnswerResult:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Faithful x complete x language, of the answerable questions that were answered."""
-        found = []
+        cells = []
         for name in self.contestants:
             own = [
-                one for one in self.scored if one.answer.contestant == name and one.answerable and not one.answer.error
+                scored
+                for scored in self.scored
+                if scored.answer.contestant == name and scored.answerable and not scored.answer.error
             ]
             for kind in CELLS:
-                of_kind = [one for one in own if _kind(one) == kind]
-                right = sum(one.values["language"] == 1 for one in of_kind)
-                found.append(Cell(name, kind, right, len(of_kind) - right))
-        return tuple(found)
+                of_kind = [scored for scored in own if _kind(scored) == kind]
+                right = sum(scored.values["language"] == 1 for scored in of_kind)
+                cells.append(Cell(name, kind, right, len(of_kind) - right))
+        return tuple(cells)
 
     @property
     def shares(self) -> tuple[CellShare, ...]:
         """Faithful x complete, kind by kind and contestant by contestant, of the judged answers."""
-        judged = [one for one in self.scored if one.answerable and not one.answer.error and _kind(one) != CELLS[-1]]
-        own = {name: [one for one in judged if one.answer.contestant == name] for name in self.contestants}
+        judged = [
+            scored
+            for scored in self.scored
+            if scored.answerable and not scored.answer.error and _kind(scored) != CELLS[-1]
+        ]
+        own = {name: [scored for scored in judged if scored.answer.contestant == name] for name in self.contestants}
         return tuple(
-            CellShare(name, kind, len(had), intervals([values], [[one.case.doc for one in had]])[0])
+            CellShare(name, kind, len(had), intervals([values], [[scored.case.doc for scored in had]])[0])
             for kind in CELLS[:-1]
             for name, had in own.items()
             if had
-            for values in [np.array([[_kind(one) == kind] for one in had], dtype=np.float64)]
+            for values in [np.array([[_kind(scored) == kind] for scored in had], dtype=np.float64)]
         )
 
     @property
     def efforts(self) -> tuple[Effort, ...]:
         """Time and tokens, contestant by contestant."""
-        return efforts([one.answer for one in self.scored])
+        return efforts([scored.answer for scored in self.scored])
 
     @property
     def malformed(self) -> int:
         """Number of failed judgements; a later run asks for them again."""
-        return sum(bool(j.error) for one in self.scored for j in one.judgements)
+        return sum(bool(j.error) for scored in self.scored for j in scored.judgements)
 
     @property
     def failed(self) -> int:
         """Number of failed answers."""
-        return sum(bool(one.answer.error) for one in self.scored)
+        return sum(bool(scored.answer.error) for scored in self.scored)
 
     def save(self, path: str | Path) -> None:
         """Write the whole result as JSON. Raises `EvaluationError` if the file can't be written."""
@@ -173,13 +185,13 @@ class AnswerResult:
             "config": dict(self.config),
             "failed_answers": self.failed,
             "failed_judgements": self.malformed,
-            "efforts": [asdict(one) for one in self.efforts],
+            "efforts": [asdict(effort) for effort in self.efforts],
             "rows": [asdict(row) for row in self.rows],
             "cells": [asdict(cell) for cell in self.cells],
             "shares": [asdict(share) for share in self.shares],
-            "comparisons": [one.summary() for one in self.comparisons],
+            "comparisons": [comparison.summary() for comparison in self.comparisons],
         }
-        save_document(path, head, "answers", [asdict(one) for one in self.scored])
+        save_document(path, head, "answers", [asdict(scored) for scored in self.scored])
 
 
 def load_answers(path: str | Path) -> AnswerResult:
@@ -203,9 +215,9 @@ def side_by_side(a: AnswerResult, b: AnswerResult, names: tuple[str, str]) -> An
             " `eval run --against A.json` measures both in the same way."
         )
     both = [
-        replace(one, answer=replace(one.answer, contestant=name))
+        replace(scored, answer=replace(scored.answer, contestant=name))
         for result, name in zip((a, b), names, strict=True)
-        for one in result.of(result.contestants[0]).scored
+        for scored in result.of(result.contestants[0]).scored
     ]
     return AnswerResult(tuple(both), {**b.config, "against": names[0]})
 
@@ -271,14 +283,16 @@ def answers_text(result: AnswerResult) -> str:
         lines.append(
             f"FAILED: {result.failed} answers, {result.malformed} judgements. Run it again: it asks only these again."
         )
-        errors = [one.answer.error for one in result.scored if one.answer.error]
+        errors = [scored.answer.error for scored in result.scored if scored.answer.error]
         lines += [f"The first error: {errors[0]}"] if errors else []
     return "\n".join(lines)
 
 
 def _failed_steps(result: AnswerResult) -> list[str]:
     """The steps that failed, so that an answer had to do without them, by contestant."""
-    counts = Counter((one.answer.contestant, step) for one in result.scored for step in one.answer.failed_steps)
+    counts = Counter(
+        (scored.answer.contestant, step) for scored in result.scored for step in scored.answer.failed_steps
+    )
     return [
         f"{name}: {step} failed on {n} questions, which were answered without it." for (name, step), n in counts.items()
     ]
@@ -302,9 +316,9 @@ def kind_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
 def effort_table(result: AnswerResult) -> tuple[list[str], list[list[str]]]:
     """Time and tokens of an answer, a row for each contestant."""
     rows = [
-        [one.contestant, str(one.n), f"{one.ms_median:.0f}", f"{one.ms_p95:.0f}",
-         *("–" if tokens is None else f"{tokens:.0f}" for tokens in (one.prompt_tokens, one.completion_tokens))]
-        for one in result.efforts
+        [effort.contestant, str(effort.n), f"{effort.ms_median:.0f}", f"{effort.ms_p95:.0f}",
+         *("–" if tokens is None else f"{tokens:.0f}" for tokens in (effort.prompt_tokens, effort.completion_tokens))]
+        for effort in result.efforts
     ]  # fmt: skip
     return ["effort of an answer", "n", "ms, median", "ms, p95", "tokens in", "tokens out"], rows
 
@@ -315,8 +329,8 @@ def answer_cells(row: AnswerRow, measures: Sequence[str]) -> list[str]:
 
 
 def _interval(row: AnswerRow, measure: str) -> str:
-    one = row.measures[measure]
-    return f"{one.low:.2f}–{one.high:.2f}"
+    estimate = row.measures[measure]
+    return f"{estimate.low:.2f}–{estimate.high:.2f}"
 
 
 BASELINE_FORM = "docs-assistant answers baseline 1"
@@ -327,7 +341,7 @@ def answer_baseline_of(result: AnswerResult) -> Baseline:
     about = {name: result.config[name] for name in ("set", "version", "model") if name in result.config}
     about["contestant"] = result.contestants[0]
     head = {"form": BASELINE_FORM, "judge": result.judge, "measures": list(JUDGED), "about": about}
-    return Baseline(head, {one.case.id: KeptValues(asks(one.case), _kept(one)) for one in _first(result)})
+    return Baseline(head, {scored.case.id: KeptValues(asks(scored.case), _kept(scored)) for scored in _first(result)})
 
 
 def load_answer_baseline(path: str | Path) -> Baseline:
@@ -348,13 +362,13 @@ def judge_answers(result: AnswerResult, baseline: Baseline, max_drop: float = MA
             f"The judge of the baseline is {judge or 'none'}, that of the answers {result.judge or 'none'}:"
             " their figures can't be compared. Use the same judge, or write the baseline again with --update."
         )
-    now = [(one.case, _kept(one)) for one in _first(result)]
+    now = [(scored.case, _kept(scored)) for scored in _first(result)]
     pairs = paired(now, JUDGED, baseline)
     return gate_of(pairs, baseline, len(now), verdicts_together(pairs, JUDGED, max_drop))
 
 
 def _first(result: AnswerResult) -> list[Scored]:
-    return [one for one in result.scored if one.answer.contestant == result.contestants[0]]
+    return [scored for scored in result.scored if scored.answer.contestant == result.contestants[0]]
 
 
 def _kept(one: Scored) -> tuple[float | None, ...]:

@@ -139,18 +139,18 @@ class Scorer:
 
     def _plain(self, answer: Answer, case: Case) -> dict[str, float | None]:
         vector = self._vectors.get(answer.text, ())
-        found: dict[str, float | None] = {"fidelity": fidelity(answer.text, answer.passages)}
+        values: dict[str, float | None] = {"fidelity": fidelity(answer.text, answer.passages)}
         if answer.passages:
-            found["grounding"] = max(0.0, cosine(vector, self._vectors["\n\n".join(answer.passages)]))
+            values["grounding"] = max(0.0, cosine(vector, self._vectors["\n\n".join(answer.passages)]))
         if case.answer:
             stopwords = (
                 self.prompts.language(case.language).stopwords if case.language in self.prompts.languages else ()
             )
-            found["keywords"] = keyword_overlap(answer.text, case.answer, stopwords)
-            found["entities"] = entity_overlap(answer.text, case.answer)
-            found["similarity"] = max(0.0, cosine(vector, self._vectors[case.answer]))
-            found["correctness"] = mean([found["keywords"], found["entities"], found["similarity"]])
-        return found
+            values["keywords"] = keyword_overlap(answer.text, case.answer, stopwords)
+            values["entities"] = entity_overlap(answer.text, case.answer)
+            values["similarity"] = max(0.0, cosine(vector, self._vectors[case.answer]))
+            values["correctness"] = mean([values["keywords"], values["entities"], values["similarity"]])
+        return values
 
     def _says_nothing_found(self, text: str) -> bool:
         said = fold(" ".join(text.split()))
@@ -187,7 +187,7 @@ def tasks(answers: Sequence[Answer], cases: Mapping[str, Case], wanted: Mapping[
     """The tasks for the judge: refusal for all answers; the others only if the documentation has an answer and the
     source is known.
     """
-    found: list[Task] = []
+    to_judge: list[Task] = []
     for answer in answers:
         case = cases[answer.case]
         if answer.error or not answer.text:
@@ -201,8 +201,8 @@ def tasks(answers: Sequence[Answer], cases: Mapping[str, Case], wanted: Mapping[
         needs = {REFUSES: "answer", ANSWERS: "answer", FAITHFUL: "source", COMPLETE: "reference"}
         for name, criterion in wanted.items():
             if fields[needs[name]] and (case.doc or name == REFUSES):
-                found.append(Task(row_of(answer), criterion, fields))
-    return found
+                to_judge.append(Task(row_of(answer), criterion, fields))
+    return to_judge
 
 
 STEM = 5
@@ -235,16 +235,16 @@ def keyword_overlap(answer: str, reference: str, stopwords: Collection[str]) -> 
 
 def entity_overlap(answer: str, reference: str) -> float | None:
     """Share of the reference's names, numbers and identifiers that the answer has; None if the reference has none."""
-    wanted = {comparable(one) for one in _NAME.findall(reference)}
+    wanted = {comparable(name) for name in _NAME.findall(reference)}
     said = comparable(answer)
-    return sum(occurs(one, said) for one in wanted) / len(wanted) if wanted else None
+    return sum(occurs(name, said) for name in wanted) / len(wanted) if wanted else None
 
 
 def cosine(a: Vector, b: Vector) -> float:
     """Cosine of two vectors, 0 if one is empty."""
-    one, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / lengths if lengths else 0.0
+    first, other = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    lengths = float(np.linalg.norm(first) * np.linalg.norm(other))
+    return float(first @ other) / lengths if lengths else 0.0
 
 
 def mean(values: Sequence[float | None]) -> float | None:

@@ -101,8 +101,11 @@ async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> An
         answers = [*await all_answers(options, settings, asked, cases), *other.saved]
         sourced = await _sourced(corpus, answers, cases)
         result = await measured(options, settings, assistants, cases, sourced)
-    ours = {*(one.name for one in asked), other.name}
-    config = {**result.config, "cite indexed pages": citing([one for one in sourced if one.contestant not in ours])}
+    ours = {*(contestant.name for contestant in asked), other.name}
+    config = {
+        **result.config,
+        "cite indexed pages": citing([answer for answer in sourced if answer.contestant not in ours]),
+    }
     return replace(result, config=config | ({"against": other.name, "note": other.note} if options.against else {}))
 
 
@@ -170,8 +173,10 @@ def _saved(text: str, path: Path, cases: Sequence[Case]) -> Against:
     result = load_answers(path if path.is_file() else path / "answers.json")
     asked = {case.id: (case.messages, case.doc) for case in cases}
     own = result.of(result.contestants[0]).scored
-    answered = [one for one in own if one.case.id in asked and not one.answer.error]
-    if other := [one.case.id for one in answered if (one.case.messages, one.case.doc) != asked[one.case.id]]:
+    answered = [scored for scored in own if scored.case.id in asked and not scored.answer.error]
+    if other := [
+        scored.case.id for scored in answered if (scored.case.messages, scored.case.doc) != asked[scored.case.id]
+    ]:
         raise EvaluationError(
             f"--against {text}: {len(other)} questions had other content then, for example {other[0]!r}."
         )
@@ -179,7 +184,7 @@ def _saved(text: str, path: Path, cases: Sequence[Case]) -> Against:
         raise EvaluationError(f"--against {text}: it has no answer to any of these questions.")
     missing = len(cases) - len(answered)
     note = f"{missing} of {len(cases)} questions have no answer in {text}." if missing else ""
-    return Against(text, saved=tuple(replace(one.answer, contestant=text) for one in answered), note=note)
+    return Against(text, saved=tuple(replace(scored.answer, contestant=text) for scored in answered), note=note)
 
 
 async def all_answers(
@@ -187,7 +192,7 @@ async def all_answers(
 ) -> tuple[Answer, ...]:
     """The answers of the configurations, then of every --url; those that the directory of --out has aren't asked again."""
     remotes = _remotes(options, settings)
-    names = [*(one.name for one in configurations), *(one.name for one in remotes)]
+    names = [*(contestant.name for contestant in configurations), *(contestant.name for contestant in remotes)]
     if len(set(names)) != len(names):
         raise EvaluationError("Two contestants have the same name.")
     answers = list[Answer]()
@@ -199,11 +204,13 @@ async def all_answers(
                     answers.extend(await collect(contestants, cases, cache, parallel=options.parallel, progress=bar))
 
             async with indexed(settings, configurations, report_reindexing) as all_of:
-                for one, overrides in all_of:
+                for contestant, overrides in all_of:
                     own = _with(settings, overrides)
                     async with opened(own) as assistants:
-                        mark = _fingerprint(own, one, (await assistants.store.live()).info)
-                        await ask([OwnAssistant(assistants.get(one.assistant), one.name, mark)], one.name)
+                        mark = _fingerprint(own, contestant, (await assistants.store.live()).info)
+                        await ask(
+                            [OwnAssistant(assistants.get(contestant.assistant), contestant.name, mark)], contestant.name
+                        )
             if remotes:
                 await ask(remotes, "Answering")
     finally:
@@ -285,7 +292,7 @@ async def measured(
         **configuration(options.file, settings, {}, model_name(options, settings)),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "judge": options.judge_model,
-        "criteria": {name: one.origin for name, one in wanted.items()} if options.judge_model else {},
+        "criteria": {name: criterion.origin for name, criterion in wanted.items()} if options.judge_model else {},
     }
     return AnswerResult(await scorer.score(answers, by_id, judgements), config)
 

@@ -62,14 +62,16 @@ async def compare(options: Options, settings: Settings) -> int:
     if options.html and kinds[0] != ANSWERS:
         raise EvaluationError(f"--html shows answers side by side, but these are results of `{KINDS[kinds[0]]}`.")
     comparisons = _comparisons(options, kinds[0], a, b)
-    dropped = [drops(one, options.max_drop) for one in comparisons.values()]
+    dropped = [drops(comparison, options.max_drop) for comparison in comparisons.values()]
     if options.json:
-        summaries = {name: one.summary() for name, one in comparisons.items()}
+        summaries = {name: comparison.summary() for name, comparison in comparisons.items()}
         sys.stdout.write(as_json(summaries.get("", summaries)) + "\n")
     else:
         parts = [
-            "\n".join([*([f"{name}:"] if name else []), comparison_text(one), "", drops_text(lost, options.max_drop)])
-            for (name, one), lost in zip(comparisons.items(), dropped, strict=True)
+            "\n".join(
+                [*([f"{name}:"] if name else []), comparison_text(comparison), "", drops_text(lost, options.max_drop)]
+            )
+            for (name, comparison), lost in zip(comparisons.items(), dropped, strict=True)
         ]
         sys.stdout.write("\n\n".join(parts) + "\n")
     return FAILED if any(dropped) else OK
@@ -112,13 +114,13 @@ def _paired(options: Options, a: Result, b: Result) -> Comparison:
 
 def drops(comparison: Comparison, max_drop: float) -> list[Verdict]:
     """The rows that dropped by more than `max_drop`, with intervals so wide that all rows together have 95 %."""
-    return [one for one in verdicts_together(comparison.pairs, comparison.judged, max_drop) if one.dropped]
+    return [verdict for verdict in verdicts_together(comparison.pairs, comparison.judged, max_drop) if verdict.dropped]
 
 
 def drops_text(dropped: Sequence[Verdict], max_drop: float) -> str:
     """The result in one line, below the rows that dropped."""
     allowed = f"more than {max_drop:g} with an interval below 0 (95 % for all rows together)"
-    rows = [verdict_line(one) for one in dropped]
+    rows = [verdict_line(verdict) for verdict in dropped]
     return "\n".join(
         [*rows, f"FAILED: this dropped by {allowed}." if rows else f"Passed: nothing dropped by {allowed}."]
     )
@@ -126,10 +128,10 @@ def drops_text(dropped: Sequence[Verdict], max_drop: float) -> str:
 
 def verdict_line(verdict: Verdict) -> str:
     """A row with its difference and interval."""
-    one = verdict.difference
+    difference = verdict.difference
     name = f"{verdict.measure:<11} {verdict.language}{' cross' if verdict.cross else ''}"
     mark = "  DROPPED" if verdict.dropped else ""
-    return f"  {name:<24} n={verdict.n:<4} {one.mean:+.3f}  {one.low:+.3f}…{one.high:+.3f}{mark}"
+    return f"  {name:<24} n={verdict.n:<4} {difference.mean:+.3f}  {difference.low:+.3f}…{difference.high:+.3f}{mark}"
 
 
 @command(

@@ -103,9 +103,9 @@ def _check_options(options: Options, settings: Settings) -> None:
         raise EvaluationError("Give exactly one of GRID.toml, --steps and --weights.")
     if options.folds < 0 or options.folds == 1:
         raise EvaluationError(f"--folds {options.folds}: at least 2 are needed.")
-    given = [name for name in ANSWERS_ONLY if getattr(options, name)]
-    if given and not options.answers:
-        raise EvaluationError(f"--{given[0].replace('_', '-')} needs --answers.")
+    only_with_answers = [name for name in ANSWERS_ONLY if getattr(options, name)]
+    if only_with_answers and not options.answers:
+        raise EvaluationError(f"--{only_with_answers[0].replace('_', '-')} needs --answers.")
     if options.answers and not options.out:
         raise EvaluationError("--answers needs --out DIR: answers are saved there.")
     if options.weights and (options.answers or options.html):
@@ -117,22 +117,26 @@ def _check_options(options: Options, settings: Settings) -> None:
 async def _configurations(options: Options, settings: Settings, assistants: Path) -> Sequence[Configuration]:
     """The requested configurations; writes the file `assistants` if their steps differ."""
     listed = load_grid(options.grid) if options.grid else ()
-    if options.steps or any(one.steps for one in listed):
+    if options.steps or any(combination.steps for combination in listed):
         file = read_assistants(settings)
         entry = chosen_assistant(file, options.assistant)
         async with opened(settings) as own:
             detector = LanguageDetector(own.prompts.languages, settings.default_language)
             tools = Tools(settings, own.prompts, detector, own.model, own.embedder, own.reranker)
         steps = variants(entry.steps, tools, file.known_steps())
-        write_assistants(file, entry, [one for one in steps if not one.needs], assistants)
+        write_assistants(file, entry, [step for step in steps if not step.needs], assistants)
         listed = with_steps(listed or step_configurations(steps), steps, assistants)
     listed = tuple(
-        replace(one, settings={**one.settings, **options.overrides}, assistant=one.assistant or options.assistant)
-        for one in listed
+        replace(
+            combination,
+            settings={**combination.settings, **options.overrides},
+            assistant=combination.assistant or options.assistant,
+        )
+        for combination in listed
     )
-    for one in listed:
-        if options.judge_model and options.judge_model == Settings.load(**one.settings).llm_model:
-            raise EvaluationError(f"{options.judge_model} answers in {one.name!r}, so it can't judge.")
+    for combination in listed:
+        if options.judge_model and options.judge_model == Settings.load(**combination.settings).llm_model:
+            raise EvaluationError(f"{options.judge_model} answers in {combination.name!r}, so it can't judge.")
     return listed
 
 
@@ -140,24 +144,24 @@ async def _retrieval(
     options: Options, settings: Settings, configurations: Sequence[Configuration], cases: Sequence[Case]
 ) -> list[Measured]:
     """Retrieval with each configuration, on a separate index if it needs one."""
-    for one in configurations:
-        if (top_k := Settings.load(**one.settings).top_k) < options.k:
+    for combination in configurations:
+        if (top_k := Settings.load(**combination.settings).top_k) < options.k:
             raise EvaluationError(
-                f"{one.name}: {top_k} passages can't hold {options.k} pages. Set a larger top_k, or --k."
+                f"{combination.name}: {top_k} passages can't hold {options.k} pages. Set a larger top_k, or --k."
             )
     rows = []
     with quiet_pipeline():
         async with indexed(settings, configurations, report_reindexing) as all_of:
-            for one, overrides in all_of:
-                if one.needs:
-                    rows.append(Measured(one, None))
+            for combination, overrides in all_of:
+                if combination.needs:
+                    rows.append(Measured(combination, None))
                     continue
-                plan = Plan(options.k, options.parallel, one.assistant, options.rules)
+                plan = Plan(options.k, options.parallel, combination.assistant, options.rules)
                 config = configuration(options.file, settings, overrides, Settings.load(**overrides).llm_model)
-                with progress_bar(one.name) as progress:
+                with progress_bar(combination.name) as progress:
                     async with options.open_finder(overrides) as finder:
                         result = await evaluate(finder, cases, plan, config=config, progress=progress)
-                rows.append(Measured(one, result))
+                rows.append(Measured(combination, result))
     return rows
 
 
@@ -166,16 +170,16 @@ async def _answers(
 ) -> list[Measured]:
     """Whole answers with each configuration and of every other contestant, whose measures are written to --out."""
     async with opened(settings) as assistants:
-        asked = [one for one in configurations if not one.needs]
+        asked = [combination for combination in configurations if not combination.needs]
         answers = await all_answers(options, settings, asked, cases)
         result = await measured(options, settings, assistants, cases, answers)
     write_answers(result, options)
     sys.stdout.write(answers_text(result) + "\n\n")
     documents = Documents((), options.rules)
     rows = []
-    for one in configurations:
-        own = tuple(scored for scored in result.scored if scored.answer.contestant == one.name)
-        rows.append(Measured(one, retrieval_of(own, documents, options.k, result.config) if own else None, own))
+    for combination in configurations:
+        own = tuple(scored for scored in result.scored if scored.answer.contestant == combination.name)
+        rows.append(Measured(combination, retrieval_of(own, documents, options.k, result.config) if own else None, own))
     return rows
 
 
@@ -191,7 +195,7 @@ async def _weights(options: Options, cases: Sequence[Case]) -> int:
         "the settings in force": reciprocal_ranks(searched, documents, options.k),
         "plain fusion (rrf, no preference for a language)": reciprocal_ranks(searched, documents, options.k, PLAIN),
     }
-    table = Table(tried, cases, [one.query.language for one in searched], values, baselines)
+    table = Table(tried, cases, [question.query.language for question in searched], values, baselines)
     validation = cross_validate(table, options.folds or FOLDS)
     summary = {"cross_validation": asdict(validation)}
     finish(options, summary, text=lambda: validation_text(validation, options.k))

@@ -76,8 +76,8 @@ async def _pool(options: Options) -> list[Pair]:
     pool: list[Pair] = []
     with quiet_pipeline(), progress_bar("Searching") as progress:
         async with options.open_finder({}) as finder:
-            for one in await search(finder, cases, "", progress):
-                pool += await pairs(one.generation, one.case, pooled(one.legs, one.query))
+            for question in await search(finder, cases, "", progress):
+                pool += await pairs(question.generation, question.case, pooled(question.legs, question.query))
     return pool
 
 
@@ -86,11 +86,11 @@ async def _by_model(options: Options, folder: Path, pool: Sequence[Pair]) -> lis
     async with judging(options) as judge:
         with progress_bar("Judging") as progress:
             judgements = await judge.judge(tasks, progress)
-    labels = [_as_label(one, options.judge_model) for one in judgements if one.verdict is not None]
+    labels = [_as_label(judgement, options.judge_model) for judgement in judgements if judgement.verdict is not None]
     write_labels(labels, folder / "labels.jsonl")
     relevant = sum(label.relevant for label in labels)
-    unsure = sum(one.verdict is None and not one.error for one in judgements)
-    failed = sum(bool(one.error) for one in judgements)
+    unsure = sum(judgement.verdict is None and not judgement.error for judgement in judgements)
+    failed = sum(bool(judgement.error) for judgement in judgements)
     sys.stdout.write(
         f"{folder / 'labels.jsonl'}: {len(labels)} labels, {relevant} relevant. The model was unsure of {unsure};"
         f" {failed} failed{' and are asked again in the next run' if failed else ''}.\n"
@@ -104,10 +104,10 @@ def _as_label(judgement: Judgement, by: str) -> Label:
 
 
 def _by_people(options: Options, folder: Path, pool: Sequence[Pair]) -> int:
-    kept = folder / "labels.jsonl"
-    if not kept.is_file():
-        raise EvaluationError(f"{kept} doesn't exist: let a model label first, so that half of the sample is relevant.")
-    chosen = drawn(pool, load_labels(kept), options.samples)
+    file = folder / "labels.jsonl"
+    if not file.is_file():
+        raise EvaluationError(f"{file} doesn't exist: let a model label first, so that half of the sample is relevant.")
+    chosen = drawn(pool, load_labels(file), options.samples)
     if options.sheet:
         write_sheet(chosen, folder / "sheet.csv")
         sys.stdout.write(f"{folder / 'sheet.csv'}: {len(chosen)} pairs; write yes or no into the column relevant.\n")

@@ -118,9 +118,9 @@ async def generate(options: Options, settings: Settings) -> int:
                 errors = await ask(jobs, model, cache, pace, progress)
         finally:
             await model.close()
-        made = gather(jobs, cache, detector)
-    made.failed = list(errors.values())
-    return _report(made, [str(path) for path in write(made, output_folder(options))])
+        generated = gather(jobs, cache, detector)
+    generated.failed = list(errors.values())
+    return _report(generated, [str(path) for path in write(generated, output_folder(options))])
 
 
 async def _pages(settings: Settings, limit: int | None) -> list[Page]:
@@ -146,10 +146,10 @@ def _wanted(options: Options) -> Wanted:
 def _confirmed(options: Options, jobs: Sequence[Job], model: Model) -> bool:
     if not jobs:
         return True
-    sent, got = tokens(jobs)
-    cost = f"{len(jobs)} calls to {model.name}: about {sent:,} tokens in and {got:,} out"
+    sent, received = tokens(jobs)
+    cost = f"{len(jobs)} calls to {model.name}: about {sent:,} tokens in and {received:,} out"
     if options.price:
-        cost += f", about {sent / 1e6 * options.price[0] + got / 1e6 * options.price[1]:.2f} in your money"
+        cost += f", about {sent / 1e6 * options.price[0] + received / 1e6 * options.price[1]:.2f} in your money"
     sys.stderr.write(f"{cost}.\n")
     if options.yes:
         return True

@@ -181,7 +181,7 @@ async def conversations(options: Options, settings: Settings) -> int:
         ways.append((f"with {settings.llm_model or settings.llm_class}", {}))
     measured = [await _follow(options, settings, cases, *way) for way in ways]
     finish(options, summary(measured), text=lambda: _ways_text(measured), html=lambda: conversations_page(measured))
-    return FAILED if any(one.asked.failed or one.standalone.failed for one in measured) else OK
+    return FAILED if any(follow_up.asked.failed or follow_up.standalone.failed for follow_up in measured) else OK
 
 
 async def _follow(
@@ -201,15 +201,15 @@ async def _follow(
 def _ways_text(measured: Sequence[FollowUps]) -> str:
     header = ["", "n", f"{title('rr', measured[0].asked.k)} as asked", "spelled out", "difference", "language detected"]
     rows = []
-    for one in measured:
-        rows.append([one.name, *[""] * (len(header) - 1)])
-        for row, apart in zip(one.asked.rows, one.difference.rows, strict=True):
-            alone = one.standalone.row(row.language, row.variant, cross=row.cross)
+    for follow_up in measured:
+        rows.append([follow_up.name, *[""] * (len(header) - 1)])
+        for row, apart in zip(follow_up.asked.rows, follow_up.difference.rows, strict=True):
+            alone = follow_up.standalone.row(row.language, row.variant, cross=row.cross)
             assert alone is not None  # both have the same questions
-            figures = [f"{each.measures['rr'].mean:.3f}" for each in (row, alone)]
+            figures = [f"{result_row.measures['rr'].mean:.3f}" for result_row in (row, alone)]
             rows.append(["  " + row_name(row), str(row.n), *figures, difference_cell(apart.measures["rr"]), ""])
-        rows[-1][-1] = f"{100 * one.asked.language_right:.0f} %"
-    failed = sum(len(one.asked.failed) + len(one.standalone.failed) for one in measured)
+        rows[-1][-1] = f"{100 * follow_up.asked.language_right:.0f} %"
+    failed = sum(len(follow_up.asked.failed) + len(follow_up.standalone.failed) for follow_up in measured)
     lost = [f"{failed} searches failed: they are misses."] if failed else []
     return "\n".join([*as_table(header, rows), "", "* the 95 % interval doesn't contain 0", *lost])
 
@@ -241,8 +241,8 @@ async def refusals(options: Options, settings: Settings) -> int:
 def _refusals_text(result: RefusalResult) -> str:
     header = ["", "n", "refused, 95 %", "treated as small talk"]
     rows = [
-        [f"{one.kind}, {one.language}", str(one.n), _percent(one.refused), f"{100 * one.smalltalk:.0f} %"]
-        for one in result.shares
+        [f"{share.kind}, {share.language}", str(share.n), _percent(share.refused), f"{100 * share.smalltalk:.0f} %"]
+        for share in result.shares
     ]
     now = result.now
     lines = [
@@ -257,9 +257,9 @@ def _refusals_text(result: RefusalResult) -> str:
     near = [p for p in result.curve if round(p.threshold * 50) % 5 == 0]
     lines += [f"  {p.threshold:.1f}: {100 * p.recall:3.0f} %  {100 * p.over_refusal:4.1f} %" for p in near]
     lines += [
-        f"Chosen on the {one.chosen_on} questions: {one.chosen.threshold:g}; on the others it refuses"
-        f" {100 * one.reported.recall:.0f} % and {100 * one.reported.over_refusal:.1f} %."
-        for one in result.choices
+        f"Chosen on the {choice.chosen_on} questions: {choice.chosen.threshold:g}; on the others it refuses"
+        f" {100 * choice.reported.recall:.0f} % and {100 * choice.reported.over_refusal:.1f} %."
+        for choice in result.choices
     ]
     if result.failed:
         lines.append(
@@ -297,7 +297,7 @@ async def clusters(options: Options, settings: Settings) -> int:
         measured = await clusterings(live, options.number)
     finally:
         await store.close()
-    finish(options, [asdict(one) for one in measured], text=lambda: _clusters_text(measured))
+    finish(options, [asdict(clustering) for clustering in measured], text=lambda: _clusters_text(measured))
     return OK
 
 
@@ -306,7 +306,10 @@ CLUSTER_COLUMNS = ("homogeneity", "completeness", "v")
 
 def _clusters_text(measured: list[Clustering]) -> str:
     header = ["clusters", "largest", *(f"{name} by {kind}" for kind in ("page", "folder") for name in CLUSTER_COLUMNS)]
-    rows = [[str(one.clusters), str(one.largest), *_cells(one.by_page), *_cells(one.by_folder)] for one in measured]
+    rows = [
+        [str(clustering.clusters), str(clustering.largest), *_cells(clustering.by_page), *_cells(clustering.by_folder)]
+        for clustering in measured
+    ]
     return "\n".join(as_table(header, rows))
 
 

@@ -84,21 +84,21 @@ def load_grid(path: str | Path) -> tuple[Configuration, ...]:
     combinations = list(product(*axes.values()))
     if len(combinations) > MOST:
         raise EvaluationError(f"{path}: {len(combinations)} combinations are more than {MOST}: leave some values out.")
-    found = []
+    configurations = []
     for values in combinations:
         chosen = dict(zip(axes, values, strict=True))
         name = " ".join(f"{axis}={_short(value)}" for axis, value in chosen.items() if len(axes[axis]) > 1)
         own = {**common, **chosen}
         assistant, steps = (str(own.pop(axis, "")) for axis in (ASSISTANT, STEPS_AXIS))
-        found.append(Configuration(name or "as set", own, assistant, steps))
-    for one in found:
-        Settings.load(**one.settings)  # a wrong value is an error before the first question
-    return tuple(found)
+        configurations.append(Configuration(name or "as set", own, assistant, steps))
+    for configuration in configurations:
+        Settings.load(**configuration.settings)  # a wrong value is an error before the first question
+    return tuple(configurations)
 
 
 def step_configurations(found: Sequence[Variant]) -> tuple[Configuration, ...]:
     """Every variant of the steps, and the settings that are measured with them."""
-    steps = [Configuration(one.name, {}, steps=one.name) for one in found]
+    steps = [Configuration(variant.name, {}, steps=variant.name) for variant in found]
     return (*steps, *(Configuration(name, own, steps=UNCHANGED) for name, own in BESIDE_STEPS.items()))
 
 
@@ -109,11 +109,11 @@ def with_steps(
 
     Raises `EvaluationError` for an unknown variant.
     """
-    by_name = {one.name: one for one in found}
-    for one in configurations:
-        if one.assistant or one.steps not in by_name:
+    by_name = {variant.name: variant for variant in found}
+    for configuration in configurations:
+        if configuration.assistant or configuration.steps not in by_name:
             raise EvaluationError(
-                f"{one.name}: the axis `steps` takes {', '.join(by_name)}; choose the assistant with --assistant."
+                f"{configuration.name}: the axis `steps` takes {', '.join(by_name)}; choose the assistant with --assistant."
             )
     if by_name[configurations[0].steps].needs:
         needed = by_name[configurations[0].steps].needs
@@ -122,13 +122,13 @@ def with_steps(
         )
     return tuple(
         replace(
-            one,
-            settings={"assistants": str(assistants), **one.settings},
-            assistant=one.steps,
-            changed=by_name[one.steps].changed,
-            needs=by_name[one.steps].needs,
+            configuration,
+            settings={"assistants": str(assistants), **configuration.settings},
+            assistant=configuration.steps,
+            changed=by_name[configuration.steps].changed,
+            needs=by_name[configuration.steps].needs,
         )
-        for one in configurations
+        for configuration in configurations
     )
 
 
@@ -145,24 +145,27 @@ async def indexed(
         stores = dict[str, str]()
         live = open_store(settings)
         try:
-            for one in configurations:
-                key = json.dumps(one.index, sort_keys=True)
-                if one.index and key not in stores:
+            for configuration in configurations:
+                key = json.dumps(configuration.index, sort_keys=True)
+                if configuration.index and key not in stores:
                     stores[key] = str(Path(folder) / str(len(stores)))
-                    report(one.name)
-                    await rebuild(await live.live(), Settings.load(**{**one.settings, "store": stores[key]}))
+                    report(configuration.name)
+                    await rebuild(await live.live(), Settings.load(**{**configuration.settings, "store": stores[key]}))
         finally:
             await live.close()
-        keys = [json.dumps(one.index, sort_keys=True) for one in configurations]
+        keys = [json.dumps(configuration.index, sort_keys=True) for configuration in configurations]
         yield [
-            (one, {**one.settings, "store": stores[key]} if one.index else one.settings)
-            for one, key in zip(configurations, keys, strict=True)
+            (
+                configuration,
+                {**configuration.settings, "store": stores[key]} if configuration.index else configuration.settings,
+            )
+            for configuration, key in zip(configurations, keys, strict=True)
         ]
 
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        return ",".join(f"{name}:{one}" for name, one in value.items())
+        return ",".join(f"{name}:{item}" for name, item in value.items())
     return str(value)
 
 
@@ -190,9 +193,9 @@ async def rebuild(source: Generation, settings: Settings) -> GenerationInfo:
                 page = await source.page(listed.url)
                 if page is None:
                     continue
-                made = Prepared(page) if page.same_as else await chunker.finished(Prepared(page))
-                missing = await draft.missing(made.chunks)
-                await draft.put(made.page, made.chunks, await embedding.embed(texts_of(made, missing)))
+                prepared = Prepared(page) if page.same_as else await chunker.finished(Prepared(page))
+                missing = await draft.missing(prepared.chunks)
+                await draft.put(prepared.page, prepared.chunks, await embedding.embed(texts_of(prepared, missing)))
             return await draft.publish()
     except AssistantError as error:
         raise EvaluationError(f"The pages can't be indexed with these settings: {error}") from error
@@ -223,18 +226,18 @@ def variants(
     """The unchanged steps, then without each optional one, then with each that isn't among them. `known` are all steps."""
     known = known or steps()
     base: Steps = tuple((item,) if isinstance(item, str) else tuple(item) for item in written)
-    found = [(UNCHANGED, base, ()), *_without(base), *_with(base, known)]
+    orders = [(UNCHANGED, base, ()), *_without(base), *_with(base, known)]
     if {"refine", "keywords"} <= set(flat(base)):
         replaced = tuple(("analyze", *group) if "refine" in group else group for group in base)
-        found.append(("analyze for refine and keywords", _drop(replaced, "refine", "keywords"), ("analyze",)))
+        orders.append(("analyze for refine and keywords", _drop(replaced, "refine", "keywords"), ("analyze",)))
     if "probe" in flat(base):
         searched = tuple(part for group in base for part in _search_first(group))
-        found.append(("first_search for probe", searched, ("first_search",)))
+        orders.append(("first_search for probe", searched, ("first_search",)))
     return tuple(
         Variant(
             name, groups, changed, next((what for step in changed if (what := missing_tool(known[step], tools))), "")
         )
-        for name, groups, changed in found
+        for name, groups, changed in orders
         if _possible(groups, known)
     )
 
@@ -287,24 +290,24 @@ def _possible(steps: Steps, known: Mapping[str, StepFactory]) -> bool:
 
 def chosen_assistant(file: AssistantsFile, id_: str) -> AssistantTable:
     """The assistant with this id, the first one for an empty id. Raises `EvaluationError` for an unknown id."""
-    entry = next((one for one in file.assistants if not id_ or one.id == id_), None)
+    entry = next((table for table in file.assistants if not id_ or table.id == id_), None)
     if entry is None:
         raise EvaluationError(
-            f"There is no assistant {id_!r}. Available: {', '.join(one.id for one in file.assistants)}."
+            f"There is no assistant {id_!r}. Available: {', '.join(table.id for table in file.assistants)}."
         )
     return entry
 
 
 def write_assistants(file: AssistantsFile, entry: AssistantTable, found: Sequence[Variant], path: Path) -> None:
     """Write an assistants.toml with one assistant for each variant, under the variant's name."""
-    kept = {key: value for key, value in entry.written().items() if key not in {"id", "steps", "persona", "models"}}
+    shared = {key: value for key, value in entry.written().items() if key not in {"id", "steps", "persona", "models"}}
     lines = [line for table in file.models for line in _table("model", table.written())]
     lines += [line for table in file.indices for line in _table("index", table.written())]
     lines += [line for table in file.steps for line in _table("step", table.written())]
-    for one in found:
-        named = {step: name for step, name in entry.models.items() if step in flat(one.steps)}
+    for variant in found:
+        named = {step: name for step, name in entry.models.items() if step in flat(variant.steps)}
         models = {"models": named} if named else {}
-        lines += _table("assistant", {"id": one.name, **kept, **models, "steps": one.steps})
+        lines += _table("assistant", {"id": variant.name, **shared, **models, "steps": variant.steps})
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
@@ -317,7 +320,7 @@ def _table(kind: str, table: Mapping[str, Any]) -> list[str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_value, value)) + "]"
     return json.dumps(value, ensure_ascii=False)

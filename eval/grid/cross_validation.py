@@ -132,20 +132,25 @@ def neighbours(tried: Sequence[Configuration]) -> tuple[tuple[int, ...], ...]:
     itself.
     """
     axes = {
-        name: sorted({s[name] for s in (one.settings for one in tried) if _is_number(s.get(name))})
-        for name in {name for one in tried for name in one.settings}
+        name: sorted({s[name] for s in (configuration.settings for configuration in tried) if _is_number(s.get(name))})
+        for name in {name for configuration in tried for name in configuration.settings}
     }
     places = [
-        {name: axes[name].index(value) if _is_number(value) else value for name, value in one.settings.items()}
-        for one in tried
+        {
+            name: axes[name].index(value) if _is_number(value) else value
+            for name, value in configuration.settings.items()
+        }
+        for configuration in tried
     ]
     return tuple(
         tuple(
             i
             for i, other in enumerate(places)
-            if _are_near(place, other, axes) and tried[i].steps == one.steps and tried[i].assistant == one.assistant
+            if _are_near(place, other, axes)
+            and tried[i].steps == configuration.steps
+            and tried[i].assistant == configuration.assistant
         )
-        for place, one in zip(places, tried, strict=True)
+        for place, configuration in zip(places, tried, strict=True)
     )
 
 
@@ -165,14 +170,14 @@ def _are_near(one: Mapping[str, Any], other: Mapping[str, Any], axes: Mapping[st
 def _folds(table: Table, folds: int) -> NDArray[np.int64]:
     if folds == len(HALVES):
         return np.arange(len(table.cases)) % len(HALVES)
-    found = np.zeros(len(table.cases), dtype=np.int64)
+    folds_of_cases = np.zeros(len(table.cases), dtype=np.int64)
     for code in set(table.languages):
         own = [i for i, language in enumerate(table.languages) if language == code]
         names = sorted({table.cases[i].doc for i in own})
         order = np.random.default_rng(SEED).permutation(len(names))
         fold_of = {names[place]: number % folds for number, place in enumerate(order)}
-        found[own] = [fold_of[table.cases[i].doc] for i in own]
-    return found
+        folds_of_cases[own] = [fold_of[table.cases[i].doc] for i in own]
+    return folds_of_cases
 
 
 def _choice(table: Table, code: str, own: NDArray[np.bool_], chosen: Values, near: Sequence[Sequence[int]]) -> Choice:
@@ -238,21 +243,21 @@ def _settings(fusion: str, other_language: float, share: float | None = None) ->
 
 async def search(finder: Finder, cases: Sequence[Case], assistant: str, progress: Progress) -> list[Searched]:
     """Search every question in both ways. Raises `EvaluationError` for an assistant that doesn't search."""
-    found = list[Searched]()
+    searches = list[Searched]()
     for number, case in enumerate(cases, start=1):
         turn = await finder.find(Request(case.messages, assistant, f"eval-{number}"))
         if turn.legs is None or turn.search is None:
             raise EvaluationError("The assistant has no step `retrieve`, so it does not search.")
-        found.append(Searched(case, turn.legs, turn.search, turn.generation))
+        searches.append(Searched(case, turn.legs, turn.search, turn.generation))
         progress(number, len(cases))
-    return found
+    return searches
 
 
 def reciprocal_ranks(
     searched: Sequence[Searched], documents: Documents, k: int, settings: Mapping[str, Any] | None = None
 ) -> NDArray[np.float64]:
     """1/rank of the first right page of each question, 0 below k; with these settings or those in force."""
-    return np.array([_rr(one, _with(one.query, settings or {}), documents, k) for one in searched])
+    return np.array([_rr(question, _with(question.query, settings or {}), documents, k) for question in searched])
 
 
 def table_of(
@@ -264,8 +269,8 @@ def table_of(
 ) -> NDArray[np.float64]:
     """The reciprocal ranks of all questions, one row for each configuration."""
     table = np.empty((len(tried), len(searched)))
-    for i, one in enumerate(tried):
-        table[i] = reciprocal_ranks(searched, documents, k, one.settings)
+    for i, configuration in enumerate(tried):
+        table[i] = reciprocal_ranks(searched, documents, k, configuration.settings)
         if progress:
             progress(i + 1, len(tried))
     return table

@@ -46,22 +46,22 @@ class Measured:
     def ms(self) -> float:
         """Median milliseconds of a question."""
         if self.answers:
-            return median(one.answer.ms for one in self.answers)
+            return median(scored.answer.ms for scored in self.answers)
         return self.result.milliseconds.get("p50", 0.0) if self.result else 0.0
 
     @property
     def calls(self) -> float:
         """Calls of the language model for a question, on average."""
-        return _mean([float(one.answer.calls) for one in self.answers]) or 0.0
+        return _mean([float(scored.answer.calls) for scored in self.answers]) or 0.0
 
     @property
     def tokens(self) -> float:
         """Tokens read and written for a question, on average."""
-        return _mean([float(one.answer.tokens) for one in self.answers]) or 0.0
+        return _mean([float(scored.answer.tokens) for scored in self.answers]) or 0.0
 
     def refused(self, *, answerable: bool) -> float | None:
         """Share of the questions that were refused for lack of evidence; None without such questions."""
-        return _mean([float(one.answer.refused) for one in self.answers if one.answerable == answerable])
+        return _mean([float(scored.answer.refused) for scored in self.answers if scored.answerable == answerable])
 
     @property
     def note(self) -> str:
@@ -69,7 +69,7 @@ class Measured:
         if self.configuration.needs:
             return f"not measured: needs {self.configuration.needs}"
         changed = set(self.configuration.changed)
-        failed = sum(bool(changed.intersection(one.answer.failed_steps)) for one in self.answers)
+        failed = sum(bool(changed.intersection(scored.answer.failed_steps)) for scored in self.answers)
         return f"failed on {failed} of {len(self.answers)} questions" if failed else ""
 
 
@@ -89,44 +89,51 @@ class GridResult:
     @property
     def failed(self) -> bool:
         """True when a search, an answer or a judgement failed."""
-        answers = [answer for one in self.measured for answer in one.answers]
-        lost = any(one.answer.error or any(judgement.error for judgement in one.judgements) for one in answers)
-        return lost or any(one.result and one.result.failed for one in self.measured)
+        answers = [answer for measured in self.measured for answer in measured.answers]
+        lost = any(answer.answer.error or any(judgement.error for judgement in answer.judgements) for answer in answers)
+        return lost or any(measured.result and measured.result.failed for measured in self.measured)
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """The measured configurations against the first one, by name."""
-        return {one.name: compare(self.first, one.result) for one in self.measured[1:] if one.result}
+        return {
+            measured.name: compare(self.first, measured.result) for measured in self.measured[1:] if measured.result
+        }
 
     def languages(self, name: str) -> Difference | None:
         """MRR of the configuration minus that of the first, mean of the languages."""
         rows = self.comparisons[name].rows if name in self.comparisons else ()
-        row = next((one for one in rows if one.language == MEAN and one.variant == ALL), rows[-1] if rows else None)
+        row = next(
+            (difference for difference in rows if difference.language == MEAN and difference.variant == ALL),
+            rows[-1] if rows else None,
+        )
         return row.measures["rr"] if row else None
 
     def everything(self, one: Measured) -> Difference | None:
         """The same difference over all questions, including those across languages."""
-        found = self.comparisons.get(one.name)
-        return found.pairs.everything.measures["rr"] if found else None
+        comparison = self.comparisons.get(one.name)
+        return comparison.pairs.everything.measures["rr"] if comparison else None
 
     def table(self) -> Table:
         """The reciprocal ranks of all measured configurations, the first one as the baseline."""
-        measured = [one for one in self.measured if one.result]
+        measured = [entry for entry in self.measured if entry.result]
         cases = [case.case for case in self.first.cases]
-        values = np.array([[case.scores.rr for case in one.result.cases] for one in measured if one.result])
+        values = np.array([[case.scores.rr for case in entry.result.cases] for entry in measured if entry.result])
         languages = [case.language for case in cases]
-        return Table([one.configuration for one in measured], cases, languages, values, {measured[0].name: values[0]})
+        return Table(
+            [entry.configuration for entry in measured], cases, languages, values, {measured[0].name: values[0]}
+        )
 
     def summary(self) -> dict[str, Any]:
         """The whole result as JSON values."""
         return {
-            "configurations": [self._summary(one) for one in self.measured],
+            "configurations": [self._summary(entry) for entry in self.measured],
             "cross_validation": self.validation and asdict(self.validation),
         }
 
     def _summary(self, one: Measured) -> dict[str, Any]:
         everything = self.everything(one)
-        found = {
+        values = {
             "name": one.name,
             "settings": dict(one.configuration.settings),
             "assistant": one.configuration.assistant,
@@ -137,20 +144,24 @@ class GridResult:
             "note": one.note,
         }
         if one.answers:
-            found |= {"calls": one.calls, "tokens": one.tokens}
-            found |= {"refused_unanswerable": one.refused(answerable=False)}
-            found |= {"refused_answerable": one.refused(answerable=True)}
-        return found
+            values |= {"calls": one.calls, "tokens": one.tokens}
+            values |= {"refused_unanswerable": one.refused(answerable=False)}
+            values |= {"refused_answerable": one.refused(answerable=True)}
+        return values
 
 
 def retrieval_of(answers: Sequence[Scored], documents: Documents, k: int, config: Mapping[str, Any]) -> RetrievalResult:
     """The pages that the answers were made from, measured as a retrieval result; unanswerable questions are left out."""
-    found = []
-    for one in answers:
-        if one.answerable:
-            scores = score([documents.label(url, one.case.relevant) for url in one.answer.pages], one.case.relevant, k)
-            found.append(CaseResult(one.case, scores, one.answer.pages, one.answer.ms, error=one.answer.error))
-    return RetrievalResult(k, tuple(found), config)
+    cases = []
+    for scored in answers:
+        if scored.answerable:
+            scores = score(
+                [documents.label(url, scored.case.relevant) for url in scored.answer.pages], scored.case.relevant, k
+            )
+            cases.append(
+                CaseResult(scored.case, scores, scored.answer.pages, scored.answer.ms, error=scored.answer.error)
+            )
+    return RetrievalResult(k, tuple(cases), config)
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -186,17 +197,17 @@ def grid_rows(result: GridResult) -> tuple[list[str], list[list[str]]]:
         "mean of languages", "all questions", *effort, "ms", "note",
     ]  # fmt: skip
     rows = []
-    for one in result.measured:
-        if not (one.result and one.mean):
-            rows.append([one.name, *["–"] * (len(header) - 2), one.note])
+    for measured in result.measured:
+        if not (measured.result and measured.mean):
+            rows.append([measured.name, *["–"] * (len(header) - 2), measured.note])
             continue
-        mean, whole = one.mean.measures, [one.result.row(row.language, cross=row.cross) for row in groups]
-        gaps = (result.languages(one.name), result.everything(one))
+        mean, whole = measured.mean.measures, [measured.result.row(row.language, cross=row.cross) for row in groups]
+        gaps = (result.languages(measured.name), result.everything(measured))
         rows.append([
-            one.name, f"{mean['rr'].mean:.3f}", f"{mean['rr'].low:.2f}–{mean['rr'].high:.2f}", f"{mean['hit_1'].mean:.3f}",
+            measured.name, f"{mean['rr'].mean:.3f}", f"{mean['rr'].low:.2f}–{mean['rr'].high:.2f}", f"{mean['hit_1'].mean:.3f}",
             *("–" if row is None else f"{row.measures['rr'].mean:.3f}" for row in whole),
             *("–" if gap is None else difference_cell(gap) for gap in gaps),
-            *(_effort(one) if effort else ()), f"{one.ms:.0f}", one.note,
+            *(_effort(measured) if effort else ()), f"{measured.ms:.0f}", measured.note,
         ])  # fmt: skip
     return header, rows
 
@@ -206,31 +217,33 @@ def validation_text(found: CrossValidation, k: int) -> str:
     header = ["question language", "n", f"MRR@{k} now", "best", "gain, cross-validated", "apparent gain", ""]
     rows = [
         [
-            one.language, str(one.n), f"{one.before:.3f}", one.best.name, _gain(one.gain), f"{one.apparent_gain:+.3f}",
-            "better" if one.accepted else "not significant: keep the settings",
+            choice.language, str(choice.n), f"{choice.before:.3f}", choice.best.name, _gain(choice.gain), f"{choice.apparent_gain:+.3f}",
+            "better" if choice.accepted else "not significant: keep the settings",
         ]
-        for one in found.choices
+        for choice in found.choices
     ]  # fmt: skip
     lines = [*as_table(header, rows), ""]
     for fold in found.folds:
-        chosen = "; ".join(f"{code}: {one.name}" for code, one in fold.best.items())
+        chosen = "; ".join(f"{code}: {configuration.name}" for code, configuration in fold.best.items())
         language, variant, least = fold.least
         lines += [
             f"Fold {fold.name}, {fold.n} questions; chosen on the others ({chosen}):",
             *(f"  over {baseline}: {_gain(gain)}" for baseline, gain in fold.gains.items()),
             f"  least gain over {list(fold.gains)[-1]}: {language} {variant} {least:+.3f}",
         ]
-    accepted = [one for one in found.choices if one.accepted]
+    accepted = [choice for choice in found.choices if choice.accepted]
     shares = {
-        one.language: one.best.settings["vector_weight"] for one in accepted if "vector_weight" in one.best.settings
+        choice.language: choice.best.settings["vector_weight"]
+        for choice in accepted
+        if "vector_weight" in choice.best.settings
     }
     lines += [f"DOCS_TUNING__VECTOR_WEIGHT='{json.dumps(shares)}'"] if shares else []
-    lines += [f"For {one.language} it was chosen with {one.best.name}." for one in accepted]
+    lines += [f"For {choice.language} it was chosen with {choice.best.name}." for choice in accepted]
     return "\n".join(lines if accepted else [*lines, "Nothing is significantly better: keep the settings."])
 
 
 def _answered(result: GridResult) -> bool:
-    return any(one.answers for one in result.measured)
+    return any(measured.answers for measured in result.measured)
 
 
 def _effort(one: Measured) -> Sequence[str]:

@@ -61,8 +61,10 @@ class Comparison:
 
     def summary(self) -> dict[str, Any]:
         """The whole comparison as JSON values."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"pairs", "changes"}}
-        moved = {name: [asdict(one) for one in getattr(self, name)[:LISTED]] for name in ("worse", "better")}
+        plain = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in {"pairs", "changes"}
+        }
+        moved = {name: [asdict(change) for change in getattr(self, name)[:LISTED]] for name in ("worse", "better")}
         counts = {"n_worse": len(self.worse), "n_better": len(self.better)}
         return plain | {"rows": [asdict(row) for row in self.rows]} | moved | counts
 
@@ -75,19 +77,19 @@ def compare(
     With `common`, questions that only one of them has are left out; questions with the same id must still be equal.
     `only` is "even" or "odd": every second question of A.
     """
-    one, other = a.outcomes, b.outcomes
-    if one.kind != other.kind:
+    before, other = a.outcomes, b.outcomes
+    if before.kind != other.kind:
         raise EvaluationError(
-            f"A is a result of `{one.kind}`, B of `{other.kind}`: only results of the same command can be compared."
+            f"A is a result of `{before.kind}`, B of `{other.kind}`: only results of the same command can be compared."
         )
-    if one.k != other.k:
-        raise EvaluationError(f"A was measured at k = {one.k}, B at k = {other.k}: measure both with the same --k.")
-    left_out = _refuse_different_sets(one, other, common=common)
-    pairs = _pairs(one, other, only)
-    changes = sorted(_changes(pairs, one.judged), key=lambda change: -abs(change.difference))
+    if before.k != other.k:
+        raise EvaluationError(f"A was measured at k = {before.k}, B at k = {other.k}: measure both with the same --k.")
+    left_out = _refuse_different_sets(before, other, common=common)
+    pairs = _pairs(before, other, only)
+    changes = sorted(_changes(pairs, before.judged), key=lambda change: -abs(change.difference))
     return Comparison(
-        names, one.titles, tuple(one.judged), one.k, len(pairs.cases), tuple(changes), left_out,
-        _config_changes(one.config, other.config), pairs,
+        names, before.titles, tuple(before.judged), before.k, len(pairs.cases), tuple(changes), left_out,
+        _config_changes(before.config, other.config), pairs,
     )  # fmt: skip
 
 
@@ -101,7 +103,7 @@ def _pairs(a: Outcomes, b: Outcomes, only: str) -> Pairs:
 
 
 def _refuse_different_sets(a: Outcomes, b: Outcomes, *, common: bool) -> int:
-    of_a, of_b = ({case.id: case for case in one.cases} for one in (a, b))
+    of_a, of_b = ({case.id: case for case in outcomes.cases} for outcomes in (a, b))
     other = [id_ for id_ in of_a.keys() & of_b.keys() if _text(of_a[id_]) != _text(of_b[id_])]
     if other:
         raise EvaluationError(
@@ -178,11 +180,11 @@ def whole_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     return ["", *HEADER], [
         [
             comparison.titles[name] if row.language != UNANSWERABLE else f"{comparison.titles[name]}, {UNANSWERABLE}",
-            difference_cell(one), f"{one.before:.3f}", f"{one.after:.3f}", str(one.n),
-            str(one.better), str(one.worse), str(one.n - one.better - one.worse),
+            difference_cell(difference), f"{difference.before:.3f}", f"{difference.after:.3f}", str(difference.n),
+            str(difference.better), str(difference.worse), str(difference.n - difference.better - difference.worse),
         ]
         for row in _wholes(comparison)
-        for name, one in row.measures.items()
+        for name, difference in row.measures.items()
     ]  # fmt: skip
 
 
@@ -204,8 +206,8 @@ def _moved(name: str, rows: Sequence[RowDifference]) -> bool:
 
 
 def _wholes(comparison: Comparison) -> list[RowDifference]:
-    found = [row for row in comparison.rows if row.language in {MEAN, UNANSWERABLE}]
-    return found or [row for row in comparison.rows if row.variant == ALL]
+    wholes = [row for row in comparison.rows if row.language in {MEAN, UNANSWERABLE}]
+    return wholes or [row for row in comparison.rows if row.variant == ALL]
 
 
 def moved(change: Change, comparison: Comparison) -> str:
@@ -228,8 +230,8 @@ def _moves(name: str, comparison: Comparison, moves: Sequence[Change]) -> list[s
         "",
         f"{what} {name}: {len(moves)} questions{listed}",
         *(
-            f"  {moved(one, comparison)}  [{language_name(one.case.language, cross=one.case.cross)} {one.case.variant}]"
-            f" {one.case.question}"
-            for one in moves[:LISTED]
+            f"  {moved(move, comparison)}  [{language_name(move.case.language, cross=move.case.cross)} {move.case.variant}]"
+            f" {move.case.question}"
+            for move in moves[:LISTED]
         ),
     ]

@@ -40,16 +40,16 @@ class FollowUps:
             "asked": self.asked.summary(),
             "standalone": self.standalone.summary(),
             "difference": self.difference.summary(),
-            "questions": [asdict(one) for one in self.asked.cases],
+            "questions": [asdict(case) for case in self.asked.cases],
         }
 
 
 def follow_ups(cases: Sequence[Case]) -> tuple[Case, ...]:
     """The cases that have a conversation and a complete question. Raises `EvaluationError` without any."""
-    found = tuple(case for case in cases if case.earlier and case.standalone)
-    if not found:
+    chosen = tuple(case for case in cases if case.earlier and case.standalone)
+    if not chosen:
         raise EvaluationError("None of the rows is a conversation with 'messages' and 'standalone'.")
-    return found
+    return chosen
 
 
 async def follow(
@@ -66,7 +66,7 @@ async def follow(
     alone = [replace(case, question=case.standalone, earlier=()) for case in cases]
     spelled_out = await evaluate(finder, alone, plan, config=config, progress=progress)
     # of the same question: rows and differences go by it
-    paired = tuple(replace(one, case=case) for one, case in zip(spelled_out.cases, cases, strict=True))
+    paired = tuple(replace(case_result, case=case) for case_result, case in zip(spelled_out.cases, cases, strict=True))
     return FollowUps(name, asked, replace(spelled_out, cases=paired))
 
 
@@ -79,8 +79,8 @@ def load_follow_ups(path: str | Path) -> dict[str, RetrievalResult]:
     document = load_document(path, FORM, made_by)
     try:
         return {
-            one["name"]: TypeAdapter(RetrievalResult).validate_python({**one["asked"], "cases": one["questions"]})
-            for one in document["settings"]
+            entry["name"]: TypeAdapter(RetrievalResult).validate_python({**entry["asked"], "cases": entry["questions"]})
+            for entry in document["settings"]
         }
     except (ValueError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path} is no result of `{made_by}`: {error}.") from error
@@ -88,4 +88,4 @@ def load_follow_ups(path: str | Path) -> dict[str, RetrievalResult]:
 
 def summary(measured: Sequence[FollowUps]) -> dict[str, Any]:
     """The whole result as JSON values."""
-    return {"form": FORM, "settings": [one.summary() for one in measured]}
+    return {"form": FORM, "settings": [follow_up.summary() for follow_up in measured]}

@@ -63,8 +63,8 @@ async def draw(generation: Generation, progress: Callable[[int, int], None] = la
 def flattened(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """The first two principal components, scaled to -1..1, and their share of the variance."""
     centred = vectors - vectors.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    flat = left[:, :2] * sizes[:2]
+    left_vectors, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    flat = left_vectors[:, :2] * sizes[:2]
     spread = float((sizes**2).sum())
     return flat / (np.abs(flat).max() or 1.0), float((sizes[:2] ** 2).sum() / spread) if spread else 0.0
 

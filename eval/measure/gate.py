@@ -43,7 +43,7 @@ class Baseline:
 
     def save(self, path: str | Path) -> None:
         """Write the baseline, one line per question. Raises `EvaluationError` if the file can't be written."""
-        rows = {id_: [one.asks, *one.values] for id_, one in sorted(self.questions.items())}
+        rows = {id_: [values.asks, *values.values] for id_, values in sorted(self.questions.items())}
         save_document(path, self.head, "questions", rows)
 
 
@@ -90,7 +90,10 @@ def baseline_of(result: RetrievalResult) -> Baseline:
         },
     }
     head = {"form": FORM, "k": result.k, "about": about}
-    return Baseline(head, {one.case.id: KeptValues(asks(one.case), _ranks(one)) for one in result.cases})
+    return Baseline(
+        head,
+        {case_result.case.id: KeptValues(asks(case_result.case), _ranks(case_result)) for case_result in result.cases},
+    )
 
 
 def load_baseline(path: str | Path, form: str = FORM) -> Baseline:
@@ -112,7 +115,7 @@ def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DRO
     k = baseline.head.get("k")
     if result.k != k:
         raise EvaluationError(f"The baseline is for k = {k}, the result for k = {result.k}.")
-    now = [(one.case, [_rr(rank, result.k) for rank in _ranks(one)]) for one in result.cases]
+    now = [(case_result.case, [_rr(rank, result.k) for rank in _ranks(case_result)]) for case_result in result.cases]
     pairs = paired(now, MEASURES, baseline, lambda kept: [_rr(rank, result.k) for rank in kept])
     return gate_of(pairs, baseline, len(now), verdicts(pairs.rows(), MEASURES, max_drop))
 
@@ -135,10 +138,10 @@ def paired(
     """Each unchanged question with its saved values, as `values_of` reads them. Raises `EvaluationError` for another
     question set.
     """
-    kept = baseline.questions
-    both = [(case, now, kept[case.id]) for case, now in found if case.id in kept]
+    saved = baseline.questions
+    both = [(case, now, saved[case.id]) for case, now in found if case.id in saved]
     both = [(case, now, before) for case, now, before in both if before.asks == asks(case)]
-    total = max(len(found), len(kept))
+    total = max(len(found), len(saved))
     if len(both) < COMMON * total:
         raise EvaluationError(
             f"Only {len(both)} of {total} questions are in the baseline: it belongs to another set, or is out of date."
@@ -154,12 +157,12 @@ def verdicts(rows: Sequence[RowDifference], measures: Sequence[str], max_drop: f
     wholes = [row for row in rows if row.variant == ALL]
     return tuple(
         Verdict(
-            measure, row.language, row.cross, one.n, one.estimate,
-            one.outside_noise and one.estimate.high < 0 and -one.estimate.mean > max_drop,
+            measure, row.language, row.cross, difference.n, difference.estimate,
+            difference.outside_noise and difference.estimate.high < 0 and -difference.estimate.mean > max_drop,
         )
         for measure in measures
         for row in wholes
-        if (one := row.measures.get(measure))
+        if (difference := row.measures.get(measure))
     )  # fmt: skip
 
 

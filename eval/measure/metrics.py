@@ -71,20 +71,20 @@ class Ranks:
 
 def ranks_of(ranked: Sequence[str], relevant: Collection[str]) -> Ranks:
     """The ranks of the relevant ones in a ranking that names each thing once."""
-    found = tuple(rank for rank, one in enumerate(ranked, start=1) if one in relevant)
-    return Ranks(found, len(ranked), len(relevant))
+    ranks = tuple(rank for rank, name in enumerate(ranked, start=1) if name in relevant)
+    return Ranks(ranks, len(ranked), len(relevant))
 
 
 def at(ranks: Ranks, k: int) -> tuple[float, ...]:
     """The measures of `CURVE` for the first k."""
-    found = [rank for rank in ranks.found if rank <= k]
-    if not found or not ranks.relevant:
+    within = [rank for rank in ranks.found if rank <= k]
+    if not within or not ranks.relevant:
         return (0.0,) * len(CURVE)
-    precision = len(found) / min(k, ranks.listed)
-    recall = len(found) / ranks.relevant
+    precision = len(within) / min(k, ranks.listed)
+    recall = len(within) / ranks.relevant
     ideal = sum(1 / log2(rank + 1) for rank in range(1, min(k, ranks.relevant) + 1))
-    gain = sum(1 / log2(rank + 1) for rank in found)
-    return (1 / found[0], 1.0, precision, recall, 2 * precision * recall / (precision + recall), gain / ideal)
+    gain = sum(1 / log2(rank + 1) for rank in within)
+    return (1 / within[0], 1.0, precision, recall, 2 * precision * recall / (precision + recall), gain / ideal)
 
 
 def score(ranked: Sequence[str], relevant: Collection[str], k: int) -> Scores:
@@ -111,7 +111,9 @@ class Estimate:
 
 def as_values(scores: Sequence[Scores]) -> Values:
     """A row for each question, a column for each of `MEASURES`."""
-    return np.array([astuple(one) for one in scores], dtype=np.float64).reshape(len(scores), len(MEASURES))
+    return np.array([astuple(scores_of_case) for scores_of_case in scores], dtype=np.float64).reshape(
+        len(scores), len(MEASURES)
+    )
 
 
 def intervals(

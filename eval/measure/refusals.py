@@ -97,22 +97,24 @@ class RefusalResult:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """The decisions by kind, for each language and all of them."""
-        known = [one for one in self.decisions if not one.error]
-        kinds = list(dict.fromkeys(one.kind for one in known))
-        found = []
+        known = [decision for decision in self.decisions if not decision.error]
+        kinds = list(dict.fromkeys(decision.kind for decision in known))
+        shares = []
         for kind in sorted(kinds, key=lambda kind: (kind in {ANSWERABLE, CROSS}, kind in APART, kinds.index(kind))):
-            own = [one for one in known if one.kind == kind]
-            languages = sorted({one.case.language for one in own})
-            groups = [(code, [one for one in own if one.case.language == code]) for code in languages]
-            found += [_share(kind, name, part) for name, part in (*groups, ("all", own)) if name != "all" or groups[1:]]
-        return tuple(found)
+            own = [decision for decision in known if decision.kind == kind]
+            languages = sorted({decision.case.language for decision in own})
+            groups = [(code, [decision for decision in own if decision.case.language == code]) for code in languages]
+            shares += [
+                _share(kind, name, part) for name, part in (*groups, ("all", own)) if name != "all" or groups[1:]
+            ]
+        return tuple(shares)
 
     @cached_property
     def threshold(self) -> float:
         """The threshold in force; if it differs, because a model found keywords for some questions only, that of most
         questions.
         """
-        common = Counter(one.threshold for one in self._counted).most_common(1)
+        common = Counter(decision.threshold for decision in self._counted).most_common(1)
         return common[0][0] if common else 0.0
 
     @cached_property
@@ -131,39 +133,53 @@ class RefusalResult:
         halves = {name: self._counted[start::2] for name, start in (("even", 0), ("odd", 1))}
         if not all(_kinds(half) == {True, False} for half in halves.values()):
             return ()
-        found = []
+        choices = []
         for name, other in (("even", "odd"), ("odd", "even")):
             allowed = [p for p in (_point(halves[name], t) for t in THRESHOLDS) if p.over_refusal <= self.most]
             if allowed:  # the lowest threshold with the best recall
                 best = max(allowed, key=lambda p: (p.recall, -p.threshold))
-                found.append(Choice(name, best, _point(halves[other], best.threshold)))
-        return tuple(found)
+                choices.append(Choice(name, best, _point(halves[other], best.threshold)))
+        return tuple(choices)
 
     @cached_property
     def separation(self) -> float:
         """The share of answerable questions with more evidence than an unanswerable one (ties count half); .5 is chance."""
-        wanted = np.array([-1.0 if one.always else one.evidence for one in self._counted if one.kind == ANSWERABLE])
-        others = np.array([-1.0 if one.always else one.evidence for one in self._counted if one.kind != ANSWERABLE])
+        wanted = np.array(
+            [
+                -1.0 if decision.always else decision.evidence
+                for decision in self._counted
+                if decision.kind == ANSWERABLE
+            ]
+        )
+        others = np.array(
+            [
+                -1.0 if decision.always else decision.evidence
+                for decision in self._counted
+                if decision.kind != ANSWERABLE
+            ]
+        )
         pairs = wanted[:, None] - others[None, :]
         return float(((pairs > 0) + (pairs == 0) / 2).mean())
 
     @cached_property
     def _counted(self) -> list[Decision]:
         # sorted by kind, so that each half has every second question of each kind
-        known = [one for one in self.decisions if not one.error and one.kind not in (*APART, CROSS)]
+        known = [decision for decision in self.decisions if not decision.error and decision.kind not in (*APART, CROSS)]
         return sorted(known, key=lambda one: one.kind == ANSWERABLE)
 
     @property
     def outcomes(self) -> Outcomes:
         """Outcomes that say of each question if it was refused exactly if no page answers it."""
-        known = [one for one in self.decisions if not one.error]
-        values = [{"refusal": float(one.refused != (one.kind in {ANSWERABLE, CROSS}))} for one in known]
-        return Outcomes(KIND, [one.case for one in known], values, {"refusal": "refusal"}, ("refusal",), self.config)
+        known = [decision for decision in self.decisions if not decision.error]
+        values = [{"refusal": float(decision.refused != (decision.kind in {ANSWERABLE, CROSS}))} for decision in known]
+        return Outcomes(
+            KIND, [decision.case for decision in known], values, {"refusal": "refusal"}, ("refusal",), self.config
+        )
 
     @property
     def failed(self) -> tuple[Decision, ...]:
         """The failed questions; they are in no figure."""
-        return tuple(one for one in self.decisions if one.error)
+        return tuple(decision for decision in self.decisions if decision.error)
 
     def summary(self) -> dict[str, Any]:
         """The whole result as JSON values."""
@@ -179,7 +195,7 @@ class RefusalResult:
             "choices": [asdict(choice) for choice in self.choices],
             "failed_questions": len(self.failed),
             "config": dict(self.config),
-            "questions": [asdict(one) for one in self.decisions],
+            "questions": [asdict(decision) for decision in self.decisions],
         }
 
 
@@ -230,7 +246,7 @@ async def _decided(finder: Finder, request: Request, case: Case, kind: str) -> D
 
 
 def _kinds(half: Sequence[Decision]) -> set[bool]:
-    return {one.kind == ANSWERABLE for one in half}
+    return {decision.kind == ANSWERABLE for decision in half}
 
 
 def _point(decisions: Sequence[Decision], threshold: float) -> Point:
@@ -239,15 +255,15 @@ def _point(decisions: Sequence[Decision], threshold: float) -> Point:
 
 def _point_of(decisions: Sequence[Decision], threshold: float, refused: Callable[[Decision], bool]) -> Point:
     def share(*, answerable: bool) -> float:
-        own = [refused(one) for one in decisions if (one.kind == ANSWERABLE) == answerable]
+        own = [refused(decision) for decision in decisions if (decision.kind == ANSWERABLE) == answerable]
         return sum(own) / len(own) if own else 0.0
 
     return Point(threshold, share(answerable=False), share(answerable=True))
 
 
 def _share(kind: str, language: str, own: Sequence[Decision]) -> Share:
-    values = np.array([[float(one.refused)] for one in own], dtype=np.float64)
+    values = np.array([[float(decision.refused)] for decision in own], dtype=np.float64)
     # questions about one page fail together; questions without a page are independent
-    pages = [one.case.doc or one.case.id for one in own]
+    pages = [decision.case.doc or decision.case.id for decision in own]
     refused = intervals([values], [pages])[0]
-    return Share(kind, language, len(own), refused, sum(one.smalltalk for one in own) / len(own))
+    return Share(kind, language, len(own), refused, sum(decision.smalltalk for decision in own) / len(own))

@@ -186,14 +186,17 @@ class RetrievalResult:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The measures by language and variant, in the order of `groups`."""
-        values = as_values([one.scores for one in self.cases])
-        cases = [one.case for one in self.cases]
+        values = as_values([case_result.scores for case_result in self.cases])
+        cases = [case_result.case for case_result in self.cases]
         return tuple(row_of(group, cases, values, MEASURES) for group in groups(cases))
 
     @property
     def outcomes(self) -> Outcomes:
         """The measures of each question."""
-        cases, values = [one.case for one in self.cases], [asdict(one.scores) for one in self.cases]
+        cases, values = (
+            [case_result.case for case_result in self.cases],
+            [asdict(case_result.scores) for case_result in self.cases],
+        )
         titles = {name: title(name, self.k) for name in MEASURES}
         return Outcomes(KIND, cases, values, titles, ("rr",), self.config, self.k)
 
@@ -204,7 +207,9 @@ class RetrievalResult:
         return tuple(
             point
             for level in ("page", "chunk")
-            for point in points(level, [(one.case, getattr(one, f"{level}s")) for one in self.cases], depth)
+            for point in points(
+                level, [(case_result.case, getattr(case_result, f"{level}s")) for case_result in self.cases], depth
+            )
         )
 
     def row(self, language: str, variant: str = ALL, *, cross: bool = False) -> Row | None:
@@ -214,23 +219,25 @@ class RetrievalResult:
     @property
     def unmatched(self) -> tuple[CaseResult, ...]:
         """The questions whose document is no indexed page."""
-        return tuple(one for one in self.cases if not one.in_index)
+        return tuple(case_result for case_result in self.cases if not case_result.in_index)
 
     @property
     def failed(self) -> tuple[CaseResult, ...]:
         """The questions whose search failed; they are misses."""
-        return tuple(one for one in self.cases if one.error)
+        return tuple(case_result for case_result in self.cases if case_result.error)
 
     @property
     def milliseconds(self) -> Mapping[str, float]:
         """Median and 95th percentile of the time of a successful search."""
-        times = [one.ms for one in self.cases if not one.error]
+        times = [case_result.ms for case_result in self.cases if not case_result.error]
         return {name: float(np.percentile(times, p)) for name, p in (("p50", 50), ("p95", 95)) if times}
 
     @property
     def language_right(self) -> float:
         """Share of the searched questions whose language was detected correctly."""
-        right = [one.detected == one.case.language for one in self.cases if not one.error]
+        right = [
+            case_result.detected == case_result.case.language for case_result in self.cases if not case_result.error
+        ]
         return sum(right) / len(right) if right else 0.0
 
     def summary(self) -> dict[str, Any]:
@@ -242,9 +249,9 @@ class RetrievalResult:
             "rows": [asdict(row) for row in self.rows],
             "curve": [asdict(point) for point in self.curve],
             "ms": self.milliseconds,
-            "quotations": [asdict(one) for one in self.quotations],
+            "quotations": [asdict(quotation) for quotation in self.quotations],
             "language_right": self.language_right,
-            "unmatched": sorted({one.case.doc for one in self.unmatched}),
+            "unmatched": sorted({case_result.case.doc for case_result in self.unmatched}),
             "unmatched_questions": len(self.unmatched),
             "failed_questions": len(self.failed),
             "config": dict(self.config),
@@ -252,11 +259,11 @@ class RetrievalResult:
 
     def save(self, path: str | Path) -> None:
         """Write the whole result as JSON. Raises `EvaluationError` if the file can't be written."""
-        save_document(path, self.summary(), "cases", [asdict(one) for one in self.cases])
+        save_document(path, self.summary(), "cases", [asdict(case_result) for case_result in self.cases])
 
     def only(self, ids: frozenset[str]) -> RetrievalResult:
         """The same run with these questions alone."""
-        return replace(self, cases=tuple(one for one in self.cases if one.case.id in ids))
+        return replace(self, cases=tuple(case_result for case_result in self.cases if case_result.case.id in ids))
 
 
 def load_result(path: str | Path) -> RetrievalResult:

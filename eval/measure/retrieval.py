@@ -173,7 +173,7 @@ class _Run:
 
     def _found(self, case: Case, hit: Hit) -> Found:
         right = any(self.documents.fits(doc, hit.chunk.url) for doc in case.relevant)
-        lexical, cosine = (None if one is None else round(one, 4) for one in (hit.lexical, hit.cosine))
+        lexical, cosine = (None if score is None else round(score, 4) for score in (hit.lexical, hit.cosine))
         return Found(hit.chunk.link, right, lexical, cosine, round(hit.fused, 4))
 
     def _labels(self, case: Case, urls: Sequence[str]) -> list[str]:

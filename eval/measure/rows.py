@@ -88,20 +88,22 @@ def groups(cases: Sequence[Case]) -> tuple[Group, ...]:
 
 
 def _languages(cases: Sequence[Case], *, cross: bool) -> list[Group]:
-    found: list[Group] = []
+    groups: list[Group] = []
     chosen = [i for i, case in enumerate(cases) if case.doc and case.cross == cross]
     for language in sorted({cases[i].language for i in chosen}):
         own = tuple(i for i in chosen if cases[i].language == language)
         for variant in sorted({cases[i].variant for i in own} - {""}):
             part = tuple(i for i in own if cases[i].variant == variant)
-            found.append(Group(language, variant, cross, (part,)))
-        found.append(Group(language, ALL, cross, (own,)))
-    return found
+            groups.append(Group(language, variant, cross, (part,)))
+        groups.append(Group(language, ALL, cross, (own,)))
+    return groups
 
 
 def as_matrix(values: Sequence[Mapping[str, float | None]], measures: Sequence[str]) -> Values:
     """A row for each question, a column for each measure, NaN for an unknown one."""
-    rows = [[np.nan if (value := one.get(name)) is None else value for name in measures] for one in values]
+    rows = [
+        [np.nan if (value := row_values.get(name)) is None else value for name in measures] for row_values in values
+    ]
     return np.array(rows, dtype=np.float64).reshape(len(values), len(measures))
 
 
@@ -131,22 +133,22 @@ def known_blocks(group: Group, cases: Sequence[Case], values: Values) -> Iterato
         alike.setdefault(known[rows, column].tobytes(), []).append(column)
     for columns in alike.values():
         parts = [tuple(i for i in part if known[i, columns[0]]) for part in group.parts]
-        if kept := tuple(part for part in parts if part):
+        if filled := tuple(part for part in parts if part):
             # questions about one page fail together; those without a page are independent
-            clusters = tuple(tuple(cases[i].doc or cases[i].id for i in part) for part in kept)
-            yield Block(tuple(columns), kept, clusters)
+            clusters = tuple(tuple(cases[i].doc or cases[i].id for i in part) for part in filled)
+            yield Block(tuple(columns), filled, clusters)
 
 
 def row_of(group: Group, cases: Sequence[Case], values: Values, measures: Sequence[str]) -> Row:
     """The means of a group with their 95 % intervals; measures that no question has are left out."""
-    found, known = dict[str, Estimate](), dict[str, int]()
+    estimates, known = dict[str, Estimate](), dict[str, int]()
     for block in known_blocks(group, cases, values):
-        for column, one in zip(block.columns, intervals(block.of(values), block.clusters), strict=True):
-            found[measures[column]], known[measures[column]] = one, block.n
-    ordered = [name for name in measures if name in found]
+        for column, estimate in zip(block.columns, intervals(block.of(values), block.clusters), strict=True):
+            estimates[measures[column]], known[measures[column]] = estimate, block.n
+    ordered = [name for name in measures if name in estimates]
     return Row(
         group.language, group.variant, group.cross, group.n,
-        {name: found[name] for name in ordered}, {name: known[name] for name in ordered},
+        {name: estimates[name] for name in ordered}, {name: known[name] for name in ordered},
     )  # fmt: skip
 
 
@@ -202,10 +204,10 @@ class Pairs:
         return self._row(whole, CONFIDENCE, RESAMPLES)
 
     def _row(self, group: Group, confidence: float, resamples: int) -> RowDifference:
-        found = dict[str, Difference]()
+        differences = dict[str, Difference]()
         for block in known_blocks(group, self.cases, self.b - self.a):
-            found |= self._differences(block, confidence, resamples)
-        measures = {name: found[name] for name in self.measures if name in found}
+            differences |= self._differences(block, confidence, resamples)
+        measures = {name: differences[name] for name in self.measures if name in differences}
         return RowDifference(group.language, group.variant, group.cross, group.n, measures)
 
     def _differences(self, block: Block, confidence: float, resamples: int) -> dict[str, Difference]:
@@ -217,10 +219,10 @@ class Pairs:
         estimates = intervals(gaps, block.clusters, resamples=resamples, confidence=confidence)
         return {
             self.measures[column]: Difference(
-                one, one.excludes_zero and enough, block.n, float(means[0][i]), float(means[1][i]),
+                estimate, estimate.excludes_zero and enough, block.n, float(means[0][i]), float(means[1][i]),
                 int((signs[:, i] > 0).sum()), int((signs[:, i] < 0).sum()),
             )
-            for i, (column, one) in enumerate(zip(block.columns, estimates, strict=True))
+            for i, (column, estimate) in enumerate(zip(block.columns, estimates, strict=True))
         }  # fmt: skip
 
 

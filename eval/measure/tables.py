@@ -57,9 +57,9 @@ def _facts(result: RetrievalResult) -> list[str]:
     index = config.get("index", {})
     recipe = index.get("recipe", {})
     lines = [
-        f"Without a model, {one.language}: the proof is in the first quotation of {100 * one.first:.0f} % of {one.n}"
-        f" answers, in any of {100 * one.anywhere:.0f} %; the median answer has {one.characters:.0f} characters."
-        for one in result.quotations
+        f"Without a model, {quotation.language}: the proof is in the first quotation of {100 * quotation.first:.0f} % of {quotation.n}"
+        f" answers, in any of {100 * quotation.anywhere:.0f} %; the median answer has {quotation.characters:.0f} characters."
+        for quotation in result.quotations
     ]
     if ms:
         lines.append(
@@ -83,7 +83,7 @@ def _facts(result: RetrievalResult) -> list[str]:
 def _problems(result: RetrievalResult) -> list[str]:
     lines = []
     if result.unmatched:
-        docs = Counter(one.case.doc for one in result.unmatched)
+        docs = Counter(case_result.case.doc for case_result in result.unmatched)
         lines += [
             "",
             f"{len(result.unmatched)} questions are about {len(docs)} documents that are no indexed pages:",
@@ -98,7 +98,7 @@ def _problems(result: RetrievalResult) -> list[str]:
             f"{len(result.failed)} searches failed and are misses, the first one on {first.case.question!r}:",
             f"  {first.error}",
         ]
-    fallbacks = Counter(step for one in result.cases for step in one.fallbacks)
+    fallbacks = Counter(step for case_result in result.cases for step in case_result.fallbacks)
     for step, n in fallbacks.items():
         lines += ["", f"{step} failed on {n} of {len(result.cases)} questions, which were searched without it."]
     if len(result.config.get("index", {}).get("generations_seen", ())) > 1:

@@ -79,12 +79,12 @@ async def clusterings(live: EmbeddedGeneration, numbers: Sequence[int] = ()) -> 
         )
     urls = rows.column("url").to_pylist()
     folders = [url.rpartition("/")[0] for url in urls]
-    found = []
+    measured = []
     for number in wanted:
         assigned = await _assigned(rows, number)
         sizes = np.bincount(assigned)
-        found.append(Clustering(len(sizes), int(sizes.max()), scores(urls, assigned), scores(folders, assigned)))
-    return found
+        measured.append(Clustering(len(sizes), int(sizes.max()), scores(urls, assigned), scores(folders, assigned)))
+    return measured
 
 
 async def _assigned(rows: Any, number: int) -> list[int]:
@@ -108,7 +108,7 @@ async def _assigned(rows: Any, number: int) -> list[int]:
                 .limit(len(place))
             )
             inside = [place[row["id"]] for row in await near.to_list()]
-            for other in {at, *(one for one in inside if assigned[one] < 0)}:
+            for other in {at, *(row for row in inside if assigned[row] < 0)}:
                 assigned[other] = clusters
             clusters += 1
         tables.close()

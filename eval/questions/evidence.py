@@ -54,12 +54,15 @@ def places(text: str, quote: str) -> tuple[tuple[int, int], ...]:
     """Finds the quote in the text: begin and end of each place that has it word for word, or else of its runs of three
     words.
     """
-    asked, found = words(quote), [(one[0].casefold(), one.start(), one.end()) for one in _WORD.finditer(text)]
+    asked, positions = (
+        words(quote),
+        [(match[0].casefold(), match.start(), match.end()) for match in _WORD.finditer(text)],
+    )
     size = len(asked) if holds(text, quote) else min(GRAM, len(asked))
     wanted, spans = set(_grams(asked, size)), list[tuple[int, int]]()
-    for i, gram in enumerate(_grams([word for word, _, _ in found], size)):
+    for i, gram in enumerate(_grams([word for word, _, _ in positions], size)):
         if gram in wanted:
-            start, end = found[i][1], found[i + size - 1][2]
+            start, end = positions[i][1], positions[i + size - 1][2]
             joined = spans and start <= spans[-1][1]
             spans[-1:] = [(spans[-1][0], end)] if joined else [*spans[-1:], (start, end)]
     return tuple(spans)
@@ -68,7 +71,7 @@ def places(text: str, quote: str) -> tuple[tuple[int, int], ...]:
 async def proofs(generation: Generation, documents: Documents, cases: Iterable[Case]) -> Mapping[str, Proof]:
     """The proof of each case, by its id; cases without evidence in the index are left out."""
     pages = _Pages(generation, {page.url: page.chunk_ids for page in await generation.pages()})
-    found: dict[str, Proof] = {}
+    proof_of: dict[str, Proof] = {}
     for case in cases:
         urls = documents.pages(case.doc) if case.evidence else ()
         chunks = [chunk for url in urls for chunk in await pages.chunks(url)]
@@ -77,8 +80,8 @@ async def proofs(generation: Generation, documents: Documents, cases: Iterable[C
             continue
         headings = {heading for url in urls if (heading := heading_of(await pages.text(url), case.evidence))}
         placed = frozenset(chunk.id for chunk in chunks if chunk.id in best and headings & set(_headings(chunk)))
-        found[case.id] = Proof(best, placed if headings else None)
-    return found
+        proof_of[case.id] = Proof(best, placed if headings else None)
+    return proof_of
 
 
 def heading_of(markdown: str, quote: str) -> str:
@@ -132,7 +135,7 @@ def _headings(chunk: Chunk) -> list[str]:
 def _best(chunks: Sequence[Chunk], quote: str) -> frozenset[str]:
     shares = {chunk.id: share(chunk.text, quote) for chunk in chunks}
     least = max(ENOUGH, NEXT_BEST * max(shares.values(), default=0.0))
-    return frozenset(id_ for id_, one in shares.items() if one >= least)
+    return frozenset(id_ for id_, value in shares.items() if value >= least)
 
 
 def _grams(tokens: Sequence[str], size: int) -> list[tuple[str, ...]]:
@@ -214,10 +217,10 @@ def _repeated(cases: Sequence[Case]) -> Iterator[Finding]:
 
 
 def _unbalanced(cases: Sequence[Case]) -> Iterator[Finding]:
-    found = counts(cases)
-    variants = sorted({variant for _, variant in found})
-    for language in sorted({language for language, _ in found}):
-        sizes = {variant: found.get((language, variant), 0) for variant in variants}
+    numbers = counts(cases)
+    variants = sorted({variant for _, variant in numbers})
+    for language in sorted({language for language, _ in numbers}):
+        sizes = {variant: numbers.get((language, variant), 0) for variant in variants}
         lacking = [variant or "(none)" for variant, size in sizes.items() if not size]
         if lacking:
             yield Finding(error=False, text=f"{language} has no question of variant {', '.join(lacking)}")

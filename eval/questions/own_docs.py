@@ -79,9 +79,9 @@ def logged_rows(settings: Settings, period: Period, only: Only, assistant: str =
         rows = log.read(figures.rows_of, numbers)
         if not rows:
             raise nothing_logged(settings, period, log.read(figures.count_before, asked)[2], only)
-        found = [rows[number] for number in numbers if number in rows]
-        liked = log.read(figures.rated_up, asked, [one.digest for one in found])
-    return [_row(one.digest, one.language, one.text, liked.get(one.digest, ())) for one in found]
+        chosen = [rows[number] for number in numbers if number in rows]
+        liked = log.read(figures.rated_up, asked, [row.digest for row in chosen])
+    return [_row(row.digest, row.language, row.text, liked.get(row.digest, ())) for row in chosen]
 
 
 def _row(digest: str, language: str, text: str, used: Sequence[str]) -> Mapping[str, Any]:

@@ -67,11 +67,11 @@ def plain(text: str) -> list[Piece]:
 
 def proven(text: str, quote: str) -> list[Piece]:
     """The text with the quote marked where it is."""
-    found, end = list[Piece](), 0
+    pieces, end = list[Piece](), 0
     for start, stop in places(text, quote):
-        found += [*plain(text[end:start]), ("mark", text[start:stop])]
+        pieces += [*plain(text[end:start]), ("mark", text[start:stop])]
         end = stop
-    return found + plain(text[end:])
+    return pieces + plain(text[end:])
 
 
 def excerpt(text: str, quote: str) -> list[Piece]:
@@ -159,7 +159,9 @@ def answers_page(result: AnswerResult, rules: Sequence[Rule] = ()) -> str:
         efforts=effort_table(result),
         rows_of=[[row_name(row), row.contestant, str(row.n), *answer_cells(row, known)] for row in result.rows],
         known=known,
-        compared=[(one.names, whole_table(one), group_table(one)) for one in result.comparisons],
+        compared=[
+            (comparison.names, whole_table(comparison), group_table(comparison)) for comparison in result.comparisons
+        ],
         star=STAR,
         questions=_questions(result, Documents((), rules)),
         opened=LISTED,
@@ -170,10 +172,14 @@ def answers_page(result: AnswerResult, rules: Sequence[Rule] = ()) -> str:
 def _questions(result: AnswerResult, documents: Documents) -> list[Question]:
     """All questions: those that moved most, then those with the worst answers."""
     answers: dict[str, list[Scored]] = {}
-    for one in result.scored:
-        answers.setdefault(one.case.id, []).append(one)
-    changes = {change.case.id: change for one in reversed(result.comparisons) for change in one.changes}
-    notes = {change.case.id: moved(change, one) for one in reversed(result.comparisons) for change in one.changes}
+    for scored in result.scored:
+        answers.setdefault(scored.case.id, []).append(scored)
+    changes = {change.case.id: change for comparison in reversed(result.comparisons) for change in comparison.changes}
+    notes = {
+        change.case.id: moved(change, comparison)
+        for comparison in reversed(result.comparisons)
+        for change in comparison.changes
+    }
     ordered = sorted(answers.values(), key=lambda own: (-_moved(changes, own[0].case), min(map(_badness, own))))
     return [_question(own, result.base, notes.get(own[0].case.id, ""), documents) for own in ordered]
 
@@ -183,8 +189,8 @@ def _question(own: Sequence[Scored], base: str, note: str, documents: Documents)
     tag = f"{case.language} {VARIANTS.get(case.variant, case.variant)}"
     note = note or "; ".join(dict.fromkeys(filter(None, map(_mistake, own))))
     read: dict[tuple[str, ...], list[Scored]] = {}
-    for one in own:
-        read.setdefault(one.answer.passages, []).append(one)
+    for scored in own:
+        read.setdefault(scored.answer.passages, []).append(scored)
     return Question(
         case, tag, note, [_reading(case, has, documents) for has in read.values()], _sides(own, base, documents)
     )
@@ -193,13 +199,13 @@ def _question(own: Sequence[Scored], base: str, note: str, documents: Documents)
 def _sides(own: Sequence[Scored], base: str, documents: Documents) -> list[Side]:
     """The answers, that of the base first; differences are marked, in the base only if there is one other answer."""
     ordered = sorted(own, key=lambda one: one.answer.contestant != base)
-    before, *others = [one.answer.text or one.answer.error for one in ordered]
+    before, *others = [scored.answer.text or scored.answer.error for scored in ordered]
     compared = [differences(before, after) for after in others]
     first = compared[0][0] if len(compared) == 1 else plain(before)
     texts = [first, *(after for _, after in compared)]
     return [
-        Side(one, text, [(url, _right(url, one.case, documents)) for url in one.answer.links])
-        for one, text in zip(ordered, texts, strict=True)
+        Side(scored, text, [(url, _right(url, scored.case, documents)) for url in scored.answer.links])
+        for scored, text in zip(ordered, texts, strict=True)
     ]
 
 
@@ -207,16 +213,16 @@ def _reading(case: Case, has: Sequence[Scored], documents: Documents) -> Reading
     """The passages that these answers have in common."""
     passages = has[0].answer.passages
     shares = [share(passage, case.evidence) if case.evidence else 0.0 for passage in passages]
-    found = max(shares, default=0.0)
-    holding = {i for i, one in enumerate(shares) if one == found >= PART}
+    best = max(shares, default=0.0)
+    holding = {i for i, value in enumerate(shares) if value == best >= PART}
     pages = [rank for rank, url in enumerate(has[0].answer.pages, 1) if _right(url, case, documents)]
     shown = [
         (heading, proven(text, case.evidence) if i in holding else plain(text))
         for i, (heading, _, text) in enumerate(passage.partition("\n") for passage in passages)
     ]
     part = excerpt(passages[min(holding)], case.evidence) if holding else []
-    names = ", ".join(one.answer.contestant for one in has)
-    return Reading(names, _proof(case, found, sorted(holding), pages), part, shown)
+    names = ", ".join(scored.answer.contestant for scored in has)
+    return Reading(names, _proof(case, best, sorted(holding), pages), part, shown)
 
 
 def _proof(case: Case, found: float, holding: Sequence[int], pages: Sequence[int]) -> str:
@@ -257,9 +263,9 @@ def _bars(result: AnswerResult, measure: str) -> list[list[Bar]]:
 def _share_bars(result: AnswerResult) -> list[list[Bar]]:
     """The four cells of the published chart: complete or incomplete, faithful or not; contestants side by side."""
     groups: dict[str, list[Bar]] = {}
-    for one in result.shares:
-        bar = Bar(one.kind, one.n, one.estimate, result.contestants.index(one.contestant))
-        groups.setdefault(one.kind, []).append(bar)
+    for cell in result.shares:
+        bar = Bar(cell.kind, cell.n, cell.estimate, result.contestants.index(cell.contestant))
+        groups.setdefault(cell.kind, []).append(bar)
     return list(groups.values())
 
 
@@ -275,9 +281,9 @@ def _mistake(one: Scored) -> str:
     if one.values["refusal"] == 0:
         return "declined" if one.answerable else "answered, though no page does"
     judged = {"faithful": "unfaithful", "complete": "incomplete"}
-    found = [word for name, word in judged.items() if one.values[name] == 0]
+    mistakes = [word for name, word in judged.items() if one.values[name] == 0]
     correctness = one.values["correctness"]
-    return ", ".join(found) or ("" if correctness is None else f"correctness {correctness:.2f}")
+    return ", ".join(mistakes) or ("" if correctness is None else f"correctness {correctness:.2f}")
 
 
 @cache
@@ -309,18 +315,18 @@ def evidently_page(result: AnswerResult, path: str | Path) -> None:
             raise EvaluationError(
                 f"Evidently isn't installed ({error}). Install the extra: pip install 'docs-assistant[eval]'."
             ) from error
-        shown = [name for name in MEASURES if any(_known(one, name) is not None for one in result.scored)]
+        shown = [name for name in MEASURES if any(_known(scored, name) is not None for scored in result.scored)]
         frame = pd.DataFrame(
             {
-                "contestant": one.answer.contestant,
-                "language": one.case.language,
-                "variant": one.case.variant,
-                "question": one.case.question,
-                "answer": one.answer.text,
-                "reference": one.case.answer,
-                **{name: _known(one, name) for name in shown},
+                "contestant": scored.answer.contestant,
+                "language": scored.case.language,
+                "variant": scored.case.variant,
+                "question": scored.case.question,
+                "answer": scored.answer.text,
+                "reference": scored.case.answer,
+                **{name: _known(scored, name) for name in shown},
             }
-            for one in result.scored
+            for scored in result.scored
         ).astype(dict.fromkeys(shown, float))
         definition = DataDefinition(
             text_columns=list(TEXTS), categorical_columns=list(CATEGORIES), numerical_columns=shown

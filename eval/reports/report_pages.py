@@ -20,7 +20,7 @@ LISTED = 20
 
 def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = None, space: Space | None = None) -> str:
     """The page of a retrieval result. `baseline` adds marks and differences, `space` the picture of the pages."""
-    lead = f"{len(result.cases)} questions about {len({one.case.doc for one in result.cases})} pages"
+    lead = f"{len(result.cases)} questions about {len({case_result.case.doc for case_result in result.cases})} pages"
     lead += f", measured {result.config['date']}" if "date" in result.config else ""
     lead += f", against a result of {baseline.config.get('date', 'unknown date')}" if baseline else ""
     points = [point for point in result.curve if point.language == MEAN] or list(result.curve)
@@ -51,21 +51,21 @@ def conversations_page(followed: Sequence[FollowUps]) -> str:
     names = ("rr", "hit_1", "hit")
     parts = [
         {
-            "name": f"{one.name[:1].upper()}{one.name[1:]}",
+            "name": f"{follow_up.name[:1].upper()}{follow_up.name[1:]}",
             "figures": [
-                ("language detected", f"{100 * one.asked.language_right:.0f} %", "correctly, of the follow-ups"),
-                ("failed", str(len(one.asked.failed)), ""),
+                ("language detected", f"{100 * follow_up.asked.language_right:.0f} %", "correctly, of the follow-ups"),
+                ("failed", str(len(follow_up.asked.failed)), ""),
             ],
-            "bars": [[bar] for group in _row_bars(one.asked.rows, one.standalone) for bar in group],
+            "bars": [[bar] for group in _row_bars(follow_up.asked.rows, follow_up.standalone) for bar in group],
             "header": ["as asked minus spelled out", "n", *(title(name, first.k) for name in names)],
             "rows": [
                 [row_name(row), str(row.n), *(difference_cell(row.measures[name]) for name in names)]
-                for row in one.difference.rows
+                for row in follow_up.difference.rows
             ],
-            "worst": _worst(one.asked),
-            "k": one.asked.k,
+            "worst": _worst(follow_up.asked),
+            "k": follow_up.asked.k,
         }
-        for one in followed
+        for follow_up in followed
     ]
     return page(
         "conversations",
@@ -101,9 +101,15 @@ def grid_page(result: GridResult) -> str:
     first = result.first
     before = next(iter(result.measured)).mean
     chart = [
-        Bar(one.name, one.mean.n, one.mean.measures["rr"], min(i, 1), before.measures["rr"].mean if i else None)
-        for i, one in enumerate(result.measured)
-        if one.mean and before
+        Bar(
+            configuration.name,
+            configuration.mean.n,
+            configuration.mean.measures["rr"],
+            min(i, 1),
+            before.measures["rr"].mean if i else None,
+        )
+        for i, configuration in enumerate(result.measured)
+        if configuration.mean and before
     ]
     return page(
         "grid",
@@ -123,11 +129,11 @@ def _figures(result: RetrievalResult) -> list[tuple[str, str, str]]:
     """The main figures: name, value, note."""
     whole, ms = result.row(MEAN) or next(iter(result.rows), None), result.milliseconds
     names = ("rr", "hit_1", "hit") if whole else ()
-    found = [(title(n, result.k), f"{whole.measures[n].mean:.3f}", spread(whole.measures[n])) for n in names if whole]
+    figures = [(title(n, result.k), f"{whole.measures[n].mean:.3f}", spread(whole.measures[n])) for n in names if whole]
     if ms:
-        found.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
-    found.append(("language detected", f"{100 * result.language_right:.1f} %", "correctly"))
-    return [*found, ("failed", str(len(result.failed)), "searches, which are misses")]
+        figures.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
+    figures.append(("language detected", f"{100 * result.language_right:.1f} %", "correctly"))
+    return [*figures, ("failed", str(len(result.failed)), "searches, which are misses")]
 
 
 def _row_bars(rows: Sequence[Row], baseline: RetrievalResult | None) -> list[list[Bar]]:
@@ -144,13 +150,13 @@ def _row_bars(rows: Sequence[Row], baseline: RetrievalResult | None) -> list[lis
 def _worst(result: RetrievalResult) -> Iterable[CaseResult]:
     """The questions whose page was found last or not at all."""
     ordered = sorted(result.cases, key=lambda one: (one.scores.rr, one.case.id))
-    return [one for one in ordered[:WORST] if one.scores.rr < 1]
+    return [case_result for case_result in ordered[:WORST] if case_result.scores.rr < 1]
 
 
 def _wrong(result: RefusalResult, *, answerable: bool) -> list[Decision]:
     wrong = [
-        one
-        for one in result.decisions
-        if not one.error and (one.kind in {ANSWERABLE, CROSS}) == answerable == one.refused
+        decision
+        for decision in result.decisions
+        if not decision.error and (decision.kind in {ANSWERABLE, CROSS}) == answerable == decision.refused
     ]
     return sorted(wrong, key=lambda one: one.evidence, reverse=not answerable)

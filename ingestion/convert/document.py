@@ -127,11 +127,11 @@ def decode(body: bytes, charset: str = "", usual: str = "") -> str:
 
 def well_formed(document: Document) -> Document:
     """The document without halves of surrogate pairs, which no encoding and no store takes."""
-    given = {field.name: getattr(document, field.name) for field in fields(document)}
-    return replace(document, **{name: _whole(value) for name, value in given.items()})
+    values = {field.name: getattr(document, field.name) for field in fields(document)}
+    return replace(document, **{name: _whole(value) for name, value in values.items()})
 
 
 def _whole(value: Any) -> Any:
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)
-    return {_whole(key): _whole(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+    return {_whole(key): _whole(item) for key, item in value.items()} if isinstance(value, Mapping) else value

@@ -57,18 +57,18 @@ class Tree:
             digest = _listing(self.root).get(path, "")
             return Path(self.root).parent / "files" / digest if digest else None
         try:
-            found = (Path(self.root) / path).resolve()
-            return found if found.is_relative_to(Path(self.root).resolve()) and found.is_file() else None
+            target = (Path(self.root) / path).resolve()
+            return target if target.is_relative_to(Path(self.root).resolve()) and target.is_file() else None
         except (OSError, RuntimeError, ValueError):
             return None
 
     def text(self, path: str) -> str:
         """The text of the file; empty if it isn't there, or is larger than `LARGEST` bytes."""
-        found = self.place(path) if path else None
+        file = self.place(path) if path else None
         try:
-            if found is None or found.stat().st_size > LARGEST:
+            if file is None or file.stat().st_size > LARGEST:
                 return ""
-            return found.read_text("utf-8-sig", "replace")
+            return file.read_text("utf-8-sig", "replace")
         except OSError:
             return ""
 
@@ -95,10 +95,10 @@ class Tree:
 @lru_cache(maxsize=4)
 def _listing(file: str) -> Mapping[str, str]:
     try:
-        kept = json.loads(Path(file).read_bytes()).get("files")
+        files = json.loads(Path(file).read_bytes()).get("files")
     except (OSError, ValueError, AttributeError):
         return {}
-    return kept if isinstance(kept, dict) else {}
+    return files if isinstance(files, dict) else {}
 
 
 def tree_of(directory: str, file: str) -> str:

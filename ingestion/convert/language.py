@@ -111,15 +111,15 @@ def _decided(text: str, candidates: Sequence[str], languages: Languages, *, decl
     plain = _plainly(text, languages)
     if plain == expected or (plain in languages.configured and not declared):
         return plain
-    found = detect(text, languages.known, languages.words, FEWEST_WORDS, languages.configured) or plain
-    if not found:
+    detected = detect(text, languages.known, languages.words, FEWEST_WORDS, languages.configured) or plain
+    if not detected:
         return _likeliest(text, candidates) if len(set(candidates)) > 1 else expected
-    if found in candidates:
-        return found
-    own, other = (code in languages.configured for code in (expected, found))
+    if detected in candidates:
+        return detected
+    own, other = (code in languages.configured for code in (expected, detected))
     if own and other and _has_words(text, MIN_WORDS):
-        return found
-    return found if (own or other) and _is_throughout(text, found, languages) else expected
+        return detected
+    return detected if (own or other) and _is_throughout(text, detected, languages) else expected
 
 
 def prose(markdown: str) -> str:
@@ -193,9 +193,9 @@ def _plainly(text: str, languages: Languages) -> str:
     shares = _shares(_sample(text), words)
     if (obvious := _obvious(shares, words)) and _has_words(text, FEWEST_WORDS):
         return obvious
-    found = detect(text, {*languages.configured, *words.codes}, words, FEWEST_WORDS)
-    like = {found}.union(*(close for close in words.close if found in close))
-    return found if any(shares.get(code, 0.0) >= FEWEST_FUNCTION_WORDS for code in like) else ""
+    detected = detect(text, {*languages.configured, *words.codes}, words, FEWEST_WORDS)
+    like = {detected}.union(*(close for close in words.close if detected in close))
+    return detected if any(shares.get(code, 0.0) >= FEWEST_FUNCTION_WORDS for code in like) else ""
 
 
 def _obvious(shares: Mapping[str, float], words: Vocabulary) -> str:
@@ -218,8 +218,8 @@ def _is_throughout(text: str, language: str, languages: Languages) -> bool:
             return False
         like |= frozenset(languages.known).difference(languages.configured)
     parts = _parts(text) if len(text) > 3 * SAMPLE else (text[: len(text) // 2], text[len(text) // 2 :])
-    found = [_probabilities(part, languages.known) for part in parts]
-    return all(max(likely, key=lambda code: likely[code]) in like for likely in found if likely)
+    probabilities = [_probabilities(part, languages.known) for part in parts]
+    return all(max(likely, key=lambda code: likely[code]) in like for likely in probabilities if likely)
 
 
 def _own_script(text: str) -> str:
@@ -270,15 +270,15 @@ def _declarations(url: str, declared: Mapping[str, str], languages: Languages) -
     something else.
     """
     places = dict(declared)
-    given = [(place, places.pop(place, "")) for place in ("metadata", "front matter")]
+    surest = [(place, places.pop(place, "")) for place in ("metadata", "front matter")]
     stated = [
-        (place, primary_language(tag, languages.words)) for place, tag in (*given, *places.items()) if is_tag(tag)
+        (place, primary_language(tag, languages.words)) for place, tag in (*surest, *places.items()) if is_tag(tag)
     ]
     certain = {*languages.configured, *(code for _, code in stated)}
     named = address_languages(url, languages.words)
-    first = [one for one in stated if one[0] in dict(given)]
+    first = [declaration for declaration in stated if declaration[0] in dict(surest)]
     ordered = [*first, *(("the address", code) for code in named if code in certain)]
-    ordered += [one for one in stated if one not in first]
+    ordered += [declaration for declaration in stated if declaration not in first]
     return [
         *(ordered or [(DEFAULT, languages.default)]),
         *(("the address", code) for code in named if code not in certain),

@@ -42,10 +42,10 @@ def page_dates(entry: Entry, read: Document, fetched: Fetched) -> tuple[str, str
 def iso_date(value: str) -> str:
     """An ISO or HTTP date as ISO 8601, a day or a time in UTC; empty when it is invalid, in the future, or before the web."""
     text = value.strip()
-    found = parse_date(text)
-    if found is None or not EARLIEST <= found <= dt.datetime.now(dt.UTC) + CLOCKS:
+    date = parse_date(text)
+    if date is None or not EARLIEST <= date <= dt.datetime.now(dt.UTC) + CLOCKS:
         return ""
-    return found.date().isoformat() if len(text) == 10 else found.isoformat(timespec="seconds")
+    return date.date().isoformat() if len(text) == 10 else date.isoformat(timespec="seconds")
 
 
 def without_build_dates(entries: Sequence[Entry]) -> list[Entry]:
@@ -53,7 +53,7 @@ def without_build_dates(entries: Sequence[Entry]) -> list[Entry]:
     dates: dict[str, list[dt.datetime | None]] = defaultdict(list)
     for entry in entries:
         dates[entry.source].append(parse_date(entry.lastmod))
-    built = {source for source, found in dates.items() if _is_build(found)}
+    built = {source for source, days in dates.items() if _is_build(days)}
     return [replace(entry, lastmod="") if entry.source in built else entry for entry in entries]
 
 
@@ -160,14 +160,14 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
     }
     words = vocabulary(with_words(settings.languages, settings.prompts), settings.prompts)
     languages = Languages(settings.languages, settings.default_language, words)
-    found = page_language(read.markdown, entry.url, declared, languages)
+    language = page_language(read.markdown, entry.url, declared, languages)
     published, modified = page_dates(entry, read, fetched)
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     page = Page(
         url=url,
         collection=settings.tuning.collection,
         title=plain_title(read.title)[:LONGEST_HEADING] or _file(url) or url,
-        language=found.code,
+        language=language.code,
         markdown=read.markdown,
         hash=text_hash(read.markdown),
         fetched_url=entry.url,
@@ -185,7 +185,7 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         reading=entry.reading,
         fingerprint=fingerprint(read.markdown),
     )
-    return Prepared(page, note=found.note)
+    return Prepared(page, note=language.note)
 
 
 def text_hash(markdown: str) -> str:

@@ -140,8 +140,8 @@ class DocumentReader:
             await self._renderer.close()
 
     async def _converted(self, entry: Entry, fetched: Fetched) -> Document:
-        given = entry.site.anchors  # of an OpenAPI document, the program that shows it
-        mode: AnchorMode = given if given in ("github", "mkdocs", "none") else "auto"  # type: ignore[assignment]
+        anchors = entry.site.anchors  # of an OpenAPI document, the program that shows it
+        mode: AnchorMode = anchors if anchors in ("github", "mkdocs", "none") else "auto"  # type: ignore[assignment]
         base = "" if entry.is_local or fetched.media_type in HTML_TYPES else self._link_base(fetched, entry)
         return await self.workers.run(converted, fetched, entry.without_text(), self.words, mode, base)
 
@@ -157,7 +157,7 @@ def link_base(markdown: str, bases: Iterable[str], known: Collection[str]) -> st
     Generators write the links of Markdown for its file, for the page, or for the folder of the page.
     """
     candidates = list(dict.fromkeys(base for base in bases if base))
-    links = dict.fromkeys(one or other for one, other in _LINK.findall(markdown))
+    links = dict.fromkeys(first or other for first, other in _LINK.findall(markdown))
     relative = [link for link in links if not _WHOLE.match(link)][:_MOST_LINKS]
     if not relative or not candidates:
         return candidates[0] if candidates else ""

@@ -26,12 +26,12 @@ def tls_of(sources: Sequence[Source]) -> list[ssl.SSLContext | None]:
 
     Raises `SettingsError` that names the source.
     """
-    found: dict[tuple[str, ...], ssl.SSLContext | None] = {}
-    keys = [(one.certificate, one.certificate_key, one.certificate_password, one.ca) for one in sources]
+    contexts: dict[tuple[str, ...], ssl.SSLContext | None] = {}
+    keys = [(source.certificate, source.certificate_key, source.certificate_password, source.ca) for source in sources]
     for key, source in zip(keys, sources, strict=True):
-        if key not in found:
-            found[key] = _context(source)
-    return [found[key] for key in keys]
+        if key not in contexts:
+            contexts[key] = _context(source)
+    return [contexts[key] for key in keys]
 
 
 def _context(source: Source) -> ssl.SSLContext | None:
@@ -76,12 +76,12 @@ def _check_dates(pem: str, what: str) -> None:
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     first = pem[pem.find(begin) :].partition(end)[0] + end
     try:
-        found = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(first))
+        validity = _VALIDITY.search(ssl.PEM_cert_to_DER_cert(first))
     except ValueError as error:
         raise SettingsError(f"{what}: it has no certificate in PEM format.") from error
-    if found is None:
+    if validity is None:
         return
-    since, until = (_date(value.decode()) for value in found.groups())
+    since, until = (_date(value.decode()) for value in validity.groups())
     if not since <= datetime.now(UTC) <= until:
         raise SettingsError(f"{what}: it is valid from {since:%Y-%m-%d} to {until:%Y-%m-%d} only: renew it.")
 

@@ -62,10 +62,10 @@ def list_files(source: Source, languages: Iterable[str]) -> Listing:
     directory where there is no index.md beside it.
     """
     root = Path(source.directory)
-    found = list(_walk(root))
-    unreadable = [path for path in found if not _is_utf8(path)]
+    paths = list(_walk(root))
+    unreadable = [path for path in paths if not _is_utf8(path)]
     skipped = [Skipped(os.fsencode(path).decode(errors="replace"), "its name isn't UTF-8") for path in unreadable]
-    files = {path: Found(str(root / path)) for path in found if path not in unreadable}
+    files = {path: Found(str(root / path)) for path in paths if path not in unreadable}
     return pages_of(source, files, skipped, languages, _included(root, pages_among(files)))
 
 
@@ -80,9 +80,9 @@ def pages_of(
 
     `included` is the digest of all that they may include.
     """
-    files, left = pages_among(found), list(skipped)
+    files, left_out = pages_among(found), list(skipped)
     if not files:
-        why = f": {left[0].url}: {left[0].reason}" if left else f" ({', '.join(file_types())})"
+        why = f": {left_out[0].url}: {left_out[0].reason}" if left_out else f" ({', '.join(file_types())})"
         raise SitemapError(f"{_named(source)} holds no file that can be read{why}. Nothing was changed.")
     indexed = {path.parent for path in files if path.stem.lower() == "index" and not _is_binary(path)}
     addresses = {
@@ -91,19 +91,21 @@ def pages_of(
         if _is_binary(p) or not (p.stem.lower() == "readme" and p.parent in indexed)
     }
     counterparts = _counterparts(addresses, {*languages, *vocabulary().codes})
-    left += [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
+    left_out += [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
     entries: list[Entry] = []
     for path, address in addresses.items():
         if reason := source.left_out(address):
-            left.append(Skipped(address, reason))
+            left_out.append(Skipped(address, reason))
             continue
-        url, one = _file_url(source, path), found[path]
+        url, file = _file_url(source, path), found[path]
         entry = Entry(url, source.url, source, alternates=counterparts[path], public=address)
         with_others = included if path.suffix.lower() in including() else ""
-        entries.append(replace(entry, file=one.file, digest=one.digest, included=with_others))
+        entries.append(replace(entry, file=file.file, digest=file.digest, included=with_others))
     if not entries:
-        raise SitemapError(f"None of the files in {_named(source)} can be indexed: {left[0].url}: {left[0].reason}")
-    return Listing(tuple(entries), tuple(left), frozenset({source.url}), frozenset({source.url}))
+        raise SitemapError(
+            f"None of the files in {_named(source)} can be indexed: {left_out[0].url}: {left_out[0].reason}"
+        )
+    return Listing(tuple(entries), tuple(left_out), frozenset({source.url}), frozenset({source.url}))
 
 
 def _types() -> Mapping[str, str]:
@@ -167,11 +169,11 @@ def _type(entry: Entry) -> str:
 def _body(entry: Entry, most: int) -> bytes:
     path = Path(entry.file)
     try:
-        found = path.stat()
-        if not S_ISREG(found.st_mode):
+        stat = path.stat()
+        if not S_ISREG(stat.st_mode):
             raise PageSkipped("is a pipe or a device, not a file")
         most, advice = most_bytes(_type(entry), most)
-        if found.st_size > most:
+        if stat.st_size > most:
             raise PageSkipped(f"is larger than {most:,} bytes{advice}")
         return path.read_bytes()
     except FileNotFoundError as error:
@@ -236,7 +238,7 @@ def _included(root: Path, pages: Sequence[PurePosixPath]) -> str:
         for name in names
     )
     return digest_of(
-        (str(path), _digest(root / path)) for path in beside(pages, (one for one in others if one not in is_page))
+        (str(path), _digest(root / path)) for path in beside(pages, (path for path in others if path not in is_page))
     )
 
 
@@ -279,8 +281,8 @@ def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _digest(path: Path) -> str:
     try:
-        found = path.stat()
-        if not S_ISREG(found.st_mode) or found.st_size > LARGEST:
+        stat = path.stat()
+        if not S_ISREG(stat.st_mode) or stat.st_size > LARGEST:
             return ""
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:  # what can't be read isn't included either

@@ -58,15 +58,15 @@ def read_document(entry: Entry, etag: str, most: int) -> Fetched:
 
     Raises `PageSkipped` for a text that is larger than `most` bytes.
     """
-    given = entry.given
-    assert given is not None
-    digest = hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()
+    document = entry.given
+    assert document is not None
+    digest = hashlib.sha256(repr(document).encode(errors="replace")).hexdigest()
     if digest == etag:
         return Fetched(entry.url, 304, etag=digest)
-    body = given.text.encode(errors="replace")
+    body = document.text.encode(errors="replace")
     if len(body) > most:
         raise PageSkipped(f"is larger than {most:,} bytes")
-    return Fetched(entry.url, 200, body, given.media_type, "utf-8", etag=digest)
+    return Fetched(entry.url, 200, body, document.media_type, "utf-8", etag=digest)
 
 
 def _in_thread(source: Source) -> Future[Sequence[Any]]:
@@ -90,7 +90,7 @@ def _documents(source: Source) -> Sequence[Any]:
 
     reader = made(source.reader, BaseReader, source.reader_arguments, "reader")
     documents = list(reader.load_data(**source.load_arguments))
-    if wrong := next((one for one in documents if not isinstance(one, Document)), None):
+    if wrong := next((document for document in documents if not isinstance(document, Document)), None):
         raise TypeError(f"it gives a {type(wrong).__name__} instead of a Document")
     return documents
 
@@ -110,7 +110,7 @@ def _named(source: Source, error: BaseException) -> ReaderError:
 
 
 def _by_address(documents: Iterable[Any], source: Source) -> tuple[dict[str, list[Any]], list[Skipped]]:
-    found: dict[str, list[Any]] = {}
+    by_address: dict[str, list[Any]] = {}
     skipped: list[Skipped] = []
     for document in documents:
         address, reason = _address(document, source)
@@ -118,8 +118,8 @@ def _by_address(documents: Iterable[Any], source: Source) -> tuple[dict[str, lis
         if reason:
             skipped.append(Skipped(address or f"{source.url}: document {document.id_}", reason))
         else:
-            found.setdefault(address, []).append(document)
-    return found, skipped
+            by_address.setdefault(address, []).append(document)
+    return by_address, skipped
 
 
 def _address(document: Any, source: Source) -> tuple[str, str]:
@@ -160,7 +160,7 @@ def _entry(address: str, documents: Sequence[Any], source: Source) -> Entry:
     begins = text.lstrip("\ufeff \t\r\n")[:15].lower()
     mime = getattr(getattr(documents[0], "text_resource", None), "mimetype", None)
     is_html = mime == "text/html" or begins.startswith(("<!doctype html", "<html"))
-    given = Given(
+    document = Given(
         text=text,
         media_type="text/html" if is_html else "text/markdown",
         title=_fact(facts, TITLES),
@@ -169,7 +169,7 @@ def _entry(address: str, documents: Sequence[Any], source: Source) -> Entry:
         version=_fact(facts, VERSIONS),
     )
     modified = max(_fact(document.metadata, MODIFIED) for document in documents)
-    return Entry(address, source.url, source, lastmod=modified, public=address, given=given)
+    return Entry(address, source.url, source, lastmod=modified, public=address, given=document)
 
 
 def _fact(metadata: Mapping[str, Any], keys: Sequence[str]) -> str:

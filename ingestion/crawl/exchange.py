@@ -28,14 +28,14 @@ def parse_date(text: str) -> dt.datetime | None:
     if not text or len(text) > _LONGEST:
         return None
     try:
-        found = dt.datetime.fromisoformat(text)
+        date = dt.datetime.fromisoformat(text)
     except ValueError:
         try:
-            found = parsedate_to_datetime(text)
+            date = parsedate_to_datetime(text)
         except (ArithmeticError, LookupError, TypeError, ValueError):
             return None
     try:
-        return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
+        return (date if date.tzinfo else date.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
     except (ArithmeticError, ValueError):  # year 1 or 9999 in another time zone
         return None
 
@@ -210,7 +210,7 @@ def tls_problem(error: BaseException | None) -> str:
     while error is not None:
         sign += f" {error}"
         error = error.__cause__ or error.__context__
-    if any(one in sign for one in NO_TLS):
+    if any(reason in sign for reason in NO_TLS):
         return "the server doesn't speak TLS on this port: write http:// instead of https://"
     if "CERTIFICATE_VERIFY_FAILED" in sign:
         return "the server's certificate is of no known authority, or not valid for it: `ca` of its source names an authority of your own"

@@ -100,14 +100,14 @@ class _Unpacked:
     def more(self, part: bytes, most: int) -> bytes:
         """At most `most` bytes of the decompressed part; bytes beyond them are lost."""
         try:
-            made = self._unpack.decompress(part, most)
+            unpacked = self._unpack.decompress(part, most)
         except zlib.error as error:
             if self._began:
                 raise PageError(f"can't be fetched (it can't be unpacked: {error})") from error
             self._began, self._unpack = True, zlib.decompressobj(-zlib.MAX_WBITS)  # some servers leave the head out
             return self.more(part, most)
         self._began = True
-        return made
+        return unpacked
 
 
 LONGEST_DELAY = 30.0
@@ -291,8 +291,8 @@ class Fetcher:
 
     async def get(self, wanted: PageRequest) -> Fetched:
         """The answer, after redirects and retries. Raises `PageGone`, `PageSkipped`, or `PageError` for all else."""
-        if kept := self.downloads.take(wanted):
-            return kept
+        if response := self.downloads.take(wanted):
+            return response
         at, passed = wanted.url, list[str]()
         while True:
             await self._check(at, wanted)

@@ -67,9 +67,9 @@ def page_links(body: bytes, charset: str, url: str, header: str | None) -> PageL
     orders = _orders(page, header) if header is not None else set()
     canonical, sitemap = (next(iter(page.xpath(f"//link[@rel='{rel}']/@href")), "") for rel in ("canonical", "sitemap"))
     hrefs = [] if orders & {"nofollow", "none"} else page.xpath("//a[@href][not(contains(@rel, 'nofollow'))]/@href")
-    found = (_absolute(base, href) for href in hrefs[:MAX_LINKS])
+    links = (_absolute(base, href) for href in hrefs[:MAX_LINKS])
     return PageLinks(
-        tuple(dict.fromkeys(link for link in found if link)),
+        tuple(dict.fromkeys(link for link in links if link)),
         _absolute(base, canonical) if canonical else "",
         bool(orders & {"noindex", "none"}),
         _absolute(base, sitemap) if sitemap else "",
@@ -157,8 +157,8 @@ async def follow_links(site: Source, fetcher: Fetcher, workers: Workers, pages: 
         raise SitemapError(f"{site.url} leads to no other page: {FORM}. Nothing was changed.")
     await _walk(crawl)
     # pages of the index that no page links to any longer stay as long as they answer
-    left = [url for url in crawl.known if url not in crawl.found and not _forbidden(crawl, url)]
-    crawl.found |= dict.fromkeys(left[: max(0, site.max_pages - len(crawl.found))], 0)
+    unlinked = [url for url in crawl.known if url not in crawl.found and not _forbidden(crawl, url)]
+    crawl.found |= dict.fromkeys(unlinked[: max(0, site.max_pages - len(crawl.found))], 0)
     await _walk(crawl)
     entries: list[Entry] = []
     for url in crawl.pages:
@@ -300,8 +300,8 @@ def _alike(canonical: str, url: str) -> bool:
 
 def _note(crawl: _Crawl) -> str:
     deepest = max(crawl.found[url] for url in crawl.pages)
-    left = "; ".join(f"{count}: {reason}" for reason, count in crawl.left_out.most_common(8))
+    reasons = "; ".join(f"{count}: {reason}" for reason, count in crawl.left_out.most_common(8))
     return (
         f"{crawl.site.url}: links were followed instead of a sitemap: {len(crawl.pages)} addresses, at most {deepest} {'link' if deepest == 1 else 'links'} away"
-        + (f". Left out: {left}" if left else "")
+        + (f". Left out: {reasons}" if reasons else "")
     )

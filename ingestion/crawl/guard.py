@@ -26,8 +26,8 @@ class AddressRefused(CrawlError):
 
 async def resolve(name: str, port: int) -> Sequence[str]:
     """The addresses of a name by the system's resolver, which also reads 127.1, 2130706433 and 0x7f000001."""
-    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(place[0]) for *_, place in found))
+    places = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(place[0]) for *_, place in places))
 
 
 @dataclass
@@ -47,9 +47,9 @@ class Guard:
     _networks: tuple[Network, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = [(entry, _network(entry)) for entry in self.allow]
-        self._networks = tuple(network for _, network in found if network is not None)
-        self.hosts = tuple(entry.lower() for entry, network in found if network is None)
+        entries = [(entry, _network(entry)) for entry in self.allow]
+        self._networks = tuple(network for _, network in entries if network is not None)
+        self.hosts = tuple(entry.lower() for entry, network in entries if network is None)
 
     def trust(self, name: str, port: int) -> None:
         """The operator named this host and port."""
@@ -58,15 +58,15 @@ class Guard:
     async def addresses(self, name: str, port: int) -> list[str]:
         """The permitted addresses of the host. Raises `AddressRefused` when there are none, OSError for an unknown name."""
         literal = literal_address(name)
-        found = [literal] if literal else [_address(text) for text in await self.resolve(name, port)]
-        good = [address for address in found if self._permits(name, port, address)]
+        addresses = [literal] if literal else [_address(text) for text in await self.resolve(name, port)]
+        good = [address for address in addresses if self._permits(name, port, address)]
         if not good:
-            shown = ", ".join(sorted({str(address) for address in found})) or "no address"
+            shown = ", ".join(sorted({str(address) for address in addresses})) or "no address"
             raise AddressRefused(
                 f"{name} leads to {shown}, which is not a public address: "
                 "add the host or its network to DOCS_CRAWL_ALLOW if the crawler may go there"
             )
-        if all(is_public(address) for address in found):
+        if all(is_public(address) for address in addresses):
             self._public.add(f"{name.lower()}:{port}")
         return [str(address) for address in good]
 
@@ -115,7 +115,11 @@ def is_public(address: Address) -> bool:
     inner = [address.sixtofour, *(address.teredo or ())]
     if (int(address) >> 32) & 0xFCFFFFFF == _ISATAP:
         inner.append(_last(address))
-    return address in _UNICAST and address.is_global and all(is_public(one) for one in inner if one is not None)
+    return (
+        address in _UNICAST
+        and address.is_global
+        and all(is_public(address) for address in inner if address is not None)
+    )
 
 
 def _last(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:

@@ -80,32 +80,32 @@ class Lastmods:
 
     def holds(self, entry: Entry) -> bool:
         """True if the page needn't be requested."""
-        found = self._found[entry.source]
-        return entry.url in found.held and found.is_believed
+        findings = self._found[entry.source]
+        return entry.url in findings.held and findings.is_believed
 
     def learn(self, entry: Entry, known: Page, report: PageReport) -> None:
         """Compare a page that was requested, as the report says, with its known state of the same settings."""
-        found = self._found[entry.source]
-        if entry.url in found.checked and report.kept and not known.stale_since:
-            found.failed += 1
+        findings = self._found[entry.source]
+        if entry.url in findings.checked and report.kept and not known.stale_since:
+            findings.failed += 1
         if not (known.lastmod and entry.lastmod) or self.holds(entry):
             return
         moved = known.lastmod != entry.lastmod.strip()
         changed = report.outcome == "changed" or (report.outcome == "removed" and not report.other_language)
-        found.moved += moved
-        found.proofs += moved and changed
+        findings.moved += moved
+        findings.proofs += moved and changed
         if changed and not moved:
-            found.lie = found.lie or entry.url
+            findings.lie = findings.lie or entry.url
 
     def learned(self, complete: Iterable[str], kept: Iterable[SourceRecord]) -> Mapping[str, SourceRuns]:
         """The history of each of the `kept` sources after this run, which has read all of the `complete` ones."""
         told = dict(self.known)
         for source in {*complete, *self._found}:
-            before, found = told.get(source, SourceRuns()), self._found[source]
+            before, findings = told.get(source, SourceRuns()), self._found[source]
             # a site that renews the lastmod of many pages without a change proves nothing
-            proofs = before.proofs + (found.proofs if 2 * found.proofs >= found.moved else 0)
+            proofs = before.proofs + (findings.proofs if 2 * findings.proofs >= findings.moved else 0)
             told[source] = (
-                replace(before, proofs=0, lies=before.lies + 1) if found.lie else replace(before, proofs=proofs)
+                replace(before, proofs=0, lies=before.lies + 1) if findings.lie else replace(before, proofs=proofs)
             )
         told |= {source: replace(told[source], read=round(time.time(), 3)) for source in complete}
         return {root: told[root] for record in kept for root in record.roots if root in told}
@@ -113,7 +113,9 @@ class Lastmods:
     def notes(self) -> list[str]:
         """Returns the lines of the report about each source."""
         return [
-            f"{source}: {_told(found)}" for source, found in sorted(self._found.items()) if found.held or found.checked
+            f"{source}: {_told(findings)}"
+            for source, findings in sorted(self._found.items())
+            if findings.held or findings.checked
         ]
 
 

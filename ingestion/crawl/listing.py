@@ -37,16 +37,16 @@ async def list_pages(
             list_openapi(source) if source.openapi else await _one(source, fetcher, workers, known)
             for source in sources
         ]
-    entries, skipped = _unique(entry for one in read for entry in one.entries)
-    kept = {entry.url for entry in entries}
+    entries, skipped = _unique(entry for listing in read for entry in listing.entries)
+    listed = {entry.url for entry in entries}
     # another source may list what this one skips
-    skipped += [skip for one in read for skip in one.skipped if skip.url not in kept]
-    found = frozenset(root for one in read for root in one.sources)
-    partly = frozenset(root for one in read for root in one.sources - one.complete)
-    failed = tuple(failure for one in read for failure in one.failed)
-    notes = tuple(note for one in read for note in one.notes)
-    roots = {source: one.sources for source, one in zip(sources, read, strict=True)}
-    return Listing(tuple(entries), tuple(skipped), found, found - partly, failed, roots, notes)
+    skipped += [skip for listing in read for skip in listing.skipped if skip.url not in listed]
+    read_sources = frozenset(root for listing in read for root in listing.sources)
+    partly = frozenset(root for listing in read for root in listing.sources - listing.complete)
+    failed = tuple(failure for listing in read for failure in listing.failed)
+    notes = tuple(note for listing in read for note in listing.notes)
+    roots = {source: listing.sources for source, listing in zip(sources, read, strict=True)}
+    return Listing(tuple(entries), tuple(skipped), read_sources, read_sources - partly, failed, roots, notes)
 
 
 async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:
@@ -85,8 +85,8 @@ def _unique(listed: Iterable[Entry]) -> tuple[list[Entry], list[Skipped]]:
             if other.site.collection != entry.site.collection:
                 skipped.append(Skipped(entry.url, f"is listed for the collection {other.site.collection or 'set'} too"))
             continue
-        chosen[key], left = (entry, other) if _gives_way(other, entry) else (other, entry)
-        skipped.append(Skipped(left.url, f"is the same page as {chosen[key].url}"))
+        chosen[key], dropped = (entry, other) if _gives_way(other, entry) else (other, entry)
+        skipped.append(Skipped(dropped.url, f"is the same page as {chosen[key].url}"))
     return list(chosen.values()), skipped
 
 

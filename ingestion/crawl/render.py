@@ -137,7 +137,7 @@ async def _start(program: str) -> tuple[Any, Any]:
             "It is made by JavaScript, and DOCS_RENDER=auto needs playwright, which isn't installed: "
             "install docs-assistant[browser]."
         ) from error
-    path = program or next((found for name in PROGRAMS if (found := shutil.which(name))), "")
+    path = program or next((program_path for name in PROGRAMS if (program_path := shutil.which(name))), "")
     if program and not shutil.which(program):
         raise SettingsError(f"DOCS_TUNING__BROWSER={program} isn't a program that can be run.")
     if not path:

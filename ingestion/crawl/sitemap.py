@@ -105,9 +105,9 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
         raise NotASitemap(f"isn't readable XML ({error})") from error
     kind = _name(root) if root is not None else ""
     if kind == "sitemapindex":
-        found = [_address(_child(element, "loc"), url) for element in root if _name(element) == "sitemap"]
-        children = tuple(dict.fromkeys(good for good, _ in found if good))
-        return ParsedSitemap(children=children, wrong=_wrong(found), whole=whole)
+        sitemaps = [_address(_child(element, "loc"), url) for element in root if _name(element) == "sitemap"]
+        children = tuple(dict.fromkeys(good for good, _ in sitemaps if good))
+        return ParsedSitemap(children=children, wrong=_wrong(sitemaps), whole=whole)
     if kind != "urlset":
         what = "an HTML page" if kind == "html" or b"<html" in text[:2000].lower() else f"XML of another kind ({kind})"
         raise NotASitemap(f"is {what}, not a sitemap")
@@ -136,11 +136,11 @@ def _plain(text: bytes, url: str) -> ParsedSitemap:
     lines = [line.strip() for line in _as_declared(text).decode("utf-8", "replace").splitlines()]
     if urlsplit(url).path.endswith("/llms.txt"):
         lines = list(dict.fromkeys(link for line in lines for link in _MARKDOWN_LINK.findall(line)))
-    found = [_address(line, url) for line in lines if line and not line.startswith("#")]
-    pages = tuple(ListedPage(good) for good, _ in found if good)
-    if not pages and found:
+    addresses = [_address(line, url) for line in lines if line and not line.startswith("#")]
+    pages = tuple(ListedPage(good) for good, _ in addresses if good)
+    if not pages and addresses:
         raise NotASitemap("is text, but no list of addresses")
-    return ParsedSitemap(pages, wrong=_wrong(found))
+    return ParsedSitemap(pages, wrong=_wrong(addresses))
 
 
 def _wrong(found: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -172,13 +172,13 @@ def _child(element: etree._Element, name: str) -> str:
 
 
 def _alternates(element: etree._Element, url: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    alternates: dict[str, str] = {}
     for child in element:
         if _name(child) == "link" and (child.get("rel") or "").lower() == "alternate" and child.get("hreflang"):
             address, _ = _address((child.get("href") or "").strip(), url)
             if address:
-                found[child.get("hreflang", "").strip()] = address
-    return found
+                alternates[child.get("hreflang", "").strip()] = address
+    return alternates
 
 
 OTHER_HOST = "on a host that isn't one of the given sites"
@@ -248,8 +248,8 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
     """The sitemaps that a site's robots.txt names, else the first that is found under a usual name."""
     base = site if site.endswith("/") else f"{site}/"
     named = [joined(base, line) for line in (await fetcher.robots(base)).sitemaps]
-    if found := [url for url in dict.fromkeys(named) if fetcher.allows(url)]:
-        return found
+    if allowed := [url for url in dict.fromkeys(named) if fetcher.allows(url)]:
+        return allowed
     reason = ""
     none: type[SitemapError] = NoSitemap
     for guess in dict.fromkeys(urljoin(base, folder + name) for name in NAMES for folder in ("", "/")):

@@ -84,8 +84,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in addresses:
             try:
-                made = await self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
-                return _Stream(made, made.get_extra_info("socket"))
+                stream = await self._backend.connect_tcp(address, port, timeout, local_address, socket_options)
+                return _Stream(stream, stream.get_extra_info("socket"))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure

@@ -141,11 +141,11 @@ class Duplicates:
     @classmethod
     def of(cls, entries: Sequence[Entry], states: Iterable[Page]) -> Duplicates:
         """With the pages of the index; earlier `entries` are preferred."""
-        made = cls({entry.url: number for number, entry in enumerate(entries)})
+        duplicates = cls({entry.url: number for number, entry in enumerate(entries)})
         for page in sorted(states, key=lambda page: page.url):
-            if not page.same_as and _key(page) not in made._originals:
-                made._hold(page, settled=True)
-        return made
+            if not page.same_as and _key(page) not in duplicates._originals:
+                duplicates._hold(page, settled=True)
+        return duplicates
 
     def merged(self, change: PageChange) -> list[PageChange]:
         """The changes to write for this one: it or another page may become a copy."""
@@ -178,12 +178,12 @@ class Duplicates:
 
     def orphans(self) -> list[tuple[Entry, str]]:
         """Copies whose original has another text now, to be read again, with their addresses."""
-        left: list[tuple[Entry, str]] = []
+        orphans: list[tuple[Entry, str]] = []
         for page, entry in self._copies.values():
             original = self._originals.get(_key(page))
             if entry is not None and (original is None or original.page.url != page.same_as):
-                left.append((entry, page.url))
-        return sorted(left, key=lambda one: self.rank.get(one[0].url, 0))
+                orphans.append((entry, page.url))
+        return sorted(orphans, key=lambda one: self.rank.get(one[0].url, 0))
 
     def reported(self, report: PageReport) -> PageReport:
         """The final report of a page, also when it became a copy after its report was made."""
@@ -231,10 +231,12 @@ class Duplicates:
         self._replaced_by[original.url] = page.url
         self._keys.pop(original.url, None)
         key = _key(original)
-        led = [(one, entry) for one, entry in self._copies.values() if one.same_as == original.url and _key(one) == key]
-        for one, entry in [(original, None), *led]:
-            copy = replace(one, same_as=page.url)
-            self._copies[one.url] = (copy, entry)
+        led = [
+            (page, entry) for page, entry in self._copies.values() if page.same_as == original.url and _key(page) == key
+        ]
+        for former, entry in [(original, None), *led]:
+            copy = replace(former, same_as=page.url)
+            self._copies[former.url] = (copy, entry)
             yield PageChange(None, put=Prepared(replace(copy, markdown=page.markdown), ()))
 
 

@@ -133,14 +133,16 @@ class Removals:
 
     def records(self, now: Sequence[SourceRecord]) -> tuple[SourceRecord, ...]:
         """The sources of the index after the run, which read those of `now`."""
-        read = {(one.collection, root) for one in now for root in one.roots}
-        found: list[SourceRecord] = []  # in the same order, so that a run of some of them changes nothing
-        for one in self.before:
-            if same := [new for new in now if new.options == one.options]:
-                found += same
-            elif not all((one.collection, root) in read or self._gives_way(root, one.collection) for root in one.roots):
-                found.append(one)
-        return (*found, *(one for one in now if one not in found))
+        read = {(record.collection, root) for record in now for root in record.roots}
+        records: list[SourceRecord] = []  # in the same order, so that a run of some of them changes nothing
+        for record in self.before:
+            if same := [new for new in now if new.options == record.options]:
+                records += same
+            elif not all(
+                (record.collection, root) in read or self._gives_way(root, record.collection) for root in record.roots
+            ):
+                records.append(record)
+        return (*records, *(record for record in now if record not in records))
 
     def _reason(self, root: str, collection: str) -> str:
         """The reason why a page of this source that wasn't read leaves; empty if it stays."""
@@ -151,7 +153,7 @@ class Removals:
     def _gives_way(self, root: str, collection: str) -> str:
         if root in self.listed.sources:
             return ""
-        if any(one.demo and root in one.roots for one in self.before):
+        if any(record.demo and root in record.roots for record in self.before):
             return OWN_DOCUMENTATION
         return OTHER_SITE if self.replace or (self.only and collection in self.collections) else ""
 

@@ -112,9 +112,9 @@ class LossCheck:
         groups: dict[str, list[Page]] = defaultdict(list)
         for page in self.known:
             groups[page.source].append(page)
-        found = [line for source, pages in sorted(groups.items()) if (line := self._line(source, pages, lost))]
-        if found:
-            return found
+        lines = [line for source, pages in sorted(groups.items()) if (line := self._line(source, pages, lost))]
+        if lines:
+            return lines
         groups.clear()
         for page in self.known:
             groups[f"the collection {page.collection}"].append(page)
@@ -138,10 +138,11 @@ class LossCheck:
         for source, count in sorted(Counter(page.source for page in self.known if page.url in lost).items()):
             runs = self.history.get(source, SourceRuns()).pages
             most = max(runs, default=0)
-            left = max(now.get(source, 0) - standing[source], known[source] - count)  # new pages make up for lost ones
-            if most - left > 1 and 100 * (most - left) > self.settings.max_lost * most:
+            # new pages make up for lost ones
+            remaining = max(now.get(source, 0) - standing[source], known[source] - count)
+            if most - remaining > 1 and 100 * (most - remaining) > self.settings.max_lost * most:
                 yield (
-                    f"{source} would have {left} pages after this run, and had {most} in the last {len(runs)} runs: it loses "
+                    f"{source} would have {remaining} pages after this run, and had {most} in the last {len(runs)} runs: it loses "
                     f"them little by little (the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
                 )
 

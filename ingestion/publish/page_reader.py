@@ -69,8 +69,8 @@ class Originals:
     _wanted: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = (other for url in self.listed for other in counterparts(url, self.words.codes, self.words))
-        self._wanted = frozenset(other for other in found if other in self.listed)
+        addresses = (other for url in self.listed for other in counterparts(url, self.words.codes, self.words))
+        self._wanted = frozenset(other for other in addresses if other in self.listed)
 
     async def merged(self, made: Prepared) -> Prepared:
         """The page as one with the text of its original, if it repeats one in another language than it declares."""
@@ -88,8 +88,8 @@ class Originals:
         return made
 
     def _candidates(self, page: Page) -> Iterable[str]:
-        found = [*self._alternates(page), *counterparts(page.url, (page.language,), self.words)]
-        return dict.fromkeys(url for url in found if url in self.listed and url != page.url)
+        addresses = [*self._alternates(page), *counterparts(page.url, (page.language,), self.words)]
+        return dict.fromkeys(url for url in addresses if url in self.listed and url != page.url)
 
     def _alternates(self, page: Page) -> Iterator[str]:
         for tag, url in page.alternates.items():
@@ -240,8 +240,8 @@ class PageReader:
         fetched = await self._fetch(entry, known)
         if fetched is None:
             assert known is not None
-            found = PageReport(known.url, "unchanged", language=known.language)
-            return self._in_other_language(entry, known, known, found) or unchanged(entry, known)
+            report = PageReport(known.url, "unchanged", language=known.language)
+            return self._in_other_language(entry, known, known, report) or unchanged(entry, known)
         if reason := self._addresses.conflict(entry, fetched, settings.tuning.collection):
             return removed(entry, known, self.listed, reason)
         document, fetched = await self.documents.read(entry, fetched)
@@ -249,8 +249,8 @@ class PageReader:
         known_hash = known.hash if known is not None else ""
         document = replace(document, languages={**document.languages, **self._counterpart(entry, settings)})
         prepared = await self.chunker.prepared(document, replace(addressed, body=b""), entry, settings, known_hash)
-        found = PageReport(prepared.page.url, "new", language=prepared.page.language, note=prepared.note)
-        if change := self._in_other_language(entry, known, prepared.page, found):
+        report = PageReport(prepared.page.url, "new", language=prepared.page.language, note=prepared.note)
+        if change := self._in_other_language(entry, known, prepared.page, report):
             return change
         prepared = await self._originals.merged(prepared)
         change = await self._compared(prepared, fetched.redirects, entry, known)
@@ -420,8 +420,8 @@ class PageProcessor:
                     PageReport(url, "removed", reason or "its text can't be read from the damaged index")
                 )
                 continue
-            kept = PageReport(url, "skipped", reason, put.page.language, kept=True, chunks=len(put.chunks))
-            await self.writer.write(PageChange(kept if reason and url not in told else None, put=put))
+            page_report = PageReport(url, "skipped", reason, put.page.language, kept=True, chunks=len(put.chunks))
+            await self.writer.write(PageChange(page_report if reason and url not in told else None, put=put))
         await self.writer.flush()
 
     async def _finished(self, page: Page, baseline: Baseline) -> tuple[Prepared | None, str]:

@@ -38,12 +38,12 @@ async def recorded_of_damaged(store: Store) -> tuple[SourceRecord, ...]:
     Raises `StoreUnavailable`.
     """
     try:
-        kept = await store.generations()
+        generations = await store.generations()
     except StoreUnavailable:
         raise
     except StoreError:
         return ()
-    return kept[0].sources if kept else ()
+    return generations[0].sources if generations else ()
 
 
 def sources_of(records: Iterable[SourceRecord]) -> tuple[Source, ...]:
@@ -60,13 +60,13 @@ def uses_this_machine(record: SourceRecord) -> bool:
 
 
 def _derived(pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
-    found: dict[tuple[str, str], bool] = {}
+    is_plain: dict[tuple[str, str], bool] = {}
     for page in pages:
         key = page.collection, page.source
-        found[key] = found.get(key, True) and bool(page.source and not page.file and not page.reading)
+        is_plain[key] = is_plain.get(key, True) and bool(page.source and not page.file and not page.reading)
     return tuple(
         SourceRecord({"url": root, "collection": collection}, (root,), "" if plain else UNRECORDED)
-        for (collection, root), plain in sorted(found.items())
+        for (collection, root), plain in sorted(is_plain.items())
     )
 
 

@@ -57,8 +57,8 @@ async def find_blocks(entries: Sequence[Entry], reader: PageReader, baseline: Ba
         for site, its in by_source.items()
         if len(its) >= FEWEST
     ]
-    found = await asyncio.gather(*(finder.find() for finder in finders))
-    return {finder.site: one for finder, one in zip(finders, found, strict=True)}
+    results = await asyncio.gather(*(finder.find() for finder in finders))
+    return {finder.site: result for finder, result in zip(finders, results, strict=True)}
 
 
 def with_blocks(entries: Iterable[Entry], found: Mapping[Source, Found]) -> list[Entry]:
@@ -70,17 +70,17 @@ def recorded_with(
     records: Iterable[SourceRecord], found: Mapping[Source, Found], before: Sequence[SourceRecord], settings: Settings
 ) -> list[SourceRecord]:
     """The records of this run's sources with what was found, or else with what was recorded `before`."""
-    known = {(site.url, site.collection or settings.tuning.collection): one for site, one in found.items()}
+    known = {(site.url, site.collection or settings.tuning.collection): of_site for site, of_site in found.items()}
     return [
-        replace(record, repeated=one.blocks, compared=one.compared)
+        replace(record, repeated=of_site.blocks, compared=of_site.compared)
         for record in records
-        for one in (known.get((record.url, record.collection)) or _recorded(before, record.url, record.collection),)
+        for of_site in (known.get((record.url, record.collection)) or _recorded(before, record.url, record.collection),)
     ]
 
 
 def _recorded(before: Iterable[SourceRecord], url: str, collection: str) -> Found:
-    one = next((one for one in before if (one.url, one.collection) == (url, collection)), None)
-    return Found(one.repeated, one.compared) if one else Found()
+    record = next((record for record in before if (record.url, record.collection) == (url, collection)), None)
+    return Found(record.repeated, record.compared) if record else Found()
 
 
 def _sample(entries: Iterable[Entry]) -> list[Entry]:
@@ -108,8 +108,12 @@ class _Finder:
         known = self.known
         enough = 2 * known.compared >= len(self.sample)  # else the site has grown since the comparison
         answers = await asyncio.gather(*(self._answer(entry, enough) for entry in self.sample))
-        read = [(entry, one) for entry, one in zip(self.sample, answers, strict=True) if one and one.status != 304]
-        unchanged = sum(one is not None and one.status == 304 for one in answers)
+        read = [
+            (entry, answer)
+            for entry, answer in zip(self.sample, answers, strict=True)
+            if answer and answer.status != 304
+        ]
+        unchanged = sum(answer is not None and answer.status == 304 for answer in answers)
         if len(read) < max(FEWEST, unchanged):
             return known
         pages = await asyncio.gather(*(self._page(entry, fetched) for entry, fetched in read))

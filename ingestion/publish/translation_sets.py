@@ -82,9 +82,9 @@ def readings(url: str) -> Iterator[Reading]:
     parts = urlsplit(url)
     yield from _hosts(parts)
     yield from _folders(parts)
-    for found in filter(None, (ending.search(parts.path) for ending in _ENDINGS)):
-        path = parts.path[: found.start()] + found["rest"]
-        yield Reading(Spot("ending", found["rest"], parts.netloc), found["token"], _plain(parts, path=path))
+    for match in filter(None, (ending.search(parts.path) for ending in _ENDINGS)):
+        path = parts.path[: match.start()] + match["rest"]
+        yield Reading(Spot("ending", match["rest"], parts.netloc), match["token"], _plain(parts, path=path))
     pairs = [pair for pair in parts.query.split("&") if pair]
     for pair in pairs:
         name, _, value = pair.partition("=")
@@ -127,7 +127,7 @@ def patterns(pages: Sequence[Page], form: str = "") -> list[Pattern]:
         spot: read for spot, read in at.items() if len({page.language for _, page in read}) > 1 or _has_code(read)
     }
     learnt = [_pattern(spot, read, _within(spot, hosts)) for spot, read in telling.items()]
-    return sorted((one for one in learnt if one), key=lambda pattern: (-len(pattern.pages), pattern.spot))
+    return sorted((pattern for pattern in learnt if pattern), key=lambda pattern: (-len(pattern.pages), pattern.spot))
 
 
 def _within(spot: Spot, hosts: Mapping[str, Sequence[tuple[str, Page]]]) -> list[tuple[str, Page]]:
@@ -260,14 +260,14 @@ def translation_sets(pages: Iterable[Page], default_language: str, rule_of: Call
         if (rule := rule_of(page)) != NO_TRANSLATIONS:
             taking_part[page.collection, rule].append(page)
     joined = _Joined()
-    kept: dict[frozenset[str], Pair] = {}
+    pairs: dict[frozenset[str], Pair] = {}
     for (_, rule), group in sorted(taking_part.items()):
         if len({page.language for page in group}) > 1:
             for pair in _pairs(group, rule):
                 if joined.add(pair):
-                    kept.setdefault(frozenset((pair.one.url, pair.other.url)), pair)
+                    pairs.setdefault(frozenset((pair.one.url, pair.other.url)), pair)
     ids = {page.url: _id(group, default_language) for group in joined.groups() for page in group.values()}
-    return Found(ids, tuple(kept.values()))
+    return Found(ids, tuple(pairs.values()))
 
 
 def _version(page: Page) -> tuple[str, tuple[str, ...]]:
@@ -287,12 +287,12 @@ class _Joined:
 
     def add(self, pair: Pair) -> bool:
         """Join the two and what each is joined with; False where that would make two pages of one language."""
-        one, other = (self._group_of.get(page.url, {page.language: page}) for page in pair[:2])
-        if one is other:
+        first, other = (self._group_of.get(page.url, {page.language: page}) for page in pair[:2])
+        if first is other:
             return True
-        if not one.keys().isdisjoint(other):
+        if not first.keys().isdisjoint(other):
             return False
-        whole = one | other
+        whole = first | other
         for page in whole.values():
             self._group_of[page.url] = whole
         return True
@@ -305,10 +305,10 @@ class _Joined:
 def _pairs(pages: Sequence[Page], rule: str) -> list[Pair]:
     """Of one collection, the surest first."""
     proof = Proof(pages)
-    found = list(_declared(pages, proof))
+    pairs = list(_declared(pages, proof))
     for pattern in patterns(pages, rule):
-        found += _by_address(pattern, proof, said=bool(rule))
-    return found
+        pairs += _by_address(pattern, proof, said=bool(rule))
+    return pairs
 
 
 def _declared(pages: Sequence[Page], proof: Proof) -> Iterator[Pair]:
@@ -351,17 +351,17 @@ def _by_address(pattern: Pattern, proof: Proof, *, said: bool) -> Iterator[Pair]
     for rest, page in pattern.pages:
         same[rest, _version(page)].setdefault(page.language, page)
     pairs = [
-        (rest, one, other, proof.likeness(one, other))
+        (rest, first, other, proof.likeness(first, other))
         for (rest, _), versions in same.items()
-        for one, other in combinations(versions.values(), 2)
+        for first, other in combinations(versions.values(), 2)
     ]
     telling = [likeness.fits for *_, likeness in pairs if likeness.least >= ENOUGH]
     trusted = said or sum(telling) >= TRUSTED * len(telling)
-    for rest, one, other, likeness in pairs:
+    for rest, first, other, likeness in pairs:
         # the same name may mean different things in each language, but the home page is the home page
         named = trusted or rest == pattern.home
         if named and (likeness.fits or (said and not likeness.contradicts)):
-            yield Pair(one, other, "address", pattern.spot.form, likeness.share)
+            yield Pair(first, other, "address", pattern.spot.form, likeness.share)
 
 
 SAMPLE = 3
@@ -370,13 +370,13 @@ SAMPLE = 3
 async def assign_translation_sets(draft: Draft, baseline: Baseline, settings: Settings) -> TranslationReport:
     """Change the draft's pages where their set is another one, and count what was found."""
     states = await draft.page_states()
-    pages, found = states, Found({}, ())
+    pages, sets = states, Found({}, ())
     if len({page.language for page in states.values()}) > 1:
         pages = {url: await _with_fingerprint(page, baseline) for url, page in states.items()}
-        found = await asyncio.to_thread(translation_sets, list(pages.values()), settings.default_language, _rule_of)
-    assigned = [replace(page, translation_set=found.of.get(url, "")) for url, page in pages.items()]
+        sets = await asyncio.to_thread(translation_sets, list(pages.values()), settings.default_language, _rule_of)
+    assigned = [replace(page, translation_set=sets.of.get(url, "")) for url, page in pages.items()]
     await draft.touch([page for page in assigned if page != states[page.url]])
-    return _report(found)
+    return _report(sets)
 
 
 def _rule_of(page: Page) -> str:

@@ -120,8 +120,8 @@ class Turned:
         group = self._groups.setdefault(fingerprint(page.markdown, page.url), _Group(beginning(page)))
         group.waiting[page.url], self._held[page.url] = change, group
         await group.add(page, known, self.baseline)
-        for one in group.turned():
-            yield self._let_go(one, _told(group.begin))
+        for waiting in group.turned():
+            yield self._let_go(waiting, _told(group.begin))
         if len(self._held) > MOST_HELD:
             url, oldest = next(iter(self._held.items()))
             yield self._let_go(oldest.waiting[url])

@@ -119,10 +119,10 @@ class Chunker:
     async def _questioned(self, page: Page, chunks: list[Chunk], notes: list[str]) -> tuple[Page, list[Chunk]]:
         if self.questioner is None:
             return replace(page, questions_of=""), chunks
-        made, note = await self.questioner.questioned(chunks)
+        questioned, note = await self.questioner.questioned(chunks)
         notes.append(note)
-        some = f"{sum(bool(chunk.questions) for chunk in made)}{OF_CHUNKS}{len(made)}"
-        return replace(page, questions_of=some if note else self.questioner.wanted(page)), made
+        some = f"{sum(bool(chunk.questions) for chunk in questioned)}{OF_CHUNKS}{len(questioned)}"
+        return replace(page, questions_of=some if note else self.questioner.wanted(page)), questioned
 
     def _wanted(self, page: Page) -> dict[str, str]:
         return self.translator.wanted(page) if self.translator else {}

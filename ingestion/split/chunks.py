@@ -80,11 +80,11 @@ def bounds(parts: Sequence[Part], limits: Limits) -> list[tuple[int, int]]:
         cost, start = min(ways, key=lambda way: (way[0], -way[1]))
         costs.append(cost + limits.chunk + (parts[end].cost if end < len(parts) else 0.0))
         start_of.append(start)
-    found, end = list[tuple[int, int]](), len(parts)
+    ranges, end = list[tuple[int, int]](), len(parts)
     while end:
-        found.append((start_of[end], end))
+        ranges.append((start_of[end], end))
         end = start_of[end]
-    return found[::-1]
+    return ranges[::-1]
 
 
 _Trail = tuple[Heading, ...]

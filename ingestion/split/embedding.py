@@ -96,12 +96,12 @@ class ResumingEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        found = await self._found(texts)
-        if new := [text for text in dict.fromkeys(texts) if text not in found]:
-            made = dict(zip(new, await self._embedder.embed_passages(new), strict=True))
-            await self._keep(made)
-            found |= made
-        return [found[text] for text in texts]
+        vectors = await self._found(texts)
+        if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
+            computed = dict(zip(new, await self._embedder.embed_passages(new), strict=True))
+            await self._keep(computed)
+            vectors |= computed
+        return [vectors[text] for text in texts]
 
     async def close(self) -> None:
         """Close the embedder; what is kept stays."""
@@ -109,13 +109,13 @@ class ResumingEmbedder:
 
     async def _found(self, texts: Sequence[str]) -> dict[str, Vector]:
         try:
-            found = await asyncio.to_thread(self._cache.find, texts)
+            vectors = await asyncio.to_thread(self._cache.find, texts)
         except StoreError as error:
             log.warning("vectors of an unfinished run can't be read, they are computed again: %s", error)
             await asyncio.to_thread(self._cache.clear)
             return {}
-        self.resumed += len(found)
-        return found
+        self.resumed += len(vectors)
+        return vectors
 
     async def _keep(self, vectors: Mapping[str, Vector]) -> None:
         try:

@@ -118,7 +118,7 @@ class _Text:
 
     def __post_init__(self) -> None:
         lines, trail = self.markdown.split("\n"), tuple[Heading, ...]()
-        blocks = [one for one in top_level(lines) if one[0] is not None and one[0].type == "heading"]
+        blocks = [block for block in top_level(lines) if block[0] is not None and block[0].type == "heading"]
         written, parts = 0, list[str]()
         for block, start, end in blocks:
             assert block is not None
@@ -178,4 +178,4 @@ class _Text:
 
 
 def _section(offset: int, trail: Sequence[Heading]) -> Section:
-    return Section(offset, tuple(one.text for one in trail if one.text), trail[-1].anchor if trail else "")
+    return Section(offset, tuple(heading.text for heading in trail if heading.text), trail[-1].anchor if trail else "")

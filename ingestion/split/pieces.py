@@ -61,7 +61,7 @@ def pieces(
     A paragraph that fits is one piece, or with `sentences_apart` as many as it has sentences; an abbreviation ends none.
     """
     lines = markdown.split("\n")
-    made: list[Piece] = []
+    parts: list[Piece] = []
     in_symbol = False
     headed = 0  # characters of the headings just before: the first part of a block that is cut stays with them
     for block, start, end in top_level(lines):
@@ -71,16 +71,16 @@ def pieces(
             heading, text = heading_of(block, lines[start:end])
             after_symbol, in_symbol = in_symbol, block.content.startswith("`")
             cost = BEFORE_SYMBOL if in_symbol or after_symbol else BEFORE_HEADING[heading.level]
-            made.append(Piece(text, "\n\n", cost, heading, (start, end)))
+            parts.append(Piece(text, "\n\n", cost, heading, (start, end)))
             headed += len(text) + 2
             continue
         headed = headed + len(lines[start]) + 2 if _is_label(lines, start, end) else 0
         if sentences_apart and block is not None and block.type == "paragraph":
-            found = _sentences("\n".join(lines[start:end]), gap, limits)
-            made.extend(replace(piece, lines=(start, end)) for piece in found)
+            sentences = _sentences("\n".join(lines[start:end]), gap, limits)
+            parts.extend(replace(piece, lines=(start, end)) for piece in sentences)
         else:
-            made.extend(_cut(block, lines, start, end, gap, limits))
-    return _glued(made)
+            parts.extend(_cut(block, lines, start, end, gap, limits))
+    return _glued(parts)
 
 
 def _sentences(paragraph: str, gap: str, limits: _Limits) -> Iterator[Piece]:

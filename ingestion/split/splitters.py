@@ -57,9 +57,9 @@ class MarkdownSplitter:
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks, none longer than the size but for single rows of tables."""
         del vectors
-        found = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
-        parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in found]
-        groups = [found[first:last] for first, last in bounds(parts, self._limits)]
+        page_pieces = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
+        parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in page_pieces]
+        groups = [page_pieces[first:last] for first, last in bounds(parts, self._limits)]
         return make_chunks(page, groups)
 
     @property
@@ -85,8 +85,8 @@ class PageSplitter:
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """One chunk; none for a page without text."""
         del vectors
-        found = pieces(page.markdown, max(1, len(page.markdown)))
-        return make_chunks(page, [found] if found else [])
+        page_pieces = pieces(page.markdown, max(1, len(page.markdown)))
+        return make_chunks(page, [page_pieces] if page_pieces else [])
 
 
 CHARACTERS_A_TOKEN = (4, 3, 2, 1)
@@ -108,11 +108,11 @@ def small_pieces(
     """
     coarse: tuple[Sequence[Piece], Sequence[int]] | None = None
     for characters in CHARACTERS_A_TOKEN:
-        found = tuple(pieces(markdown, most * characters, sentences_apart=True, abbreviations=abbreviations))
-        lengths = tuple(count(piece.text) for piece in found)
-        if _longest(found, lengths) <= most:
-            return found, lengths
-        coarse = coarse or (found, lengths)
+        parts = tuple(pieces(markdown, most * characters, sentences_apart=True, abbreviations=abbreviations))
+        lengths = tuple(count(piece.text) for piece in parts)
+        if _longest(parts, lengths) <= most:
+            return parts, lengths
+        coarse = coarse or (parts, lengths)
     assert coarse is not None
     return coarse
 
@@ -165,13 +165,13 @@ class FixedSplitter:
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks."""
         del vectors
-        found, lengths = small_pieces(page.markdown, self.tokens, self.abbreviations)
+        page_pieces, lengths = small_pieces(page.markdown, self.tokens, self.abbreviations)
         groups: list[Sequence[Piece]] = []
         start = begin = 0
-        while begin < len(found):
-            end = self._end(found, lengths, start, begin)
-            groups.append(found[start:end])
-            start, begin = self._repeated(found, lengths, begin, end), end
+        while begin < len(page_pieces):
+            end = self._end(page_pieces, lengths, start, begin)
+            groups.append(page_pieces[start:end])
+            start, begin = self._repeated(page_pieces, lengths, begin, end), end
         return make_chunks(page, groups)
 
     def _end(self, found: Sequence[Piece], lengths: Sequence[int], start: int, begin: int) -> int:
@@ -224,15 +224,17 @@ class SemanticSplitter:
 
     def windows(self, page: Page) -> Sequence[str]:
         """One text from each sentence or block on."""
-        found, _ = small_pieces(page.markdown, self.most, self.abbreviations)
-        return [_text(found[at : at + WINDOW]) for at in range(len(found))] if len(found) > 1 else []
+        page_pieces, _ = small_pieces(page.markdown, self.most, self.abbreviations)
+        return [_text(page_pieces[at : at + WINDOW]) for at in range(len(page_pieces))] if len(page_pieces) > 1 else []
 
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks; only the first or last of a page, or one between long blocks, may be shorter than `least`."""
-        found, lengths = small_pieces(page.markdown, self.most, self.abbreviations)
-        costs = self._costs(found, vectors) if len(found) > 1 else [0.0] * len(found)
+        page_pieces, lengths = small_pieces(page.markdown, self.most, self.abbreviations)
+        costs = self._costs(page_pieces, vectors) if len(page_pieces) > 1 else [0.0] * len(page_pieces)
         parts = [Part(length, 1, cost) for length, cost in zip(lengths, costs, strict=True)]
-        groups = [found[first:last] for first, last in bounds(parts, Limits(self.most, self.least, shortness=3.0))]
+        groups = [
+            page_pieces[first:last] for first, last in bounds(parts, Limits(self.most, self.least, shortness=3.0))
+        ]
         return make_chunks(page, groups)
 
     def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:
@@ -258,11 +260,11 @@ def prepare_and_cut(  # one call to another process instead of two
     splitter: Splitter, known_hash: str, document: Document, fetched: Fetched, entry: Entry, settings: Settings
 ) -> Prepared:
     """The page, with chunks when its text is not the known one and cutting it needs no vectors."""
-    made = prepare(document, fetched, entry, settings)
-    if made.page.hash == known_hash or splitter.windows(made.page):
-        return made
-    chunks = splitter.split(made.page)
-    return replace(made, page=with_plain_text(made.page, chunks), chunks=chunks)
+    prepared = prepare(document, fetched, entry, settings)
+    if prepared.page.hash == known_hash or splitter.windows(prepared.page):
+        return prepared
+    chunks = splitter.split(prepared.page)
+    return replace(prepared, page=with_plain_text(prepared.page, chunks), chunks=chunks)
 
 
 def with_plain_text(page: Page, chunks: Sequence[Chunk]) -> Page:

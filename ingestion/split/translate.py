@@ -49,12 +49,12 @@ class Glossary:
 
     def pairs(self, text: str, source: str, target: str) -> list[tuple[str, str]]:
         """(term, its translation) of the terms that the text has, in any of their inflected forms."""
-        found: list[tuple[str, str]] = []
+        terms: list[tuple[str, str]] = []
         for term in self.terms:
             written, wanted = term.get(SAME) or term.get(source), term.get(SAME) or term.get(target)
             if written and wanted and _pattern(written).search(text):
-                found.append((written, wanted))
-        return found
+                terms.append((written, wanted))
+        return terms
 
     def names(self, text: str) -> list[str]:
         """The terms in the text that every language writes alike."""
@@ -241,9 +241,9 @@ class Translator:
         return _unwrapped(answer.text.strip())
 
     def _check_language(self, markdown: str, page: Page, target: str) -> None:
-        found = detect(prose(markdown), {target, page.language, *self.settings.languages})
-        if found and found != target:
-            raise NotFaithful(f"the model wrote {found} instead of {target}")
+        detected = detect(prose(markdown), {target, page.language, *self.settings.languages})
+        if detected and detected != target:
+            raise NotFaithful(f"the model wrote {detected} instead of {target}")
 
     def _file(self, page: Page, target: str) -> Path:
         terms = self.glossary.pairs(page.markdown, page.language, target)
@@ -270,8 +270,8 @@ def open_translator(settings: Settings, *, dry: bool = False) -> Translator | No
 
 def _title(markdown: str) -> str:
     """The text of the first h1 without its anchor; empty if there is none."""
-    found = _H1.search(markdown)
-    return _ANCHOR.sub("", found[1].rstrip(" \t")).rstrip(" \t") if found else ""
+    heading = _H1.search(markdown)
+    return _ANCHOR.sub("", heading[1].rstrip(" \t")).rstrip(" \t") if heading else ""
 
 
 def _parts(markdown: str) -> Iterator[tuple[bool, str]]:

@@ -139,7 +139,7 @@ def shortened(text: str, longest: int) -> str:
     begin, at, headings = longest * 3 // 4, 0, list[str]()
     for code, piece in blocks(text):
         if not code:
-            headings += [found[0] for found in _HEADING.finditer(piece) if at + found.start() >= begin]
+            headings += [heading[0] for heading in _HEADING.finditer(piece) if at + heading.start() >= begin]
         at += len(piece)
     return (text[:begin] + _CUT + "\n".join(headings))[:longest]
 
@@ -164,12 +164,12 @@ class Questioner:
 
     async def questioned(self, chunks: Sequence[Chunk]) -> tuple[list[Chunk], str]:
         """The chunks with their questions, and why some have none; empty if all have them."""
-        made = await asyncio.gather(*(self._questions(chunk) for chunk in chunks))
-        failed = Counter(found for found in made if isinstance(found, str))
+        answers = await asyncio.gather(*(self._questions(chunk) for chunk in chunks))
+        failed = Counter(answer for answer in answers if isinstance(answer, str))
         note = "; ".join(f"{count} of {len(chunks)} chunks without questions: {why}" for why, count in failed.items())
         return [
-            chunk if isinstance(found, str) else replace(chunk, questions=tuple(found.items()))
-            for chunk, found in zip(chunks, made, strict=True)
+            chunk if isinstance(answer, str) else replace(chunk, questions=tuple(answer.items()))
+            for chunk, answer in zip(chunks, answers, strict=True)
         ], note
 
     async def _questions(self, chunk: Chunk) -> Mapping[str, str] | str:

@@ -34,8 +34,8 @@ def report(since: str, until: str, assistant: str, index: str, as_json: bool) ->
     from plugins.gaps.making import Wanted, gap_report
 
     period = Period.read(since, until, time.time())
-    made = gap_report(Settings.load(), Wanted(period, assistant, index))
-    print(json_text(asdict(made)) if as_json else as_text(made))
+    gaps = gap_report(Settings.load(), Wanted(period, assistant, index))
+    print(json_text(asdict(gaps)) if as_json else as_text(gaps))
     return 0
 
 
@@ -82,9 +82,9 @@ def _clusters(report: GapReport) -> Iterator[str]:
         yield "Every question was answered well."
         return
     yield "What to write, by the number of questions that weren't answered well"
-    for number, one in enumerate(report.clusters[:SHOWN], 1):
+    for number, cluster in enumerate(report.clusters[:SHOWN], 1):
         yield ""
-        yield from _cluster(number, one)
+        yield from _cluster(number, cluster)
     others = len(report.clusters) - SHOWN + report.smaller
     if others > 0:
         yield f"\nand {others} smaller subjects (--json has up to {len(report.clusters)})"
@@ -112,14 +112,14 @@ def _untranslated(report: GapReport) -> Iterator[str]:
     if not report.untranslated:
         return
     yield "\nAsked in a language that the page isn't translated into"
-    for one in report.untranslated[:PAGES]:
-        yield f"  {one.count:>5}  asked in {one.language}, exists only in {one.page_language}: {one.title} {one.url}"
+    for page in report.untranslated[:PAGES]:
+        yield f"  {page.count:>5}  asked in {page.language}, exists only in {page.page_language}: {page.title} {page.url}"
 
 
 def _unused(report: GapReport) -> Iterator[str]:
     if report.unused_count:
         yield f"\nUsed by no answer: {report.unused_count} of {report.pages} pages"
-        for one in report.unused[:PAGES]:
-            yield f"  {one.language:<4} {one.title} {one.url}"
+        for page in report.unused[:PAGES]:
+            yield f"  {page.language:<4} {page.title} {page.url}"
         if report.unused_count > PAGES:
             yield f"  and {report.unused_count - PAGES} more"

@@ -38,14 +38,14 @@ def in_one_space(failed: Sequence[Failed]) -> list[Failed]:
 
     They stay as they are where that model can't run.
     """
-    rows = [at for at, one in enumerate(failed) if one.row.embedder == STATIC and one.row.text]
-    found = list(failed)
+    rows = [at for at, question in enumerate(failed) if question.row.embedder == STATIC and question.row.text]
+    in_space = list(failed)
     if not rows or len(rows) > MOST_VECTORS or e5.unusable():
-        return found
+        return in_space
     vectors = e5.E5Engine().embed([failed[at].row.text for at in rows], question=True).astype(np.float16)
     for at, vector in zip(rows, vectors, strict=True):
-        found[at] = replace(failed[at], row=replace(failed[at].row, vector=vector.tobytes(), embedder=e5.EMBEDDER))
-    return found
+        in_space[at] = replace(failed[at], row=replace(failed[at].row, vector=vector.tobytes(), embedder=e5.EMBEDDER))
+    return in_space
 
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def gap_report(settings: Settings, wanted: Wanted) -> GapReport:
             problem = str(error)
         known = totals.failed_before is not None
         failed = in_one_space(_failed(log, asked, before=known))
-        found = clusters_of(failed, pages, _languages(settings, failed), before=known)
+        clusters = clusters_of(failed, pages, _languages(settings, failed), before=known)
         elsewhere = log.read(figures.elsewhere, asked)
         unused = pages.unused(log.read(figures.used_addresses, asked))
     return GapReport(
@@ -97,9 +97,9 @@ def gap_report(settings: Settings, wanted: Wanted) -> GapReport:
         log_from=iso(log_from),
         weak_below=WEAK,
         totals=totals,
-        clusters=found[:SHOWN],
-        smaller=max(len(found) - SHOWN, 0),
-        clustered=sum(one.counts.failed > 0 for one in failed),
+        clusters=clusters[:SHOWN],
+        smaller=max(len(clusters) - SHOWN, 0),
+        clustered=sum(question.counts.failed > 0 for question in failed),
         failed_different=failed_different,
         untranslated=pages.untranslated(elsewhere),
         unused=unused[:MOST],
@@ -138,8 +138,10 @@ def _failed(log: Log, asked: Asked, *, before: bool) -> list[Failed]:
     counts = list(log.read(figures.failures, asked, MOST_CLUSTERED))
     if before:
         counts += log.read(partial(figures.failures, before=True), asked, MOST_CLUSTERED)
-    rows = log.read(figures.rows_of, [one.newest for one in counts])
-    return [Failed(one, rows[one.newest]) for one in counts if one.newest in rows]  # one may be deleted meanwhile
+    rows = log.read(figures.rows_of, [count.newest for count in counts])
+    return [
+        Failed(count, rows[count.newest]) for count in counts if count.newest in rows
+    ]  # one may be deleted meanwhile
 
 
 async def _pages(settings: Settings) -> Pages:
@@ -159,7 +161,7 @@ def _of_index(settings: Settings, name: str) -> Settings:
 
 def _languages(settings: Settings, failed: list[Failed]) -> dict[str, Any]:
     """The configured languages that were asked in."""
-    asked_in = {one.row.language for one in failed}
+    asked_in = {question.row.language for question in failed}
     codes = with_words(settings.languages, settings.prompts)
     return {code: load_language(code, settings.prompts) for code in codes if code in asked_in}
 

@@ -31,16 +31,16 @@ class Pages:
     def set_of(self, address: str) -> str:
         """The same for a section, its page and its translations; empty for an empty address."""
         url = urldefrag(address).url
-        found = self.sets.of.get(url)
-        return found.id if found else url
+        translations = self.sets.of.get(url)
+        return translations.id if translations else url
 
     def untranslated(self, asked: Sequence[Elsewhere]) -> list[Untranslated]:
         """The pages that answered questions in a language that they have no translation into, the most asked first."""
         counts: dict[tuple[str, str], int] = {}
-        for one in asked:
-            page = self.by_url.get(urldefrag(one.url).url)
-            if page and page.language != one.language and one.language not in self._languages(page.url):
-                counts[page.url, one.language] = counts.get((page.url, one.language), 0) + one.count
+        for question in asked:
+            page = self.by_url.get(urldefrag(question.url).url)
+            if page and page.language != question.language and question.language not in self._languages(page.url):
+                counts[page.url, question.language] = counts.get((page.url, question.language), 0) + question.count
         order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:MOST]
         return [
             Untranslated(language, url, self.by_url[url].title, self.by_url[url].language, count)
@@ -50,10 +50,10 @@ class Pages:
     def unused(self, used: AbstractSet[str]) -> list[UnusedPage]:
         """The pages that aren't among these addresses, by language and address."""
         shown = {urldefrag(address).url for address in used}
-        left = [page for url, page in self.by_url.items() if url not in shown]
-        left.sort(key=lambda page: (page.language, page.url))
-        return [UnusedPage(page.url, page.title, page.language) for page in left]
+        never_shown = [page for url, page in self.by_url.items() if url not in shown]
+        never_shown.sort(key=lambda page: (page.language, page.url))
+        return [UnusedPage(page.url, page.title, page.language) for page in never_shown]
 
     def _languages(self, url: str) -> Iterable[str]:
-        found = self.sets.of.get(url)
-        return found.pages if found else ()
+        translations = self.sets.of.get(url)
+        return translations.pages if translations else ()

@@ -40,22 +40,22 @@ def average_linkage(similarity: Matrix, least: float) -> list[list[int]]:
     nearest = similarity.argmax(axis=1)
     best = similarity[np.arange(count), nearest]
     while (score := best[row := int(best.argmax())]) >= least and np.isfinite(score):
-        one, other = sorted((row, int(nearest[row])))
-        a, b = len(members[one]), len(members[other])
-        joined = (a * similarity[one] + b * similarity[other]) / (a + b)
-        joined[one] = -np.inf
-        similarity[one, :] = similarity[:, one] = joined
+        first, other = sorted((row, int(nearest[row])))
+        a, b = len(members[first]), len(members[other])
+        joined = (a * similarity[first] + b * similarity[other]) / (a + b)
+        joined[first] = -np.inf
+        similarity[first, :] = similarity[:, first] = joined
         similarity[other, :] = similarity[:, other] = -np.inf
-        members[one] += members[other]
+        members[first] += members[other]
         members[other] = []
         best[other] = -np.inf
-        stale = np.flatnonzero(np.isfinite(best) & ((nearest == one) | (nearest == other)))
-        for at in {one, *stale.tolist()}:
+        stale = np.flatnonzero(np.isfinite(best) & ((nearest == first) | (nearest == other)))
+        for at in {first, *stale.tolist()}:
             nearest[at] = similarity[at].argmax()
             best[at] = similarity[at, nearest[at]]
-        nearer = similarity[:, one] > best
-        nearest[nearer], best[nearer] = one, similarity[nearer, one]
-    return [sorted(each) for each in members if each]
+        nearer = similarity[:, first] > best
+        nearest[nearer], best[nearer] = first, similarity[nearer, first]
+    return [sorted(rows) for rows in members if rows]
 
 
 MOST_TOKENS = 4_096
@@ -91,14 +91,14 @@ def similarities(questions: Sequence[Question], languages: Mapping[str, Language
 
     Questions without text are similar if they have the same nearest section.
     """
-    found = by_words(questions, languages)
+    similar = by_words(questions, languages)
     for rows, vectors in vectors_of(questions):
         for start in range(0, len(rows), BLOCK):
             square = np.ix_(rows[start : start + BLOCK], rows)
             cosines = vectors[start : start + BLOCK] @ vectors.T
-            found[square] = (found[square] + np.maximum(cosines, 0.0)) / 2
-    _add_sections(found, questions)
-    return found
+            similar[square] = (similar[square] + np.maximum(cosines, 0.0)) / 2
+    _add_sections(similar, questions)
+    return similar
 
 
 def words_of(text: str, language: str, languages: Mapping[str, Language]) -> str:
@@ -109,13 +109,16 @@ def words_of(text: str, language: str, languages: Mapping[str, Language]) -> str
 
 def by_words(questions: Sequence[Question], languages: Mapping[str, Language]) -> Matrix:
     """The cosine of their words, by rarity. Names, numbers and the beginnings of loanwords are the same in all languages."""
-    found = [Counter(analyse(words_of(one.text, one.language, languages), one.language)) for one in questions]
-    spread = Counter(token for counts in found for token in counts)
-    rarity = {token: float(np.log((1 + len(found)) / n)) for token, n in spread.items()}
+    counters = [
+        Counter(analyse(words_of(question.text, question.language, languages), question.language))
+        for question in questions
+    ]
+    spread = Counter(token for counts in counters for token in counts)
+    rarity = {token: float(np.log((1 + len(counters)) / n)) for token, n in spread.items()}
     common = sorted((token for token, n in spread.items() if n > 1), key=lambda token: (-spread[token], token))
     column = {token: at for at, token in enumerate(common[:MOST_TOKENS])}
-    table = np.zeros((len(found), len(column)), np.float32)
-    for row, counts in enumerate(found):
+    table = np.zeros((len(counters), len(column)), np.float32)
+    for row, counts in enumerate(counters):
         length = sum(rarity[token] ** 2 for token in counts) ** 0.5 or 1.0
         for token in counts.keys() & column.keys():
             table[row, column[token]] = rarity[token] / length
@@ -128,15 +131,15 @@ def vectors_of(questions: Sequence[Question]) -> list[tuple[list[int], Matrix]]:
     What is common to the questions of a language is taken from their vectors: it says the language, not the subject.
     """
     spaces: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for row, one in enumerate(questions):
-        if len(one.vector):
-            spaces[one.embedder, len(one.vector)].append(row)
-    found = []
+    for row, question in enumerate(questions):
+        if len(question.vector):
+            spaces[question.embedder, len(question.vector)].append(row)
+    rows_and_vectors = []
     for rows in spaces.values():
         vectors = _unit(np.stack([questions[row].vector for row in rows]))
         _centre(vectors, [questions[row].language for row in rows])
-        found.append((rows, _unit(vectors)))
-    return found
+        rows_and_vectors.append((rows, _unit(vectors)))
+    return rows_and_vectors
 
 
 def _centre(vectors: Matrix, languages: Sequence[str]) -> None:
@@ -155,14 +158,14 @@ def _unit(vectors: Matrix) -> Matrix:
 
 def _add_sections(found: Matrix, questions: Sequence[Question]) -> None:
     """Add to the similarities those of the nearest sections, row by row, because matrices are large."""
-    sections, pages = (_numbers([getattr(one, name) for one in questions]) for name in ("section", "page"))
-    answered = np.array([one.answered for one in questions], bool)
-    silent = np.array([not one.text for one in questions], bool)
-    for row, one in enumerate(questions):
+    sections, pages = (_numbers([getattr(question, name) for question in questions]) for name in ("section", "page"))
+    answered = np.array([question.answered for question in questions], bool)
+    silent = np.array([not question.text for question in questions], bool)
+    for row, question in enumerate(questions):
         same = sections == sections[row]
-        if not one.text:
+        if not question.text:
             found[row] += same & silent
-        elif one.answered:
+        elif question.answered:
             found[row] += (
                 np.where(same, OF_SECTION, np.where(pages == pages[row], SAME_PAGE * OF_SECTION, 0.0)) * answered
             )
@@ -208,15 +211,15 @@ def clusters_of(
     failed: Sequence[Failed], pages: Pages, languages: Mapping[str, Language], *, before: bool
 ) -> list[Cluster]:
     """The clusters of the period, those with most failures first. `before`: what failed before it is known, and among them."""
-    similar = similarities([_question(one, pages) for one in failed], languages)
+    similar = similarities([_question(question, pages) for question in failed], languages)
     rarity = _rarity(failed, languages)
-    found = []
+    clusters = []
     for rows in average_linkage(similar.copy(), LEAST):
         earlier = sum(failed[row].counts.failed_before for row in rows) if before else None
         if now := [row for row in rows if failed[row].counts.failed]:
             central = similar[np.ix_(now, now)].sum(axis=1)
-            found.append(_cluster([failed[row] for row in now], central, _Naming(languages, rarity), earlier))
-    return sorted(found, key=lambda one: (-one.failed, -one.refused, -one.count, one.name, one.first))
+            clusters.append(_cluster([failed[row] for row in now], central, _Naming(languages, rarity), earlier))
+    return sorted(clusters, key=lambda one: (-one.failed, -one.refused, -one.count, one.name, one.first))
 
 
 def _question(one: Failed, pages: Pages) -> Question:
@@ -234,10 +237,10 @@ class _Naming:
     def words(self, members: Sequence[Failed]) -> str:
         """The most telling words as they are most often written; those of one stem, in any language, once."""
         weights, written = Counter[str](), defaultdict[str, Counter[str]](Counter)
-        for one in members:
-            stems = _stems(one.row.text, one.row.language, self.languages)
+        for member in members:
+            stems = _stems(member.row.text, member.row.language, self.languages)
             for stem, word in stems.items():
-                weights[stem] += self.rarity[stem] * one.counts.failed**0.5
+                weights[stem] += self.rarity[stem] * member.counts.failed**0.5
                 written[stem][word] += 1
         shared = {stem: weight for stem, weight in weights.items() if written[stem].total() > 1 or len(members) == 1}
         best = sorted(shared, key=lambda stem: (-shared[stem], stem))
@@ -247,47 +250,47 @@ class _Naming:
 
 
 def _cluster(members: Sequence[Failed], central: Matrix, naming: _Naming, earlier: int | None) -> Cluster:
-    counts = [one.counts for one in members]
-    failed = sum(one.failed for one in counts)
-    refused = sum(one.refused for one in counts)
+    counts = [member.counts for member in members]
+    failed = sum(count.failed for count in counts)
+    refused = sum(count.refused for count in counts)
     examples = _examples(members, central)
     answered = refused < failed / 2  # what is nearest to a refused question is about something else
-    rated = sum(one.down for one in counts) * 2 > failed
+    rated = sum(count.down for count in counts) * 2 > failed
     nearest = _nearest(members, failed, 0.0 if rated else NEAR) if answered or not examples else None
     clear = nearest is not None and nearest.clear and answered
     known_by = nearest if clear or not examples else None
     heading = (known_by.section.rpartition(" > ")[2] or known_by.title or known_by.url) if known_by else ""
     languages = Counter[str]()
-    for one in members:
-        languages[one.row.language] += one.counts.failed
+    for member in members:
+        languages[member.row.language] += member.counts.failed
     return Cluster(
         name=heading or naming.words(members) or (examples[0].text if examples else ""),
         to_do="correct" if rated else "extend" if clear else "write",
         failed=failed,
         failed_before=earlier,
-        count=sum(one.count for one in counts),
+        count=sum(count.count for count in counts),
         different=len(members),
         refused=refused,
-        weak=sum(one.weak for one in counts),
-        down=sum(one.down for one in counts),
+        weak=sum(count.weak for count in counts),
+        down=sum(count.down for count in counts),
         languages=dict(sorted(languages.items(), key=lambda one: (-one[1], one[0]))),
         nearest=nearest and replace(nearest, clear=clear),
         examples=examples,
-        first=iso(min(one.first or one.last for one in counts)),
-        last=iso(max(one.last for one in counts)),
+        first=iso(min(count.first or count.last for count in counts)),
+        last=iso(max(count.last for count in counts)),
     )
 
 
 def _nearest(members: Sequence[Failed], failed: int, least: float) -> Nearest | None:
     """The most frequent nearest section, if at least this share of the failures has it."""
     counts = Counter[str]()
-    for one in members:
-        if one.section:
-            counts[one.section] += one.counts.failed
+    for member in members:
+        if member.section:
+            counts[member.section] += member.counts.failed
     url, count = min(counts.items(), key=lambda one: (-one[1], one[0]), default=("", 0))
     if not url or count < least * failed:
         return None
-    known = next(one.row.nearest for one in members if one.section == url)
+    known = next(member.row.nearest for member in members if member.section == url)
     title, section, language = (str(known.get(name, "")) for name in ("title", "section", "language"))
     return Nearest(url, title, section, language, round(count / failed, 3), count >= CLEAR * failed)
 
@@ -296,27 +299,29 @@ def _examples(members: Sequence[Failed], central: Matrix) -> list[Example]:
     """The most central questions of different words, one of each language first."""
     order = sorted(range(len(members)), key=lambda at: (-float(central[at]), members[at].row.digest))
     known = [members[at] for at in order if members[at].row.text]
-    firsts = {one.row.language: one for one in reversed(known)}
-    heads = [one for one in known if firsts[one.row.language] is one]
-    chosen = dict.fromkeys(one.row.digest for one in (*heads, *known))
-    by_digest = {one.row.digest: one for one in known}
+    firsts = {member.row.language: member for member in reversed(known)}
+    heads = [member for member in known if firsts[member.row.language] is member]
+    chosen = dict.fromkeys(member.row.digest for member in (*heads, *known))
+    by_digest = {member.row.digest: member for member in known}
     return [
-        Example(one.row.text, one.row.language, one.counts.count)
-        for one in (by_digest[digest] for digest in list(chosen)[:EXAMPLES])
+        Example(member.row.text, member.row.language, member.counts.count)
+        for member in (by_digest[digest] for digest in list(chosen)[:EXAMPLES])
     ]
 
 
 def _rarity(failed: Sequence[Failed], languages: Mapping[str, Language]) -> Mapping[str, float]:
-    spread = Counter(stem for one in failed for stem in _stems(one.row.text, one.row.language, languages))
+    spread = Counter(
+        stem for question in failed for stem in _stems(question.row.text, question.row.language, languages)
+    )
     return {stem: float(np.log((1 + len(failed)) / n)) for stem, n in spread.items()}
 
 
 def _stems(text: str, language: str, languages: Mapping[str, Language]) -> dict[str, str]:
     """The words of a question by their stems."""
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     for word in runs(words_of(CONTRACTED.sub(" ", text), language, languages)):
         if len(word) >= SHORTEST_WORD and not word.isdigit():
             tokens = analyse(word, language)
             stem = next((token for token in tokens if token.endswith(STEM_MARK)), fold(word))
-            found.setdefault(stem.rstrip(STEM_MARK), word)
-    return found
+            words.setdefault(stem.rstrip(STEM_MARK), word)
+    return words

@@ -61,7 +61,7 @@ class Gaps:
         period = Period.read(query.since, query.until, self.clock())
         async with self._making:
             if self._last is None or self._last[0] != query or self.clock() - self._last[1] > KEPT:
-                made = await in_process(self.service.settings, Wanted(period, query.assistant, index))
-                self._last = query, self.clock(), made
+                report = await in_process(self.service.settings, Wanted(period, query.assistant, index))
+                self._last = query, self.clock(), report
             body = self._last[2]
         return JsonResponse(body, headers=NO_STORE)

@@ -50,13 +50,13 @@ def from_responses(
     history: Sequence[turn.Message] = (),
 ) -> turn.Request:
     """The same as `from_chat` for a request of the Responses API."""
-    given = body.input
+    parts = body.input
     messages_in = [InputMessage("system", body.instructions, "instructions")] if body.instructions else []
     messages_in += earlier(history)
-    if isinstance(given, str):
-        messages_in.append(InputMessage("user", given, "input"))
+    if isinstance(parts, str):
+        messages_in.append(InputMessage("user", parts, "input"))
     else:
-        messages_in += [_input_item(item, i) for i, item in enumerate(given)]
+        messages_in += [_input_item(item, i) for i, item in enumerate(parts)]
     request = request_of(messages_in, "input")
     return with_fields(replace(request, id=id, sampling=turn.Sampling(body.temperature, body.max_output_tokens)), body)
 
@@ -79,11 +79,11 @@ async def place_of_response(service: Service, access: Access, body: ResponsesReq
     if store is None:
         check_unused("conversation" if id_ else "previous_response_id", id_ or previous, "input")
         return Place(owner, kept=False)
-    kept = body.store is not False
+    keeps = body.store is not False
     if id_:
-        return Place(owner, kept, id_, history=messages_of(found(await store.turns_of(owner, id_), id_)))
+        return Place(owner, keeps, id_, history=messages_of(found(await store.turns_of(owner, id_), id_)))
     if not previous:
-        return Place(owner, kept)
+        return Place(owner, keeps)
     turns = await store.turns_until(owner, previous)
     if turns is None:
         raise RequestError(
@@ -91,7 +91,7 @@ async def place_of_response(service: Service, access: Access, body: ResponsesReq
             param="previous_response_id",
             code="previous_response_not_found",
         )
-    return Place(owner, kept, previous=previous, history=messages_of(turns))
+    return Place(owner, keeps, previous=previous, history=messages_of(turns))
 
 
 @dataclass(frozen=True)
@@ -247,10 +247,10 @@ class ResponsesEncoder:
     def failure(self, event: Failure, request_id: str) -> bytes:
         """The failed response with the text so far."""
         begin = b"" if self._texts else self._begin()
-        found = api_error(event.error, request_id).error
+        error = api_error(event.error, request_id).error
         content = [part("".join(self._texts), ())] if self._texts else []
         body = self.form.response("failed", [self.form.item(content)] if content else [])
-        body["error"] = {"code": found["code"] or found["type"], "message": found["message"]}
+        body["error"] = {"code": error["code"] or error["type"], "message": error["message"]}
         return begin + self._event("failed", {"response": body})
 
     def _begin(self) -> bytes:

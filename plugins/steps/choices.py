@@ -113,10 +113,10 @@ class Helpful:
         if not scores or len(scores) < len(turn.hits):
             return {}
         if max(scores) < UNSURE and self.model is not None:
-            kept = await self._asked(self.model, turn)
+            hits = await self._asked(self.model, turn)
         else:
-            kept = by_score(turn.hits)
-        return {"hits": kept} if kept else {"hits": (), "related": turn.hits}
+            hits = by_score(turn.hits)
+        return {"hits": hits} if hits else {"hits": (), "related": turn.hits}
 
     async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:
         """The hits that the model chooses, and the well scored ones of those that didn't fit into its prompt."""
@@ -213,12 +213,12 @@ def too_long(passages: Sequence[Passage], over: int, most: int) -> tuple[Passage
 
     None if the passages aren't longer than that.
     """
-    left = sum(map(_length, passages))
+    remaining = sum(map(_length, passages))
     chosen: list[Passage] = []
-    for passage in sorted(passages, key=_length, reverse=True) if left > over else ():
+    for passage in sorted(passages, key=_length, reverse=True) if remaining > over else ():
         chosen.append(passage)
-        left -= _length(passage)
-        if left + most <= over:
+        remaining -= _length(passage)
+        if remaining + most <= over:
             break
     return tuple(passage for passage in passages if passage in chosen)
 
@@ -251,8 +251,8 @@ def parse_picked(answer: str, *, cut: bool = False) -> dict[int, str]:
             number, rest = int(mark[1]), line[mark.end() :]
             wrong |= {number} & texts.keys()
             texts[number] = []
-        if found := _FENCE.match(rest):
-            fence = "" if found[1] == fence else fence or found[1]
+        if match := _FENCE.match(rest):
+            fence = "" if match[1] == fence else fence or match[1]
         if number:
             texts[number].append(rest)
     wrong |= {number} if fence or cut else set()
@@ -272,5 +272,5 @@ def faithful(text: str, passage: str) -> bool:
     code, prose = lines | set(map(spaced, code_spans(passage))), spaced(without_code(passage))
     if not all(spaced(span) in code or occurs(spaced(span), prose) for span in code_spans(text)):
         return False
-    numbers = (found.strip(_AROUND) for found in _WITH_DIGIT.findall(spaced(text)))
+    numbers = (number.strip(_AROUND) for number in _WITH_DIGIT.findall(spaced(text)))
     return all(occurs(number, source) for number in numbers if number)

@@ -164,17 +164,17 @@ class PeriodRules:
     def period(self, question: str, today: dt.date) -> Period | None:
         """The period that the question asks about, or None."""
         folded = _folded(question)
-        found = max(self._found(folded, today), key=lambda one: one.end - one.start, default=None)
-        if found is None:
+        period = max(self._found(folded, today), key=lambda one: one.end - one.start, default=None)
+        if period is None:
             return None
-        rest = f"{folded[: found.start]} | {folded[found.end :]}"
+        rest = f"{folded[: period.start]} | {folded[period.end :]}"
         if self._not_about.search(rest) or self._other_things.search(self._topics.sub("", rest)):
             return None
-        about = self._about if found.kind == "bare_year" else self._perhaps_about
-        if self._time.search(rest) or not (found.certain or about.search(rest)):
+        about = self._about if period.kind == "bare_year" else self._perhaps_about
+        if self._time.search(rest) or not (period.certain or about.search(rest)):
             return None
-        date, last = _dated(found.operator, found.span)
-        return Period(found.operator, date, last, _without(question, found.start, found.end))
+        date, last = _dated(period.operator, period.span)
+        return Period(period.operator, date, last, _without(question, period.start, period.end))
 
     def hinted(self, question: str, today: dt.date) -> bool:
         """True if the question names any time, of pages or of something else; ignores future years."""
@@ -270,13 +270,13 @@ class PeriodRules:
 
 def open_rules(prompts: Prompts) -> Mapping[str, PeriodRules]:
     """The rules of all languages. Raises `PromptError` with the name of an invalid file."""
-    found = {}
+    rules = {}
     for code, language in prompts.languages.items():
         try:
-            found[code] = PeriodRules(language.dates, language.stopwords)
+            rules[code] = PeriodRules(language.dates, language.stopwords)
         except (KeyError, TypeError, AttributeError, ValueError, re.error) as error:
             raise PromptError(f"prompts/{code}/dates.toml is invalid: {type(error).__name__} {error}.") from error
-    return found
+    return rules
 
 
 def _dated(operator: Operator, span: Span) -> tuple[str, str]:
@@ -348,23 +348,23 @@ class AskedPeriod:
         """
         today = self.today()
         newer: Changes = {"recency": Recency(today.isoformat(), RECENCY_LOSS)}
-        found = self.rules[turn.language].period(turn.question, today)
-        if found is None and self.model is not None and self.rules[turn.language].hinted(turn.question, today):
+        period = self.rules[turn.language].period(turn.question, today)
+        if period is None and self.model is not None and self.rules[turn.language].hinted(turn.question, today):
             try:
-                found = await self._asked(self.model, turn, today)
+                period = await self._asked(self.model, turn, today)
             except ModelError as error:
                 raise Fallback(newer) from error
-        if found is None:
+        if period is None:
             return newer
-        boosted = {"period": found.boost(PERIOD_BOOST)}
-        shorter = found.question != turn.question and self._tells(found.question, turn)
-        return {"topic": found.question, **boosted} if shorter else boosted
+        boosted = {"period": period.boost(PERIOD_BOOST)}
+        shorter = period.question != turn.question and self._tells(period.question, turn)
+        return {"topic": period.question, **boosted} if shorter else boosted
 
     async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:
         system = self.prompts.render(turn.language, "period", today=today.isoformat())
         messages = [Message("system", system), Message("user", turn.question)]
-        found = parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
-        return None if found and int(found.date[:4]) > today.year else found  # the number isn't a year
+        period = parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
+        return None if period and int(period.date[:4]) > today.year else period  # the number isn't a year
 
     def _tells(self, question: str, turn: Turn) -> bool:
         """True if the question without its period still has enough content words."""
@@ -377,10 +377,10 @@ def parse(answer: str, question: str) -> Period | None:
 
     A question in the reply that is empty or longer than the asked one is ignored. Raises `ModelError` for other replies.
     """
-    found = re.search(r"\{[^{}]*\}", answer)
+    match = re.search(r"\{[^{}]*\}", answer)
     unread = f"The reply has no period: {answer[:200]!r}. The question is searched unchanged."
     try:
-        said = json.loads(found[0] if found else answer)
+        said = json.loads(match[0] if match else answer)
         operator = said["operator"]
         if operator in (None, "", "none", "null"):
             return None
@@ -390,6 +390,6 @@ def parse(answer: str, question: str) -> Period | None:
         raise ModelError(unread) from error
     if operator not in OPERATORS or last < day:
         raise ModelError(unread)
-    left = said.get("question")
-    fits = isinstance(left, str) and left.strip() and len(left.strip()) <= len(question)
-    return Period(operator, day, last, left.strip() if fits else question)
+    shorter = said.get("question")
+    fits = isinstance(shorter, str) and shorter.strip() and len(shorter.strip()) <= len(question)
+    return Period(operator, day, last, shorter.strip() if fits else question)

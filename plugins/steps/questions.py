@@ -72,8 +72,8 @@ def parse(answer: str, codes: Sequence[str]) -> tuple[str, dict[str, str]]:
     """
     values = _object(answer)
     if values is None:
-        found = _QUESTION.search(answer)
-        return (_line(found[1]) if found else ""), parse_lines(answer, codes, LONGEST_KEYWORDS)
+        match = _QUESTION.search(answer)
+        return (_line(match[1]) if match else ""), parse_lines(answer, codes, LONGEST_KEYWORDS)
     if isinstance(deeper := values.get("keywords"), Mapping):
         values = {**deeper, **values}
     asked = values.get("question")
@@ -126,8 +126,8 @@ class Clarify:
         words = without_stopwords(turn.topic or turn.question, self.prompts.language(turn.language)).split()
         if turn.referred or len(words) > MOST_WORDS or self._asked_before(turn):
             return {}
-        found = readings(turn.hits)
-        return {"choices": found} if len(found) > 1 else {}
+        choices = readings(turn.hits)
+        return {"choices": choices} if len(choices) > 1 else {}
 
     def _asked_before(self, turn: Turn) -> bool:
         """True if the last answer was our question back, in any language."""

@@ -54,8 +54,8 @@ class HypotheticalAnswer:
         vector = (
             await for_index(self.embedder, generation.info.recipe.embedder).embed_passages([text[:LONGEST_DRAFT]])
         )[0]
-        found = await generation.search(replace(query_for(turn, self, vector), texts=()))
-        return {"hypothetical": Legs(vector=found.vector)}
+        results = await generation.search(replace(query_for(turn, self, vector), texts=()))
+        return {"hypothetical": Legs(vector=results.vector)}
 
 
 VARIANTS = 5
@@ -94,9 +94,9 @@ class MultiQuery:
         system = self.prompts.render(turn.language, "multi_query", count=str(VARIANTS))
         messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
-        if not (found := parse_questions(answer)):
+        if not (wordings := parse_questions(answer)):
             raise ModelError(f"The reply has no other wordings: {answer[:200]!r}. Searching for the question alone.")
-        return found
+        return wordings
 
     @staticmethod
     async def _vectors(texts: list[str], embedder: Embedder) -> list[Vector | None]:
@@ -199,9 +199,11 @@ def sections(pages: Sequence[Page]) -> tuple[Part, ...]:
         for folder in _folders(page.url):
             inside[folder].append(page)
     # outer directories come first, so an inner one with the same pages replaces them, and a collection replaces both
-    parts = {_same(found): Part(url, _titles(found)) for url, found in sorted(inside.items())}
+    parts = {_same(pages_inside): Part(url, _titles(pages_inside)) for url, pages_inside in sorted(inside.items())}
     parts |= {
-        _same(found): Part(name, _titles(found), collection=True) for name, found in sorted(named.items()) if name
+        _same(pages_inside): Part(name, _titles(pages_inside), collection=True)
+        for name, pages_inside in sorted(named.items())
+        if name
     }
     several = [(count, part) for (_, count), part in parts.items() if FEWEST_PAGES <= count < len(pages)]
     largest = sorted(several, key=lambda found: (-found[0], found[1].name))[:MOST_SECTIONS]
@@ -269,14 +271,14 @@ class FirstSearch:
 
     async def __call__(self, turn: Turn) -> Changes:
         """Returns the findings of `probe`, and whether they are sure. A question that needs an earlier one never is."""
-        found = await self.probe(turn)
+        changes = await self.probe(turn)
         words = without_stopwords(turn.question, self.relevance.prompts.language(turn.language)).split()
         if turn.referred or len(words) < FEWEST_WORDS:
-            return {**found, "sure": False}
+            return {**changes, "sure": False}
         # no keywords yet, and no boosts: they say nothing of evidence
-        searched = Turn(turn.request, turn.generation, turn.question, turn.language, turn.unsure, **found)
+        searched = Turn(turn.request, turn.generation, turn.question, turn.language, turn.unsure, **changes)
         judged = await self.relevance(replace(searched, **await self.retrieve(searched)))
-        return {**found, "sure": judged["evidence"] >= SURE}
+        return {**changes, "sure": judged["evidence"] >= SURE}
 
 
 @dataclass(frozen=True)
@@ -320,6 +322,6 @@ class SecondSearch:
         )
         messages = helper_messages(system, turn, self.prompts)
         answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
-        if not (found := parse(answer, codes, LONGEST_KEYWORDS)):
+        if not (keywords := parse(answer, codes, LONGEST_KEYWORDS)):
             raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
-        return found
+        return keywords

@@ -29,11 +29,11 @@ async def read_git(source: Source, fetcher: Fetcher) -> Listing:
     from plugins.vcs.git import read_repository
     from plugins.vcs.kept_files import KeptFiles
 
-    kept = KeptFiles.of(source, fetcher.settings)
-    async with kept.locked():
+    files = KeptFiles.of(source, fetcher.settings)
+    async with files.locked():
         login = fetcher.login(source.git) if is_web(source.git) else {}
-        read = await read_repository(source, login, fetcher.settings.tuning.crawl_max_bytes, kept)
-    return await _pages(source, fetcher, kept, read)
+        read = await read_repository(source, login, fetcher.settings.tuning.crawl_max_bytes, files)
+    return await _pages(source, fetcher, files, read)
 
 
 async def read_archived(source: Source, fetcher: Fetcher) -> Listing:
@@ -41,18 +41,18 @@ async def read_archived(source: Source, fetcher: Fetcher) -> Listing:
     from plugins.vcs.archive import read_archive
     from plugins.vcs.kept_files import KeptFiles
 
-    kept = KeptFiles.of(source, fetcher.settings)
-    async with kept.locked():
-        read = await read_archive(source, fetcher, kept)
-    return await _pages(source, fetcher, kept, read)
+    files = KeptFiles.of(source, fetcher.settings)
+    async with files.locked():
+        read = await read_archive(source, fetcher, files)
+    return await _pages(source, fetcher, files, read)
 
 
 async def _pages(source: Source, fetcher: Fetcher, kept: KeptFiles, read: KeptListing) -> Listing:
     from ingestion.crawl.directory import Found, digest_of, is_page_name, pages_among, pages_of
     from ingestion.entry import Skipped
 
-    found = {PurePosixPath(path): Found(str(kept.texts / digest), digest) for path, digest in read.files.items()}
-    files = {path: file for path, file in found.items() if is_page_name(path)}
+    all_files = {PurePosixPath(path): Found(str(kept.texts / digest), digest) for path, digest in read.files.items()}
+    files = {path: file for path, file in all_files.items() if is_page_name(path)}
     pages = frozenset(pages_among(files))
     included = digest_of((path, digest) for path, digest in read.files.items() if PurePosixPath(path) not in pages)
     skipped = [Skipped(f"{source.place}: {name}", reason) for name, reason in read.skipped.items()]

@@ -91,10 +91,10 @@ async def _read(archive: Path, source: Source, kept: KeptFiles, most: int) -> Ke
 def _digest(archive: Path) -> str:
     try:
         with archive.open("rb") as file:
-            found = os.fstat(file.fileno())
-            if not S_ISREG(found.st_mode):
+            stat = os.fstat(file.fileno())
+            if not S_ISREG(stat.st_mode):
                 raise SourceUnavailable(f"{archive} is no file")
-            if found.st_size > MOST_PACKED:
+            if stat.st_size > MOST_PACKED:
                 raise SourceUnavailable(f"{archive} is larger than {MOST_PACKED:,} bytes")
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:

@@ -178,10 +178,10 @@ async def _tip(git: Git, source: Source) -> tuple[str, str]:
     names = [f"refs/heads/{source.branch}", f"refs/tags/{source.branch}"] if source.branch else ["HEAD"]
     peeled = [f"{name}^{{}}" for name in names]
     told = await git.run("ls-remote", "--quiet", "--", source.git, *names, *peeled)
-    found = {name: commit for commit, _, name in (line.partition("\t") for line in told.decode().splitlines())}
+    commits = {name: commit for commit, _, name in (line.partition("\t") for line in told.decode().splitlines())}
     for name in names:
-        if name in found:
-            return name, found.get(f"{name}^{{}}", found[name])
+        if name in commits:
+            return name, commits.get(f"{name}^{{}}", commits[name])
     what = f"no branch or tag {source.branch}" if source.branch else "no commit"
     raise SourceUnavailable(f"{source.git} has {what}")
 
@@ -245,10 +245,10 @@ class _Repository:
 
     def _limits(self, paths: Mapping[str, str]) -> Mapping[str, int]:
         """Returns the size limit of each object: the same may be the content of many files."""
-        found: dict[str, int] = {}
+        limits: dict[str, int] = {}
         for path, name in paths.items():
-            found[name] = max(found.get(name, 0), most_of(PurePosixPath(path), self.most))
-        return found
+            limits[name] = max(limits.get(name, 0), most_of(PurePosixPath(path), self.most))
+        return limits
 
     def _keep(self, contents: IO[bytes], limits: Mapping[str, int]) -> None:
         for name, size in _headers(contents):

@@ -80,8 +80,8 @@ class KeptFiles:
 
     def _clean(self) -> None:
         """Delete what a run left that was killed; it would count as a part of the source."""
-        for left in (*self.directory.glob(f"{_TEMPORARY}*"), *self.texts.glob("*.part")):
-            left.unlink()
+        for leftover in (*self.directory.glob(f"{_TEMPORARY}*"), *self.texts.glob("*.part")):
+            leftover.unlink()
 
     @property
     def texts(self) -> Path:
@@ -91,11 +91,11 @@ class KeptFiles:
     def listing(self) -> KeptListing:
         """The listing that was kept last; an empty one if there is none, or a file of it is missing."""
         try:
-            kept = KeptListing(**json.loads((self.directory / "listing.json").read_bytes()))
+            kept_listing = KeptListing(**json.loads((self.directory / "listing.json").read_bytes()))
         except (OSError, ValueError, TypeError):
             return KeptListing()
-        complete = kept.how == self.how and self.digests() >= set(kept.files.values())
-        return kept if complete else KeptListing()
+        complete = kept_listing.how == self.how and self.digests() >= set(kept_listing.files.values())
+        return kept_listing if complete else KeptListing()
 
     def digests(self) -> set[str]:
         """Returns the digests of all files that are there."""

@@ -308,8 +308,8 @@ class EmbeddedDraft:
         rows: list[ChunkRow] = list(self._chunks.pending.values())
         without = [row.chunk.id for row in rows if not row.vector]
         base = self._start.base
-        kept = await base.column("vector", without) if base and without else {}
-        rows = [row if row.vector else replace(row, vector=kept[row.chunk.id]) for row in rows]
+        vectors = await base.column("vector", without) if base and without else {}
+        rows = [row if row.vector else replace(row, vector=vectors[row.chunk.id]) for row in rows]
         await self._chunks.flush(await asyncio.to_thread(chunk_table, rows, self._chunk_schema))
         await self._texts.flush(text_table(list(self._texts.pending.values())))
         summaries = list(self._summaries.pending.values())

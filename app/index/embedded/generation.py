@@ -56,12 +56,12 @@ class _Repeated:
     def __init__(self, column: Any) -> None:
         numbers: dict[Any, int] = {}
         if hasattr(column.type, "value_type"):  # lists, which Arrow doesn't encode
-            found = [numbers.setdefault(tuple(value), len(numbers)) for value in column.to_pylist()]
+            encoded_values = [numbers.setdefault(tuple(value), len(numbers)) for value in column.to_pylist()]
             self._values: list[Any] = list(numbers)
         else:
             encoded = column.combine_chunks().dictionary_encode()
-            found, self._values = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-        self._numbers = np.array(found, np.uint32)
+            encoded_values, self._values = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        self._numbers = np.array(encoded_values, np.uint32)
 
     def at(self, places: Any) -> list[Any]:
         """The values at these places."""
@@ -90,19 +90,19 @@ class Columns:
         places = np.searchsorted(self._rows, rows)
         urls, languages, *others = (column.at(places) for column in self._repeated)
         ids = self._ids.take(places).to_pylist()
-        made = starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))
-        return tuple(sorted(made, key=lambda candidate: (-candidate.score, candidate.id)))
+        candidates = starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))
+        return tuple(sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id)))
 
     def rows_of(self, ids: Sequence[str]) -> Mapping[str, int]:
         """The row ids of the chunks with these ids; without unknown ones."""
-        found: dict[str, int] = {}
+        row_of: dict[str, int] = {}
         for id_ in ids:
             first = bisect_left(
                 self._by_id, id_.encode(), key=lambda place: self._ids[int(place)].as_buffer().to_pybytes()
             )
             if first < len(self._by_id) and self._ids[place := int(self._by_id[first])].as_py() == id_:
-                found[id_] = int(self._rows[place])
-        return found
+                row_of[id_] = int(self._rows[place])
+        return row_of
 
 
 EXACT_BYTES = 32_000_000  # up to here, vectors are kept as they are: 31,000 of 256 numbers
@@ -150,12 +150,12 @@ class Vectors:
         cosines = self._cosines(vector, places)
         wanted = depth if self._exact else depth * RESCORED
         best = _largest(cosines, wanted)
-        found, cosines = best if places is None else places[best], cosines[best]
+        nearest_places, cosines = best if places is None else places[best], cosines[best]
         if not self._exact:
-            cosines = (self._matrix[found].astype(np.float32) @ vector) * self._steps[found]
+            cosines = (self._matrix[nearest_places].astype(np.float32) @ vector) * self._steps[nearest_places]
             best = _largest(cosines, depth)
-            found, cosines = found[best], cosines[best]
-        return self._rows[found], cosines
+            nearest_places, cosines = nearest_places[best], cosines[best]
+        return self._rows[nearest_places], cosines
 
     def _cosines(self, vector: NDArray[np.float32], places: NDArray[Any] | None) -> NDArray[Any]:
         import simsimd
@@ -238,9 +238,9 @@ class EmbeddedGeneration:
             return ()
         at = (await self._candidate_columns()).rows_of(ids)
         rows = await _fetched(self.chunks.take_row_ids(list(at.values())).select(["id", "record"])) if at else []
-        found = {row["id"]: row["record"] for row in rows}
+        records = {row["id"]: row["record"] for row in rows}
         with lance_errors("read the chunks that were found", IndexDamaged):
-            return tuple(to_chunk(found[id_]) for id_ in ids if id_ in found)
+            return tuple(to_chunk(records[id_]) for id_ in ids if id_ in records)
 
     async def _candidate_columns(self) -> Columns:
         return await self._columns.get(self._read_columns)
@@ -347,8 +347,8 @@ class EmbeddedGeneration:
 
     async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """The vectors of the texts of these chunks; a zero vector stands for none."""
-        found = await self.column("vector", ids) if ids else {}
-        return {id_: vector for id_, vector in found.items() if any(vector)}
+        vectors = await self.column("vector", ids) if ids else {}
+        return {id_: vector for id_, vector in vectors.items() if any(vector)}
 
     async def summary_digests(self) -> dict[str, bytes]:
         """The digests of the summaries, by the address of the page."""
@@ -364,8 +364,8 @@ class EmbeddedGeneration:
         if words is None:
             return ()
         search = self.chunks.query().nearest_to_text(words).select(["_score"]).with_row_id().limit(query.depth)
-        found = await _found(search.where(where) if where else search)
-        return (await self._candidate_columns()).candidates(found.column(ROW), found.column("_score").to_pylist())
+        hits = await _found(search.where(where) if where else search)
+        return (await self._candidate_columns()).candidates(hits.column(ROW), hits.column("_score").to_pylist())
 
     async def _vector(self, query: Query, where: str) -> tuple[Candidate, ...]:
         if query.vector is None:
@@ -417,9 +417,9 @@ class EmbeddedGeneration:
         return await self._cosines(search)
 
     async def _cosines(self, search: Any) -> tuple[Candidate, ...]:
-        found = await _found(search.with_row_id())
-        cosines = (1.0 - distance for distance in found.column("_distance").to_pylist())
-        return (await self._candidate_columns()).candidates(found.column(ROW), cosines)
+        hits = await _found(search.with_row_id())
+        cosines = (1.0 - distance for distance in hits.column("_distance").to_pylist())
+        return (await self._candidate_columns()).candidates(hits.column(ROW), cosines)
 
 
 def _pages(rows: Sequence[dict[str, Any]]) -> tuple[Page, ...]:

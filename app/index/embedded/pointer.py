@@ -89,9 +89,9 @@ class Pointer:
         if self.generations and not supersede:
             keep = kept_after(self.live.info.recipe, entry.info.recipe, keep)
         dropped = self.generations[: int(supersede)]
-        kept = (entry, *self.generations[int(supersede) :])
-        copy = replace(self, last_id=entry.info.id, generations=kept[:keep])
-        return copy.with_retired((*dropped, *kept[keep:]), now)
+        generations = (entry, *self.generations[int(supersede) :])
+        copy = replace(self, last_id=entry.info.id, generations=generations[:keep])
+        return copy.with_retired((*dropped, *generations[keep:]), now)
 
     def with_live(self, entry: Published, now: float) -> Pointer:
         """A copy with different tables for the live generation."""

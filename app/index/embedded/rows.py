@@ -109,7 +109,7 @@ def to_plain_text(record: bytes) -> PlainText:
 
 
 def _sections(values: Sequence[dict[str, Any]]) -> tuple[Section, ...]:
-    return tuple(Section(one["offset"], tuple(one["path"]), one["anchor"]) for one in values)
+    return tuple(Section(section["offset"], tuple(section["path"]), section["anchor"]) for section in values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,8 +257,8 @@ async def outgrown(table: Any, clusters: Clusters = ANY) -> int:
     with lance_errors("read its indices"):
         if not (wanted := clusters.of(await table.count_rows())):
             return 0
-        made = [_count(index.name) for index in await table.list_indices() if index.columns == ["vector"]]
-    return wanted if wanted >= GROWN * max(made, default=0) else 0
+        counts = [_count(index.name) for index in await table.list_indices() if index.columns == ["vector"]]
+    return wanted if wanted >= GROWN * max(counts, default=0) else 0
 
 
 def _count(name: str) -> int:

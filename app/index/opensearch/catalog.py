@@ -69,11 +69,11 @@ class State:
 
         This one is kept, also if a draft that was killed before it moved the pointer has listed it as fading.
         """
-        kept = tuple(p for p in self.kept if p.info.id <= generation)
+        generations = tuple(p for p in self.kept if p.info.id <= generation)
         fading = {p.info.id: p for p in self.fading if p.info.id <= generation}
         if live := fading.pop(generation, None):
-            kept = (live, *kept)
-        return replace(self, kept=kept, fading=tuple(fading.values()))
+            generations = (live, *generations)
+        return replace(self, kept=generations, fading=tuple(fading.values()))
 
     def with_generation(self, newest: Published, keep: int, *, supersede: bool = False) -> State:
         """A copy with a newer generation; the oldest kept one may become `fading`, with `supersede` the live one."""
@@ -106,8 +106,8 @@ class Catalog:
         if not aliases:
             return None
         try:
-            ((index, found),) = aliases.items()
-            generation = found["aliases"][self.name]["filter"]["bool"]["filter"][0]["range"]["metadata.gen_from"]["lte"]
+            ((index, alias),) = aliases.items()
+            generation = alias["aliases"][self.name]["filter"]["bool"]["filter"][0]["range"]["metadata.gen_from"]["lte"]
             return index, int(generation)
         except (LookupError, TypeError, ValueError) as error:
             raise StoreError(
@@ -199,12 +199,12 @@ class Catalog:
         """Wait until all shards and replicas of this generation are active. Raises `StoreUnavailable` after `HEALTH_SECONDS`."""
         params = {"wait_for_status": "green", "timeout": f"{HEALTH_SECONDS}s"}
         path = f"/_cluster/health/{target.chunks},{target.pages}"
-        found = await self._connection.call("GET", path, params=params, allow=(408,), timeout=HEALTH_SECONDS + 10)
-        if found["timed_out"] or found["status"] != "green":
+        health = await self._connection.call("GET", path, params=params, allow=(408,), timeout=HEALTH_SECONDS + 10)
+        if health["timed_out"] or health["status"] != "green":
             raise StoreUnavailable(
-                f"Nothing was published: {target.chunks} at {self._connection.url} is {found['status']}, not green, after "
-                f"{HEALTH_SECONDS} s ({found['active_shards']} shards and replicas active, {found['unassigned_shards']} "
-                f"unassigned, {found['number_of_data_nodes']} data nodes). Start the missing nodes or lower replicas in "
+                f"Nothing was published: {target.chunks} at {self._connection.url} is {health['status']}, not green, after "
+                f"{HEALTH_SECONDS} s ({health['active_shards']} shards and replicas active, {health['unassigned_shards']} "
+                f"unassigned, {health['number_of_data_nodes']} data nodes). Start the missing nodes or lower replicas in "
                 "DOCS_STORE, then start the run again; GET /_cluster/allocation/explain tells more."
             )
 
@@ -240,8 +240,8 @@ class Catalog:
 
     async def _prepare_pipeline(self, body: dict[str, Any]) -> None:
         path = f"/_search/pipeline/{self.pipeline}"
-        found = await self._connection.call("GET", path, allow=(404,))
-        if not found or found[self.pipeline] != body:
+        pipelines = await self._connection.call("GET", path, allow=(404,))
+        if not pipelines or pipelines[self.pipeline] != body:
             await self._connection.call("PUT", path, body)
 
     async def delete_others(self, state: State) -> None:
@@ -266,8 +266,8 @@ class Catalog:
     async def _numbers_of_indices(self) -> dict[str, int]:
         """The numbers of the indices of this store, by name."""
         ours = re.compile(re.escape(self.name) + r"-(\d+)(-pages)?")
-        found: Mapping[str, Any] = await self._connection.call("GET", f"/{self.name}-*/_alias")
-        return {index: int(match[1]) for index in found if (match := ours.fullmatch(index))}
+        aliases: Mapping[str, Any] = await self._connection.call("GET", f"/{self.name}-*/_alias")
+        return {index: int(match[1]) for index in aliases if (match := ours.fullmatch(index))}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -88,8 +88,8 @@ class OpenSearchDraft:
         """Read the page records that the draft starts from."""
         base = self._plan.base
         if base is not None:
-            found = rows(self._connection, base.pages, base.info.id, leave_out=("markdown", "plain"))
-            self._base = {source["metadata"]["url"]: (row_id, to_page(source)) async for row_id, source in found}
+            sources = rows(self._connection, base.pages, base.info.id, leave_out=("markdown", "plain"))
+            self._base = {source["metadata"]["url"]: (row_id, to_page(source)) async for row_id, source in sources}
             self._pages = {url: page for url, (_, page) in self._base.items()}
             self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.chunk_ids)
 
@@ -229,8 +229,8 @@ class OpenSearchDraft:
         if self._lock.held:
             return
         await self._lock.acquire()
-        found = await self._catalog.live()
-        if found is None or (found[0], found[1].with_next_id()) != (self._plan.live, self._plan.state):
+        live = await self._catalog.live()
+        if live is None or (live[0], live[1].with_next_id()) != (self._plan.live, self._plan.state):
             await self._lock.release()
             raise StoreBusy(
                 f"Another run wrote to {self._catalog.name} while this one read its sites. Nothing of this one was "
@@ -277,8 +277,8 @@ class OpenSearchDraft:
         if base is None or url not in self._base or not self._base[url][1].chunk_ids:
             return {}
         only = ({"term": {"metadata.url": url}},)
-        found = rows(self._connection, base.chunks, base.info.id, only=only, leave_out=("tokens",))
-        return {source["chunk"]: (row_id, to_chunk(source)) async for row_id, source in found}
+        sources = rows(self._connection, base.chunks, base.info.id, only=only, leave_out=("tokens",))
+        return {source["chunk"]: (row_id, to_chunk(source)) async for row_id, source in sources}
 
     async def _end(self, index: str, row_id: str) -> None:
         await self._batch.update(index, row_id, {"metadata": {"gen_to": self._plan.id}})
@@ -314,8 +314,10 @@ class OpenSearchDraft:
         if self._plan.base is not None and info != self._plan.live.info:
             await self._acquire_lock()
             state = self._plan.state
-            kept = tuple(replace(one, info=info) if one.info.id == info.id else one for one in state.kept)
-            await self._catalog.write(replace(state, last_id=state.last_id - 1, kept=kept))
+            generations = tuple(
+                replace(published, info=info) if published.info.id == info.id else published for published in state.kept
+            )
+            await self._catalog.write(replace(state, last_id=state.last_id - 1, kept=generations))
             self._published()
         self._done = "published"
         await self._clean_up(self._plan.state)

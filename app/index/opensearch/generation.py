@@ -61,20 +61,20 @@ class OpenSearchGeneration:
                 f"The question's vector has {len(query.vector)} numbers, but the index was built with {dimension} "
                 f"({self.info.recipe.embedder}). Set that embedder again, or ingest the sites with the new one."
             )
-        found, summaries = await self._found(query)
+        candidates_of, summaries = await self._found(query)
         if summaries:
-            found["vector"] = await self._with_summaries(found["vector"], summaries, query)
-        return Legs(**found)
+            candidates_of["vector"] = await self._with_summaries(candidates_of["vector"], summaries, query)
+        return Legs(**candidates_of)
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], tuple[SummaryHit, ...]]:
         """The candidates of each leg, and the pages with the nearest summaries."""
         names, lines = legs(self._published, query, self._ef_search)
         responses = dict(zip(names, await self._searches(lines, names, ANSWER), strict=True))
         summaries = summary_hits(responses.pop("summaries", {}))
-        found = {name: candidates(name, response) for name, response in responses.items()}
-        if "questions" in found:
-            found["vector"] = nearest(found["vector"], found.pop("questions"))
-        return found, summaries
+        candidates_of = {name: candidates(name, response) for name, response in responses.items()}
+        if "questions" in candidates_of:
+            candidates_of["vector"] = nearest(candidates_of["vector"], candidates_of.pop("questions"))
+        return candidates_of, summaries
 
     async def _with_summaries(
         self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
@@ -115,16 +115,16 @@ class OpenSearchGeneration:
         return await self._translation_sets.get(self._read_translation_sets)
 
     async def _read_translation_sets(self) -> TranslationSets:
-        found: list[tuple[str, str, str]] = []
+        facts: list[tuple[str, str, str]] = []
         params = {"filter_path": "hits.hits.fields,hits.hits.sort", **ALL_SHARDS}
         after: Sequence[str] = ()
         while True:
             body = translations(self.info.id, after)
             answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
             hits = answer.get("hits", {}).get("hits", ())
-            found += (tuple(hit["fields"][name][0] for name in SET_FACTS) for hit in hits)
+            facts += (tuple(hit["fields"][name][0] for name in SET_FACTS) for hit in hits)
             if len(hits) < PAGES_AT_ONCE:
-                return TranslationSets.read(found)
+                return TranslationSets.read(facts)
             after = hits[-1]["sort"]
 
     async def language_centres(self) -> Mapping[str, Vector]:
@@ -134,8 +134,8 @@ class OpenSearchGeneration:
     async def _read_language_centres(self) -> Mapping[str, Vector]:
         languages = self.info.languages
         lines = vectors_of_languages(self._published.chunks, languages, self.info.id)
-        found = await self._sources(lines, languages)
-        return centres((code, row["embedding"]) for code, of in zip(languages, found, strict=True) for row in of)
+        sources = await self._sources(lines, languages)
+        return centres((code, row["embedding"]) for code, of in zip(languages, sources, strict=True) for row in of)
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages, in order; pages without chunks are left out."""
@@ -205,19 +205,19 @@ class OpenSearchGeneration:
         }
         params = {"filter_path": "hits.hits._source", **ALL_SHARDS}
         answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
-        found = [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
-        return {source["metadata"]["url"]: to_plain_text(source) for source in found}
+        sources = [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
+        return {source["metadata"]["url"]: to_plain_text(source) for source in sources}
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
         only = ({"term": {"metadata.url": url}},)
-        found = rows(self._connection, self._published.pages, self.info.id, only=only, leave_out=("plain",))
-        return next((to_page(source) for source in [source async for _, source in found]), None)
+        sources = rows(self._connection, self._published.pages, self.info.id, only=only, leave_out=("plain",))
+        return next((to_page(source) for source in [source async for _, source in sources]), None)
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
-        found = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown", "plain"))
-        return tuple([to_page(source) async for _, source in found])
+        sources = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown", "plain"))
+        return tuple([to_page(source) async for _, source in sources])
 
     async def lost(self) -> str:
         """Empty: a damage of a server's index is an error."""

@@ -130,17 +130,17 @@ def tokens_of_chunks(generation: int, after: Sequence[str]) -> dict[str, Any]:
 
 def of_pages(chunks: str, pages: str, urls: Collection[str], generation: int) -> bytes:
     """The body of an `_msearch` for the chunks of these pages, and for the order of the chunks."""
-    found = {"bool": {"filter": [*alive(generation), {"terms": {"metadata.url": sorted(urls)}}]}}
+    selected = {"bool": {"filter": [*alive(generation), {"terms": {"metadata.url": sorted(urls)}}]}}
     return to_lines(
         {"index": chunks, **ALL_SHARDS},
         {
             "size": MOST_CHUNKS,
-            "query": found,
+            "query": selected,
             "_source": {"excludes": ["*embedding", "tokens"]},
             "track_total_hits": False,
         },
         {"index": pages, **ALL_SHARDS},
-        {"size": len(urls), "query": found, "_source": ["chunk_ids", "metadata.url"], "track_total_hits": False},
+        {"size": len(urls), "query": selected, "_source": ["chunk_ids", "metadata.url"], "track_total_hits": False},
     )
 
 
@@ -198,10 +198,10 @@ def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
 def lexical_clauses(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
     """A clause for the tokens of each text; the scores of a row are added up."""
     clauses: list[dict[str, Any]] = []
-    left = MAX_TERMS
+    remaining = MAX_TERMS
     for text in texts:
-        tokens = tokens_of_question(text.text, text.language)[:left] if text.weight > 0 else []
-        left -= len(tokens)
+        tokens = tokens_of_question(text.text, text.language)[:remaining] if text.weight > 0 else []
+        remaining -= len(tokens)
         if tokens:
             clauses.append({"match": {"tokens": {"query": " ".join(tokens), "boost": text.weight}}})
     return clauses

@@ -233,7 +233,7 @@ def to_plain_text(source: Mapping[str, Any]) -> PlainText:
 
 
 def _sections(values: Sequence[Mapping[str, Any]]) -> tuple[Section, ...]:
-    return tuple(Section(one["offset"], tuple(one["path"]), one["anchor"]) for one in values)
+    return tuple(Section(section["offset"], tuple(section["path"]), section["anchor"]) for section in values)
 
 
 def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, generation: int) -> dict[str, Any]:

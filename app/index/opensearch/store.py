@@ -80,10 +80,10 @@ class OpenSearchStore:
         """
         await self._catalog.prepare(self._vector_share(recipe.embedder))
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
-        found = await self._catalog.live() if not rebuild and await lock.is_free() else None
+        live = await self._catalog.live() if not rebuild and await lock.is_free() else None
         try:
-            if found is not None and found[0].info.id == found[1].last_id and _shares(found[0], recipe):
-                plan = self._plan(*found, recipe)
+            if live is not None and live[0].info.id == live[1].last_id and _shares(live[0], recipe):
+                plan = self._plan(*live, recipe)
             else:  # an index must be created or cleaned up first
                 await lock.acquire()
                 plan = await (self._rebuilt(recipe) if rebuild else self._prepared(recipe))
@@ -96,8 +96,8 @@ class OpenSearchStore:
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
         """The kept generations, newest first, including the live one."""
-        found = await self._catalog.live()
-        return tuple(published.info for published in found[1].kept) if found else ()
+        live = await self._catalog.live()
+        return tuple(published.info for published in live[1].kept) if live else ()
 
     async def runs(self) -> RunHistory:
         """The results of the runs so far."""
@@ -114,19 +114,19 @@ class OpenSearchStore:
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
         await lock.acquire()
         try:
-            found = await self._catalog.live()
-            kept = found[1].kept if found else ()
-            if len(kept) < 2:
+            live = await self._catalog.live()
+            generations = live[1].kept if live else ()
+            if len(generations) < 2:
                 raise NoIndex(
                     f"No generation before the live one is kept in {self._catalog.name}. DOCS_GENERATIONS says how "
                     "many are; ingest the sites again instead."
                 )
             await lock.confirm()
-            await self._catalog.point(kept[1])
+            await self._catalog.point(generations[1])
         finally:
             await lock.release()
             self._forget()
-        return kept[1].info
+        return generations[1].info
 
     async def close(self) -> None:
         """Close all connections; safe to call twice."""
@@ -146,21 +146,21 @@ class OpenSearchStore:
                 "Run docs-assistant ingest with the address of a site."
             )
         if self._pinned is None or pointer != self._pointer:
-            found = await self._catalog.live()
-            if found is None:
+            live = await self._catalog.live()
+            if live is None:
                 raise NoIndex(
                     f"The alias {self._catalog.name} at {self._connection.url} is gone; ingest the sites again."
                 )
-            self._pinned = self.generation_class(self._connection, found[0], self._layout.ef_search)
-            self._pointer = (found[0].chunks, found[0].info.id)
+            self._pinned = self.generation_class(self._connection, live[0], self._layout.ef_search)
+            self._pointer = (live[0].chunks, live[0].info.id)
         if self._looking is asyncio.current_task():
             self._until = time.monotonic() + self._notice_seconds
         return self._pinned
 
     async def _prepared(self, recipe: Recipe) -> Plan:
         """Clean up after an aborted run, and create the indices for a rebuild."""
-        found = await self._catalog.live()
-        live, state = found or (None, replace(await self._catalog.state(), kept=(), fading=()))
+        published = await self._catalog.live()
+        live, state = published or (None, replace(await self._catalog.state(), kept=(), fading=()))
         plan = self._plan(live, state, recipe)
         await discard(self._connection, self._catalog, plan.state)
         if plan.base is None:

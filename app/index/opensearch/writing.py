@@ -47,10 +47,10 @@ class WriterLock:
 
     async def is_free(self) -> bool:
         """True if no lock exists, False if a dead writer left one; writes nothing. Raises `StoreBusy` while a writer holds it."""
-        found = await self._connection.call("GET", self._path, allow=(404,))
-        if found:
-            self._refuse_live_owner(found["_source"])
-        return not found
+        lock = await self._connection.call("GET", self._path, allow=(404,))
+        if lock:
+            self._refuse_live_owner(lock["_source"])
+        return not lock
 
     async def acquire(self) -> None:
         """Acquire the lock and keep renewing it. Raises `StoreBusy` while another writer holds it."""
@@ -117,22 +117,22 @@ class WriterLock:
 
     async def _is_ours(self) -> bool:
         """True if a rejected write had succeeded before: the response to a first attempt may be lost."""
-        found = await self._connection.call("GET", self._path, allow=(404,))
-        if not found or found["_source"]["token"] != self._token:
+        lock = await self._connection.call("GET", self._path, allow=(404,))
+        if not lock or lock["_source"]["token"] != self._token:
             return False
-        self._version = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
-        self._renewed = found["_source"]["expires"] - self._seconds
+        self._version = {"if_seq_no": lock["_seq_no"], "if_primary_term": lock["_primary_term"]}
+        self._renewed = lock["_source"]["expires"] - self._seconds
         return True
 
     async def _take_over(self) -> None:
-        found = await self._connection.call("GET", self._path, allow=(404,))
-        if found is None:
+        lock = await self._connection.call("GET", self._path, allow=(404,))
+        if lock is None:
             condition: dict[str, Any] = {"op_type": "create"}
         else:
-            self._refuse_live_owner(found["_source"])
-            condition = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+            self._refuse_live_owner(lock["_source"])
+            condition = {"if_seq_no": lock["_seq_no"], "if_primary_term": lock["_primary_term"]}
         if not await self._write(condition):
-            raise self._busy(found["_source"] if found else {})
+            raise self._busy(lock["_source"] if lock else {})
 
     def _refuse_live_owner(self, owner: dict[str, Any]) -> None:
         if owner["expires"] > time.time() and not _is_dead(owner):

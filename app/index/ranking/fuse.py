@@ -249,12 +249,12 @@ async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, .
 
 def joined(*searches: Legs | None) -> Legs:
     """The legs of several searches as one: each candidate once, with its best score, best first. None is skipped."""
-    made = [legs for legs in searches if legs is not None]
-    if len(made) == 1:
-        return made[0]
+    searched = [legs for legs in searches if legs is not None]
+    if len(searched) == 1:
+        return searched[0]
     return Legs(
-        nearest(*(legs.lexical for legs in made)),
-        nearest(*(legs.vector for legs in made)),
+        nearest(*(legs.lexical for legs in searched)),
+        nearest(*(legs.vector for legs in searched)),
     )
 
 
@@ -270,14 +270,14 @@ def scored(legs: Legs, query: Query) -> Scored:
     """All candidates of both legs with their fused scores."""
     lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
     fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
-    found = {candidate.id: candidate for candidate in (*vector, *lexical)}
-    scores = {id_: fused[id_] * language_factor(candidate, query) for id_, candidate in found.items()}
+    candidates = {candidate.id: candidate for candidate in (*vector, *lexical)}
+    scores = {id_: fused[id_] * language_factor(candidate, query) for id_, candidate in candidates.items()}
     if scores and (most := max(scores.values())) > 1:
         scores = {id_: score / most for id_, score in scores.items()}
-    boosts = factors(found, query)
+    boosts = factors(candidates, query)
     if boosts:
         scores = {id_: score * boosts.get(id_, 1.0) for id_, score in scores.items()}
-    return Scored(found, scores, boosts)
+    return Scored(candidates, scores, boosts)
 
 
 def language_factor(candidate: Candidate, query: Query) -> float:
@@ -290,7 +290,7 @@ def comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate]
     if not query.language_offsets:
         return vector
     nearer = dict(query.language_offsets)
-    moved = [one._replace(score=one.score - nearer.get(one.language, 0.0)) for one in vector]
+    moved = [candidate._replace(score=candidate.score - nearer.get(candidate.language, 0.0)) for candidate in vector]
     return sorted(moved, key=lambda one: (-one.score, one.id))
 
 
@@ -303,16 +303,16 @@ def _chosen(fused: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:
     raw_lexical, raw_vector = _scores(legs.lexical[: query.depth]), _scores(legs.vector[: query.depth])
 
     def ranked(candidate: Candidate) -> Ranked:
-        found = fused.found_as.get(candidate.id, candidate)
+        shown = fused.found_as.get(candidate.id, candidate)
         return Ranked(
             id=candidate.id,
             url=candidate.url,
             language=candidate.language,
-            lexical=raw_lexical.get(found.id),
-            cosine=raw_vector.get(found.id),
+            lexical=raw_lexical.get(shown.id),
+            cosine=raw_vector.get(shown.id),
             fused=fused.scores[candidate.id],
-            boost=fused.boosts.get(found.id, 1.0),
-            found_in="" if found is candidate else found.language,
+            boost=fused.boosts.get(shown.id, 1.0),
+            found_in="" if shown is candidate else shown.language,
         )
 
     return tuple(ranked(candidate) for candidate in spread(one_version(in_order(fused), query), fused, query))
@@ -415,7 +415,7 @@ def spread(order: Sequence[Candidate], fused: Scored, query: Query) -> list[Cand
 
 def with_cuts(order: Sequence[Candidate], fused: Scored, query: Query) -> Iterator[tuple[Candidate, LimitCut]]:
     """Each candidate with the limit that keeps it from the hits; empty for a hit."""
-    left = query.limit
+    remaining = query.limit
     of_page: dict[str, int] = {}
     shown: dict[str, str] = {}  # the page of each translation set
     for candidate in order:
@@ -424,10 +424,10 @@ def with_cuts(order: Sequence[Candidate], fused: Scored, query: Query) -> Iterat
             yield candidate, "translation"
         elif of_page.get(candidate.url, 0) >= query.per_page:
             yield candidate, "per_page"
-        elif not left:
+        elif not remaining:
             yield candidate, "top_k"
         else:
-            left -= 1
+            remaining -= 1
             of_page[candidate.url] = of_page.get(candidate.url, 0) + 1
             if translations:
                 shown[translations.id] = candidate.url
@@ -454,14 +454,14 @@ def factors(candidates: Mapping[str, Candidate], query: Query) -> Mapping[str, f
     """The factors for the fused scores, by id; a missing id means 1."""
     if not query.boosts and query.recency is None:
         return {}
-    found = dict.fromkeys(candidates, 1.0)
+    factors_of = dict.fromkeys(candidates, 1.0)
     for boost in query.boosts:
         for id_, candidate in candidates.items():
-            found[id_] *= boost.factor if _fits(boost, candidate) else 1.0
+            factors_of[id_] *= boost.factor if _fits(boost, candidate) else 1.0
     if query.recency is not None:
         for id_, factor in _recent(candidates, query.recency).items():
-            found[id_] *= factor
-    return found
+            factors_of[id_] *= factor
+    return factors_of
 
 
 def _fits(boost: Boost, candidate: Candidate) -> bool:
@@ -530,16 +530,20 @@ async def explained(generation: Generation, legs: Legs, query: Query) -> Explana
     cuts = _cuts(merged, query)
 
     def one(candidate: Candidate, score: float, cut: Cut) -> Explained:
-        found = merged.found_as.get(candidate.id, candidate) if cut != "translation" else candidate
-        words = shares.get(found.id, 0.0)
-        found_in = "" if found is candidate else found.language
-        boost = merged.boosts.get(found.id, 1.0)
+        shown = merged.found_as.get(candidate.id, candidate) if cut != "translation" else candidate
+        words = shares.get(shown.id, 0.0)
+        found_in = "" if shown is candidate else shown.language
+        boost = merged.boosts.get(shown.id, 1.0)
         return Explained(
-            candidate, score, score * words, score * (1 - words), language_factor(found, query), boost, cut, found_in
+            candidate, score, score * words, score * (1 - words), language_factor(shown, query), boost, cut, found_in
         )
 
     rows = [one(candidate, merged.scores[id_], cuts[id_]) for id_, candidate in merged.candidates.items()]
-    rows += [one(each, first.scores[id_], "translation") for id_, each in first.candidates.items() if id_ not in cuts]
+    rows += [
+        one(candidate, first.scores[id_], "translation")
+        for id_, candidate in first.candidates.items()
+        if id_ not in cuts
+    ]
     weights = leg_weights(lexical, vector, query)
     return Explanation(tuple(sorted(rows, key=lambda row: (bool(row.cut), -row.fused, row.candidate.id))), *weights)
 
@@ -555,13 +559,13 @@ def _cuts(merged: Scored, query: Query) -> dict[str, Cut]:
     """The reason why each candidate isn't among the hits, by id; empty for the hits."""
     order = in_order(merged)
     admitted = one_version(order, query)
-    found: dict[str, Cut] = {candidate.id: "version" for candidate in order}
-    found |= {candidate.id: cut for candidate, cut in with_cuts(admitted, merged, query)}
-    least = min((merged.scores[id_] for id_, cut in found.items() if not cut), default=0.0)
+    cuts: dict[str, Cut] = {candidate.id: "version" for candidate in order}
+    cuts |= {candidate.id: cut for candidate, cut in with_cuts(admitted, merged, query)}
+    least = min((merged.scores[id_] for id_, cut in cuts.items() if not cut), default=0.0)
     for candidate in admitted:
-        if found[candidate.id] == "top_k" and _for_its_language(candidate, merged, query, least):
-            found[candidate.id] = "language"
-    return found
+        if cuts[candidate.id] == "top_k" and _for_its_language(candidate, merged, query, least):
+            cuts[candidate.id] = "language"
+    return cuts
 
 
 def _for_its_language(candidate: Candidate, merged: Scored, query: Query, least: float) -> bool:

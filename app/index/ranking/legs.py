@@ -83,10 +83,10 @@ def raised_to_summaries(leg: Sequence[Candidate], pages: Sequence[SummaryHit], d
 
 def best_of_each_page(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The first candidate of each page."""
-    found: dict[str, Candidate] = {}
+    best: dict[str, Candidate] = {}
     for candidate in candidates:
-        found.setdefault(candidate.url, candidate)
-    return tuple(found.values())
+        best.setdefault(candidate.url, candidate)
+    return tuple(best.values())
 
 
 def nearest(*found: Sequence[Candidate]) -> tuple[Candidate, ...]:

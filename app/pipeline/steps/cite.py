@@ -61,7 +61,9 @@ class _Answer:
         self._turn, self._language = turn, prompts.language(turn.language)
         languages = prompts.languages.values()
         words = frozenset(word for language in languages for word in language.passage)
-        headings = frozenset(name.casefold() for one in languages for name in (one.sources, *one.source_headings))
+        headings = frozenset(
+            name.casefold() for language in languages for name in (language.sources, *language.source_headings)
+        )
         pages = tuple(hit.chunk.url for hit in turn.hits)
         self._citations = Citations(pages, turn.request.first_number, words, prompts.vocabulary.and_or)
         self._images = images == "site"
@@ -92,7 +94,7 @@ class _Answer:
     def _closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
         rest, answer = self._rest(), "".join(self._written)
-        found: list[tuple[Source, list[Place]]] = []
+        sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
         turn = self._turn if self._citations.any else as_found(self._turn)
         if isinstance(event, Done) and not event.extractive and self._refuses(answer):
@@ -102,14 +104,14 @@ class _Answer:
             if self._turn.citing:
                 self._turn.citing.links += offered_links(pages, REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
-            found = self._sources(turn, "".join(self._said))
+            sources = self._sources(turn, "".join(self._said))
         if turn.citing:
-            turn.citing.links += cited_links(turn, found, cited=self._citations.any)
-        if found and self._turn.request.links:
-            rest += source_list(tuple(source for source, _ in found), self._language)
+            turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
+        if sources and self._turn.request.links:
+            rest += source_list(tuple(source for source, _ in sources), self._language)
         shown = [
             replace(source, snippet=safe_snippet(source.snippet, source.url if self._images else ""))
-            for source, _ in found
+            for source, _ in sources
         ]
         return [*([Text(rest)] if rest else []), *shown, event]
 
@@ -144,7 +146,7 @@ def _as_read(turn: Turn) -> Turn:
     """The turn with what the model read in the place of the hits: citations have the numbers of passages."""
     if not turn.passages:
         return turn
-    return replace(turn, hits=tuple(replace(one.hits[0], chunk=one.chunk) for one in turn.passages))
+    return replace(turn, hits=tuple(replace(passage.hits[0], chunk=passage.chunk) for passage in turn.passages))
 
 
 def _texts_shown(turn: Turn) -> Iterator[str]:
@@ -184,7 +186,10 @@ def _shortened(text: str) -> str:
 def source_list(sources: tuple[Source, ...], language: Language) -> str:
     """The Markdown list of links at the end of an answer; it marks translations and pages in another language."""
     lines = [f"\n\n**{language.sources}**\n"]
-    lines += [f"{one.number}. {markdown_link(one.name, one.url)}{_language_note(one, language)}" for one in sources]
+    lines += [
+        f"{source.number}. {markdown_link(source.name, source.url)}{_language_note(source, language)}"
+        for source in sources
+    ]
     return "\n".join(lines)
 
 

@@ -41,9 +41,9 @@ class Postprocess:
         """The best of what the postprocessor keeps as hits, the others as `pool` for the next postprocessor."""
         if not turn.hits or turn.search is None:
             return {}
-        given = (*turn.hits, *await self._others(turn))
-        kept = await self.postprocessor.chosen(standalone(turn), given, self.seconds)
-        return {"hits": kept[: turn.search.limit], "pool": kept[turn.search.limit :]}
+        hits = (*turn.hits, *await self._others(turn))
+        chosen = await self.postprocessor.chosen(standalone(turn), hits, self.seconds)
+        return {"hits": chosen[: turn.search.limit], "pool": chosen[turn.search.limit :]}
 
     async def _others(self, turn: Turn) -> tuple[Hit, ...]:
         """The further hits: what an earlier postprocessor left, or the ranking goes on with.

@@ -88,8 +88,8 @@ class Relevance:
         judged: Changes = {"evidence": evidence, "evidence_needed": needed}
         if evidence < needed:
             return {**judged, "hits": (), **set_aside(hits)}
-        kept = without_tail(hits, TAIL * evidence)
-        return {**judged, "hits": kept} if kept != turn.hits else judged
+        remaining = without_tail(hits, TAIL * evidence)
+        return {**judged, "hits": remaining} if remaining != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
         asked = searched(turn)
@@ -102,7 +102,9 @@ class Relevance:
         texts = [whole, *(f"{referred} {end}" for end in asked_for)]
         words = [[word for word in text.split() if word in telling] for text in texts]
         return [
-            _words(each, asked.language, named) for i, each in enumerate(words) if i == 0 or len(each) >= FEWEST_WORDS
+            _words(text_words, asked.language, named)
+            for i, text_words in enumerate(words)
+            if i == 0 or len(text_words) >= FEWEST_WORDS
         ]
 
 
@@ -121,8 +123,8 @@ def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:
     sentences = informal_sentences(question.strip(), abbreviations)
     asking = [sentence for sentence in sentences if sentence.endswith("?")] or sentences[-1:]
     clauses = [_CLAUSE.split(sentence) for sentence in asking]
-    found = [(each, i) for each in clauses for i in range(len(each))][-MOST_ENDS:]
-    return [end for end in dict.fromkeys(" ".join(each[i:]) for each, i in found) if end != question.strip()]
+    starts = [(clause, i) for clause in clauses for i in range(len(clause))][-MOST_ENDS:]
+    return [end for end in dict.fromkeys(" ".join(clause[i:]) for clause, i in starts) if end != question.strip()]
 
 
 def names(text: str, *, nouns: bool = False) -> frozenset[str]:
@@ -130,16 +132,16 @@ def names(text: str, *, nouns: bool = False) -> frozenset[str]:
 
     If the language writes `nouns` with a capital, only a capital after the first letter makes a name.
     """
-    found, inner, begins = set(), [], True
+    capitalised, inner, begins = set(), [], True
     for word in text.split():
         letters = [letter for letter in word if letter.isalpha()]
         capital = any(letter.isupper() for letter in (letters[1:] if begins or nouns else letters))
         if capital and len(letters) > 1:
-            found.add(word)
+            capitalised.add(word)
         if not begins and len(letters) > 1:  # the English I is no name
             inner.append(capital)
         begins = word.endswith((".", "!", "?", ":"))
-    return frozenset(found) if sum(inner) <= MOST_NAMES * len(inner) else frozenset()
+    return frozenset(capitalised) if sum(inner) <= MOST_NAMES * len(inner) else frozenset()
 
 
 def reranked(hits: Sequence[Hit]) -> float:
@@ -237,12 +239,12 @@ def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> b
 
 
 def _share(word: Word, passage: frozenset[str], whole: str) -> float:
-    found = passage.intersection(word.tokens)
-    if not found:
+    tokens = passage.intersection(word.tokens)
+    if not tokens:
         return 0.0
-    if whole and whole not in found:
+    if whole and whole not in tokens:
         return A_PART
-    return SAME_BEGINNING if all(token.endswith(PREFIX_MARK) for token in found) else 1.0
+    return SAME_BEGINNING if all(token.endswith(PREFIX_MARK) for token in tokens) else 1.0
 
 
 MOST_PAGES = 10

@@ -32,11 +32,11 @@ def write_api_reference(root: HtmlElement, present: frozenset[str]) -> None:
     `present` are the classes in `root`.
     """
     keep_headings(root)
-    found = [write for classes, write in GENERATORS if not classes.isdisjoint(present)]
-    for write in found:
+    writers = [write for classes, write in GENERATORS if not classes.isdisjoint(present)]
+    for write in writers:
         write(root)
     write_fields(root, present)
-    if found:
+    if writers:
         settle_headings(root)
         for link in root.iter("a", "abbr"):  # its tooltip
             link.attrib.pop("title", None)

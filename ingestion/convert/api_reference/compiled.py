@@ -37,14 +37,14 @@ def write_doxygen(root: HtmlElement) -> None:
 
 def _without_described(table: HtmlElement, described: set[str]) -> None:
     """Take from the table what has a section of its own below, and the whole table when that is all."""
-    left = 0
+    remaining = 0
     for row in list(table.iter("tr")):
         links = [str(link.get("href")).rpartition("#")[2] for link in select(row, "//a[@href]")]
         if described.intersection(links) or not row.text_content().strip():
             drop(row)
         else:
-            left += not has_class(row, "heading")
-    if left:
+            remaining += not has_class(row, "heading")
+    if remaining:
         _doxygen_listed(table)
     else:
         drop(table)
@@ -56,13 +56,13 @@ def _doxygen_listed(table: HtmlElement) -> None:
         table.addprevious(title)
     items = list[HtmlElement]()
     for row in table.iter("tr"):
-        made = Element("li")
+        item = Element("li")
         for cell in row:
             if text_of(cell):
                 cell.tag, cell.tail = "span", " "
-                made.append(cell)
-        if len(made) and not has_class(row, "heading"):
-            items.append(made)
+                item.append(cell)
+        if len(item) and not has_class(row, "heading"):
+            items.append(item)
     list_items(table, items)
 
 
@@ -125,8 +125,8 @@ def _javadoc_title(root: HtmlElement) -> None:
         for child in list(titles[0]):
             drop(child)
         titles[0].text = f"{kind} {package}.{text[len(kind) + 1 :]}"
-        for one in packages:
-            drop(one)
+        for element in packages:
+            drop(element)
 
 
 def _summary(summary: HtmlElement, described: Collection[str | None]) -> None:
@@ -144,16 +144,16 @@ def _listed(table: HtmlElement) -> None:
     """A summary of what other pages describe as a list, with the links to them."""
     for header in select(table, "/*[{table-header}]"):
         drop(header)
-    items, made = list[HtmlElement](), Element("li")
+    items, item = list[HtmlElement](), Element("li")
     for cell in list(table):
         for block in cell.iter("div"):
             block.tag = "span"
         if has_class(cell, "col-last"):
-            if len(made) and text_of(cell):
-                made[-1].tail = " – "
-            items, made = [*items, _with(made, cell)], Element("li")
+            if len(item) and text_of(cell):
+                item[-1].tail = " – "
+            items, item = [*items, _with(item, cell)], Element("li")
         else:
-            _with(made, cell)
+            _with(item, cell)
     list_items(table, items)
 
 
@@ -168,10 +168,10 @@ def _javadoc_member(member: HtmlElement) -> None:
     title = next(iter(member), None)
     if title is None or title.tag not in ("h3", "h4"):
         return
-    called = any(select(one, "//*[{parameters}]") or "(" in text_of(one) for one in signatures)
-    told = [signature_of(one) for one in signatures]
-    for one in signatures:
-        drop(one)
+    called = any(select(signature, "//*[{parameters}]") or "(" in text_of(signature) for signature in signatures)
+    told = [signature_of(signature) for signature in signatures]
+    for signature in signatures:
+        drop(signature)
     said = [part for part in member if part is not title]
     if told and not called and all(map(is_short, said)):
         unwrap_lists(title)

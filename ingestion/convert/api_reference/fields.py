@@ -30,19 +30,19 @@ def _names(body: HtmlElement) -> bool:
 
 
 def _fields(fields: HtmlElement) -> None:
-    made = Element("div")
+    division = Element("div")
     items: HtmlElement | None = None
     for child in list(fields):
         if child.tag == "dt":
             if text := text_of(child):
-                made.append(bold(text))
+                division.append(bold(text))
             items = Element("ul")
-            made.append(items)
+            division.append(items)
         elif child.tag == "dd" and items is not None:
             _described(child, items)
-    for empty in [one for one in made if one.tag == "ul" and not len(one)]:
+    for empty in [child for child in division if child.tag == "ul" and not len(child)]:
         drop(empty)
-    replace(fields, made)
+    replace(fields, division)
 
 
 def _described(body: HtmlElement, items: HtmlElement) -> None:
@@ -66,9 +66,9 @@ def _named(entry: HtmlElement) -> None:
     if name is None:
         return
     if name.tag in ("strong", "b") or select(name, "//strong"):
-        made = code(text_of(name))
-        replace(name, made)
-        name = made
+        label = code(text_of(name))
+        replace(name, label)
+        name = label
     _typed(name)
 
 
@@ -108,11 +108,11 @@ def _typed(name: HtmlElement) -> None:
         element.tail = None
         drop(element)
     name.tail = " ("
-    made = code(told)
-    made.tail = ")" + tail[end + 1 :]
-    name.addnext(made)
+    label = code(told)
+    label.tail = ")" + tail[end + 1 :]
+    name.addnext(label)
     if not told:
-        drop(made)
+        drop(label)
 
 
 def _closing(before: str, tail: str) -> int | None:
@@ -128,15 +128,15 @@ def _closing(before: str, tail: str) -> int | None:
 def _rows(table: HtmlElement) -> None:
     """A table of parameters as a list; one of other make stays."""
     rows = [row for row in table.iter("tr") if next(row.iterancestors("table")) is table]
-    items = [made for row in rows if (made := _row(row)) is not None]
+    items = [item for row in rows if (item := _row(row)) is not None]
     labels = [text_of(cell) for row in rows for cell in row if cell.tag == "th" and cell.get("colspan")]
     if not items:
         return
-    made = Element("ul")
-    made.extend(items)
-    replace(table, made)
+    listing = Element("ul")
+    listing.extend(items)
+    replace(table, listing)
     for label in filter(None, labels):
-        made.addprevious(bold(label))
+        listing.addprevious(bold(label))
 
 
 def _row(row: HtmlElement) -> HtmlElement | None:
@@ -144,18 +144,18 @@ def _row(row: HtmlElement) -> HtmlElement | None:
     name = next((cell for cell in cells if set(_NAMES) & set((cell.get("class") or "").split())), None)
     if name is None or len(cells) < 2:
         return None
-    made, about = Element("li"), cells[-1]
-    made.append(code(text_of(name)))
+    item, about = Element("li"), cells[-1]
+    item.append(code(text_of(name)))
     facts = [fact for cell in cells[:-1] if cell is not name and (fact := _fact(cell)) is not None]
     for number, fact in enumerate(facts):
-        made[-1].tail = (made[-1].tail or "") + (", " if number else " (")
-        made.append(fact)
+        item[-1].tail = (item[-1].tail or "") + (", " if number else " (")
+        item.append(fact)
     if facts:
-        made[-1].tail = (made[-1].tail or "") + ")"
+        item[-1].tail = (item[-1].tail or "") + ")"
     if text_of(about):
-        made[-1].tail = (made[-1].tail or "") + " – "
-        _moved(about, made)
-    return made
+        item[-1].tail = (item[-1].tail or "") + " – "
+        _moved(about, item)
+    return item
 
 
 def _fact(cell: HtmlElement) -> HtmlElement | None:
@@ -165,13 +165,13 @@ def _fact(cell: HtmlElement) -> HtmlElement | None:
         return None
     if has_class(cell, "type") or "param-type" in class_names(cell):
         return code(text)
-    made = Element("span")
+    fact = Element("span")
     if has_class(cell, "default"):
-        made.text = "= "
-        made.append(code(text))
+        fact.text = "= "
+        fact.append(code(text))
     else:
-        made.text = text
-    return made
+        fact.text = text
+    return fact
 
 
 def _moved(source: HtmlElement, target: HtmlElement) -> None:

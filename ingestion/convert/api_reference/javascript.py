@@ -45,7 +45,7 @@ def _jsdoc_member(title: HtmlElement) -> None:
 
 def _typed(told: HtmlElement) -> None:
     """The types that a method returns or throws, with what is said of each."""
-    made = Element("ul")
+    listing = Element("ul")
     said = ""
     for part in select(told, "//*[{param-desc} or {param-type}]"):
         if "param-desc" in (part.get("class") or "").split():
@@ -55,13 +55,13 @@ def _typed(told: HtmlElement) -> None:
         entry.append(code(text_of(part)))
         if said:
             entry[0].tail = f" – {said}"
-        made.append(entry)
+        listing.append(entry)
         said = ""
     before = told.getprevious()
-    if len(made) and before is not None and before.get("class") == "param-desc" and not made[0][0].tail:
-        made[0][0].tail = f" – {text_of(before)}"
+    if len(listing) and before is not None and before.get("class") == "param-desc" and not listing[0][0].tail:
+        listing[0][0].tail = f" – {text_of(before)}"
         drop(before)
-    replace(told, made)
+    replace(told, listing)
 
 
 _DROPPED = "//*[{tsd-breadcrumb} or {tsd-index-group} or {tsd-sources} or {tsd-anchor-icon} or {tsd-navigation} or {site-menu}]"
@@ -100,12 +100,12 @@ def _function(root: HtmlElement) -> None:
 def _returns(title: HtmlElement) -> None:
     """`Returns string` -> the word as a label, the type as code."""
     label = (title.text or "").strip()
-    made = bold(label)
+    word = bold(label)
     title.text = None
     if told := signature_of(title):
-        made[0].tail = " "
-        made.append(code(told))
-    replace(title, made)
+        word[0].tail = " "
+        word.append(code(told))
+    replace(title, word)
 
 
 def _parameter(entry: HtmlElement) -> None:
@@ -115,9 +115,9 @@ def _parameter(entry: HtmlElement) -> None:
         flags = [text_of(flag) for flag in select(entry[0], "//code[{tsd-tag}]")]
         for flag in select(entry[0], "//code[{tsd-tag}]"):
             drop(flag)
-        made = code(signature_of(entry[0]))
-        made.tail = f" ({', '.join(flags)})" if flags else None
-        entry.replace(entry[0], made)
+        name = code(signature_of(entry[0]))
+        name.tail = f" ({', '.join(flags)})" if flags else None
+        entry.replace(entry[0], name)
     for comment in select(entry, "/*[{tsd-comment}]"):
         if len(comment) and comment[0].tag == "p":
             comment.tag = comment[0].tag = "span"
@@ -143,10 +143,10 @@ def _member(member: HtmlElement, inherited: HtmlElement | None) -> None:
         return
     values = select(member, "/*[{tsd-signature}]")
     if not values and inherited is not None:
-        made = item(f"{signature_of(title)}()", "inherited from ")
+        entry = item(f"{signature_of(title)}()", "inherited from ")
         inherited.tail = None
-        made.append(inherited)
-        list_items(member, [made])
+        entry.append(inherited)
+        list_items(member, [entry])
         return
     if not values:
         _headed(title, "()" if select(member, "//*[{tsd-kind-call-signature}]") else "")

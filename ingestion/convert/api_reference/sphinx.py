@@ -31,7 +31,7 @@ def write_sphinx(root: HtmlElement) -> None:
     """Make sections of the symbols that have an id; the signature of others is a term in code."""
     around, levels, names = 1, dict[HtmlElement, int](), dict[HtmlElement, str]()
     for element in list(root.iter("dl", *HEADINGS)):
-        outer = next((one for one in element.iterancestors("div") if one in levels), None)
+        outer = next((ancestor for ancestor in element.iterancestors("div") if ancestor in levels), None)
         if element.tag != "dl":
             around = int(element.tag[1]) if outer is None else around
             continue

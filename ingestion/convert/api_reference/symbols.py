@@ -46,9 +46,9 @@ def signature_of(element: HtmlElement) -> str:
 
 def code(text: str) -> HtmlElement:
     """The text as inline code."""
-    made = Element("code")
-    made.text = text
-    return made
+    element = Element("code")
+    element.text = text
+    return element
 
 
 def code_block(text: str, language: str) -> HtmlElement:
@@ -62,19 +62,19 @@ def code_block(text: str, language: str) -> HtmlElement:
 
 def heading(level: int, name: str, anchor: str) -> HtmlElement:
     """The heading of a symbol's section."""
-    made = Element(f"h{min(level, DEEPEST)}")
-    made.set("data-symbol", "")
+    element = Element(f"h{min(level, DEEPEST)}")
+    element.set("data-symbol", "")
     if anchor:
-        made.set("data-anchor", anchor)
-    made.append(code(name))
-    return made
+        element.set("data-anchor", anchor)
+    element.append(code(name))
+    return element
 
 
 def section(place: HtmlElement, head: HtmlElement, signatures: Sequence[str], language: str) -> None:
     """Put the heading and the signatures in the element's place. A signature that says no more than the name isn't repeated."""
     replace(place, head)
     unwrap_lists(head)
-    told = [one for one in dict.fromkeys(signatures) if one and not text_of(head).endswith(one)]
+    told = [signature for signature in dict.fromkeys(signatures) if signature and not text_of(head).endswith(signature)]
     if told:
         block = code_block("\n".join(told), language)
         block.tail, head.tail = head.tail, None
@@ -94,11 +94,11 @@ def is_short(body: HtmlElement | None) -> bool:
 
 def item(signature: str, said: str) -> HtmlElement:
     """A symbol as an item of a list."""
-    made = Element("li")
-    made.append(code(signature))
+    element = Element("li")
+    element.append(code(signature))
     if said:
-        made[0].tail = f" – {said}"
-    return made
+        element[0].tail = f" – {said}"
+    return element
 
 
 def list_items(place: HtmlElement, items: Iterable[HtmlElement], label: str = "") -> None:
@@ -119,12 +119,12 @@ def list_items(place: HtmlElement, items: Iterable[HtmlElement], label: str = ""
         before.extend(items)
         drop(place)
         return
-    made = Element("ul")
-    made.set("data-symbols", "")
-    made.extend(items)
+    listing = Element("ul")
+    listing.set("data-symbols", "")
+    listing.extend(items)
     if before is not None and before.tag in ("ul", "ol", "dl") and label:
         place.addprevious(bold(label))
-    replace(place, made)
+    replace(place, listing)
 
 
 def keep_headings(root: HtmlElement) -> None:

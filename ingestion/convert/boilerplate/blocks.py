@@ -123,7 +123,7 @@ class _Walk:
                     self._add(child, f"{path}/{tag}", under)
                 else:
                     self.over(child, f"{path}/{tag}", under, depth + 1)
-                under = _part([one.leaf for one in self.found[before : before + _WRAPPED + 1]]) or under
+                under = _part([block.leaf for block in self.found[before : before + _WRAPPED + 1]]) or under
             self._add_text(child, "tail", path, under)
 
     def _add(self, element: HtmlElement, path: str, under: str) -> None:
@@ -174,7 +174,7 @@ def _links(element: HtmlElement, text: str) -> tuple[tuple[str, str, str], ...]:
     said = [" ".join(link.text_content().split()) for link in links]
     if _letters("".join(said)) < _MOSTLY * _letters(text):
         return ()
-    return tuple((link.get("href"), one, link.get("rel") or "") for link, one in zip(links, said, strict=True))
+    return tuple((link.get("href"), text, link.get("rel") or "") for link, text in zip(links, said, strict=True))
 
 
 def _letters(text: str) -> int:
@@ -251,7 +251,7 @@ def matching(texts: Collection[str], places: Collection[str]) -> Test:
 
 def to_remove(page: Sequence[Leaf], known: Sequence[RepeatedBlock]) -> set[int]:
     """The numbers of the page's blocks that are known to repeat."""
-    texts, places = (frozenset(one.key for one in known if one.kind == kind) for kind in ("text", "links"))
+    texts, places = (frozenset(block.key for block in known if block.kind == kind) for kind in ("text", "links"))
     is_known = matching(texts, places)
     hits = [number for number, leaf in enumerate(page) if is_known(leaf)]
     if not hits:
@@ -273,7 +273,7 @@ def remove_repeated(root: HtmlElement, known: Sequence[RepeatedBlock], kept: Col
     """Drop the `known` blocks from around the page's own text, except those that are `kept`. Headings have their `data-anchor`."""
     if not known:
         return
-    found = leaves(root, {one.key.partition(" ")[2] for one in known if one.kind == "links"})
-    for number in to_remove([one.leaf for one in found], known):
-        if found[number].element not in kept:
-            found[number].drop()
+    blocks = leaves(root, {repeated.key.partition(" ")[2] for repeated in known if repeated.kind == "links"})
+    for number in to_remove([block.leaf for block in blocks], known):
+        if blocks[number].element not in kept:
+            blocks[number].drop()

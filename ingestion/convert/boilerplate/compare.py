@@ -52,17 +52,17 @@ def sampled(fetched: Fetched, entry: Entry, words: Vocabulary) -> Sampled | None
         page = parse(source)
         if left_out(page, source):
             return None
-        root, kept, _ = content_of(page, source)
+        root, kept_elements, _ = content_of(page, source)
     except ConversionError:
         return None
     note_anchors(root)
     around = "/".join(str(element.tag) for element in reversed([root, *root.iterancestors()]))
-    found = [one for one in leaves(root) if one.element not in kept]
+    blocks = [block for block in leaves(root) if block.element not in kept_elements]
     return Sampled(
         source.url,
         f"{page.get('lang', '')} {around}",
-        tuple(one.leaf for one in found),
-        tuple(_selector(one.element) for one in found),
+        tuple(block.leaf for block in blocks),
+        tuple(_selector(block.element) for block in blocks),
     )
 
 
@@ -174,11 +174,11 @@ def repeated_blocks(pages: Sequence[Sampled], known: Iterable[RepeatedBlock] = (
         if keys not in seen:  # the same page at many addresses, such as a login, says nothing of the others
             templates[page.template].append(page)
         seen.add(keys)
-    found: dict[RepeatedBlock, None] = {}
+    repeated: dict[RepeatedBlock, None] = {}
     for _, group in sorted(templates.items()):
         if len(group) >= FEWEST:
-            found |= dict.fromkeys(_Group(group, before).repeated())
-    most = sorted(found, key=lambda one: (-one.share, one.kind, one.key))[:MOST_BLOCKS]
+            repeated |= dict.fromkeys(_Group(group, before).repeated())
+    most = sorted(repeated, key=lambda one: (-one.share, one.kind, one.key))[:MOST_BLOCKS]
     return tuple(sorted(most, key=lambda one: (one.kind, one.key)))
 
 
@@ -200,10 +200,10 @@ class _Group:
             for number in sorted(edges.all):
                 key, place = page.leaves[number].key, edges.place(page.leaves, number)
                 if key in texts or place in places:
-                    one = RepeatedBlock("text", key) if key in texts else RepeatedBlock("links", place)
-                    seen[one].setdefault(page.url, (page, number))
-        found = ((one, list(places.values())) for one, places in seen.items())
-        return [self._described(one, places) for one, places in found if self._is_of_site(one, places)]
+                    block = RepeatedBlock("text", key) if key in texts else RepeatedBlock("links", place)
+                    seen[block].setdefault(page.url, (page, number))
+        candidates = ((block, list(places.values())) for block, places in seen.items())
+        return [self._described(block, places) for block, places in candidates if self._is_of_site(block, places)]
 
     def _often(self, counted: Counter[str], kind: str) -> frozenset[str]:
         return frozenset(key for key, count in counted.items() if count >= self._least(RepeatedBlock(kind, key)))

@@ -156,28 +156,28 @@ def write_definitions(root: HtmlElement, present: frozenset[str]) -> None:
         _as_notes(table)
     for classifier in select(root, "//dt//*[{classifier}]", present):  # Sphinx: its colon is drawn by the style
         classifier.text = f" ({text_of(classifier)})"
-    for found in reversed(list(root.iter("dl"))):  # inner ones first
-        made = _flat(found) if select(found, _TOO_LARGE) else _listed(found)
-        if len(made) and found.getparent() is not None:
-            replace(found, made)
+    for definitions in reversed(list(root.iter("dl"))):  # inner ones first
+        written = _flat(definitions) if select(definitions, _TOO_LARGE) else _listed(definitions)
+        if len(written) and definitions.getparent() is not None:
+            replace(definitions, written)
 
 
 def _flat(found: HtmlElement) -> HtmlElement:
-    made = Element("div")
+    flat = Element("div")
     for terms, definitions in _entries(found):
         for definition in definitions:
             definition.tag, definition.tail = "div", None
-        made.extend([*([_line(terms)] if terms else ()), *definitions])
-    return made
+        flat.extend([*([_line(terms)] if terms else ()), *definitions])
+    return flat
 
 
 def _listed(found: HtmlElement) -> HtmlElement:
-    made = Element("ul")
-    made.extend([_item(terms, definitions) for terms, definitions in _entries(found)])
-    if all(len(item) == 1 for item in made):
-        for item in made:
+    listing = Element("ul")
+    listing.extend([_item(terms, definitions) for terms, definitions in _entries(found)])
+    if all(len(item) == 1 for item in listing):
+        for item in listing:
             item[0].drop_tag()  # a list without blank lines
-    return made
+    return listing
 
 
 def _as_list(table: HtmlElement) -> None:
@@ -313,7 +313,7 @@ def write_cells(root: HtmlElement) -> None:
 def _mark(item: HtmlElement, mark: str) -> None:
     """Write the mark of the item, indented by how deep in lists it is."""
     lists = list(islice(item.iterancestors("ul", "ol", "td", "th"), _DEEPEST))
-    depth = next((number for number, one in enumerate(lists) if one.tag in ("td", "th")), _DEEPEST)
+    depth = next((number for number, element in enumerate(lists) if element.tag in ("td", "th")), _DEEPEST)
     if len(item) and item[0].tag == "p" and not (item.text or "").strip():
         item[0].drop_tag()  # a loose item: its mark stands on the line of its text
     item.text = "\xa0\xa0" * max(0, depth - 1) + mark + (item.text or "").lstrip()

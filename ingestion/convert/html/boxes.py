@@ -93,12 +93,12 @@ def component_kind(name: str, attributes: str) -> str:
     """The kind of admonition that a component of MDX shows (`<Callout type="warn">`, `<Note>`); empty if it is none."""
     if name.lower() in KINDS or name not in _COMPONENTS:
         return name.lower() if name.lower() in KINDS else ""
-    kinds = (found.lower() for found in _TYPE.findall(attributes))
+    kinds = (kind.lower() for kind in _TYPE.findall(attributes))
     return next((full for kind in kinds if (full := "warning" if kind == "warn" else kind) in KINDS), "")
 
 
 def _kind(box: HtmlElement, classes: list[str]) -> str:
-    names = [box.get("data-callout") or "", *(found[1] for name in classes if (found := _KIND.search(name)))]
+    names = [box.get("data-callout") or "", *(match[1] for name in classes if (match := _KIND.search(name)))]
     return next((name.lower() for name in names if name.lower() in KINDS), "")
 
 
@@ -227,7 +227,7 @@ def label_variants(root: HtmlElement) -> None:
     """
     pairs = Counter(pair for element in root.iter("div", "span") if (pair := _beside(element)))
     variants = {name for pair, times in pairs.items() if times > 1 for name in pair}
-    for element in [one for one in root.iter("div", "span") if one.get("class") in variants and text_of(one)]:
+    for element in [box for box in root.iter("div", "span") if box.get("class") in variants and text_of(box)]:
         label = str(element.get("class")).replace("-", " ")
         if element.tag == "div":
             place = 1 if len(element) and element[0].tag in _HEADINGS else 0
@@ -245,9 +245,11 @@ def _beside(element: HtmlElement) -> tuple[str, str] | None:
     other = element.getnext()
     if other is None or other.tag != element.tag or (element.tail or "").strip():
         return None
-    one, two = sorted((element.get("class") or "", other.get("class") or ""))
-    alike = "-" in one and one.rpartition("-")[2] == two.rpartition("-")[2] and " " not in one + two
-    return (one, two) if one != two and alike and next(element.iterancestors("pre", "code"), None) is None else None
+    first, second = sorted((element.get("class") or "", other.get("class") or ""))
+    alike = "-" in first and first.rpartition("-")[2] == second.rpartition("-")[2] and " " not in first + second
+    if first == second or not alike:
+        return None
+    return (first, second) if next(element.iterancestors("pre", "code"), None) is None else None
 
 
 def _append(element: HtmlElement, text: str) -> None:

@@ -60,14 +60,14 @@ def find_root(page: HtmlElement) -> HtmlElement:
     """The element that holds the page's own text."""
     present = class_names(page)
     for path in _ROOTS:
-        if found := select(page, path, present):
-            return _with_siblings(found) if path.endswith("article") else found[0]
+        if roots := select(page, path, present):
+            return _with_siblings(roots) if path.endswith("article") else roots[0]
     return page
 
 
 def _with_siblings(articles: list[HtmlElement]) -> HtmlElement:
     """The first article; where others are beside it, an element that holds them all."""
-    beside = [one for one in articles if one.getparent() is articles[0].getparent()]
+    beside = [article for article in articles if article.getparent() is articles[0].getparent()]
     if len(beside) == 1:
         return articles[0]
     whole = Element("div")
@@ -181,14 +181,16 @@ def _drop_marks(root: HtmlElement, base: str) -> None:
 def _drop_second_title(root: HtmlElement) -> None:
     """Drop a heading that no link leads to, if one with the same text follows, as where pages are made for printing, too."""
     titles = list(root.iter("h1"))
-    for number, one in enumerate(titles[:-1]):
-        if not one.get("data-anchor") and text_of(one) in (text_of(other) for other in titles[number + 1 :]):
-            drop(one)
+    for number, title in enumerate(titles[:-1]):
+        if not title.get("data-anchor") and text_of(title) in (text_of(other) for other in titles[number + 1 :]):
+            drop(title)
 
 
 def _is_beside(link: HtmlElement, text: str, target: str) -> bool:
     """True for a link to the heading that it is in, if the heading's text is beside it."""
-    heading = next((one for one in link.iterancestors(*_HEADINGS) if one.get("data-anchor") == target), None)
+    heading = next(
+        (heading for heading in link.iterancestors(*_HEADINGS) if heading.get("data-anchor") == target), None
+    )
     return heading is not None and re.search(r"\w", text_of(heading).replace(text, "", 1)) is not None
 
 

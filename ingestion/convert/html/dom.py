@@ -36,11 +36,11 @@ def select(root: HtmlElement, path: str, present: frozenset[str] | None = None) 
 
     A part (between `|`) that has classes must need one of them; it isn't looked for when none is `present`.
     """
-    found: list[HtmlElement] = []
+    elements: list[HtmlElement] = []
     for classes, xpath in _compiled(path):
         if not classes or present is None or not classes.isdisjoint(present):
-            found += xpath(root)
-    return found
+            elements += xpath(root)
+    return elements
 
 
 def has_class(element: HtmlElement, name: str) -> bool:

@@ -106,27 +106,29 @@ def left_out(page: HtmlElement, source: SourceText) -> str:
 
 
 def _robots(page: HtmlElement) -> str:
-    found = (one for one in page.iter("meta") if (one.get("name") or "").lower() == "robots")
-    return " ".join(one.get("content") or "" for one in found)
+    robots = (meta for meta in page.iter("meta") if (meta.get("name") or "").lower() == "robots")
+    return " ".join(meta.get("content") or "" for meta in robots)
 
 
 def _sends_on(page: HtmlElement, url: str) -> str:
     """Returns the address that the page leads to without a click; its own if that is in a script."""
     for meta in page.iter("meta"):
-        if (meta.get("http-equiv") or "").lower() == "refresh" and (found := _REFRESH.match(meta.get("content") or "")):
-            target = joined(url, found[2]).partition("#")[0]
-            if int(found[1]) <= LONGEST_REFRESH and target and target != url.partition("#")[0]:
+        if (meta.get("http-equiv") or "").lower() == "refresh" and (
+            refresh := _REFRESH.match(meta.get("content") or "")
+        ):
+            target = joined(url, refresh[2]).partition("#")[0]
+            if int(refresh[1]) <= LONGEST_REFRESH and target and target != url.partition("#")[0]:
                 return target
     scripts = list(page.iter("script"))
-    if scripts and not any(one.get("src") for one in scripts) and _words(page) < STUB_WORDS:
-        return url if any(_SCRIPT.search(one.text or "") for one in scripts) else ""
+    if scripts and not any(script.get("src") for script in scripts) and _words(page) < STUB_WORDS:
+        return url if any(_SCRIPT.search(script.text or "") for script in scripts) else ""
     return ""
 
 
 def _is_itself(page: HtmlElement, rel: str, url: str) -> bool:
     """True when the page names itself as the site's page for this purpose."""
-    links = (one for one in page.iter("link") if rel in (one.get("rel") or "").lower().split())
-    return any(one.get("href") and joined(url, one.get("href")).partition("#")[0] == url for one in links)
+    links = (link for link in page.iter("link") if rel in (link.get("rel") or "").lower().split())
+    return any(link.get("href") and joined(url, link.get("href")).partition("#")[0] == url for link in links)
 
 
 def _is_search(page: HtmlElement) -> bool:
@@ -201,10 +203,10 @@ class HtmlConverter:
         if reason := left_out(page, source):
             raise PageLeftOut(reason)
         published, modified = html_dates(page, meta, source.words)
-        root, kept, note = content_of(page, source)
+        root, kept_elements, note = content_of(page, source)
         languages = _languages(page, root, meta)  # before cleaning, which takes attributes away
         base = _base(page, source.url)
-        clean_root(root, base, source.repeated, kept)
+        clean_root(root, base, source.repeated, kept_elements)
         written = html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or ""
         markdown = _tidy(escape_marked(written))
         words = len(re.findall(r"\w+", markdown))
@@ -242,9 +244,9 @@ def content_of(
     for selector in source.drop_selectors:
         for element in _chosen(root, selector):
             drop(element)
-    kept = {element for selector in source.keep_selectors for element in _chosen(root, selector)}
-    inside = {one for element in kept for one in element.iter()}
-    return root, frozenset(inside.union(*(element.iterancestors() for element in kept))), note
+    kept_elements = {element for selector in source.keep_selectors for element in _chosen(root, selector)}
+    inside = {descendant for element in kept_elements for descendant in element.iter()}
+    return root, frozenset(inside.union(*(element.iterancestors() for element in kept_elements))), note
 
 
 def _chosen(root: lxml.html.HtmlElement, selector: str) -> list[lxml.html.HtmlElement]:
@@ -293,20 +295,20 @@ def _title(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement, url: str, s
 
 
 def _meta(page: lxml.html.HtmlElement) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for element in page.iter("meta"):
         key = element.get("property") or element.get("name") or element.get("itemprop") or element.get("http-equiv")
         content = (element.get("content") or "").strip()
         if key and content:
-            found.setdefault(key.lower(), content)
-    return found
+            values.setdefault(key.lower(), content)
+    return values
 
 
 def _languages(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement, meta: Mapping[str, str]) -> Mapping[str, str]:
     """Returns the languages that the page declares. Starlight marks content that isn't translated (`<main lang>`)."""
     around = [element for element in (root, *root.iterancestors()) if element is not page]
     declared = {
-        "content lang": next((found for element in around if (found := _lang(element))), ""),
+        "content lang": next((language for element in around if (language := _lang(element))), ""),
         "html lang": _lang(page),
         **{name: meta.get(name, "") for name in _LANGUAGE_META},
     }
@@ -333,9 +335,9 @@ def _canonical(page: lxml.html.HtmlElement, url: str) -> str:
 
 
 def _alternates(page: lxml.html.HtmlElement, url: str) -> Mapping[str, str]:
-    found = {
+    alternates = {
         element.get("hreflang").strip(): joined(url, element.get("href"))
         for element in _links(page, "alternate")
         if element.get("hreflang")
     }
-    return {language: href for language, href in found.items() if _same_host(href, url)}
+    return {language: href for language, href in alternates.items() if _same_host(href, url)}

@@ -72,17 +72,17 @@ class _Reader:
         """True for a line that belongs to the form of a container."""
         bare = line.lstrip(" ")
         indent = line[: len(line) - len(bare)]
-        if found := _INDENTED.match(bare) or _TAB.match(bare):
+        if match := _INDENTED.match(bare) or _TAB.match(bare):
             self._columns.append(len(indent) + _WIDTH * (len(self._columns) + 1))
-        elif found := _ALERT.match(bare):
+        elif match := _ALERT.match(bare):
             self._quote = True
-        elif found := _CLOSING.match(bare):
-            return self._closes(found["fence"])
-        elif found := _COLONS.match(bare) or _SLASHES.match(bare):
-            return self._opens(found, indent)
-        elif not (self._fences and self._fences[-1][1] == "tabs" and (found := _PANE.match(bare))):
+        elif match := _CLOSING.match(bare):
+            return self._closes(match["fence"])
+        elif match := _COLONS.match(bare) or _SLASHES.match(bare):
+            return self._opens(match, indent)
+        elif not (self._fences and self._fences[-1][1] == "tabs" and (match := _PANE.match(bare))):
             return False
-        parts = found.groupdict()
+        parts = match.groupdict()
         self._write(indent, parts.get("kind") or "", (parts["title"] or "").strip().strip('"'))
         return True
 
@@ -209,8 +209,8 @@ class _Directive:
         if body and body[0].strip() == "---":
             end = next((at for at in range(1, len(body)) if body[at].strip() == "---"), 0)
             return options, body[end + 1 :]
-        while body and (found := _OPTION.match(body[0])):
-            options[found["name"]] = found["value"].strip()
+        while body and (match := _OPTION.match(body[0])):
+            options[match["name"]] = match["value"].strip()
             body.pop(0)
         return options, body
 

@@ -92,7 +92,7 @@ def _shown(found: re.Match[str]) -> str:
         return f"![{said}]({named['src']})"
     if name in KINDS or name in _BOXES:
         kinds = (name, named.get("type", ""), named.get("color", ""), first.lower())
-        kind = next((one for one in kinds if one in KINDS), "")
+        kind = next((word for word in kinds if word in KINDS), "")
         title = next(filter(None, map(named.get, _TITLES)), "" if first.lower() in KINDS else first)
         said = label(kind, title or kind.capitalize())
         return f"\n**{said}**\n\n" if said else ""
@@ -107,14 +107,14 @@ def _pairs(arguments: str) -> dict[str, str]:
 
 
 def _first(arguments: str) -> str:
-    found = _BARE.search(_PAIR.sub("", arguments))
-    return next(filter(None, found.groups()), "") if found else ""
+    match = _BARE.search(_PAIR.sub("", arguments))
+    return next(filter(None, match.groups()), "") if match else ""
 
 
 def _filled(facts: Mapping[str, Any]) -> Callable[[str], str]:
     myst = facts.get("myst")
-    given = myst.get("substitutions") if isinstance(myst, dict) else facts.get("substitutions")
-    known = {**facts, **(given if isinstance(given, dict) else {})}
+    substitutions = myst.get("substitutions") if isinstance(myst, dict) else facts.get("substitutions")
+    known = {**facts, **(substitutions if isinstance(substitutions, dict) else {})}
 
     def value(found: re.Match[str]) -> str:
         if _SENTENCE.search(found["expression"]):
@@ -185,13 +185,13 @@ def clean_attributes(text: str) -> tuple[str, str]:
     """
     if not any(sign in text for sign in _SIGNS):
         return text, ""
-    kept: list[str] = []
+    pieces: list[str] = []
     missing = False
     for code, piece in blocks(text):
         cut = "" if code and _INCLUDED_CODE.match(piece) else piece if code else _INCLUDE.sub("", piece)
         missing |= cut != piece
-        kept.append(cut)
-    return outside_code("".join(kept), _clean), INCLUDES if missing else ""
+        pieces.append(cut)
+    return outside_code("".join(pieces), _clean), INCLUDES if missing else ""
 
 
 def _clean(prose: str) -> str:
@@ -211,8 +211,8 @@ def _without_lists(prose: str) -> str:
             if heading and lines[-1][-1:] != "}":
                 lines[-1] += _id(alone["list"])
         elif at_end := _AT_END.search(line):
-            kept = _within(line[: at_end.start()])
-            lines.append(kept + _id(at_end["list"]) if line.startswith("#") else kept)
+            rest = _within(line[: at_end.start()])
+            lines.append(rest + _id(at_end["list"]) if line.startswith("#") else rest)
         else:
             lines.append(_within(line))
     return "\n".join(lines)

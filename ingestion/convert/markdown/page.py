@@ -47,10 +47,10 @@ def absolute_links(text: str, base: str) -> str:
     def join(match: re.Match[str]) -> str:
         written = match[2]
         target = written.strip("<>").strip()
-        made = absolute(target)
-        if made == target:
+        address = absolute(target)
+        if address == target:
             return match[0]
-        return match[1] + (f"<{made}>" if written.startswith("<") else made)
+        return match[1] + (f"<{address}>" if written.startswith("<") else address)
 
     def change(prose: str) -> str:
         return _TAG.sub(lambda tag: _ATTRIBUTE.sub(join, tag[0], count=1), _INLINE.sub(join, prose))
@@ -74,14 +74,19 @@ def inline_references(text: str) -> str:
         return text
     env: dict[str, Any] = {}
     _BLOCKS.parse(text, env)
-    defined = {label: one for label, one in env.get("references", {}).items() if not label.startswith("^")}
+    defined = {
+        label: definition for label, definition in env.get("references", {}).items() if not label.startswith("^")
+    }
     if not defined:
         return text
-    found = [*defined.values(), *(one for one in env.get("duplicate_refs", []) if not one["label"].startswith("^"))]
+    definitions = [
+        *defined.values(),
+        *(duplicate for duplicate in env.get("duplicate_refs", []) if not duplicate["label"].startswith("^")),
+    ]
     lines = text.split("\n")
-    for start, end in sorted({tuple(one["map"]) for one in found}, reverse=True):
+    for start, end in sorted({tuple(definition["map"]) for definition in definitions}, reverse=True):
         del lines[start:end]
-    targets = {label: _target(one["href"]) for label, one in defined.items()}
+    targets = {label: _target(definition["href"]) for label, definition in defined.items()}
     return outside_code("\n".join(lines), lambda prose: _resolved(prose, targets))
 
 

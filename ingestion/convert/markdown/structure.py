@@ -30,9 +30,9 @@ _INLINE = MarkdownIt("commonmark").enable("strikethrough")
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # as markdown-it calls it
     """A table as one token. The parser's own rule makes three for each cell, also for those that a short row lacks."""
-    found = table(state, start, end, silent=True)
-    if silent or not found:
-        return found
+    is_table = table(state, start, end, silent=True)
+    if silent or not is_table:
+        return is_table
     around, state.parentType = state.parentType, "table"
     others = state.md.block.ruler.getRules("blockquote")
     last = start + 2
@@ -213,8 +213,8 @@ def with_anchors(markdown: str, mode: AnchorMode) -> str:
     if all(heading.anchor for heading in headings):
         return markdown
     ids: dict[str, deque[str]] = defaultdict(deque)
-    for heading, made in zip(headings, _ids(headings, mode), strict=True):
-        ids[_key(heading.level, heading.text)].append(made)
+    for heading, id_ in zip(headings, _ids(headings, mode), strict=True):
+        ids[_key(heading.level, heading.text)].append(id_)
     written: Counter[str] = Counter()
 
     def count(match: re.Match[str]) -> str:
@@ -226,8 +226,8 @@ def with_anchors(markdown: str, mode: AnchorMode) -> str:
         if written[key] != len(ids[key]):  # a heading in a list or quote isn't among them
             return match[0]
         ids[key].rotate(-1)
-        made = ids[key][-1]
-        return match[0] if _ID_AT_END.search(text) or not made else f"{match['marks']} {text} {{#{made}}}"
+        id_ = ids[key][-1]
+        return match[0] if _ID_AT_END.search(text) or not id_ else f"{match['marks']} {text} {{#{id_}}}"
 
     outside_fences(markdown, lambda prose: _HEADING.sub(count, prose))
     return outside_fences(markdown, lambda prose: _HEADING.sub(mark, prose))
@@ -238,10 +238,10 @@ def _ids(headings: Sequence[Heading], mode: AnchorMode) -> list[str]:
     if mode != "auto":
         return _by_rule(headings, RULES[mode], titled=True)
     # many themes put the title elsewhere: then its words don't count as used
-    made = [_by_rule(headings, rule, titled=titled) for rule in RULES.values() for titled in (True, False)]
+    ids_by_rule = [_by_rule(headings, rule, titled=titled) for rule in RULES.values() for titled in (True, False)]
     return [
         slugs[0] if heading.level > 1 and len(set(slugs)) == 1 else ""
-        for heading, slugs in zip(headings, zip(*made, strict=True), strict=True)
+        for heading, slugs in zip(headings, zip(*ids_by_rule, strict=True), strict=True)
     ]
 
 
@@ -269,20 +269,20 @@ def _key(level: int, text: str) -> str:
 def github(headings: Sequence[str]) -> list[str]:
     """As github-slugger does (GitHub, Docusaurus, Fumadocs): letters with diacritics stay, repeats get -1, -2."""
     seen: dict[str, int] = {}
-    made: list[str] = []
+    slugs: list[str] = []
     for heading in headings:
         plain = slug = "".join(c for c in heading.lower() if c in " -" or _is_word(c)).replace(" ", "-")
         while slug in seen:
             seen[plain] += 1
             slug = f"{plain}-{seen[plain]}"
         seen[slug] = 0
-        made.append(slug)
-    return made
+        slugs.append(slug)
+    return slugs
 
 
 def mkdocs(headings: Sequence[str]) -> list[str]:
     """As Python-Markdown's toc does (MkDocs): diacritics are taken off, repeats get _1, _2."""
-    made: list[str] = []
+    slugs: list[str] = []
     after: dict[str, str] = {}  # the next candidate for each used slug
     for heading in headings:
         text = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode("ascii")
@@ -292,8 +292,8 @@ def mkdocs(headings: Sequence[str]) -> list[str]:
         while slug in after:
             slug = after[slug] if after[slug] != slug else _next(slug)
         after[first] = after[slug] = slug
-        made.append(slug)
-    return made
+        slugs.append(slug)
+    return slugs
 
 
 def _next(slug: str) -> str:

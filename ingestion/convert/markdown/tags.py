@@ -26,19 +26,19 @@ def replaced(text: str, opening: re.Pattern[str], closing: re.Pattern[str], chan
 
     It is what a pattern `opening.*?closing` finds, which takes quadratic time where many openings are never closed.
     """
-    kept, at, begin = list[str](), 0, 0
+    pieces, at, begin = list[str](), 0, 0
     end: re.Match[str] | None = None
     while start := opening.search(text, begin):
         if end is None or end.start() < start.end():
             end = closing.search(text, start.end())
         if end is None:
             break
-        made = change(start, end)
+        replacement = change(start, end)
         begin = start.end()
-        if made is not None:
-            kept += [text[at : start.start()], made]
+        if replacement is not None:
+            pieces += [text[at : start.start()], replacement]
             at = begin = end.end()
-    return "".join([*kept, text[at:]])
+    return "".join([*pieces, text[at:]])
 
 
 def without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
@@ -88,8 +88,8 @@ def _table(opening: re.Match[str], closing: re.Match[str]) -> str:
     write_definitions(root, present)
     write_cells(root)
     mark_text(root)
-    made = html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or ""
-    markdown = escape_marked(made).strip()
+    converted = html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or ""
+    markdown = escape_marked(converted).strip()
     return "\n" + textwrap.indent(markdown, indent) + "\n" if markdown else table
 
 
@@ -151,15 +151,15 @@ def clean_components(text: str) -> str:
 def _labelled(block: str) -> str:
     """A fenced block whose fence says no more than its language; what it says for readers stands above it."""
     opening, _, rest = block.partition("\n")
-    found = _FENCE.match(opening)
-    if found is None or not found["rest"].strip():
+    match = _FENCE.match(opening)
+    if match is None or not match["rest"].strip():
         return block
-    label = _LABEL.search(found["rest"])
-    fence = f"{found['fence']}{found['language'] or ''}\n{rest}"
+    label = _LABEL.search(match["rest"])
+    fence = f"{match['fence']}{match['language'] or ''}\n{rest}"
     if label is None:
-        return found["indent"] + fence
-    inner = _MARKER.sub(" ", found["indent"])
-    return f"{found['indent']}**{next(filter(None, label.groups()))}**\n{inner.rstrip()}\n{inner}{fence}"
+        return match["indent"] + fence
+    inner = _MARKER.sub(" ", match["indent"])
+    return f"{match['indent']}**{next(filter(None, label.groups()))}**\n{inner.rstrip()}\n{inner}{fence}"
 
 
 def _clean(prose: str, variants: frozenset[str]) -> str:
@@ -199,8 +199,8 @@ def _variants(text: str) -> frozenset[str]:
 
 
 def _beside(prose: str) -> Iterable[str]:
-    for one, other in _BESIDE.findall(prose):
-        yield from (one, other) if one != other else ()
+    for first, other in _BESIDE.findall(prose):
+        yield from (first, other) if first != other else ()
 
 
 def _of_a_kind(names: Iterable[str]) -> Iterable[str]:
@@ -259,7 +259,7 @@ def clean_mdx(text: str) -> str:
 
 def _dedent(text: str) -> str:
     """Remove the indentation of components' children, which Markdown would read as code."""
-    kept: list[str] = []
+    lines: list[str] = []
     levels: list[int | None] = []  # of each open component: how far its children stand to its right
     own: list[int] = []
     inside = 0  # the sum of the known levels
@@ -271,14 +271,14 @@ def _dedent(text: str) -> str:
             if body.strip() and levels and levels[-1] is None and not closes:
                 deeper = levels[-1] = max(0, indent - own[-1])
                 inside += deeper
-            kept.append(line[min(indent, inside) :])
+            lines.append(line[min(indent, inside) :])
             if closes:
                 inside -= levels.pop() or 0
                 own.pop()
             elif not code and _OPENS.match(body):
                 levels.append(None)
                 own.append(indent)
-    return "".join(kept)
+    return "".join(lines)
 
 
 def _without_jsx(prose: str) -> str:
@@ -291,22 +291,22 @@ def _without_jsx(prose: str) -> str:
 
 def _drop_modules(prose: str) -> str:
     """Without import and export statements, each up to the line on which its brackets are closed."""
-    kept, at = list[str](), 0
+    pieces, at = list[str](), 0
     budget = _MAX_PASSES * len(prose)
     while budget > 0 and (match := _ESM.search(prose, at)):
-        kept.append(prose[at : match.start()])
+        pieces.append(prose[at : match.start()])
         at = _statement_end(prose, match.start())
         if at < 0:  # a statement that never closes ends with its line, so that the rest of the page stays
             budget -= len(prose) - match.start()
             at = _line_end(prose, match.start())
-    return "".join([*kept, prose[at:]])
+    return "".join([*pieces, prose[at:]])
 
 
 def _statement_end(text: str, start: int) -> int:
     """The end of the line that closes all brackets; -1 when there is none."""
     open_brackets, quote = list[str](), ""
-    for found in _STATEMENT_SIGN.finditer(text, start):
-        char = found[0] if quote else found[0][-1]  # a backslash protects a sign only in a string
+    for sign in _STATEMENT_SIGN.finditer(text, start):
+        char = sign[0] if quote else sign[0][-1]  # a backslash protects a sign only in a string
         if quote:
             quote = "" if char == quote else quote
         elif char in "\"'`":
@@ -316,7 +316,7 @@ def _statement_end(text: str, start: int) -> int:
         elif open_brackets and char == open_brackets[-1]:
             open_brackets.pop()
         elif char == "\n" and not open_brackets:
-            return found.end()
+            return sign.end()
     return len(text) if not (quote or open_brackets) else -1
 
 
@@ -326,29 +326,29 @@ def _line_end(text: str, start: int) -> int:
 
 
 def _drop_tags(prose: str) -> str:
-    kept, at = list[str](), 0
+    pieces, at = list[str](), 0
     budget = _MAX_PASSES * len(prose)
     while budget > 0 and (match := _TAG.search(prose, at)):
         end = _tag_end(prose, match.end() - (1 if match[0].endswith(">") else 0))
         if end < 0:  # no tag at all: a lone "<Name"
             budget -= len(prose) - match.end()
-            kept.append(prose[at : match.end()])
+            pieces.append(prose[at : match.end()])
             at = match.end()
             continue
         tag = prose[match.start() : end]
-        kept.append(prose[at : match.start()])
+        pieces.append(prose[at : match.start()])
         if text := _label(tag, match[1] or ""):
-            before = kept[-1].rstrip(" ")
-            kept += ["\n" if not before or before.endswith("\n") else "", f"**{text}**\n\n"]
+            before = pieces[-1].rstrip(" ")
+            pieces += ["\n" if not before or before.endswith("\n") else "", f"**{text}**\n\n"]
         at = end
-    return "".join([*kept, prose[at:]])
+    return "".join([*pieces, prose[at:]])
 
 
 def _tag_end(text: str, at: int) -> int:
     """Returns the index of the end of the tag, quotes and braces in its attributes respected; -1 when it has none."""
     depth, quote = 0, ""
-    for found in _TAG_SIGN.finditer(text, at):
-        char = found[0]
+    for sign in _TAG_SIGN.finditer(text, at):
+        char = sign[0]
         if quote:
             quote = "" if char == quote else quote
         elif char in "\"'`":
@@ -356,7 +356,7 @@ def _tag_end(text: str, at: int) -> int:
         elif char in "{}":
             depth += 1 if char == "{" else -1
         elif depth <= 0:
-            return found.end()
+            return sign.end()
     return -1
 
 

@@ -32,31 +32,33 @@ class Place:
     @cached_property
     def module(self) -> tuple[str, str]:
         """(folder of its component, name of its module), or two empty texts outside of Antora."""
-        found = _MODULE.match(self.file)
-        return (found["component"], found["module"]) if found else ("", "")
+        match = _MODULE.match(self.file)
+        return (match["component"], match["module"]) if match else ("", "")
 
     @cached_property
     def component(self) -> Mapping[str, Any]:
         """Contents of antora.yml."""
         text = self.tree.text(f"{self.module[0]}antora.yml") if self.module[1] else ""
         try:
-            made = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  # makes nothing but texts, lists and dicts
+            values = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  # makes nothing but texts, lists and dicts
         except (yaml.YAMLError, ValueError, RecursionError):
-            made = None
-        return made if isinstance(made, dict) else {}
+            values = None
+        return values if isinstance(values, dict) else {}
 
     @property
     def attributes(self) -> dict[str, str]:
         """The attributes that Antora sets for the page."""
         asciidoc = self.component.get("asciidoc")
         own = asciidoc.get("attributes") if isinstance(asciidoc, dict) else None
-        made = {str(name): str(value).removesuffix("@") for name, value in own.items()} if isinstance(own, dict) else {}
+        attributes = (
+            {str(name): str(value).removesuffix("@") for name, value in own.items()} if isinstance(own, dict) else {}
+        )
         for name in ("name", "version", "title"):
             if isinstance(value := self.component.get(name), str):
-                made[f"page-component-{name}"] = value
-        if "page-component-version" in made:
-            made["page-version"] = made["page-component-version"]
-        return made | ({"page-module": self.module[1]} if self.module[1] else {})
+                attributes[f"page-component-{name}"] = value
+        if "page-component-version" in attributes:
+            attributes["page-version"] = attributes["page-component-version"]
+        return attributes | ({"page-module": self.module[1]} if self.module[1] else {})
 
     def path(self, written: str, usual: str = "") -> str:
         """The path of the file that the page calls so; empty if it isn't there. `usual` is the family of a bare name."""
@@ -129,12 +131,12 @@ class _Reading:
         for line in text.splitlines():
             if match := _SET.match(line):
                 self.attributes.setdefault(match[1], (match[2] or "").rstrip(" \t"))
-            if not (found := _INCLUDE.match(line)):
+            if not (include := _INCLUDE.match(line)):
                 yield line
                 continue
             self.count += 1
-            target = re.sub(r"\{([\w-]+)\}", lambda name: self.attributes.get(name[1], name[0]), found[1])
-            options = {name: quoted or plain for name, quoted, plain in _OPTION.findall(found[2])}
+            target = re.sub(r"\{([\w-]+)\}", lambda name: self.attributes.get(name[1], name[0]), include[1])
+            options = {name: quoted or plain for name, quoted, plain in _OPTION.findall(include[2])}
             path = self.place.path(target)
             if path not in around and len(around) < DEEPEST and self.count <= MOST:
                 chosen = _chosen(self.place.tree.text(path), options)

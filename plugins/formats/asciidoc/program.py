@@ -70,8 +70,8 @@ for await (const line of createInterface({ input: process.stdin, terminal: false
 def html_of(text: str, attributes: Mapping[str, str]) -> str:
     """The text as HTML. Raises `ConversionError` without Asciidoctor, and for a text that it can't convert in time."""
     global _running  # noqa: PLW0603  # one for all pages of this process
-    given = {"showtitle": "", "relfilesuffix": ".adoc", "icons": "font", **attributes}
-    task = json.dumps({"text": text, "attributes": given}).encode() + b"\n"
+    merged = {"showtitle": "", "relfilesuffix": ".adoc", "icons": "font", **attributes}
+    task = json.dumps({"text": text, "attributes": merged}).encode() + b"\n"
     if _running is None or _running.process.poll() is not None:
         _running = Program(_started())
     try:
@@ -93,14 +93,14 @@ class Program:
 
     def ask(self, task: bytes) -> bytes:
         """The answer. Raises `ConversionError` when there is none in time."""
-        given, taken = self.process.stdin, self.process.stdout
-        assert given is not None
+        stdin, taken = self.process.stdin, self.process.stdout
+        assert stdin is not None
         assert taken is not None
         answer = bytearray()
         seconds = SECONDS + SECONDS_PER_MB * len(task) / 1e6
         try:
-            given.write(task)
-            given.flush()
+            stdin.write(task)
+            stdin.flush()
             with selectors.DefaultSelector() as ready:
                 ready.register(taken, selectors.EVENT_READ)
                 while not answer.endswith(b"\n"):

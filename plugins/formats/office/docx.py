@@ -38,7 +38,7 @@ def docx_html(package: Package) -> str:
         raise ConversionError(f"{package.url} is a DOCX file: it {INSTALL}") from error
     styles = package.xml("word/styles.xml")
     rules = [*_STYLES, *(_rules(styles) if styles is not None else ())]
-    made = mammoth.convert_to_html(
+    result = mammoth.convert_to_html(
         io.BytesIO(package.body),
         style_map="\n".join(rules),
         include_embedded_style_map=False,
@@ -47,7 +47,7 @@ def docx_html(package: Package) -> str:
         ignore_empty_paragraphs=False,
         transform_document=mammoth.transforms.paragraph(_marked),
     )
-    return _tidy(made.value)
+    return _tidy(result.value)
 
 
 def _rules(styles: etree._Element) -> Iterator[str]:

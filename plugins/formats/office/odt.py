@@ -58,16 +58,16 @@ class _Styles:
 
     def __post_init__(self) -> None:
         self._by_name = {
-            one.get(f"{_STYLE}name", ""): one for root in self.roots for one in root.iter(f"{_STYLE}style")
+            style.get(f"{_STYLE}name", ""): style for root in self.roots for style in root.iter(f"{_STYLE}style")
         }
         self._fonts = {
-            one.get(f"{_STYLE}name", ""): one for root in self.roots for one in root.iter(f"{_STYLE}font-face")
+            font.get(f"{_STYLE}name", ""): font for root in self.roots for font in root.iter(f"{_STYLE}font-face")
         }
-        lists = (one for root in self.roots for one in root.iter(f"{_TEXT}list-style"))
+        lists = (style for root in self.roots for style in root.iter(f"{_TEXT}list-style"))
         self._counted = {
-            one.get(f"{_STYLE}name", "")
-            for one in lists
-            if len(one) and one[0].tag == f"{_TEXT}list-level-style-number"
+            style.get(f"{_STYLE}name", "")
+            for style in lists
+            if len(style) and style[0].tag == f"{_TEXT}list-level-style-number"
         }
 
     def counts(self, name: str) -> bool:
@@ -81,7 +81,7 @@ class _Styles:
     def is_code(self, name: str) -> bool:
         """True when the style or one that it is made of has a font of code, or the name of a style for it."""
         if name not in self._code:
-            self._code[name] = any(is_code_style(one) or self._is_mono(one) for one in self._line(name))
+            self._code[name] = any(is_code_style(style) or self._is_mono(style) for style in self._line(name))
         return self._code[name]
 
     def _line(self, name: str) -> list[str]:
@@ -144,27 +144,29 @@ class _Writer:
         else:
             into.append(self._inline(paragraph, E.p()))
             for frame in paragraph.iter(f"{_TEXT}p"):  # a text box that hangs on the paragraph
-                if frame is not paragraph and not any(one.tag == f"{_TEXT}note" for one in frame.iterancestors()):
+                if frame is not paragraph and not any(
+                    ancestor.tag == f"{_TEXT}note" for ancestor in frame.iterancestors()
+                ):
                     self._paragraph(frame, into)
 
     def _list(self, found: etree._Element, depth: int) -> lxml.html.HtmlElement:
-        made = E("ol" if self.styles.counts(found.get(f"{_TEXT}style-name", "")) else "ul")
+        items = E("ol" if self.styles.counts(found.get(f"{_TEXT}style-name", "")) else "ul")
         for item in found:
             if item.tag in (f"{_TEXT}list-item", f"{_TEXT}list-header"):
-                made.append(E.li())
-                self.blocks(item, made[-1], depth + 1)
-                if len(made[-1]) and made[-1][0].tag == "p":
-                    made[-1][0].drop_tag()  # a list without blank lines
-        return made
+                items.append(E.li())
+                self.blocks(item, items[-1], depth + 1)
+                if len(items[-1]) and items[-1][0].tag == "p":
+                    items[-1][0].drop_tag()  # a list without blank lines
+        return items
 
     def _table(self, found: etree._Element, depth: int) -> lxml.html.HtmlElement:
-        made = E.table()
+        table = E.table()
         for row in found.iter(f"{_TABLE}table-row"):
-            made.append(E.tr())
+            table.append(E.tr())
             for cell in row.iterchildren(f"{_TABLE}table-cell"):
-                made[-1].append(E("td" if len(made) > 1 else "th"))
-                self.blocks(cell, made[-1][-1], depth + 1)
-        return made
+                table[-1].append(E("td" if len(table) > 1 else "th"))
+                self.blocks(cell, table[-1][-1], depth + 1)
+        return table
 
     def _inline(self, element: etree._Element, into: lxml.html.HtmlElement, depth: int = 0) -> lxml.html.HtmlElement:
         """The element's text and what is in it, added to `into`."""
@@ -213,16 +215,16 @@ def _add_list(into: lxml.html.HtmlElement, made: lxml.html.HtmlElement) -> None:
 
 def _plain(element: etree._Element) -> Iterator[str]:
     """The text of an element with its spaces and line breaks."""
-    for event, one in etree.iterwalk(element, events=("start", "end")):
+    for event, part in etree.iterwalk(element, events=("start", "end")):
         if event == "start":
-            if one.tag == f"{_TEXT}s":
-                count = one.get(f"{_TEXT}c", "1")
+            if part.tag == f"{_TEXT}s":
+                count = part.get(f"{_TEXT}c", "1")
                 yield " " * min(int(count) if count.isdecimal() else 1, MOST_SPACES)
-            elif one.tag in (f"{_TEXT}tab", f"{_TEXT}line-break"):
-                yield "\t" if one.tag.endswith("tab") else "\n"
-            yield one.text or ""
-        elif one is not element:
-            yield one.tail or ""
+            elif part.tag in (f"{_TEXT}tab", f"{_TEXT}line-break"):
+                yield "\t" if part.tag.endswith("tab") else "\n"
+            yield part.text or ""
+        elif part is not element:
+            yield part.tail or ""
 
 
 def _append(into: lxml.html.HtmlElement, text: str) -> None:

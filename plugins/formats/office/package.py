@@ -53,7 +53,9 @@ class Package:
             return Facts()
 
         def said(*tags: str) -> str:
-            return next((" ".join(found.text.split()) for tag in tags for found in root.iter(tag) if found.text), "")
+            return next(
+                (" ".join(element.text.split()) for tag in tags for element in root.iter(tag) if element.text), ""
+            )
 
         created = _DATE.match(said(f"{_TERMS}created", f"{_META}creation-date"))
         modified = _DATE.match(said(f"{_TERMS}modified", f"{_DC}date"))

@@ -25,8 +25,8 @@ class OpenApiConverter:
         if not api.operations and not api.schemas:
             raise ConversionError(f"{source.url} is an OpenAPI document without operations and schemas")
         markdown = write_api(api, source.anchors)
-        made = MarkdownConverter().convert(replace(source, text=markdown, media_type="text/markdown"))
-        return replace(made, version=api.version, raw=False)  # nothing else knows its anchors
+        document = MarkdownConverter().convert(replace(source, text=markdown, media_type="text/markdown"))
+        return replace(document, version=api.version, raw=False)  # nothing else knows its anchors
 
 
 __all__ = ["OpenApiConverter"]

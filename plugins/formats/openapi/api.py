@@ -49,12 +49,12 @@ def parse(text: str, url: str) -> Mapping[str, Any]:
     """The document. Raises `ConversionError` naming what is wrong with it."""
     text = text.lstrip("\ufeff")
     try:
-        made = orjson.loads(text) if text.lstrip().startswith("{") else _from_yaml(text)
+        document = orjson.loads(text) if text.lstrip().startswith("{") else _from_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConversionError(f"{url} isn't readable as OpenAPI: {' '.join(str(error).split())[:300]}") from error
-    if not isinstance(made, dict) or not {"openapi", "swagger"} & made.keys():
+    if not isinstance(document, dict) or not {"openapi", "swagger"} & document.keys():
         raise ConversionError(f"{url} isn't an OpenAPI document: it has no key `openapi` or `swagger`")
-    return made
+    return document
 
 
 def _from_yaml(text: str) -> Any:
@@ -75,7 +75,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is a mapping, with texts as keys; else an empty one."""
     if not isinstance(value, dict):
         return {}
-    return value if all(isinstance(key, str) for key in value) else {str(key): one for key, one in value.items()}
+    return value if all(isinstance(key, str) for key in value) else {str(key): item for key, item in value.items()}
 
 
 def listed(value: Any) -> list[Any]:
@@ -140,7 +140,10 @@ class Api:
     def tags(self) -> Mapping[str, Mapping[str, Any]]:
         """All tags: those that are described first, in their order."""
         described = {text(mapping(tag).get("name")): mapping(tag) for tag in listed(self.root.get("tags"))}
-        return {**described, **{one.tag: {} for one in self.operations if one.tag and one.tag not in described}}
+        return {
+            **described,
+            **{operation.tag: {} for operation in self.operations if operation.tag and operation.tag not in described},
+        }
 
     @property
     def servers(self) -> list[str]:
@@ -155,15 +158,15 @@ class Api:
 
         What stands beside a reference has priority. A reference to another document has its name only.
         """
-        found, name = mapping(value), ""
+        facts, name = mapping(value), ""
         for _ in range(_LONGEST_CHAIN):
-            target = found.get("$ref")
+            target = facts.get("$ref")
             if not isinstance(target, str):
                 break
             name = unquote(target).rpartition("/")[2] or target
-            beside = {key: one for key, one in found.items() if key != "$ref"}
-            found = {**self._target(target), **beside}
-        return name, found
+            beside = {key: part for key, part in facts.items() if key != "$ref"}
+            facts = {**self._target(target), **beside}
+        return name, facts
 
     @property
     def _components(self) -> Mapping[str, Any]:
@@ -172,28 +175,34 @@ class Api:
     def _target(self, pointer: str) -> Mapping[str, Any]:
         if not pointer.startswith("#/"):
             return {}
-        found: Any = self.root
+        node: Any = self.root
         for part in unquote(pointer[2:]).split("/"):
             key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list):
-                found = found[int(key)] if key.isdecimal() and len(key) < 5 and int(key) < len(found) else {}
+            if isinstance(node, list):
+                node = node[int(key)] if key.isdecimal() and len(key) < 5 and int(key) < len(node) else {}
             else:
-                found = mapping(found).get(key)
-        return mapping(found)
+                node = mapping(node).get(key)
+        return mapping(node)
 
     def _of(self, paths: Any) -> Iterator[Operation]:
         for path, item in mapping(paths).items():
-            _, given = self.resolved(item)
+            _, operations = self.resolved(item)
             for method in METHODS:
-                if isinstance(facts := given.get(method), dict):
+                if isinstance(facts := operations.get(method), dict):
                     tag = next(map(text, listed(facts.get("tags"))), "")
-                    shared, own = listed(given.get("parameters")), listed(facts.get("parameters"))
+                    shared, own = listed(operations.get("parameters")), listed(facts.get("parameters"))
                     yield Operation(path, method, tag, mapping(facts), self._parameters([*shared, *own]))
 
     def _parameters(self, given: list[Any]) -> tuple[Mapping[str, Any], ...]:
         """The parameters, each once: an operation's own replaces that of its path."""
-        found = [self.resolved(one)[1] for one in given]
-        return tuple({(text(one.get("name")), text(one.get("in"))): one for one in found if one}.values())
+        parameters = [self.resolved(parameter)[1] for parameter in given]
+        return tuple(
+            {
+                (text(parameter.get("name")), text(parameter.get("in"))): parameter
+                for parameter in parameters
+                if parameter
+            }.values()
+        )
 
 
 _UNSAFE = re.compile(r"[\s<>{}\[\]`\"\\#]")
@@ -229,7 +238,7 @@ def anchor(operation: Operation, form: str) -> str:
     The form is a renderer's name, or a pattern with {tag}, {operation}, {method}, {METHOD} and {path}.
     """
     if form in RENDERERS:
-        made = RENDERERS[form](operation)
+        fragment = RENDERERS[form](operation)
     elif "{" in form:
         values = {
             "tag": operation.tag,
@@ -238,7 +247,7 @@ def anchor(operation: Operation, form: str) -> str:
             "METHOD": operation.method.upper(),
             "path": operation.path,
         }
-        made = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), form)
+        fragment = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), form)
     else:
         return ""
-    return _UNSAFE.sub(lambda found: quote(found[0]), made)
+    return _UNSAFE.sub(lambda found: quote(found[0]), fragment)

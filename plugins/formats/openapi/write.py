@@ -58,44 +58,44 @@ class Schemas:
 
     def kind(self, schema: Any, depth: int = 0) -> str:
         """The type in words: `string date-time`, `array of Pet`, `one of Cat, Dog`."""
-        name, found = self.api.resolved(schema)
+        name, resolved = self.api.resolved(schema)
         if depth > DEEPEST:
             return name or "object"
-        options = next(((word, listed(found[key])) for key, word in _CHOICES.items() if listed(found.get(key))), None)
-        if name and (options or not _is_simple(found)):
+        options = next(
+            ((word, listed(resolved[key])) for key, word in _CHOICES.items() if listed(resolved.get(key))), None
+        )
+        if name and (options or not _is_simple(resolved)):
             return name
         if options:
-            return (
-                f"{options[0]} {', '.join(dict.fromkeys(self.kind(one, depth + 1) for one in options[1][:MOST_SHOWN]))}"
-            )
-        parts = listed(found.get("allOf"))
-        if len(parts) == 1 and not found.get("properties"):
+            return f"{options[0]} {', '.join(dict.fromkeys(self.kind(option, depth + 1) for option in options[1][:MOST_SHOWN]))}"
+        parts = listed(resolved.get("allOf"))
+        if len(parts) == 1 and not resolved.get("properties"):
             return self.kind(parts[0], depth + 1)
-        types = [text(one) for one in (listed(found.get("type")) or [found.get("type")]) if text(one)]
-        if "array" in types or "items" in found:
-            types = [one for one in types if one != "array"]
-            return " or ".join([f"array of {self.kind(found.get('items'), depth + 1)}", *types])
-        made = " or ".join(types) or ("object" if parts or found.get("properties") else "any")
-        made += f" {text(found['format'])}" if text(found.get("format")) else ""
-        return made + (" or null" if found.get("nullable") is True else "")
+        types = [text(type_) for type_ in (listed(resolved.get("type")) or [resolved.get("type")]) if text(type_)]
+        if "array" in types or "items" in resolved:
+            types = [type_ for type_ in types if type_ != "array"]
+            return " or ".join([f"array of {self.kind(resolved.get('items'), depth + 1)}", *types])
+        words = " or ".join(types) or ("object" if parts or resolved.get("properties") else "any")
+        words += f" {text(resolved['format'])}" if text(resolved.get("format")) else ""
+        return words + (" or null" if resolved.get("nullable") is True else "")
 
     def lines(self, schema: Any, indent: str = "", deepest: int = DEEPEST_NAMED) -> list[str]:
         """The properties as the items of a list, with those of the schemas in it."""
         return list(self._lines(schema, indent, deepest, ()))
 
     def _lines(self, schema: Any, indent: str, deepest: int, around: tuple[str, ...]) -> Iterator[str]:
-        name, found = self.api.resolved(schema)
+        name, resolved = self.api.resolved(schema)
         if (name and name in around) or len(around) > DEEPEST or sum(map(bool, around)) >= deepest or self.room <= 0:
             return
         around = (*around, name)
-        if "items" in found:
-            yield from self._lines(found["items"], indent, deepest + bool(name), around)
+        if "items" in resolved:
+            yield from self._lines(resolved["items"], indent, deepest + bool(name), around)
             self._tell(name)
             return
         shape = Shape()
-        self._collect(found, shape, 0)
-        for key, one in shape.properties.items():
-            yield from self._property(f"`{key}`", one, key in shape.required, indent, (deepest, around))
+        self._collect(resolved, shape, 0)
+        for key, property_ in shape.properties.items():
+            yield from self._property(f"`{key}`", property_, key in shape.required, indent, (deepest, around))
         if isinstance(shape.others, dict) and shape.others:
             yield from self._property("any other name", shape.others, False, indent, (deepest, around))
         for word, options in shape.choices:
@@ -115,9 +115,9 @@ class Schemas:
         if self.room <= 0:
             return
         self.room -= 1
-        _, found = self.api.resolved(schema)
-        facts = ", ".join([self.kind(schema), *(["required"] if required else []), *flags(found)])
-        yield item(f"{shown} ({facts})", about(found), indent)
+        _, resolved = self.api.resolved(schema)
+        facts = ", ".join([self.kind(schema), *(["required"] if required else []), *flags(resolved)])
+        yield item(f"{shown} ({facts})", about(resolved), indent)
         yield from self._lines(schema, f"{indent}  ", *within)
 
     def _collect(self, found: Mapping[str, Any], shape: Shape, depth: int) -> None:
@@ -126,7 +126,7 @@ class Schemas:
             self._tell(name)
             self._collect(inner, shape, depth + 1)
         shape.properties.update(mapping(found.get("properties")))
-        shape.required.update(text(one) for one in listed(found.get("required")))
+        shape.required.update(text(name) for name in listed(found.get("required")))
         shape.choices += [(word, listed(found[key])) for key, word in _CHOICES.items() if listed(found.get(key))]
         shape.others = found.get("additionalProperties", shape.others)
 
@@ -143,7 +143,9 @@ def flags(found: Mapping[str, Any]) -> list[str]:
 
 def about(found: Mapping[str, Any], *described: Any) -> str:
     """The description (the first of those given, else the schema's own), with default, values, limits and example."""
-    told = next((one for one in (*map(text, described), text(found.get("description"))) if one), "")[:LONGEST_TEXT]
+    told = next(
+        (description for description in (*map(text, described), text(found.get("description"))) if description), ""
+    )[:LONGEST_TEXT]
     facts: list[str] = []
     inner = mapping(found.get("items"))
     for owner in (found, inner):
@@ -180,8 +182,8 @@ def item(head: str, told: str, indent: str = "") -> str:
     starts_block = first.lstrip().startswith(("- ", "* ", "|", "```"))
     if starts_block:
         first, rest = "", ["", *lines]
-    made = f"{indent}- {head}" + (f" - {first}" if first else "")
-    return "\n".join([made, *(f"{indent}  {line}" if line.strip() else "" for line in rest)])
+    headline = f"{indent}- {head}" + (f" - {first}" if first else "")
+    return "\n".join([headline, *(f"{indent}  {line}" if line.strip() else "" for line in rest)])
 
 
 def code(value: Any) -> str:
@@ -197,15 +199,15 @@ def shown_json(value: Any, indent: int | None = 2) -> str:
     """The value as JSON, cut at a line when it is long; empty for one too large or too deep to show."""
     if not _is_small(value):
         return ""
-    made = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
-    return made if len(made) <= LONGEST_EXAMPLE else made[:LONGEST_EXAMPLE].rpartition("\n")[0] + "\n..."
+    written = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    return written if len(written) <= LONGEST_EXAMPLE else written[:LONGEST_EXAMPLE].rpartition("\n")[0] + "\n..."
 
 
 def _is_small(value: Any) -> bool:
     """False for what aliases of YAML blow up when it is written."""
     level, count = [value], 0
     for _ in range(DEEPEST):
-        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else listed(one))]
+        level = [inner for node in level for inner in (node.values() if isinstance(node, dict) else listed(node))]
         count += len(level)
         if not level or count > MOST_NODES:
             break
@@ -243,10 +245,10 @@ def _document(api: Api, schemas: Schemas, form: str) -> Iterator[str]:
         yield "\n".join(["**Servers**", "", *(f"- `{url}`" for url in api.servers[:20])])
     if api.security_schemes:
         yield "## Authentication"
-        yield "\n".join(_scheme(name, mapping(one)) for name, one in islice(api.security_schemes.items(), 50))
+        yield "\n".join(_scheme(name, mapping(scheme)) for name, scheme in islice(api.security_schemes.items(), 50))
     level = "###" if api.tags else "##"
     for tag in ["", *api.tags] if api.tags else [""]:
-        operations = [one for one in api.operations if one.tag == tag]
+        operations = [operation for operation in api.operations if operation.tag == tag]
         facts = api.tags.get(tag, {})
         if tag and (operations or facts.get("description")):
             yield f"## {_line(text(facts.get('x-displayName')) or tag)}"
@@ -260,10 +262,10 @@ def _document(api: Api, schemas: Schemas, form: str) -> Iterator[str]:
 
 def _own_sections(schemas: Schemas) -> Iterator[str]:
     """The schemas that no operation shows in full."""
-    left = [name for name in schemas.api.schemas if name not in schemas.told]
-    if left:
+    untold = [name for name in schemas.api.schemas if name not in schemas.told]
+    if untold:
         yield "## Schemas"
-    for name in left[:MOST_SECTIONS]:
+    for name in untold[:MOST_SECTIONS]:
         schema = schemas.api.schemas[name]
         schemas.room = SCHEMA_LINES
         yield f"### `{_line(name)}`"
@@ -293,9 +295,9 @@ def _operation(operation: Operation, schemas: Schemas, heading: str) -> Iterator
     yield from _prose(facts.get("description"))
     if operation.id:
         yield f"Operation: `{_line(operation.id)}`"
-    parameters = [one for one in operation.parameters if one.get("in") != "body"]
+    parameters = [parameter for parameter in operation.parameters if parameter.get("in") != "body"]
     if parameters:
-        yield "\n".join(["**Parameters**", "", *(_parameter(one, schemas) for one in parameters)])
+        yield "\n".join(["**Parameters**", "", *(_parameter(parameter, schemas) for parameter in parameters)])
     yield from _request(operation, schemas)
     yield from _responses(operation, schemas)
     yield from _security(facts.get("security", schemas.api.root.get("security")))
@@ -309,14 +311,14 @@ def _operation(operation: Operation, schemas: Schemas, heading: str) -> Iterator
 def _parameter(parameter: Mapping[str, Any], schemas: Schemas) -> str:
     media = next(iter(mapping(parameter.get("content")).values()), None)
     schema = parameter.get("schema") or mapping(media).get("schema") or parameter
-    _, found = schemas.api.resolved(schema)
+    _, resolved = schemas.api.resolved(schema)
     facts = [text(parameter.get("in")), schemas.kind(schema)]
     facts += [word for word, said in (("required", parameter.get("required") is True),) if said]
-    facts += dict.fromkeys([*flags(parameter), *flags(found)])
-    given = {key: parameter[key] for key in ("example", "default") if key in parameter}
+    facts += dict.fromkeys([*flags(parameter), *flags(resolved)])
+    values = {key: parameter[key] for key in ("example", "default") if key in parameter}
     told = item(
         f"{code(text(parameter.get('name')))} ({', '.join(filter(None, facts))})",
-        about({**found, **given}, parameter.get("description")),
+        about({**resolved, **values}, parameter.get("description")),
     )
     schemas.room = RESPONSE_LINES
     return "\n".join([told, *(schemas.lines(schema, "  ") if schema is not parameter else ())])
@@ -325,25 +327,25 @@ def _parameter(parameter: Mapping[str, Any], schemas: Schemas) -> str:
 def _request(operation: Operation, schemas: Schemas) -> Iterator[str]:
     _, body = schemas.api.resolved(operation.facts.get("requestBody"))
     media = mapping(body.get("content"))
-    for given in operation.parameters:  # Swagger 2.0
-        if given.get("in") == "body":
+    for parameter in operation.parameters:  # Swagger 2.0
+        if parameter.get("in") == "body":
             consumes = operation.facts.get("consumes") or schemas.api.root.get("consumes")
-            body, media = given, {text(kind): given for kind in listed(consumes)[:5] or ["application/json"]}
+            body, media = parameter, {text(kind): parameter for kind in listed(consumes)[:5] or ["application/json"]}
     if not media and not body.get("description"):
         return
     schemas.room = BODY_LINES
     yield f"**Request body**{' (required)' if body.get('required') is True else ''}"
     yield from _prose(body.get("description"))
     yield from _media(media, schemas, "")
-    for one in islice(media.values(), 3):
-        yield from _examples(mapping(one), "Example request body")
+    for body_type in islice(media.values(), 3):
+        yield from _examples(mapping(body_type), "Example request body")
 
 
 def _responses(operation: Operation, schemas: Schemas) -> Iterator[str]:
     lines: list[str] = []
     examples: list[str] = []
-    for status, given in mapping(operation.facts.get("responses")).items():
-        _, response = schemas.api.resolved(given)
+    for status, declared in mapping(operation.facts.get("responses")).items():
+        _, response = schemas.api.resolved(declared)
         media = mapping(response.get("content"))
         if "schema" in response:  # Swagger 2.0
             produces = listed(operation.facts.get("produces") or schemas.api.root.get("produces"))
@@ -351,11 +353,13 @@ def _responses(operation: Operation, schemas: Schemas) -> Iterator[str]:
         schemas.room = RESPONSE_LINES
         lines += [item(f"`{status}`", text(response.get("description"))[:LONGEST_TEXT]), *_media(media, schemas, "  ")]
         for name, header in islice(mapping(response.get("headers")).items(), 20):
-            _, found = schemas.api.resolved(header)
-            schema = found.get("schema") or found
-            lines.append(item(f"Header `{name}` ({schemas.kind(schema)})", about({}, found.get("description")), "  "))
-        for one in (*islice(media.values(), 2), *([response] if isinstance(response.get("examples"), dict) else ())):
-            examples += _examples(mapping(one), f"Example response `{status}`")
+            _, resolved = schemas.api.resolved(header)
+            schema = resolved.get("schema") or resolved
+            lines.append(
+                item(f"Header `{name}` ({schemas.kind(schema)})", about({}, resolved.get("description")), "  ")
+            )
+        for owner in (*islice(media.values(), 2), *([response] if isinstance(response.get("examples"), dict) else ())):
+            examples += _examples(mapping(owner), f"Example response `{status}`")
     if lines:
         yield "\n".join(["**Responses**", "", *lines])
     yield from dict.fromkeys(examples[:20])
@@ -364,8 +368,8 @@ def _responses(operation: Operation, schemas: Schemas) -> Iterator[str]:
 def _media(media: Mapping[str, Any], schemas: Schemas, indent: str) -> Iterator[str]:
     """Each schema once, with the media types that have it."""
     kinds: dict[str, tuple[list[str], Any]] = {}
-    for name, one in islice(media.items(), 20):
-        schema = mapping(one).get("schema")
+    for name, type_facts in islice(media.items(), 20):
+        schema = mapping(type_facts).get("schema")
         kinds.setdefault(schemas.kind(schema) if schema else "", ([], schema))[0].append(f"`{name}`")
     lines = []
     for kind, (names, schema) in kinds.items():
@@ -379,11 +383,14 @@ def _media(media: Mapping[str, Any], schemas: Schemas, indent: str) -> Iterator[
 
 def _examples(owner: Mapping[str, Any], label: str) -> Iterator[str]:
     """The examples as code, each with its label."""
-    given = owner.get("examples")
-    found = [("", owner["example"])] if "example" in owner else []
-    if isinstance(given, dict):
-        found += [(key, mapping(one).get("value", one)) for key, one in islice(mapping(given).items(), 5)]
-    for name, value in found:
+    listed_examples = owner.get("examples")
+    examples = [("", owner["example"])] if "example" in owner else []
+    if isinstance(listed_examples, dict):
+        examples += [
+            (key, mapping(example).get("value", example))
+            for key, example in islice(mapping(listed_examples).items(), 5)
+        ]
+    for name, value in examples:
         shown = value if isinstance(value, str) else shown_json(value)
         if shown and isinstance(value, dict | list | str) and ("\n" in shown or isinstance(value, dict | list)):
             yield f"**{label}{f' ({_line(name)})' if name else ''}**\n\n{_fenced(shown[:LONGEST_EXAMPLE], 'json')}"
@@ -391,10 +398,10 @@ def _examples(owner: Mapping[str, Any], label: str) -> Iterator[str]:
 
 def _security(given: Any) -> Iterator[str]:
     options = []
-    for one in listed(given)[:20]:
+    for option in listed(given)[:20]:
         parts = [
             f"`{name}`" + (f" ({', '.join(code(scope) for scope in listed(scopes)[:20])})" if listed(scopes) else "")
-            for name, scopes in mapping(one).items()
+            for name, scopes in mapping(option).items()
         ]
         options.append(" and ".join(parts) or "none")
     if options:
@@ -408,8 +415,8 @@ def _scheme(name: str, scheme: Mapping[str, Any]) -> str:
 
 def _prose(*given: Any) -> Iterator[str]:
     """Yields texts as Markdown whose headings are bold lines: sections are the operations'."""
-    for one in given:
-        if told := text(one)[: 4 * LONGEST_TEXT]:
+    for value in given:
+        if told := text(value)[: 4 * LONGEST_TEXT]:
             yield outside_fences(told, _without_headings)
 
 

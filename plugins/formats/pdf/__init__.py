@@ -40,10 +40,10 @@ class PdfConverter:
             if not any(re.search(r"\w", line.text) for page in pages for line in page.lines):
                 what = "it is scanned pictures" if any(page.pictured for page in pages) else "it is empty"
                 raise ConversionError(f"{source.url} holds no text: {what}")
-            kept = without_furniture(pages)
-            for page in kept:
+            text_pages = without_furniture(pages)
+            for page in text_pages:
                 place_in_rows(page)
-            document = headed(kept, pdf.outline())
+            document = headed(text_pages, pdf.outline())
         title = title_of(document, facts, source.url)
         return written_document(source, f"<main>{written(document, title)}</main>", title, facts)
 

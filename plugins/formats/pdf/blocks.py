@@ -138,18 +138,18 @@ _BROKEN = re.compile(rf"(?<!\w)(\w++){SOFT_HYPHEN}\s*+(\w++)")
 def written(document: Headed, title: str) -> str:
     """The HTML of the whole text below its title; the id of a heading is the page where it begins."""
     first = document.items[0].page
-    made = [f'<h1 id="page={first}">{html.escape(title)}</h1>']
+    parts = [f'<h1 id="page={first}">{html.escape(title)}</h1>']
     joined = _joiner(document)
     for is_heading, items in groupby(document.items, lambda item: isinstance(item, Heading)):
         if is_heading:
-            made += [_heading(item) for item in items if isinstance(item, Heading) and item.text != title]
+            parts += [_heading(item) for item in items if isinstance(item, Heading) and item.text != title]
         else:
             lines = [item for item in items if isinstance(item, Line) and item.text != title]
-            kept = _without_contents(lines, document.body)
-            if lines and not kept and made[-1].startswith("<h") and len(made) > 1:
-                made.pop()  # "Contents"
-            made += _blocks(kept, joined)
-    return "\n".join(made)
+            text_lines = _without_contents(lines, document.body)
+            if lines and not text_lines and parts[-1].startswith("<h") and len(parts) > 1:
+                parts.pop()  # "Contents"
+            parts += _blocks(text_lines, joined)
+    return "\n".join(parts)
 
 
 def _heading(heading: Heading) -> str:
@@ -165,12 +165,12 @@ def _is_mark(line: Line, body: float) -> bool:
 def _without_contents(lines: Sequence[Line], body: float) -> list[Line]:
     """The lines without those of a table of contents or an index, whose words lead to a page number, and marks of notes."""
     led = [bool(_LEADERS.search(line.text.rstrip("0123456789ivxlcIVXLC, "))) for line in lines]
-    kept = []
+    text_lines = []
     for at, line in enumerate(lines):
         numbered = len(line.cells) > 1 and _NUMBER_ONLY.fullmatch(line.text.rpartition(" ")[2])
         if not led[at] and not (numbered and any(led[max(0, at - 2) : at + 3])) and not _is_mark(line, body):
-            kept.append(line)
-    return kept
+            text_lines.append(line)
+    return text_lines
 
 
 def _blocks(lines: Sequence[Line], joined: Callable[[str], str]) -> Iterator[str]:
@@ -302,16 +302,16 @@ def _inline(runs: Sequence[Run], joined: Callable[[str], str]) -> str:
 
 def _code(lines: Sequence[Line]) -> str:
     """The lines with their indentation, and blank lines where there are gaps."""
-    left = min(line.x0 for line in lines)
+    margin = min(line.x0 for line in lines)
     widths = [(len(run.text), (run.x1 - run.x0) / len(run.text)) for line in lines for run in line.cells[0] if run.text]
     width = max(widths)[1] or 1.0
-    made: list[str] = []
+    written_lines: list[str] = []
     for at, line in enumerate(lines):
         before = lines[at - 1] if at else None
         if before is not None and before.page == line.page and before.y - line.y > 1.7 * line.size:
-            made.append("")
-        made.append(" " * round((line.x0 - left) / width) + _code_line(line, width))
-    return "\n".join(made)
+            written_lines.append("")
+        written_lines.append(" " * round((line.x0 - margin) / width) + _code_line(line, width))
+    return "\n".join(written_lines)
 
 
 def _code_line(line: Line, width: float) -> str:

@@ -140,26 +140,28 @@ class Pdf:
 
     def facts(self) -> Facts:
         """Returns the metadata of the document."""
-        given = self.document.get_metadata_dict()
+        metadata = self.document.get_metadata_dict()
         raw = self.pdfium.raw
         buffer = (ctypes.c_ushort * 64)()
         length = raw.FPDFCatalog_GetLanguage(self.document, buffer, ctypes.sizeof(buffer))
         language = (
             "" if length > ctypes.sizeof(buffer) else bytes(buffer)[: max(0, length - 2)].decode("utf-16-le", "replace")
         )
-        return Facts(" ".join(given["Title"].split()), _date(given["CreationDate"]), _date(given["ModDate"]), language)
+        return Facts(
+            " ".join(metadata["Title"].split()), _date(metadata["CreationDate"]), _date(metadata["ModDate"]), language
+        )
 
     def outline(self) -> list[Bookmark]:
         """Returns the bookmarks in their order, without those that lead nowhere."""
-        found: list[Bookmark] = []
+        bookmarks: list[Bookmark] = []
         for at, mark in enumerate(self.document.get_toc(max_depth=6)):
             if at >= MOST_OUTLINED:
                 break
             title, target = " ".join(mark.get_title().replace("\0", "").split()), mark.get_dest()
             index = target.get_index() if target else None
             if title and index is not None and 0 <= index < len(self):
-                found.append(Bookmark(mark.level, title, index + 1, _top(target)))
-        return found
+                bookmarks.append(Bookmark(mark.level, title, index + 1, _top(target)))
+        return bookmarks
 
     def pages(self) -> Iterator[PageLines]:
         """Yields the pages in order. Raises `ConversionError` for one that can't be read."""
@@ -222,8 +224,8 @@ class Pdf:
 
     def _owner(self, text: Any, at: int, held: int) -> int:
         """The object on the page that a letter is of; PDFium's own spaces are of the one before."""
-        found = self.pdfium.raw.FPDFText_GetTextObject(text, at)
-        return ctypes.addressof(found.contents) if found else held
+        owner = self.pdfium.raw.FPDFText_GetTextObject(text, at)
+        return ctypes.addressof(owner.contents) if owner else held
 
     def _run(self, text: Any, first: int, end: int, letters: list[str]) -> tuple[Run, float, float]:
         raw = self.pdfium.raw
@@ -250,13 +252,13 @@ class Pdf:
             if letter != " ":
                 self.pdfium.raw.FPDFText_GetCharOrigin(text, at, x, y)
                 places.append((x.value, at, letter))
-        steps = [(after[0] - one[0], after[1] - one[1]) for one, after in pairwise(places)]
+        steps = [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(places)]
         width = median([step for step, apart in steps if apart == 1 and step > 0] or [0.0])
-        made = places[0][2]
+        written = places[0][2]
         for (step, apart), (_, _, letter) in zip(steps, places[1:], strict=True):
             spaces = int(step / width - 0.7) if width and apart > 1 else 0  # some programs set words a bit apart
-            made += " " * (min(max(spaces, 1), MOST_SPACES) if apart > 1 else 0) + letter
-        return made + " " * (letters[-1] == " "), places[0][0]
+            written += " " * (min(max(spaces, 1), MOST_SPACES) if apart > 1 else 0) + letter
+        return written + " " * (letters[-1] == " "), places[0][0]
 
     def _font(self, text: Any, at: int) -> tuple[bool, bool]:
         raw = self.pdfium.raw
@@ -277,22 +279,22 @@ class Pdf:
         raw, width = self.pdfium.raw, ctypes.c_float()
         widths = []
         for letters in (NARROW, WIDE):
-            known = [raw.FPDFFont_GetGlyphWidth(font, ord(one), 100.0, width) and width.value for one in letters]
+            known = [raw.FPDFFont_GetGlyphWidth(font, ord(letter), 100.0, width) and width.value for letter in letters]
             if not any(known):
                 return None
-            widths += [one for one in known if one]
+            widths += [known_width for known_width in known if known_width]
         return max(widths) - min(widths) < SAME_WIDTH * max(widths)
 
 
 def _lines(runs: Iterator[tuple[Run, float, float] | None], page: int) -> Iterator[Line]:
     gathered: list[tuple[Run, float, float]] = []
-    for one in runs:
-        if one is None:
+    for run in runs:
+        if run is None:
             if line := _line(gathered, page):
                 yield line
             gathered = []
         else:
-            gathered.append(one)
+            gathered.append(run)
     if line := _line(gathered, page):
         yield line
 
@@ -306,7 +308,7 @@ def _line(gathered: list[tuple[Run, float, float]], page: int) -> Line | None:
     if runs[-1].text.rstrip().endswith(HYPHEN):
         runs[-1].text = runs[-1].text.rstrip()[:-1] + SOFT_HYPHEN
     weights: Counter[tuple[float, float]] = Counter()
-    prose = [one for one in gathered if not one[0].mono and one[0].text.strip()]
+    prose = [item for item in gathered if not item[0].mono and item[0].text.strip()]
     for run, y, size in prose or gathered:  # code within prose is often smaller
         weights[size, y] += len(run.text.strip())
     size, y = weights.most_common(1)[0][0]

@@ -54,8 +54,8 @@ def _repeats(lines: Sequence[Line], pages: int) -> bool:
     if len({line.page for line in lines}) < max(2, FEWEST_PAGES * pages):
         return False
     said = [{_NUMBER.sub("#", "".join(run.text for run in cell)).strip() for cell in line.cells} for line in lines]
-    count = Counter(words for one in said for words in one)
-    return sum(any(count[words] > 1 for words in one) for one in said) >= REPEATED * len(lines)
+    count = Counter(words for texts in said for words in texts)
+    return sum(any(count[words] > 1 for words in texts) for texts in said) >= REPEATED * len(lines)
 
 
 FEWEST_BOOKMARKS = 2
@@ -98,9 +98,9 @@ class Headed:
 def headed(pages: Sequence[PageLines], outline: Sequence[Bookmark]) -> Headed:
     """The pages with their headings."""
     body = _body([line for page in pages for line in page.lines])
-    found = list(_by_outline(pages, outline, body) if len(outline) >= FEWEST_BOOKMARKS else _by_fonts(pages, body))
-    found = _without_title(found)
-    return Headed(list(_with_pages(found, len(pages))), body, len(pages))
+    items = list(_by_outline(pages, outline, body) if len(outline) >= FEWEST_BOOKMARKS else _by_fonts(pages, body))
+    items = _without_title(items)
+    return Headed(list(_with_pages(items, len(pages))), body, len(pages))
 
 
 def _without_title(items: list[Heading | Line]) -> list[Heading | Line]:
@@ -166,7 +166,7 @@ def _found(lines: Sequence[Line], mark: Bookmark, taken: set[int]) -> tuple[int,
         for count in (1, 2, 3)
         if at + count <= len(lines)
         and at not in taken
-        and _is_heading(_key("".join(one.text for one in lines[at : at + count])), wanted)
+        and _is_heading(_key("".join(line.text for line in lines[at : at + count])), wanted)
     ]
     if matches and wanted:
         _, at, count = min(matches)

@@ -120,14 +120,16 @@ class Generated(Unknown):
 
     def run(self) -> list[nodes.Node]:
         """See docutils."""
-        made: list[nodes.Node] = [nodes.paragraph("", "", nodes.literal("", one)) for one in self.arguments]
+        paragraphs: list[nodes.Node] = [
+            nodes.paragraph("", "", nodes.literal("", argument)) for argument in self.arguments
+        ]
         names = [line.strip().lstrip("~") for line in self.content if line.strip()] if "summary" in self.name else []
         if names:
-            items = [nodes.list_item("", nodes.paragraph("", "", nodes.literal("", one))) for one in names]
-            return [*([] if "summary" in self.name else made), nodes.bullet_list("", *items)]
+            items = [nodes.list_item("", nodes.paragraph("", "", nodes.literal("", name))) for name in names]
+            return [*([] if "summary" in self.name else paragraphs), nodes.bullet_list("", *items)]
         node = nodes.container("")
         self.parse(node) if "summary" not in self.name else None
-        return [*made, *node.children]
+        return [*paragraphs, *node.children]
 
 
 class Version(Unknown):
@@ -186,14 +188,14 @@ class Code(Unknown):
     def run(self) -> list[nodes.Node]:
         """See docutils."""
         language = LANGUAGES.get(self.name, "")
-        given = (self.arguments or [""])[0].split(maxsplit=1)
+        words = (self.arguments or [""])[0].split(maxsplit=1)
         label = self.options.get("caption", "")
-        if self.name == "code-tab" and len(given) > 1:
-            label = given[1]
-        elif self.name == "code-tab" and given:
-            label = given[0]
-        block = nodes.literal_block("", "\n".join(self.content), classes=["code"] if given or language else [])
-        block["language"] = language or (given[0] if given else "")
+        if self.name == "code-tab" and len(words) > 1:
+            label = words[1]
+        elif self.name == "code-tab" and words:
+            label = words[0]
+        block = nodes.literal_block("", "\n".join(self.content), classes=["code"] if words or language else [])
+        block["language"] = language or (words[0] if words else "")
         return [*([labelled(plain(label))] if label else []), block]
 
 
@@ -202,13 +204,13 @@ class Glossary(Unknown):
 
     def run(self) -> list[nodes.Node]:
         """See docutils."""
-        made = nodes.definition_list("")
+        definitions = nodes.definition_list("")
         terms: list[str] = []
         body: list[tuple[int, str]] = []
         for at, line in enumerate([*self.content, ""]):
             last = at == len(self.content)
             if (last or line[:1].strip()) and body:
-                self._add(made, terms, body)
+                self._add(definitions, terms, body)
                 terms, body = [], []
             if line.startswith(".. "):
                 continue
@@ -217,8 +219,8 @@ class Glossary(Unknown):
             elif terms and (line.strip() or body):
                 body.append((at, line))
         if terms:
-            self._add(made, terms, body)
-        return [made]
+            self._add(definitions, terms, body)
+        return [definitions]
 
     def _add(self, made: nodes.definition_list, terms: list[str], body: list[tuple[int, str]]) -> None:
         item = nodes.definition_list_item("")

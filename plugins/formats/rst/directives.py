@@ -96,16 +96,16 @@ class Described(Directive):  # type: ignore[misc]
         self.state.nested_parse(self.content, self.content_offset, body, match_titles=1)
         if kind in _OWNERS and names:
             env.outer.pop()
-        for fields in [one for one in body.children if isinstance(one, nodes.field_list)]:
+        for fields in [child for child in body.children if isinstance(child, nodes.field_list)]:
             _group(fields)
         opening = f'<dl class="{domain} {kind}">{terms}<dd>'
         return [_raw(opening), *self._facts(), *body.children, _raw("</dd></dl>")]
 
     def _facts(self) -> list[nodes.Node]:
-        given = [(name, self.options[name]) for name in ("type", "default", "value") if self.options.get(name)]
+        options = [(name, self.options[name]) for name in ("type", "default", "value") if self.options.get(name)]
         if self.name.rpartition(":")[2] in ("attribute", "data", "property"):
             return []  # in the signature
-        inline = [(name, self.state.inline_text(text, self.lineno)[0]) for name, text in given]
+        inline = [(name, self.state.inline_text(text, self.lineno)[0]) for name, text in options]
         return [nodes.paragraph("", "", nodes.Text(f"{name.capitalize()}: "), *told) for name, told in inline]
 
     def _term(self, line: str, domain: str, kind: str, env: Env, names: list[str]) -> str:
@@ -121,8 +121,8 @@ class Described(Directive):  # type: ignore[misc]
         )
         if domain == "py" and (match := _PY.match(line)):
             return self._python(match, kind, env, names)
-        found = _NAME.search(line)
-        name = found[1] if found else line
+        named = _NAME.search(line)
+        name = named[1] if named else line
         names.append(name)
         before, _, after = line.partition(name)
         anchor = {"c": f"c.{name}", "js": name, "py": name}.get(domain, "")
@@ -166,9 +166,9 @@ def _group(fields: nodes.field_list) -> None:
     types: dict[str, str] = {}
     groups: dict[str, list[tuple[str, nodes.Element]]] = {}
     others: list[nodes.Node] = []
-    for one in fields.children:
-        name, _, argument = one[0].astext().partition(" ")
-        name, body = name.lower(), one[1]
+    for field in fields.children:
+        name, _, argument = field[0].astext().partition(" ")
+        name, body = name.lower(), field[1]
         kind = next(
             (key for key, known in (("param", _PARAMETER), ("var", _VARIABLE), ("raises", _RAISES)) if name in known),
             "",
@@ -183,7 +183,7 @@ def _group(fields: nodes.field_list) -> None:
         elif name in ("return", "returns", "yield", "yields"):
             groups.setdefault("yields" if name.startswith("yield") else "returns", []).append(("", body))
         elif name != "meta":
-            others.append(one)
+            others.append(field)
     if "returns" in types and "returns" not in groups:
         groups["returns"] = [("", nodes.field_body(""))]
     fields.children = []
@@ -216,22 +216,22 @@ def listing(text: str, options: Mapping[str, str]) -> str:
     if options.get("lines"):
         lines = _numbered(lines, options["lines"])
     lines = _between(lines, options)
-    made = "\n".join(lines)
+    chosen = "\n".join(lines)
     if "dedent" in options:
         count = options["dedent"].strip()
-        made = textwrap.dedent(made) if not count.isdecimal() else "\n".join(line[int(count) :] for line in lines)
-    return made
+        chosen = textwrap.dedent(chosen) if not count.isdecimal() else "\n".join(line[int(count) :] for line in lines)
+    return chosen
 
 
 def _numbered(lines: list[str], spec: str) -> list[str]:
     """Lines by their numbers: `1,3-5,20-`."""
-    made: list[str] = []
+    chosen: list[str] = []
     for part in spec.split(",")[:1000]:
         first, dash, last = part.strip().partition("-")
         if (first.isdecimal() or not first) and (last.isdecimal() or not last) and len(part) < 20:
             start = int(first or 1)
-            made += lines[start - 1 : (int(last) if last else len(lines)) if dash else start]
-    return made
+            chosen += lines[start - 1 : (int(last) if last else len(lines)) if dash else start]
+    return chosen
 
 
 def _between(lines: list[str], options: Mapping[str, str]) -> list[str]:
@@ -252,14 +252,14 @@ def _object(text: str, name: str) -> list[str]:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    found: ast.AST | None = None
+    node: ast.AST | None = None
     for part in name.split("."):
-        found = next((one for one in body if getattr(one, "name", None) == part), None)
-        body = getattr(found, "body", [])
-    if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        node = next((child for child in body if getattr(child, "name", None) == part), None)
+        body = getattr(node, "body", [])
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
-    first = min([found.lineno, *(one.lineno for one in found.decorator_list)])
-    return text.splitlines()[first - 1 : found.end_lineno]
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return text.splitlines()[first - 1 : node.end_lineno]
 
 
 class Listing(Unknown):
@@ -326,13 +326,13 @@ class Toctree(Unknown):
                 items.append(_item(title or target, target))
             elif "*" in target:
                 wanted = posixpath.join(files.top if target.startswith("/") else files.folder, target.lstrip("/"))
-                found = [one for one in files.titles.pages if fnmatchcase(posixpath.splitext(one)[0], wanted)]
-                items += [_item(files.title(files.titles.pages[one]) or one, files.link(one)) for one in found]
+                paths = [path for path in files.titles.pages if fnmatchcase(posixpath.splitext(path)[0], wanted)]
+                items += [_item(files.title(files.titles.pages[path]) or path, files.link(path)) for path in paths]
             elif page := files.page(target.removesuffix(".rst")):
                 items.append(_item(title or files.title(files.titles.pages.get(page, "")) or target, files.link(page)))
         caption = self.options.get("caption", "")
-        made: list[nodes.Node] = [nodes.bullet_list("", *items)] if items else []
-        return [labelled(plain(caption)), *made] if caption and made else made
+        listed: list[nodes.Node] = [nodes.bullet_list("", *items)] if items else []
+        return [labelled(plain(caption)), *listed] if caption and listed else listed
 
 
 def _item(title: str, address: str) -> nodes.list_item:

@@ -72,10 +72,10 @@ class Files:
     @cached_property
     def substitutions(self) -> Mapping[str, str]:
         """The texts that conf.py defines for all pages."""
-        given = {name: self.conf[name] for name in _SUBSTITUTIONS if isinstance(self.conf.get(name), str)}
+        texts = {name: self.conf[name] for name in _SUBSTITUTIONS if isinstance(self.conf.get(name), str)}
         surroundings = f"{self.conf.get('rst_prolog', '')}\n{self.conf.get('rst_epilog', '')}"
         return {
-            **{name: text for name, text in given.items() if text.strip() and "\n" not in text},
+            **{name: text for name, text in texts.items() if text.strip() and "\n" not in text},
             **dict(_DEFINED.findall(surroundings)),
         }
 
@@ -101,7 +101,7 @@ class Files:
 
     def page(self, written: str) -> str:
         """The path of the page that Sphinx calls so, without its suffix."""
-        return next((found for end in _PAGES if (found := self.path(written + end))), "")
+        return next((path for end in _PAGES if (path := self.path(written + end))), "")
 
     def link(self, target: str) -> str:
         """The relative address of another file."""
@@ -110,7 +110,7 @@ class Files:
 
 @lru_cache(maxsize=8)
 def _literals(text: str) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -118,10 +118,10 @@ def _literals(text: str) -> Mapping[str, Any]:
     for line in tree.body:
         if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
             try:
-                found[line.targets[0].id] = ast.literal_eval(line.value)
+                values[line.targets[0].id] = ast.literal_eval(line.value)
             except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
                 continue
-    return found
+    return values
 
 
 @lru_cache(maxsize=4)
@@ -142,8 +142,8 @@ def _titles(tree: Tree) -> Titles:
 def _labels(lines: list[str]) -> Iterable[tuple[str, str]]:
     """Each label with the title of the section that it names."""
     for at, line in enumerate(lines):
-        if found := _LABEL.match(line):
-            yield " ".join((found[1] or found[2]).lower().split()), _title_after(lines, at + 1)
+        if match := _LABEL.match(line):
+            yield " ".join((match[1] or match[2]).lower().split()), _title_after(lines, at + 1)
 
 
 def _title_after(lines: list[str], at: int) -> str:
@@ -193,8 +193,8 @@ class Env:
 
 def env_of(document: nodes.document) -> Env:
     """The state of the document."""
-    found: Env = document.settings.env
-    return found
+    env: Env = document.settings.env
+    return env
 
 
 def sphinx_id(prefix: str, name: str) -> str:

@@ -61,7 +61,7 @@ _BY_CLASS: Mapping[type[Directive], str] = {
     CurrentModule: "module currentmodule",
     Program: "program",
 }
-_NAMED = {name: made for made, names in _BY_CLASS.items() for name in names.split()}
+_NAMED = {name: class_ for class_, names in _BY_CLASS.items() for name in names.split()}
 
 
 def directive_named(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,12 +69,12 @@ def directive_named(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def lookup(name: str, language: Any, document: nodes.document) -> tuple[type[Directive], list[Any]]:
         domain, _, short = name.lower().rpartition(":")
-        if found := _NAMED.get(short):
-            return found, []
+        if directive := _NAMED.get(short):
+            return directive, []
         if short in OBJECTS and (domain or short not in ("role", "directive")):
             return Described, []
-        found, _ = original(name, language, document)
-        return found or Unknown, []
+        directive, _ = original(name, language, document)
+        return directive or Unknown, []
 
     return lookup
 
@@ -146,8 +146,8 @@ def role_named(original: Callable[..., Any], default: str = "") -> Callable[...,
             return _nothing, []
         if not name and default:
             return lambda _, *rest, **more: _shown(default, *rest, **more), []
-        found, _ = original(name, language, line, reporter)
-        return found or _shown, []
+        role, _ = original(name, language, line, reporter)
+        return role or _shown, []
 
     return lookup
 
@@ -164,14 +164,14 @@ def _shown(
 ) -> tuple[list[nodes.Node], list[nodes.Node]]:
     """The role's text, or its title where it has one."""
     env = env_of(inliner.document)
-    given = unescape(text)
-    title, target = with_target(given)
+    whole = unescape(text)
+    title, target = with_target(whole)
     short = name.lower().rpartition(":")[2]
-    made = _linked(short, title, target.strip(), env) or _extlink(short, title, target, env)
-    if made is None:
-        made = _as_text(name, short, title, given)
-    made.source, made.line = rawtext, lineno
-    return [made], []
+    node = _linked(short, title, target.strip(), env) or _extlink(short, title, target, env)
+    if node is None:
+        node = _as_text(name, short, title, whole)
+    node.source, node.line = rawtext, lineno
+    return [node], []
 
 
 def _linked(short: str, title: str, target: str, env: Env) -> nodes.Node | None:
@@ -333,7 +333,7 @@ class _Finish(Transform):  # type: ignore[misc]
         labels = {document.nameids.get(name) for name, explicit in document.nametypes.items() if explicit}
         for section in document.findall(nodes.section):
             # numbered ids depend on all that Sphinx numbers, so nobody else knows them
-            ids = [one for one in section["ids"] if not re.fullmatch(r"id\d+", one)]
+            ids = [id_ for id_ in section["ids"] if not re.fullmatch(r"id\d+", id_)]
             section["ids"] = sorted(ids, key=lambda one: one not in labels)
         for problem in list(document.findall(nodes.problematic)):
             text = "" if problem.astext() in _OF_BUILD else _ROLE.sub("", problem.astext()).strip("`_|")

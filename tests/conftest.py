@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
+import functools
 import gc
 import logging
 import os
@@ -12,11 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastapi.routing
 import httpx
 import pytest
 
+from app.core.settings import Settings
 from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM, Reply
+from tests.fakes import WORDS_SETTING
 
 SHARED = Path(__file__).parents[2] / "shared"
 MEMORY = Path("/dev/shm")  # a file system in memory, on Linux
@@ -26,9 +32,11 @@ ENOUGH = 4 << 30  # bytes that must be free there
 vars(httpx._config.DEFAULT_TIMEOUT_CONFIG).update(
     dict.fromkeys(("connect", "read", "write", "pool"), 60.0)
 )  # a busy machine
+fastapi.routing.create_model_field = functools.cache(  # pydantic describes a response's form once, not for each service
+    fastapi.routing.create_model_field
+)
 
 LONGEST = (
-    "eval/test_planted",
     "end_to_end/test_run",
     "end_to_end/test_exact",
     "end_to_end/test_documented_clients",
@@ -75,7 +83,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_configure() -> None:
-    """Directories of tests are in memory where that is possible: on a disk they took half of the time."""
+    """Tests embed with a model that takes no time. Their directories are in memory, if possible: on a disk they took half of the
+    time.
+    """
+    os.environ["DOCS_EMBEDDING_MODEL"] = WORDS_SETTING
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK):
         state = os.statvfs(MEMORY)
         if state.f_bavail * state.f_frsize > ENOUGH and not state.f_flag & os.ST_NOEXEC:
@@ -87,7 +98,7 @@ def pytest_configure() -> None:
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Settings of the person who runs the tests don't count; the address of a test OpenSearch does."""
     for name in list(os.environ):
-        if name.startswith(("DOCS_", "OTEL_")) and not name.startswith("DOCS_TEST_"):
+        if name.startswith(("DOCS_", "OTEL_")) and not name.startswith("DOCS_TEST_") and name != "DOCS_EMBEDDING_MODEL":
             monkeypatch.delenv(name)
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -142,3 +153,32 @@ def llm(running_llm: FakeLLM) -> FakeLLM:
     running_llm.cancelled, running_llm.embedding_status = 0, 200
     running_llm.reply = lambda _: Reply()
     return running_llm
+
+
+@pytest.fixture(scope="session")
+def own_docs(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings whose store is an index of our documentation, made once for all processes of a run; nobody writes to it."""
+    from tests.app.cli.stored_index import index_docs
+
+    common = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        common = common.parent
+    store, unfinished = common / "own-docs", common / "own-docs-unfinished"
+
+    with (common / "own-docs.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not store.is_dir():
+            asyncio.run(index_docs(Settings.load(env_file=None), unfinished))
+            unfinished.rename(store)
+    return Settings.load(env_file=None, store=str(store), collection="docs")
+
+
+@pytest.fixture(scope="session")
+def few_docs(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """As `own_docs`, of two pages in two languages."""
+    from tests.app.cli.stored_index import copied_docs, index_docs
+
+    folder = tmp_path_factory.mktemp("few-docs")
+    docs = copied_docs(folder / "docs", "start", "sites")
+    asyncio.run(index_docs(Settings.load(env_file=None), folder / "index", docs))
+    return Settings.load(env_file=None, store=str(folder / "index"), collection="docs")

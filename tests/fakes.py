@@ -7,10 +7,16 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from app.core.types import Vector
 
 DIMENSION = 64
+WORDS_SETTING = f"local:{Path(__file__).parent / 'words'}"
+"""DOCS_EMBEDDING_MODEL of all tests that say nothing else: letters of words in vectors, in an instant (`tests/words/make.py`)."""
+WORDS = "local:words#d5ad1674"
+"""Its name in an index."""
+WORDS_SIZE = 128
 
 
 @dataclass

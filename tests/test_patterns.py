@@ -29,15 +29,14 @@ def test_a_pattern_that_takes_more_than_linear_time_is_found() -> None:
         assert Used("here", re.compile(pattern), way).problem() == ""
 
 
-def test_patterns_of_modules_of_calls_and_of_functions_are_found() -> None:
+def test_patterns_of_modules_of_calls_and_of_functions_are_found_and_one_that_is_built_needs_an_example(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     used = {(each.place, each.way) for each in found()}
-    assert ("app.text.blocks._NOTHING", "match") in used
+    assert ("app.text.units._NOTHING", "match") in used
     assert ("app.text.language.parse", "match") in used
     assert ("app.pipeline.conversation._heading", "fullmatch") in used
     assert len(used) > 150
-
-
-def test_a_pattern_that_a_function_builds_needs_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "BUILT", {})
     with pytest.raises(LookupError, match=r"BUILT in bench/built\.py has no example"):
-        found()
+        found(["app.proof"])

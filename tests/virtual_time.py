@@ -18,9 +18,10 @@ class VirtualTime(asyncio.SelectorEventLoop):
         return self._now
 
     def _run_once(self) -> None:
-        timers = self._scheduled  # type: ignore[attr-defined]
+        # cancelled timers stay in the list for a while: after a jump to one of them, the loop really waits for the next timer
+        timers = [timer._when for timer in self._scheduled if not timer._cancelled]  # type: ignore[attr-defined]
         if timers and not self._ready:  # type: ignore[attr-defined]
-            self._now = max(self._now, timers[0]._when)
+            self._now = max(self._now, min(timers))
         super()._run_once()  # type: ignore[misc]
 
 

@@ -7,22 +7,30 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import cast
 
+from app.core.plugins import load
 from app.text.blocks import blocks
 from ingestion.convert.document import Converter, Document, SourceText, well_formed
-from ingestion.convert.html.page import HtmlConverter, NeedsJavaScript
-from ingestion.convert.markdown.page import MarkdownConverter
 from ingestion.errors import ConversionError
-from ingestion.formats import formats
+from ingestion.formats import Format, formats
 
-VERSION = "convert-8"
+VERSION = "convert-10"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
 
 
 @cache
 def converters() -> tuple[Converter, ...]:
-    """All, in the order in which they are asked: the first that matches converts."""
-    return (*(form.converter for form in formats()), MarkdownConverter(), HtmlConverter())
+    """All, in the order in which they are asked: the first that matches converts. They are imported only where a page is converted."""
+    from ingestion.convert.html.page import HtmlConverter
+    from ingestion.convert.markdown.page import MarkdownConverter
+
+    return (*(_made(form) for form in formats()), MarkdownConverter(), HtmlConverter())
+
+
+def _made(form: Format) -> Converter:
+    named = form.converter
+    return cast("Converter", load(named, object, "register_formats")()) if isinstance(named, str) else named
 
 
 MOST_HEADINGS = 5_000
@@ -57,7 +65,6 @@ __all__ = [
     "ConversionError",
     "Converter",
     "Document",
-    "NeedsJavaScript",
     "SourceText",
     "convert",
     "converters",

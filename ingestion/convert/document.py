@@ -16,6 +16,12 @@ from ingestion.formats import binary_types
 
 MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/mdx"})
 
+KINDS = frozenset({
+    "note", "tip", "hint", "info", "important", "warning", "caution", "danger", "attention", "error", "success",
+    "failure", "bug", "example", "question", "abstract", "todo"
+})  # fmt: skip
+"""Kinds of notes, which stand in bold at their beginning."""
+
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\v\b\x1b"))
@@ -87,11 +93,9 @@ class Converter(Protocol):
 
     def matches(self, source: SourceText) -> bool:
         """True when this converter can read the source."""
-        ...
 
     def convert(self, source: SourceText) -> Document:
         """The document; raises `ConversionError` when the source holds no text."""
-        ...
 
 
 def source_text(fetched: Fetched, words: Vocabulary) -> SourceText:

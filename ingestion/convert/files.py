@@ -13,7 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from ingestion.convert.document import Document, SourceText
-from ingestion.convert.html.page import HtmlConverter
 from ingestion.crawl.directory import LARGEST
 
 _MONO = re.compile(
@@ -107,7 +106,6 @@ def tree_of(directory: str, file: str) -> str:
     return directory or (str(listing) if file and listing.is_file() else "")
 
 
-_HTML = HtmlConverter()
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")
 
 
@@ -123,7 +121,10 @@ class Facts:
 
 def written_document(source: SourceText, main: str, title: str, facts: Facts) -> Document:
     """The document of the markup of a `<main>` element. The selectors of the source are for its own HTML, not for this."""
+    from ingestion.convert.html.page import HtmlConverter  # only where pages are converted
+
     lang = f' lang="{html.escape(facts.language)}"' if _LANGUAGE.fullmatch(facts.language) else ""
     markup = f"<html{lang}><body>{main}</body></html>"
-    read = _HTML.convert(replace(source, text=markup, media_type="text/html", content_selector="", drop_selectors=()))
+    page = replace(source, text=markup, media_type="text/html", content_selector="", drop_selectors=())
+    read = HtmlConverter().convert(page)
     return replace(read, title=title, published=facts.created, modified=facts.modified)

@@ -9,9 +9,6 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from langdetect.detector import Detector
-from langdetect.lang_detect_exception import LangDetectException
-
 from app.core.language import Vocabulary, vocabulary
 from app.text.analysis import fold
 from app.text.blocks import blocks
@@ -159,12 +156,14 @@ def detect(
 def _probabilities(text: str, codes: Iterable[str]) -> Mapping[str, float]:
     """By language, the probability of a text by its letters. Chinese is one language in two scripts."""
     wanted = frozenset(codes)
-    compared = frozenset(_OTHER_SCRIPTS.split())
-    compared = compared if _OTHER_LETTER.search(text) else frozenset(profile_codes()) - compared
+    compared = frozenset(_OTHER_SCRIPTS.split()) if _OTHER_LETTER.search(text) else _latin()
     compared -= {code for code, letters in _OWN_LETTERS.items() if not letters.search(text)}
     profiles = tuple(sorted(code for code in compared if {code, code.partition("-")[0]} & wanted))
     if len(profiles) < FEWEST_PROFILES:
         return {}
+    from langdetect.detector import Detector
+    from langdetect.lang_detect_exception import LangDetectException
+
     detector = Detector(_factory(profiles))
     detector.append(text)
     likely: dict[str, float] = {}
@@ -283,6 +282,15 @@ def _declarations(url: str, declared: Mapping[str, str], languages: Languages) -
         *(ordered or [(DEFAULT, languages.default)]),
         *(("the address", code) for code in named if code not in certain),
     ]
+
+
+def read_profiles() -> None:
+    """Read the statistics that most texts need, which takes .1 s."""
+    _factory(tuple(sorted(_latin())))
+
+
+def _latin() -> frozenset[str]:
+    return frozenset(profile_codes()) - frozenset(_OTHER_SCRIPTS.split())
 
 
 @cache

@@ -13,13 +13,14 @@ from urllib.parse import unquote, urlsplit
 from app.core.generation import said_versions
 from app.core.language import vocabulary, with_words
 from app.core.settings import Settings
-from app.core.types import Chunk, Page
+from app.core.types import Chunk, Page, PageFetch
 from app.text.blocks import outside_fences, outside_spans, plain_title
 from app.text.marks import fingerprint
 from ingestion.convert import Document
 from ingestion.convert.language import Languages, page_language
 from ingestion.convert.markdown.structure import LONGEST_HEADING
 from ingestion.crawl.exchange import Fetched, parse_date
+from ingestion.crawl.lastmods import settled
 from ingestion.entry import Entry
 from ingestion.urls import host, public_url
 
@@ -63,12 +64,6 @@ def _is_build(found: Iterable[dt.datetime | None]) -> bool:
 
 
 @dataclass
-class _Claim:
-    entry: Entry
-    text: int
-
-
-@dataclass
 class Addresses:
     """The addresses that a run assigns. `listed` are those of all entries, `states` the pages of the index.
 
@@ -79,7 +74,7 @@ class Addresses:
     listed: frozenset[str]
     states: Mapping[str, Page]
     _moved: dict[str, str] = field(default_factory=dict)
-    _claims: dict[str, _Claim] = field(default_factory=dict)
+    _claims: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     _disputed: set[str] = field(default_factory=set)
 
     def conflict(self, entry: Entry, fetched: Fetched, collection: str) -> str:
@@ -111,7 +106,7 @@ class Addresses:
 
     def disputed(self) -> list[tuple[Entry, str]]:
         """Pages to read again under their own address, and the canonical address that they were given."""
-        return [(self._claims[url].entry, url) for url in sorted(self._disputed)]
+        return [(self._claims[url][0], url) for url in sorted(self._disputed)]
 
     def _canonical(self, entry: Entry, own: str, read: Document) -> str:
         """The address that the page names, where it may have it."""
@@ -119,11 +114,11 @@ class Addresses:
         if entry.is_local or not url or url == own or host(url) != host(own):
             return ""
         other = self.states.get(url)
-        if url in self.listed or (other is not None and other.fetched_url != entry.url):
+        if url in self.listed or (other is not None and other.fetch.fetched_url != entry.url):
             return ""
-        claim = self._claims.setdefault(url, _Claim(entry, hash(read.markdown)))
-        if claim.entry.url != entry.url:
-            if claim.text != hash(read.markdown):
+        first, text = self._claims.setdefault(url, (entry, hash(read.markdown)))
+        if first.url != entry.url:
+            if text != hash(read.markdown):
                 self._disputed.add(url)
             return ""
         return "" if url in self._disputed else url
@@ -170,20 +165,24 @@ def prepare(read: Document, fetched: Fetched, entry: Entry, settings: Settings) 
         language=language.code,
         markdown=read.markdown,
         hash=text_hash(read.markdown),
-        fetched_url=entry.url,
-        source=entry.source,
         canonical=read.canonical,
         alternates=alternates,
         file=_file(entry.url),
         published=published,
         modified=modified,
-        etag=fetched.etag,
-        last_modified=fetched.last_modified,
-        fetched_at=now,
-        last_ok=now,
         versions=said_versions(url, read.version),
-        reading=entry.reading,
         fingerprint=fingerprint(read.markdown),
+        fetch=PageFetch(
+            fetched_url=entry.url,
+            source=entry.source,
+            reading=entry.reading,
+            etag=fetched.etag,
+            last_modified=fetched.last_modified,
+            lastmod=settled(entry.lastmod),
+            links=entry.links,
+            fetched_at=now,
+            last_ok=now,
+        ),
     )
     return Prepared(page, note=language.note)
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from app.core.language import Vocabulary, vocabulary
@@ -14,18 +15,19 @@ from app.core.settings import Settings
 from ingestion.convert import convert
 from ingestion.convert.document import Document, SourceText, decode, source_text
 from ingestion.convert.files import tree_of
-from ingestion.convert.html.page import NeedsJavaScript
 from ingestion.convert.markdown.structure import AnchorMode, with_anchors
 from ingestion.crawl.directory import published_links, read_file
 from ingestion.crawl.documents import read_document
 from ingestion.crawl.exchange import HTML_TYPES, Downloads, Fetched, PageRequest, has_login_form
-from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.openapi import openapi_request
-from ingestion.crawl.render import Renderer, open_renderer
 from ingestion.entry import Entry, Given
-from ingestion.errors import PageError
+from ingestion.errors import NeedsJavaScript, PageError
 from ingestion.urls import joined, public_url, stem
 from ingestion.workers import Workers
+
+if TYPE_CHECKING:
+    from ingestion.crawl.fetch import Fetcher
+    from ingestion.crawl.render import Renderer
 
 _LINK = re.compile(r"\]\([ \t]*+<?([^\s<>()#]++)|^\[[^\]\n]++\]:[ \t]*+<?([^\s<>#]++)", re.MULTILINE)
 _WHOLE = re.compile(r"[a-z][a-z0-9+.-]*+:|/", re.IGNORECASE)
@@ -90,6 +92,8 @@ class DocumentReader:
 
     def __post_init__(self) -> None:
         self.words = vocabulary(self.settings.languages, self.settings.prompts)
+        from ingestion.crawl.render import open_renderer  # with httpx, which processes that convert don't need
+
         self._renderer = open_renderer(self.settings, self.fetcher)
 
     async def fetch(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:

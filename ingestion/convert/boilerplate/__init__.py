@@ -2,3 +2,6 @@
 
 `sample` reads a page for the comparison, `compare` finds the blocks, `remove` takes them from a page.
 """
+
+FEWEST = 5
+"""Pages that must repeat a block at least: fewer say nothing of a site."""

@@ -12,7 +12,7 @@ from lxml.etree import strip_elements
 from lxml.html import HtmlElement
 
 from app.core.generation import RepeatedBlock
-from ingestion.convert.html.dom import drop
+from ingestion.convert.html.dom import HEADINGS, drop
 
 _BLOCKS = frozenset(
     "address article aside blockquote center dd details div dl dt fieldset figure footer h1 h2 h3 h4 h5 h6 header hgroup hr li main ol p pre section table ul".split()  # noqa: SIM905  # a list of them would take as many lines
@@ -23,11 +23,14 @@ _WHOLE = frozenset(["a", "dl", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "ol
 _UNSEEN = frozenset(["button", "embed", "form", "hr", "input", "link", "meta", "nav", "object", "select", "svg"])
 """Tags that are content of no page."""
 
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _MOSTLY = 0.8
 """The least share of links in the text of a block of links."""
 
 _DATE = re.compile(r"\b(?:19|20)\d\d\b")
+_ADDRESS = re.compile(r"(?<!\S)(?:https?://|/)\S++")
+_NOTE_WORDS = 8
+"""From so many words on, a text is the same whatever address is in it: `GET /volumes` is not a note with an address."""
+
 _NO_WORD = re.compile(r"[\W_]+")
 _DATE_WORDS = 14
 TITLE = "h1"
@@ -134,7 +137,7 @@ class _Walk:
                 return
             text = f"![{image.get('src')}]"
         leaf = Leaf(path, text[:_LONGEST], _key(path, text), text.count(" ") + 1, under)
-        leaf.heading = str(element.tag) if element.tag in _HEADINGS else ""
+        leaf.heading = str(element.tag) if element.tag in HEADINGS else ""
         leaf.own = bool(leaf.heading) and "data-anchor" in element.attrib
         leaf.code = element.tag == "pre" or (len(element) > 0 and next(element.iter("pre"), None) is not None)
         if not leaf.heading and not leaf.code and (self.places is None or path in self.places):
@@ -163,6 +166,8 @@ def _holds_blocks(element: HtmlElement) -> bool:
 
 
 def _key(path: str, text: str) -> str:
+    if text.count(" ") >= _NOTE_WORDS:
+        text = _ADDRESS.sub("/", text)
     return hashlib.sha256(f"{path}\n{text}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
@@ -260,13 +265,12 @@ def to_remove(page: Sequence[Leaf], known: Sequence[RepeatedBlock]) -> set[int]:
     return {
         number
         for number in hits
-        if (page[number].key in texts and (number in edges.all or _is_sure(page[number])))
+        if (
+            page[number].key in texts
+            and (number in edges.all or (page[number].words >= SURE and not page[number].heading))
+        )
         or edges.place(page, number) in places
     }
-
-
-def _is_sure(leaf: Leaf) -> bool:
-    return leaf.words >= SURE and not leaf.heading
 
 
 def remove_repeated(root: HtmlElement, known: Sequence[RepeatedBlock], kept: Collection[HtmlElement] = ()) -> None:

@@ -13,6 +13,7 @@ from lxml.html import HtmlElement
 
 from app.core.generation import RepeatedBlock
 from app.core.language import Vocabulary
+from ingestion.convert.boilerplate import FEWEST
 from ingestion.convert.boilerplate.blocks import TITLE, Leaf, around, leaves, matching
 from ingestion.convert.html.clean import note_anchors
 from ingestion.convert.html.page import HtmlConverter, content_of, left_out, parse
@@ -20,9 +21,6 @@ from ingestion.convert.reader import source_of
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError
-
-FEWEST = 5
-"""Pages that must repeat a block at least: fewer say nothing of a site."""
 
 MOST = 0.6
 """The share of pages from which on a block is one of the site."""
@@ -190,9 +188,8 @@ class _Group:
     known: frozenset[RepeatedBlock]
 
     def repeated(self) -> list[RepeatedBlock]:
-        texts = self._often(
-            Counter(key for page in self.pages for key in {leaf.key for leaf in page.leaves if _may(leaf)}), "text"
-        )
+        keys = ({leaf.key for leaf in page.leaves if not leaf.code and not leaf.is_section} for page in self.pages)
+        texts = self._often(Counter(key for page_keys in keys for key in page_keys if key), "text")
         places = self._often(link_places(self.pages, texts), "links")
         seen: dict[RepeatedBlock, dict[str, tuple[Sampled, int]]] = defaultdict(dict)
         for page in self.pages:
@@ -225,7 +222,3 @@ class _Group:
         page, number = places[0]
         share = round(100 * len(places) / len(self.pages))
         return RepeatedBlock(one.kind, one.key, page.leaves[number].text, page.selectors[number], share)
-
-
-def _may(leaf: Leaf) -> bool:
-    return bool(leaf.key) and not leaf.code and not leaf.is_section

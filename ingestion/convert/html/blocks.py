@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 
-from lxml.etree import iterwalk
-from lxml.html import Element, HtmlElement
+from lxml.html import HtmlElement
+from lxml.html.builder import E
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
-from ingestion.convert.html.dom import drop, replace, select, text_of
+from ingestion.convert.html.dom import append_text, drop, drop_all, has_class, replace, select, text_of
 
 _NO_CODE = (
     "//*[{linenos} or {linenodiv} or {lineno} or {line-number} or {linenumber} or {line-numbers-wrapper} or {copy}]"
@@ -28,21 +28,10 @@ _GUTTER = (
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language-|lang-|highlight-source-|highlight-text-(?=html|xml)|highlight-|brush:\s*)([\w+#.-]+?)(?:-basic)?(?=[\s;]|$)"
 )
-_HIGHLIGHTERS = frozenset(
-    {
-        "hljs",
-        "highlightjs",
-        "sourceCode",
-        "prettyprint",
-        "highlight",
-        "CodeRay",
-        "rouge",
-        "chroma",
-        "shiki",
-        "syntaxhighlighter",
-    }
-    | {"rust-example-rendered", "item-decl", "prism-code"}
-)
+_HIGHLIGHTERS = frozenset({
+    "hljs", "highlightjs", "sourceCode", "prettyprint", "highlight", "CodeRay", "rouge", "chroma", "shiki",
+    "syntaxhighlighter", "rust-example-rendered", "item-decl", "prism-code",
+})  # fmt: skip
 """Classes beside which a language may stand without a prefix."""
 
 _NO_LANGUAGE = frozenset(
@@ -72,12 +61,9 @@ def rebuild_code(root: HtmlElement, present: frozenset[str]) -> None:
 def _unwrap_table(table: HtmlElement) -> None:
     """Make one <pre> of a table with a column of line numbers, or only lines if it is in a <pre>."""
     language = _language(table)
-    for element in select(table, _GUTTER):
-        drop(element)
+    drop_all(table, _GUTTER)
     for title in select(table, "//th[{filename}]"):  # mkdocs-material
-        caption = Element("p")
-        caption.text = title.text_content()
-        table.addprevious(caption)
+        table.addprevious(E.p(title.text_content()))
         drop(title)
     for element in list(table.iter("tbody", "thead", "tr", "td", "th", "pre")):
         element.tag = "div" if element.tag == "tr" else "span"
@@ -88,20 +74,18 @@ def _unwrap_table(table: HtmlElement) -> None:
 
 def _rebuild(pre: HtmlElement, present: frozenset[str]) -> None:
     language = _language(pre)
-    for element in select(pre, _NO_CODE, present):
-        drop(element)
+    drop_all(pre, _NO_CODE, present)
     for figure in pre.iterancestors("figure"):
         figure.tag = "div"  # in one, the converter changes code that looks like an image of Markdown
     for element in pre.iter("br"):
         element.tail = "\n" + (element.tail or "")
     _end_lines(pre)
-    text = pre.text_content().replace("\u200b", "") or "\n"
-    new, code = Element("pre"), Element("code")
-    if language:
-        code.set("class", f"language-{language}")
-    code.text = text
-    new.append(code)
-    replace(pre, new)
+    replace(pre, code_block(pre.text_content().replace("\u200b", "") or "\n", language))
+
+
+def code_block(text: str, language: str) -> HtmlElement:
+    """The text as a block of code."""
+    return E.pre(E.code(text, **{"class": f"language-{language}"} if language else {}))
 
 
 def _end_lines(pre: HtmlElement) -> None:
@@ -163,7 +147,7 @@ def write_definitions(root: HtmlElement, present: frozenset[str]) -> None:
 
 
 def _flat(found: HtmlElement) -> HtmlElement:
-    flat = Element("div")
+    flat = E.div()
     for terms, definitions in _entries(found):
         for definition in definitions:
             definition.tag, definition.tail = "div", None
@@ -172,8 +156,7 @@ def _flat(found: HtmlElement) -> HtmlElement:
 
 
 def _listed(found: HtmlElement) -> HtmlElement:
-    listing = Element("ul")
-    listing.extend([_item(terms, definitions) for terms, definitions in _entries(found)])
+    listing = E.ul(*(_item(terms, definitions) for terms, definitions in _entries(found)))
     if all(len(item) == 1 for item in listing):
         for item in listing:
             item[0].drop_tag()  # a list without blank lines
@@ -192,8 +175,7 @@ def _as_list(table: HtmlElement) -> None:
 
 
 def _as_notes(table: HtmlElement) -> None:
-    for number in select(table, "//td[1]"):
-        drop(number)
+    drop_all(table, "//td[1]")
     for row in select(table, "//tr"):
         row.tag = "li"
     for part in list(table.iter("td", "tbody")):
@@ -217,15 +199,14 @@ def _entries(found: HtmlElement) -> Iterator[tuple[list[HtmlElement], list[HtmlE
 
 
 def _item(terms: list[HtmlElement], definitions: list[HtmlElement]) -> HtmlElement:
-    item, line = Element("li"), _line(terms)
-    item.append(line)
+    line = _line(terms)
+    item = E.li(line)
+    if len(line):
+        append_text(line, ": " if definitions else "")
     for number, definition in enumerate(definitions):
-        if len(line) and not number:
-            line[-1].tail = ": "
-        first = line if not number else Element("p")
         if number:
-            item.append(first)
-        _pour(definition, first, item)
+            item.append(E.p())
+        _pour(definition, item[-1] if number else line, item)
     return item
 
 
@@ -234,41 +215,33 @@ def _pour(definition: HtmlElement, line: HtmlElement, item: HtmlElement) -> None
     children = list(definition)
     if not (definition.text or "").strip() and children and children[0].tag == "p":
         start, rest, tail = children[0], children[1:], children[0].tail
-        _append_text(line, (start.text or "").lstrip())
+        append_text(line, (start.text or "").lstrip())
         line.extend(list(start))
     else:
         count = next((n for n, child in enumerate(children) if child.tag in _BLOCKS), len(children))
         rest, tail = children[count:], ""
-        _append_text(line, (definition.text or "").lstrip())
+        append_text(line, (definition.text or "").lstrip())
         line.extend(children[:count])
     if (tail or "").strip():
-        item.append(Element("p"))
-        item[-1].text = tail
+        item.append(E.p(tail))
     item.extend(rest)
 
 
 def _line(terms: list[HtmlElement]) -> HtmlElement:
-    line = Element("p")
-    for term in terms:
-        if not text_of(term):
-            continue
-        if len(line):
-            line[-1].tail = ", "
+    line = E.p()
+    for term in filter(text_of, terms):
+        append_text(line, ", " if len(line) else "")
         line.append(_strong(term))
     return line
 
 
 def _strong(term: HtmlElement) -> HtmlElement:
     """The term in bold; a signature as code, so that nothing in it is taken for markup."""
-    strong = Element("strong")
-    if "sig" in (term.get("class") or "").split():
-        strong.append(Element("code"))
-        strong[0].text = text_of(term)
-        return strong
+    if has_class(term, "sig"):
+        return E.strong(E.code(text_of(term)))
     for inner in list(term.iter("strong", "b", "p", "div", "h1", "h2", "h3", "h4", "h5", "h6")):
         inner.drop_tag()
-    strong.text = (term.text or "").lstrip()
-    strong.extend(list(term))
+    strong = E.strong((term.text or "").lstrip(), *term)
     last = strong[-1] if len(strong) else None
     if last is None:
         strong.text = strong.text.rstrip().removesuffix(":")
@@ -279,14 +252,6 @@ def _strong(term: HtmlElement) -> HtmlElement:
     return strong
 
 
-def _append_text(line: HtmlElement, text: str) -> None:
-    if len(line):
-        line[-1].tail = (line[-1].tail or "") + text
-    else:
-        line.text = (line.text or "") + text
-
-
-_BLOCKS_IN_CELLS = ("p", "div", "ul", "ol", "li", "blockquote", "section", "dl", "dt", "dd", "figure", "details", "hr")
 _HOLDS = "/descendant::*[self::p or self::div or self::li or self::pre or self::dl or self::blockquote][1]"
 _DEEPEST = 6
 """Levels of lists that are told apart."""
@@ -296,7 +261,7 @@ _LAYOUT = "//table|//h1|//h2|//h3|//h4|//h5|//h6"
 
 
 def write_cells(root: HtmlElement) -> None:
-    """Write each line of code in a cell as code of its own, items of lists behind their marks, and <br> between all."""
+    """Write each line of code in a cell as code of its own, and items of lists behind their marks."""
     for cell in select(root, "//td|//th"):
         if not select(cell, _HOLDS) or select(cell, _LAYOUT):
             continue
@@ -305,9 +270,19 @@ def write_cells(root: HtmlElement) -> None:
                 _mark(item, f"{number}. " if items.tag == "ol" else "- ")
         for pre in list(cell.iter("pre")):
             replace(pre, _lines(pre))
-        for block in list(cell.iter(*_BLOCKS_IN_CELLS)):
-            _break_before_and_after(block)
-        _drop_empty_lines(cell)
+        for wrapper in list(cell.iter("ul", "ol", "dl", "section", "figure")):
+            wrapper.drop_tag()
+        for block in list(cell.iter("p", "div", "li", "blockquote", "dt", "dd", "details", "br")):
+            _on_line(block)
+
+
+def _on_line(block: HtmlElement) -> None:
+    """Make a <div> of the block, which the converter sets on a line of its own; empty ones go."""
+    block.text, block.tail = ((text or "").lstrip(" \t\r\n") for text in (block.text, block.tail))
+    if block.tag != "br":
+        block.tag = "div"
+        if not len(block) and not block.text:
+            drop(block)
 
 
 def _mark(item: HtmlElement, mark: str) -> None:
@@ -320,37 +295,5 @@ def _mark(item: HtmlElement, mark: str) -> None:
 
 
 def _lines(pre: HtmlElement) -> HtmlElement:
-    lines = Element("div")
-    for line in pre.text_content().expandtabs(4).split("\n"):
-        if not line.strip():
-            continue
-        if len(lines):
-            lines.append(Element("br"))
-        lines.append(Element("code"))
-        lines[-1].text = line.rstrip()
-    return lines
-
-
-def _break_before_and_after(block: HtmlElement) -> None:
-    block.tag = "span"
-    block.attrib.clear()
-    block.addprevious(Element("br"))
-    after = Element("br")
-    after.tail, block.tail = block.tail, None
-    block.addnext(after)
-
-
-def _drop_empty_lines(cell: HtmlElement) -> None:
-    """Drop each <br> with no text before it on its line, the last one with none after it, and space at the start of lines."""
-    empty, last, full = list[HtmlElement](), None, False
-    for event, element in iterwalk(cell, events=("start", "end")):
-        if event == "start" and element.tag == "br":
-            empty += [] if full else [element]
-            last, full = element if full else last, False
-        part = "text" if event == "start" else "tail"
-        text = (getattr(element, part) or "") if event == "start" or element is not cell else ""
-        if not full and text and not (event == "start" and element.tag == "code"):
-            setattr(element, part, text.lstrip(" \t\r\n"))
-        full = full or bool(text.strip()) or element.tag == "img"
-    for line in [*empty, *([last] if last is not None and not full else [])]:
-        drop(line)
+    lines = [line.rstrip() for line in pre.text_content().expandtabs(4).split("\n") if line.strip()]
+    return E.div(*[part for line in lines for part in (E.br(), E.code(line))][1:])

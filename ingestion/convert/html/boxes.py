@@ -9,29 +9,9 @@ from itertools import islice
 
 from lxml.html import HtmlElement
 
-from ingestion.convert.html.dom import bold, drop, has_class, select, text_of
+from ingestion.convert.document import KINDS
+from ingestion.convert.html.dom import HEADINGS, append_text, bold, drop, has_class, put_label, select, text_of
 
-KINDS = frozenset(
-    [
-        "note",
-        "tip",
-        "hint",
-        "info",
-        "important",
-        "warning",
-        "caution",
-        "danger",
-        "attention",
-        "error",
-        "success",
-        "failure",
-        "bug",
-        "example",
-        "question",
-        "abstract",
-        "todo",
-    ]
-)
 _BOXES = frozenset(
     {
         "admonition",  # mkdocs, Sphinx, mdbook-admonish
@@ -73,8 +53,7 @@ def label_admonitions(root: HtmlElement, present: frozenset[str]) -> None:
             continue
         kind, title = _unwrapped(box) if "admonitionblock" in classes else (_kind(box, classes), _title(box))
         if text := label(kind, text_of(title) if title is not None else "", chosen=english):
-            box.insert(0, bold(text))
-            box[0].tail, box.text = box.text, None
+            put_label(box, text)
         if title is not None:
             drop(title)
         box.tag = "div"  # neighbouring quotes would become one, and an aside may be taken for the theme's
@@ -147,7 +126,6 @@ _FAR = 8
 """Elements from a panel up to the one that holds its row of tabs, too."""
 
 _ROWS = frozenset({"li", "ul", "ol", "div", "nav"})
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 def label_tabs(root: HtmlElement, present: frozenset[str]) -> None:
@@ -162,9 +140,7 @@ def label_tabs(root: HtmlElement, present: frozenset[str]) -> None:
         pairs += [(tab, panel) for tab, panel in _in_order(root) if panel not in paired]
     for label, panel in pairs:
         if text := text_of(label):
-            panel.insert(0, bold(text))
-            # text before the first child would otherwise stand above the label
-            panel[0].tail, panel.text = panel.text, None
+            put_label(panel, text)
     for label in {label for label, _ in pairs}:
         _drop_with_row(label)
 
@@ -230,12 +206,12 @@ def label_variants(root: HtmlElement) -> None:
     for element in [box for box in root.iter("div", "span") if box.get("class") in variants and text_of(box)]:
         label = str(element.get("class")).replace("-", " ")
         if element.tag == "div":
-            place = 1 if len(element) and element[0].tag in _HEADINGS else 0
-            element.insert(place, bold(label))
-            if not place:
-                element[0].tail, element.text = element.text, None
+            if len(element) and element[0].tag in HEADINGS:
+                element.insert(1, bold(label))
+            else:
+                put_label(element, label)
             continue
-        _append(element, f" ({label})")
+        append_text(element, f" ({label})")
         if _beside(element):
             element.tail = " / "
 
@@ -250,10 +226,3 @@ def _beside(element: HtmlElement) -> tuple[str, str] | None:
     if first == second or not alike:
         return None
     return (first, second) if next(element.iterancestors("pre", "code"), None) is None else None
-
-
-def _append(element: HtmlElement, text: str) -> None:
-    if len(element):
-        element[-1].tail = (element[-1].tail or "") + text
-    else:
-        element.text = (element.text or "") + text

@@ -6,14 +6,26 @@ import re
 from collections.abc import Collection, Sequence
 from urllib.parse import quote, urljoin
 
-from lxml.html import Element, HtmlElement
+from lxml.html import HtmlElement
+from lxml.html.builder import E
 
 from app.core.generation import RepeatedBlock
-from ingestion.convert.api_reference import write_api_reference
+from ingestion.convert.api_reference.generators import write_api_reference
 from ingestion.convert.boilerplate.blocks import remove_repeated
 from ingestion.convert.html.blocks import rebuild_code, write_cells, write_definitions
 from ingestion.convert.html.boxes import label_admonitions, label_tabs, label_variants
-from ingestion.convert.html.dom import bold_paragraph, class_names, drop, has_class, mark_text, select, text_of
+from ingestion.convert.html.dom import (
+    HEADINGS,
+    append_text,
+    bold_paragraph,
+    class_names,
+    drop,
+    has_class,
+    mark_text,
+    select,
+    text_of,
+    write_powers,
+)
 
 _ROOTS = (
     "//article[{md-content__inner}]",  # mkdocs-material
@@ -49,10 +61,18 @@ _TITLES = (
     "//*[{topic-title} or {sidebar-title}]|//p[{rubric}]",  # Sphinx
     "//div[{title} and (parent::*[contains(@class, 'block')] or ../parent::*[{sidebarblock} or {exampleblock}])]",  # Asciidoctor
     "//p[{hx:font-medium}]",  # Hextra
-    "//summary",
 )
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _MARK = re.compile(r"[#¶§🔗⚓∞☍↩↵↑⇧⬆^\ufe0f\ue000-\uf8ff]*")  # also those of icon fonts
+_HIDDEN = "//*[@hidden or @inert or contains(@style, 'display')]"
+_NOT_SHOWN = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
+SHOWN_ON_DEMAND = re.compile(
+    r"(?:^|[\s_-])tabs?(?![a-z])|tab-?(?:pane|panel|content)|panel|collaps|accordion|toggle|spoiler|expand|dyncontent",
+    re.IGNORECASE,
+)
+"""Names of what is hidden until readers open it."""
+
+_CONTROLS = "//*[@aria-controls or @data-target or @data-bs-target]"
+_DEMO = re.compile(r"(?:^|[\s_-])(?:demo|card|playground|live-?example)s?(?=[\s_-]|$)", re.IGNORECASE)
 _LANDMARKS = frozenset({"header", "footer", "aside"})
 
 
@@ -70,7 +90,7 @@ def _with_siblings(articles: list[HtmlElement]) -> HtmlElement:
     beside = [article for article in articles if article.getparent() is articles[0].getparent()]
     if len(beside) == 1:
         return articles[0]
-    whole = Element("div")
+    whole = E.div()
     articles[0].addprevious(whole)
     whole.extend(beside)
     return whole
@@ -84,6 +104,7 @@ def clean_root(
     Blocks that are `repeated` on most pages of the site are no content.
     """
     note_anchors(root)  # first: the ids may sit on what is dropped
+    drop_hidden(root, kept)
     remove_repeated(root, repeated, kept)
     present = class_names(root)
     label_tabs(root, present)
@@ -92,12 +113,14 @@ def clean_root(
     rebuild_code(root, present)
     write_api_reference(root, present)
     write_task_marks(root)
+    write_powers(root)
     for path in _DROPPED:
         for element in select(root, path, present):
             if element not in kept:
                 drop(element)
     _drop_marks(root, base)
     _drop_second_title(root)
+    _flatten_demos(root)
     if root.tag in ("body", "html", "main"):
         _drop_landmarks(root, kept)
     for path in _TITLES:
@@ -108,6 +131,40 @@ def clean_root(
     write_anchors(root)
     _absolute_links(root, base)
     mark_text(root)
+
+
+def drop_hidden(root: HtmlElement, kept: Collection[HtmlElement] = ()) -> None:
+    """Drop what no reader can see: nobody checks it, and it may be meant to instruct machines.
+
+    What readers can open stays (panels of tabs, accordions, details), and so does a page that its script shows.
+    """
+    hidden = [element for element in select(root, _HIDDEN) if element not in kept and _is_hidden(element)]
+    if not hidden:
+        return
+    opened = {
+        (element.get(name) or "").lstrip("#")
+        for element in select(root.getroottree().getroot(), _CONTROLS)
+        for name in ("aria-controls", "data-target", "data-bs-target")
+    }
+    half = len(root.text_content()) / 2
+    for element in hidden:
+        if not _can_be_opened(element, opened) and len(element.text_content()) <= half:
+            drop(element)
+
+
+def _is_hidden(element: HtmlElement) -> bool:
+    by_attribute = "inert" in element.attrib or element.get("hidden", "until-found").lower() != "until-found"
+    return by_attribute or _NOT_SHOWN.search(element.get("style") or "") is not None
+
+
+def _can_be_opened(element: HtmlElement, opened: Collection[str]) -> bool:
+    names = f"{element.get('class') or ''} {element.get('id') or ''}"
+    return (
+        element.get("role") == "tabpanel"
+        or element.get("id") in opened
+        or SHOWN_ON_DEMAND.search(names) is not None
+        or next(element.iterancestors("details"), None) is not None
+    )
 
 
 def write_task_marks(root: HtmlElement) -> None:
@@ -125,25 +182,24 @@ def write_task_marks(root: HtmlElement) -> None:
 def note_anchors(root: HtmlElement) -> None:
     """Note on each heading the id that a link to it needs."""
     first: dict[HtmlElement, HtmlElement | None] = {}
-    for heading in root.iter(*_HEADINGS):
+    for heading in root.iter(*HEADINGS):
         if identifier := heading.get("id") or _inner_id(heading) or _section_id(heading, first):
             heading.set("data-anchor", identifier)
 
 
 def write_anchors(root: HtmlElement) -> None:
     """Append ` {#id}` to each heading with a known id, and unwrap links around headings' text."""
-    for heading in root.iter(*_HEADINGS):
+    for heading in root.iter(*HEADINGS):
+        for line_break in list(heading.iter("br")):
+            line_break.tail = f" {line_break.tail or ''}"
+            drop(line_break)
         identifier = heading.get("data-anchor")
         for link in list(heading.iter("a")):
             link.drop_tag()
         if not identifier or not text_of(heading):
             continue
         identifier = re.sub(r"[\s<>{}\[\]`\"\\]", lambda found: quote(found[0]), identifier)
-        last = heading[-1] if len(heading) else None
-        if last is None:
-            heading.text = f"{(heading.text or '').rstrip()} {{#{identifier}}}"
-        else:
-            last.tail = f"{(last.tail or '').rstrip()} {{#{identifier}}}"
+        append_text(heading, f" {{#{identifier}}}")
 
 
 def _inner_id(heading: HtmlElement) -> str:
@@ -159,7 +215,7 @@ def _section_id(heading: HtmlElement, first: dict[HtmlElement, HtmlElement | Non
     if section is None or not (section.tag == "section" or (section.tag == "div" and has_class(section, "section"))):
         return ""
     if section not in first:
-        first[section] = next(iter(section.iter(*_HEADINGS)), None)
+        first[section] = next(iter(section.iter(*HEADINGS)), None)
     return str(section.get("id") or "") if first[section] is heading else ""
 
 
@@ -186,11 +242,25 @@ def _drop_second_title(root: HtmlElement) -> None:
             drop(title)
 
 
+def _flatten_demos(root: HtmlElement) -> None:
+    """Make bold lines of headings in demos and cards that no link leads to: the text after these isn't theirs.
+
+    What holds the page's first heading is the page itself, whatever it is called.
+    """
+    first = next(root.iter(*HEADINGS), None)
+    page = set(first.iterancestors()) if first is not None else set()
+    inside = set[HtmlElement]()
+    for element in list(root.iter("*")):
+        if element.getparent() in inside or (element not in page and _DEMO.search(element.get("class") or "")):
+            inside.add(element)
+    for heading in [element for element in inside if element.tag in HEADINGS]:
+        if not heading.get("data-anchor"):
+            bold_paragraph(heading)
+
+
 def _is_beside(link: HtmlElement, text: str, target: str) -> bool:
     """True for a link to the heading that it is in, if the heading's text is beside it."""
-    heading = next(
-        (heading for heading in link.iterancestors(*_HEADINGS) if heading.get("data-anchor") == target), None
-    )
+    heading = next((heading for heading in link.iterancestors(*HEADINGS) if heading.get("data-anchor") == target), None)
     return heading is not None and re.search(r"\w", text_of(heading).replace(text, "", 1)) is not None
 
 
@@ -216,4 +286,4 @@ def _absolute_links(root: HtmlElement, base: str) -> None:
                 element.attrib.pop(name)
 
 
-__all__ = ["clean_root", "find_root", "text_of"]
+__all__ = ["SHOWN_ON_DEMAND", "clean_root", "find_root", "text_of"]

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from functools import cache
 
 from lxml.etree import XPath
-from lxml.html import Element, HtmlElement
+from lxml.html import HtmlElement
+from lxml.html.builder import E
 
+from app.text.analysis import LOWERED, RAISED
+
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _CLASS = re.compile(r"\{([\w:-]+)\}")
-
-
 _CLASSES = XPath("descendant-or-self::*/@class", smart_strings=False)
 
 
@@ -59,27 +61,60 @@ def drop(element: HtmlElement) -> None:
         element.drop_tree()
 
 
+def drop_all(root: HtmlElement, path: str, present: frozenset[str] | None = None) -> None:
+    """Remove what `select` finds."""
+    for element in select(root, path, present):
+        drop(element)
+
+
 def replace(element: HtmlElement, new: HtmlElement) -> None:
     """Put `new` in the element's place."""
-    parent = element.getparent()
-    if parent is None:
-        return
-    new.tail = element.tail
-    parent.replace(element, new)
+    if (parent := element.getparent()) is not None:
+        new.tail = element.tail
+        parent.replace(element, new)
+
+
+def append_text(element: HtmlElement, text: str) -> None:
+    """Add the text at the end of the element."""
+    if len(element):
+        element[-1].tail = (element[-1].tail or "") + text
+    else:
+        element.text = (element.text or "") + text
+
+
+_NUMBER = r"\s*+([-+\u2212]?\d{1,4}|[-+\u2212])\s*+"
+_IS_NUMBER = re.compile(_NUMBER)
+POWER = re.compile(rf"(?i)<(su[pb])>{_NUMBER}</\1>")
+"""A raised or lowered number as HTML."""
+
+
+def power(tag: str, text: str) -> str:
+    """The number in raised or lowered letters, as in 10⁶ and H₂O: without its tag, it would be part of the number before it."""
+    return text.strip().translate(RAISED if tag.lower() == "sup" else LOWERED)
+
+
+def write_powers(root: HtmlElement) -> None:
+    """Write raised and lowered numbers in letters that need no tag; those that are links are footnotes."""
+    for element in root.xpath(".//sup[not(*)]|.//sub[not(*)]"):
+        if _IS_NUMBER.fullmatch(element.text or ""):
+            element.text = power(element.tag, element.text)
+            element.drop_tag()
 
 
 def bold(text: str) -> HtmlElement:
     """A paragraph of bold text."""
-    paragraph, strong = Element("p"), Element("strong")
-    strong.text = text
-    paragraph.append(strong)
-    return paragraph
+    return E.p(E.strong(text))
+
+
+def put_label(element: HtmlElement, text: str) -> None:
+    """Write the text in bold above what the element holds."""
+    element.insert(0, bold(text))
+    element[0].tail, element.text = element.text, None
 
 
 def bold_paragraph(element: HtmlElement) -> None:
     """Replace the element by its text as a bold paragraph, or by nothing."""
-    text = text_of(element)
-    if text:
+    if text := text_of(element):
         replace(element, bold(text))
     else:
         drop(element)
@@ -103,6 +138,13 @@ def escape_marked(markdown: str) -> str:
     for letter, mark in _MARKS.items():
         markdown = markdown.replace(mark, f"\\{letter}")
     return markdown
+
+
+def unmarked(text: str) -> str:
+    """The text as it was before `mark_text`."""
+    for letter, mark in _MARKS.items():
+        text = text.replace(mark, letter)
+    return text
 
 
 def _texts(root: HtmlElement) -> Iterator[tuple[HtmlElement, str]]:

@@ -15,12 +15,12 @@ from lxml.etree import LxmlError, ParserError
 from lxml.html import HtmlElement
 
 from app.core.language import Vocabulary
-from app.text.blocks import breadcrumb, outside_fences
+from app.text.blocks import breadcrumb
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.html.clean import clean_root, find_root, text_of
-from ingestion.convert.html.dom import drop, escape_marked
+from ingestion.convert.html.dom import drop, escape_marked, unmarked
 from ingestion.crawl.exchange import HTML_TYPES
-from ingestion.errors import NOINDEX, ConversionError, PageLeftOut
+from ingestion.errors import NOINDEX, ConversionError, NeedsJavaScript, PageLeftOut
 from ingestion.urls import joined
 
 _PUBLISHED = ("article:published_time", "datepublished", "datecreated", "dcterms.created", "dcterms.issued", "date")
@@ -33,16 +33,13 @@ _TEXTS = 100
 
 def html_dates(page: lxml.html.HtmlElement, meta: Mapping[str, str], words: Vocabulary) -> tuple[str, str]:
     """(published, modified) as the page has them, or empty; to be read before its footer is thrown away."""
-    linked = {name.lower(): date for script in _scripts(page) for name, date in reversed(_JSON_LD.findall(script))}
+    scripts = page.xpath("//script[@type='application/ld+json']/text()")
+    linked = {name.lower(): date for script in scripts for name, date in reversed(_JSON_LD.findall(script))}
     published, modified = _times(page, words)
     return (
         next((meta[key] for key in _PUBLISHED if key in meta), "") or linked.get("datepublished", "") or published,
         next((meta[key] for key in _MODIFIED if key in meta), "") or linked.get("datemodified", "") or modified,
     )
-
-
-def _scripts(page: lxml.html.HtmlElement) -> list[str]:
-    return [str(text) for text in page.xpath("//script[@type='application/ld+json']/text()")]
 
 
 def _times(page: lxml.html.HtmlElement, words: Vocabulary) -> tuple[str, str]:
@@ -99,7 +96,8 @@ def left_out(page: HtmlElement, source: SourceText) -> str:
         return f"only sends readers on{'' if target == source.url else f' to {target}'}"
     name = source.url.partition("?")[0].rstrip("/").rpartition("/")[2].partition(".")[0].lower()
     if name == "search" or _is_itself(page, "search", source.url):
-        return "is a search page" if _is_search(page) else ""
+        is_search = _words(page) < STUB_WORDS * 5 and next(page.iter("form", "input"), None) is not None
+        return "is a search page" if is_search else ""
     if _ALL_TERMS.fullmatch(name) or _is_itself(page, "index", source.url):
         return "only lists all terms, with links to their pages" if _is_list(page) else ""
     return ""
@@ -131,10 +129,6 @@ def _is_itself(page: HtmlElement, rel: str, url: str) -> bool:
     return any(link.get("href") and joined(url, link.get("href")).partition("#")[0] == url for link in links)
 
 
-def _is_search(page: HtmlElement) -> bool:
-    return _words(page) < STUB_WORDS * 5 and next(page.iter("form", "input"), None) is not None
-
-
 def _is_list(page: HtmlElement) -> bool:
     body = page.find("body")
     whole = body if body is not None else page
@@ -155,10 +149,6 @@ _MOUNTS = (
     " contains(' root app __next __nuxt __docusaurus ___gatsby gatsby-focus-wrapper main-app q-app app-root svelte vue-app redoc"
     " swagger-ui docsify ', concat(' ', @id, ' ')))]|//redoc|//rapi-doc"
 )
-
-
-class NeedsJavaScript(ConversionError):
-    """The page has no text before its JavaScript runs."""
 
 
 def needs_script(page: lxml.html.HtmlElement, asks: str) -> bool:
@@ -205,10 +195,10 @@ class HtmlConverter:
         published, modified = html_dates(page, meta, source.words)
         root, kept_elements, note = content_of(page, source)
         languages = _languages(page, root, meta)  # before cleaning, which takes attributes away
-        base = _base(page, source.url)
+        base = joined(source.url, next(iter(page.xpath("//base/@href")), "")) or source.url
         clean_root(root, base, source.repeated, kept_elements)
         written = html_to_markdown.convert(lxml.html.tostring(root, encoding="unicode"), _OPTIONS).content or ""
-        markdown = _tidy(escape_marked(written))
+        markdown = escape_marked(written).strip("\n") + "\n"
         words = len(re.findall(r"\w+", markdown))
         if words < SHELL_WORDS and needs_script(
             parse(source), source.words.javascript
@@ -258,11 +248,6 @@ def _selector(selector: str) -> CSSSelector:
     return CSSSelector(selector, translator="html")
 
 
-def _base(page: lxml.html.HtmlElement, url: str) -> str:
-    """Returns the address that the page's relative links start from."""
-    return joined(url, next(iter(page.xpath("//base/@href")), "")) or url
-
-
 def parse(source: SourceText) -> lxml.html.HtmlElement:
     """The page. Raises `ConversionError` for what isn't HTML."""
     text = _NOT_XML.sub("", _XML_DECLARATION.sub("", source.text.lstrip("\ufeff")))
@@ -276,18 +261,9 @@ def parse(source: SourceText) -> lxml.html.HtmlElement:
     return page
 
 
-def _tidy(markdown: str) -> str:
-    return outside_fences(markdown, _without_empty_lines).strip("\n") + "\n"
-
-
-def _without_empty_lines(prose: str) -> str:
-    lines = [line.rstrip() if line.endswith(("\t", "   ")) else line for line in prose.split("\n")]
-    return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
-
-
 def _title(page: lxml.html.HtmlElement, root: lxml.html.HtmlElement, url: str, site: str) -> str:
     """The first heading or title that isn't just the name of the site; else the words of the address."""
-    headings = (re.sub(r"\{#[^{}\s]+\}$", "", text_of(heading)) for heading in root.iter("h1"))
+    headings = (re.sub(r"\{#[^{}\s]+\}$", "", unmarked(text_of(heading))) for heading in root.iter("h1"))
     titles = (*page.xpath("//head/meta[@property='og:title']/@content"), *page.xpath("//head/title/text()"))
     named = [name for text in (*headings, *titles) if (name := " ".join(str(text).split()))]
     own = [name for name in named if name.casefold() != site.casefold()]

@@ -1,130 +1,45 @@
-"""Directives of Markdown (admonitions, tabs, MyST) -> the bold lines that those of HTML get, and the text that readers see."""
+"""Directives of Markdown (admonitions, tabs, MyST) -> the bold lines that those of HTML get, and the text that readers see.
+
+```` ```{note} ````, `:::{tab-item} Title`, `::: tip`, `:::note[Title]`, `/// note | Title`, `!!! note "Title"`, `=== "Tab"`,
+`> [!NOTE]`; of MyST, also `` {ref}`text <label>` ``, `(label)=` and `+++`.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from app.text.blocks import blocks, code_spans
-from ingestion.convert.html.boxes import KINDS, label
-
-_INDENTED = re.compile(r"(?:!!!|\?\?\?\+?)[ ]*(?P<kind>[\w-]+)(?:[ ]+[\w-]+)*(?P<title>[ ]+\"[^\"\n]*\")?[ ]*$")
-_TAB = re.compile(r"===[!+]*[ ]+\"(?P<title>[^\"\n]+)\"[ ]*$")
-_COLONS = re.compile(
-    r"(?P<fence>:{3,})[ ]*(?P<kind>[A-Za-z][\w-]*)(?:\[(?P<title>.*)\]|[ ]+(?P<words>[^\n{].*))?(?:[ ]*\{[^{}]*\})?[ ]*$"
-)
-_SLASHES = re.compile(r"(?P<fence>/{3,})[ ]+(?P<kind>[A-Za-z][\w-]*)(?:[ ]*+\|(?P<title>.*))?$")
-_CLOSING = re.compile(r"(?P<fence>:{3,}|/{3,})[ ]*$")
-_ALERT = re.compile(r">[ ]?\[!(?P<kind>[A-Za-z]+)\][+-]?[ ]*(?P<title>.*)$")
-_PANE = re.compile(r"==[ ]+(?P<title>\S.*)$")  # vitepress-plugin-tabs
-_SETS = frozenset({"code-group", "tabs", "tab-set", "raw", "v-pre"})
-_TITLED = frozenset({"details", "tab", "tab-item", "dropdown"})
-_WIDTH = 4
-_SIGNS = ("!!!", "???", "===", ":::", "///", "[!")
-
-
-def clean_containers(text: str) -> str:
-    """The Markdown with the content of each container in its place, below its bold line."""
-    if not any(sign in text for sign in _SIGNS):
-        return text
-    reader = _Reader()
-    for code, piece in blocks(text):
-        for line in piece.split("\n")[: -1 if piece.endswith("\n") else None]:
-            reader.read(line, code=code)
-    return "\n".join(reader.lines) + ("\n" if text.endswith("\n") else "")
-
-
-@dataclass
-class _Reader:
-    """Reads lines in order; `lines` are those of the result."""
-
-    lines: list[str] = field(default_factory=list)
-    _columns: list[int] = field(default_factory=list)  # of the content of open indented containers
-    _fences: list[tuple[str, str]] = field(default_factory=list)  # open ones, with their kind; "" for those of others
-    _quote: bool = False
-
-    def read(self, line: str, *, code: bool) -> None:
-        body = self._unquoted(self._dedented(line))
-        again = not (code or body.strip() or "".join(self.lines[-1:]))  # a second blank line
-        if code or not (again or self._marked(body)):
-            self.lines.append(body)
-
-    def _dedented(self, line: str) -> str:
-        bare = line.lstrip(" \t")
-        indent = len(line[: len(line) - len(bare)].expandtabs(_WIDTH))
-        while bare and self._columns and indent < self._columns[-1]:
-            self._columns.pop()
-            self._part()
-        return " " * max(0, indent - _WIDTH * len(self._columns)) + bare if self._columns else line
-
-    def _unquoted(self, line: str) -> str:
-        if not self._quote:
-            return line
-        bare = line.lstrip(" ")
-        if bare.startswith(">"):
-            return line[: len(line) - len(bare)] + bare[1:].removeprefix(" ")
-        self._quote = False
-        self._part()
-        return line
-
-    def _marked(self, line: str) -> bool:
-        """True for a line that belongs to the form of a container."""
-        bare = line.lstrip(" ")
-        indent = line[: len(line) - len(bare)]
-        if match := _INDENTED.match(bare) or _TAB.match(bare):
-            self._columns.append(len(indent) + _WIDTH * (len(self._columns) + 1))
-        elif match := _ALERT.match(bare):
-            self._quote = True
-        elif match := _CLOSING.match(bare):
-            return self._closes(match["fence"])
-        elif match := _COLONS.match(bare) or _SLASHES.match(bare):
-            return self._opens(match, indent)
-        elif not (self._fences and self._fences[-1][1] == "tabs" and (match := _PANE.match(bare))):
-            return False
-        parts = match.groupdict()
-        self._write(indent, parts.get("kind") or "", (parts["title"] or "").strip().strip('"'))
-        return True
-
-    def _closes(self, fence: str) -> bool:
-        while self._fences:
-            opened, kind = self._fences.pop()
-            if opened == fence:
-                return bool(kind)
-        return False
-
-    def _opens(self, found: re.Match[str], indent: str) -> bool:
-        kind, parts = found["kind"].lower(), found.groupdict()
-        known = kind in KINDS or kind in _SETS or kind in _TITLED
-        self._fences.append((found["fence"], kind if known else ""))
-        if known and kind not in _SETS:
-            self._write(indent, kind, (parts.get("title") or parts.get("words") or "").strip())
-        return known
-
-    def _write(self, indent: str, kind: str, title: str) -> None:
-        kind = kind.lower()
-        said = label(kind if kind in KINDS else "", title or ("" if kind in _TITLED else kind.capitalize()))
-        if not said:
-            return
-        self._part()
-        self.lines += [f"{indent}**{said}**", ""]
-
-    def _part(self) -> None:
-        """Write a blank line, unless there is one."""
-        if self.lines and self.lines[-1].strip():
-            self.lines.append("")
-
+from app.text.blocks import blocks, code_spans, fenced, outside_fences
+from ingestion.convert.document import KINDS
+from ingestion.convert.html.boxes import label
 
 _OPENING = re.compile(
     r"(?P<indent>[ \t>]*+)(?P<fence>`{3,}|~{3,}|:{3,})[ \t]*+\{(?P<name>[A-Za-z][\w:.+-]*+)\}[ \t]*+(?P<words>[^\n]*+)$"
 )
+_COLONS = re.compile(
+    r"(?P<indent>[ ]*+)(?P<fence>:{3,})[ ]*(?P<kind>[A-Za-z][\w-]*)(?:\[(?P<title>.*)\]|[ ]+(?P<words>[^\n{].*))?(?:[ ]*\{[^{}]*\})?[ ]*$"
+)
+_SLASHES = re.compile(r"(?P<indent>[ ]*+)(?P<fence>/{3,})[ ]+(?P<kind>[A-Za-z][\w-]*)(?:[ ]*+\|(?P<title>.*))?$")
+_INDENTED = re.compile(
+    r"(?P<indent>[ ]*+)(?:(?:!!!|\?\?\?\+?)[ ]*(?P<kind>[\w-]+)(?:[ ]+[\w-]+)*(?:[ ]+\"(?P<title>[^\"\n]*)\")?|"
+    r"===[!+]*[ ]+\"(?P<tab>[^\"\n]+)\")[ ]*$"
+)
+_ALERT = re.compile(r"(?P<indent>[ ]*+)>[ ]?\[!(?P<kind>[A-Za-z]+)\][+-]?[ ]*(?P<title>.*)$")
+_PANE = re.compile(r"(?m)^[ ]*+==[ ]+(\S.*)$")  # vitepress-plugin-tabs
 _FENCE = re.compile(r"[ \t]*+(?:>[ \t]?+|(?:[-*+]|\d++[.)])[ \t]++)*+(?P<fence>`{3,}(?=[^`]*$)|~{3,})")
+_CLOSING = re.compile(r":{3,}|/{3,}")
+_SETS = frozenset({"code-group", "tabs", "tab-set", "raw", "v-pre"})
+_TITLED = frozenset({"details", "tab", "tab-item", "dropdown"})
+_SIGNS = ("!!!", "???", "===", ":::", "///", "[!")
+_WIDTH = 4
 _OPTION = re.compile(r"[ \t]*+:(?P<name>[\w-]++):[ \t]*+(?P<value>[^\n]*+)$")
 _TARGET = re.compile(r"(?m)^[ \t]*+\((?P<label>[\w:./ -]++)\)=[ \t]*+$\n?")
 _NAMED = re.compile(
     r"(?m)^[ \t]*+\((?P<label>[\w:./ -]++)\)=[ \t]*+\n(?:[ \t]*+\n)*+(?P<heading>#{1,6} [^\n]*+[^\s}])[ \t]*+$"
 )
-_BLANK = re.compile(r"\n(?:[ \t]*+\n){2,}+")
+_BLANK = re.compile(r"(\A|\n)(?:[ \t]*+\n){2,}+")
 _BREAK = re.compile(r"(?m)^\+\+\+(?:[ \t][^\n]*+)?$\n?")
 _COMMENT = re.compile(r"(?m)^%[ \t][^\n]*+$\n?")
 _ROLE = re.compile(r"\{(?P<role>[A-Za-z][\w:.+-]*+)\}$")
@@ -142,64 +57,43 @@ _LANGUAGES = frozenset(
 )
 _DROPPED = frozenset({"toctree", "toc", "contents", "tableofcontents", "index", "bibliography", "raw", "currentmodule", "highlight",
                       "iframe", "include", "literalinclude", "image", "py-script"})  # fmt: skip
-_WITH_TITLE = frozenset(
-    {
-        "admonition",
-        "dropdown",
-        "card",
-        "tab-item",
-        "grid-item-card",
-        "topic",
-        "sidebar",
-        "rubric",
-        "table",
-        "list-table",
-    }
-)
+_WITH_TITLE = frozenset({
+    "admonition", "dropdown", "card", "tab-item", "grid-item-card", "topic", "sidebar", "rubric", "table",
+    "list-table"
+})  # fmt: skip
 _SPOKEN = {"versionadded": "Added in version", "versionchanged": "Changed in version", "deprecated": "Deprecated since version",
            "seealso": "See also"}  # fmt: skip
 """As Sphinx writes them."""
-_PLAIN = frozenset(
-    {
-        "ref",
-        "doc",
-        "term",
-        "numref",
-        "eq",
-        "any",
-        "download",
-        "abbr",
-        "cite",
-        "kbd",
-        "sub",
-        "sup",
-        "button-link",
-        "button-ref",
-    }
-)
+_PLAIN = frozenset({
+    "ref", "doc", "term", "numref", "eq", "any", "download", "abbr", "cite", "kbd", "sub", "sup", "button-link",
+    "button-ref"
+})  # fmt: skip
 _LINKED = frozenset({"doc", "download"})
 _STRONG = frozenset({"guilabel", "menuselection", "strong"})
 _SILENT = frozenset({"octicon", "fas", "fab", "far", "index", "material-regular", "material-outlined"})
 _DEEPEST, _NEAR = 12, 3
 
 
-def clean_myst(text: str) -> str:
-    """The Markdown without MyST; code stays as it is.
-
-    ```` ```{note} ````, `:::{tab-item} Title`, `` {ref}`text <label>` ``, `(label)=`, `+++`.
-    """
-    if not _SIGN.search(text):
+def clean_directives(text: str) -> str:
+    """The Markdown with the content of each directive in its place, below its bold line; code stays as it is."""
+    is_myst = _SIGN.search(text) is not None
+    if not is_myst and not any(sign in text for sign in _SIGNS):
         return text
     text = "\n".join(_rendered(text.split("\n"), 0))
-    return "".join(piece if code else _prose(piece) for code, piece in blocks(text))
+    return "".join(
+        piece if code else _BLANK.sub(r"\1\n", _prose(piece) if is_myst else piece) for code, piece in blocks(text)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Directive:
+    """A directive of MyST with its words, or another one with what is `said` above its body."""
+
     indent: str
     name: str
     words: str
     body: Sequence[str]
+    said: str | None = None
 
     @property
     def options(self) -> tuple[dict[str, str], Sequence[str]]:
@@ -218,38 +112,104 @@ class _Directive:
 def _rendered(lines: Sequence[str], depth: int) -> Iterator[str]:
     at = 0
     while at < len(lines):
-        line = lines[at]
-        opening = _OPENING.match(line) if "{" in line else None
-        fence = _FENCE.match(line) if opening is None and ("```" in line or "~~~" in line) else None
-        if opening is None and fence is None:
-            yield line
-            at += 1
-            continue
-        end = _end(lines, at + 1, (opening or fence)["fence"], (opening or fence).start("fence"))  # type: ignore[index, union-attr]
-        if opening is None or depth > _DEEPEST:
-            yield from lines[at : end + 1]
+        end, directive = _block(lines, at)
+        if directive is None or depth > _DEEPEST:
+            yield from lines[at:end]
         else:
-            indent = opening["indent"]
-            body = [inner.removeprefix(indent) for inner in lines[at + 1 : end]]
-            directive = _Directive(indent, opening["name"].lower(), opening["words"].strip(), body)
-            yield from (f"{indent}{shown}".rstrip() for shown in ["", *_shown(directive, depth), ""])
-        at = end + 1
+            for shown in ["", *_shown(directive, depth), ""]:  # blanks at the end of a line break it
+                yield directive.indent + shown if shown.strip() else directive.indent.rstrip()
+        at = end
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+def _block(lines: Sequence[str], at: int) -> tuple[int, _Directive | None]:
+    """(the line after it, the directive that begins in this line); None for code, as a whole, and for any other line."""
+    line = lines[at]
+    if opening := _OPENING.match(line) if "{" in line else None:
+        end, body = _fenced_body(lines, at, opening)
+        return end, _Directive(opening["indent"], opening["name"].lower(), opening["words"].strip(), body)
+    if fence := _FENCE.match(line) if "```" in line or "~~~" in line else None:
+        return _end(lines, at + 1, fence["fence"]) + 1, None
+    if opening := _COLONS.match(line) or _SLASHES.match(line):
+        parts, kind = opening.groupdict(), opening["kind"].lower()
+        said = "" if kind in _SETS else _said_above(kind, parts["title"] or parts.get("words") or "")
+        if kind not in KINDS | _SETS | _TITLED:
+            return at + 1, None
+        end, body = _fenced_body(lines, at, opening)
+    elif opening := _INDENTED.match(line):
+        kind, said = "", opening["tab"] or _said_above(opening["kind"].lower(), opening["title"] or "")
+        end, body = _indented(lines, at + 1, len(opening["indent"]) + _WIDTH)
+    elif opening := _ALERT.match(line):
+        kind, said = "", _said_above(opening["kind"].lower(), opening["title"])
+        end = next((n for n in range(at + 1, len(lines)) if not lines[n].lstrip(" ").startswith(">")), len(lines))
+        body = [inner.lstrip(" ")[1:].removeprefix(" ") for inner in lines[at + 1 : end]]
+    else:
+        return at + 1, None
+    return end, _Directive(opening["indent"], kind, "", body, said)
 
 
-def _end(lines: Sequence[str], start: int, fence: str, indent: int) -> int:
-    """The line that closes a fence that stands so far to the right, or the end of all lines."""
+def _said_above(kind: str, title: str) -> str:
+    title = title.strip().strip('"') or ("" if kind in _TITLED else kind.capitalize())
+    return label(kind if kind in KINDS else "", title)
+
+
+def _indented(lines: Sequence[str], start: int, width: int) -> tuple[int, list[str]]:
+    """(the line after it, the body that is indented so far, without its indentation)."""
+    body = list[str]()
+    for line in lines[start:]:
+        bare = line.lstrip(" \t")
+        indent = len(line[: len(line) - len(bare)].expandtabs(_WIDTH))
+        if bare and indent < width:
+            break
+        body.append(" " * max(0, indent - width) + bare)
+    return start + len(body), body
+
+
+def _fenced_body(lines: Sequence[str], at: int, opening: re.Match[str]) -> tuple[int, list[str]]:
+    """(the line after it, the lines between these fences)."""
+    fence = opening["fence"]
+    is_code = fence[0] in "`~"
+    end = _end(lines, at + 1, fence, opening.start("fence")) if is_code else _outer_end(lines, at + 1, fence)
+    return end + 1, [inner.removeprefix(opening["indent"]) for inner in lines[at + 1 : end]]
+
+
+def _end(lines: Sequence[str], start: int, fence: str, indent: float = math.inf) -> int:
+    """The line that closes a fence of code, about as far to the right where that is given, or the end of all lines."""
     for at in range(start, len(lines)):
         bare = lines[at].strip(" \t>")
-        if len(bare) >= len(fence) and not bare.strip(fence[0]) and _indent(lines[at]) <= indent + _NEAR:
+        if (
+            len(bare) >= len(fence)
+            and not bare.strip(fence[0])
+            and len(lines[at]) - len(lines[at].lstrip(" ")) <= indent + _NEAR
+        ):
             return at
     return len(lines)
 
 
+def _outer_end(lines: Sequence[str], start: int, fence: str) -> int:
+    """The line that closes a fence of colons or slashes, which may hold others of the same length, or the end of all lines."""
+    around, at = [fence], start
+    while at < len(lines):
+        opening = _OPENING.match(lines[at]) or _COLONS.match(lines[at]) or _SLASHES.match(lines[at])
+        if opening and len(around) <= _DEEPEST:
+            around.append(opening["fence"])
+        elif code := _FENCE.match(lines[at]):
+            at = _end(lines, at + 1, code["fence"])
+        elif bare := _CLOSING.fullmatch(lines[at].strip(" \t>")):
+            longer = [n for n, opened in enumerate(around) if bare[0].startswith(opened)]
+            same = [n for n in longer if bare[0] == around[n]]
+            del around[(same or longer or [len(around)])[-1] :]
+            if not around:
+                return at
+        at += 1
+    return len(lines)
+
+
 def _shown(one: _Directive, depth: int) -> Iterator[str]:
+    if one.said is not None:
+        panes = outside_fences("\n".join(one.body), lambda prose: _PANE.sub(r"\n**\1**\n", prose))
+        yield from [f"**{one.said}**", ""] if one.said else []
+        yield from _rendered(panes.split("\n") if one.name == "tabs" else one.body, depth + 1)
+        return
     options, body = one.options
     name = one.name.rpartition(":")[2] if not one.name.startswith("eval") else one.name
     if name in _CODE or name in _LANGUAGES:
@@ -282,15 +242,12 @@ def _code(name: str, words: str, options: dict[str, str], body: Sequence[str]) -
     language = (
         words.split(maxsplit=1)[0] if words and name in _CODE else "" if name in _CODE else name.removeprefix("eval-")
     )
-    text = "\n".join(body).strip("\n")
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield from [f"{fence}{language}", *text.split("\n"), fence]
+    yield from fenced("\n".join(body).strip("\n"), language).split("\n")
 
 
 def _prose(text: str) -> str:
     text = _BREAK.sub("", _COMMENT.sub("", _NAMED.sub(_with_label, text)))
-    text = _BLANK.sub("\n\n", _TARGET.sub("", text))
+    text = _TARGET.sub("", text)
     parts, at = list[str](), 0
     for start, end in code_spans(text):
         before = text[max(at, start - _LONGEST_ROLE) : start]

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.text.blocks import blocks, outside_code, outside_fences
-from ingestion.convert.html.boxes import KINDS, label
+from app.text.blocks import blocks, fenced, outside_code, outside_fences
+from ingestion.convert.document import KINDS
+from ingestion.convert.html.boxes import label
 from ingestion.convert.markdown.tags import between, replaced, without
 
 _CODE = re.compile(
@@ -59,10 +60,10 @@ def _fenced(found: re.Match[str], end: re.Match[str]) -> str:
     named, first, body = _pairs(arguments), _first(arguments), between(found, end).rstrip()
     language = named.get("lang") or named.get("language") or (first if _LANGUAGE.fullmatch(first) else "")
     title = named.get("title") or (named.get("file", "") if "." in named.get("file", "") else "")
-    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", body)), default=0))
     indent = found["indent"]
     above = f"{indent}**{title}**\n\n" if title else ""
-    return f"{above}{indent}{fence}{language}\n{body}\n{indent}{fence}"
+    code, _, end_fence = fenced(body, language).rpartition("\n")
+    return f"{above}{indent}{code}\n{indent}{end_fence}"
 
 
 def _without_markup(prose: str) -> str:
@@ -155,22 +156,9 @@ _SCRIPT, _SCRIPT_END = (
 )
 _GENERATED = re.compile(r"(?m)^:::[ ]++[A-Za-z_]\w*+(?:\.\w++)++[ \t]*+\n(?:(?:[ ]{4}[^\n]*+|[ \t]*+)\n)*+")
 _SIGNS = (
-    "{",
-    ":material",
-    ":octicons",
-    ":fontawesome",
-    ":simple",
-    "8<",
-    "<<<",
-    "@include",
-    "[TOC]",
-    "[[",
-    "[toc]",
-    "<s",
-    "<S",
-    "<iframe",
-    ":::",
-)
+    "{", ":material", ":octicons", ":fontawesome", ":simple", "8<", "<<<", "@include", "[TOC]", "[[", "[toc]", "<s",
+    "<S", "<iframe", ":::",
+)  # fmt: skip
 
 
 def missing_text(text: str) -> str:

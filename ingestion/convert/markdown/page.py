@@ -16,7 +16,7 @@ from markdown_it.common.utils import normalizeReference
 
 from app.text.blocks import blocks, outside_code, outside_fences
 from ingestion.convert.document import MARKDOWN_TYPES, Document, SourceText
-from ingestion.convert.markdown.directives import clean_containers, clean_myst
+from ingestion.convert.markdown.directives import clean_directives
 from ingestion.convert.markdown.generators import clean_attributes, clean_templates, missing_text
 from ingestion.convert.markdown.structure import MOST_NESTED, with_linked_anchors
 from ingestion.convert.markdown.tags import clean_components, clean_html, clean_mdx
@@ -172,7 +172,7 @@ class MarkdownConverter:
         facts, body = _front_matter(text)
         title, body = _banner(body)
         missing = missing_text(body)
-        body, note = clean_attributes(clean_containers(clean_myst(clean_templates(body, facts))))
+        body, note = clean_attributes(clean_directives(clean_templates(body, facts)))
         if source.is_mdx or _IMPORT.search(body[:_HEAD]):
             body = clean_mdx(body)
         body = inline_references(compact_tables(clean_html(clean_components(body))))

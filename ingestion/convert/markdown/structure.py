@@ -9,14 +9,18 @@ import unicodedata
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
-from typing import Literal
-
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, table
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Literal
 
 from app.text.blocks import outside_fences, outside_spans
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token
+
+    Rule = Callable[[StateBlock, int, int, bool], bool]
 
 LONGEST_HEADING = 1000
 """Characters of a heading that are kept: every chunk below it repeats them."""
@@ -25,18 +29,17 @@ CONTAINERS = frozenset({"bullet_list", "ordered_list", "list_item", "blockquote"
 
 _ANCHOR = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])(?=[ \t]*+#*+[ \t]*+$)")
 _MARKUP = re.compile(r"[^\w\s.,:;?()'\"/+-]|_|  $")
-_INLINE = MarkdownIt("commonmark").enable("strikethrough")
 
 
-def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # as markdown-it calls it
-    """A table as one token. The parser's own rule makes three for each cell, also for those that a short row lacks."""
-    is_table = table(state, start, end, silent=True)
+def _table(rule: Rule, state: StateBlock, start: int, end: int, silent: bool) -> bool:  # as markdown-it calls it
+    """A table as one token. The parser's own `rule` makes three for each cell, also for those that a short row lacks."""
+    is_table = rule(state, start, end, True)
     if silent or not is_table:
         return is_table
     around, state.parentType = state.parentType, "table"
     others = state.md.block.ruler.getRules("blockquote")
     last = start + 2
-    while last < end and not (_is_after(state, last) or any(rule(state, last, end, True) for rule in others)):
+    while last < end and not (_is_after(state, last) or any(other(state, last, end, True) for other in others)):
         last += 1
     state.push("table", "table", 0).map = [start, last]
     state.parentType, state.line = around, last
@@ -52,8 +55,17 @@ MOST_NESTED = 100
 nested properties of an API's reference have more than the 20 of CommonMark's preset.
 """
 
-_BLOCKS = MarkdownIt("commonmark", {"maxNesting": MOST_NESTED}).enable("table").disable("inline")
-_BLOCKS.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+
+@cache
+def _parser(*, inline: bool) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import table
+
+    if inline:
+        return MarkdownIt("commonmark").enable("strikethrough")
+    parser = MarkdownIt("commonmark", {"maxNesting": MOST_NESTED}).enable("table").disable("inline")
+    parser.block.ruler.at("table", partial(_table, table), {"alt": ["paragraph", "reference"]})
+    return parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +112,12 @@ def top_level(lines: list[str]) -> Iterator[tuple[Block | None, int, int]]:
     yield from _loose(lines, at, len(lines))
 
 
+@lru_cache(maxsize=8)  # a page is cut, then made plain text
 def _blocks(markdown: str) -> list[Block]:
-    """The blocks of the text as a tree."""
+    """The blocks of the text as a tree, which nobody changes."""
     root = Block("root", "", "", 0, 0)
     open_ = [root]
-    for token in _BLOCKS.parse(markdown):
+    for token in _parser(inline=False).parse(markdown):
         parent = open_[-1]
         if token.nesting < 0:
             open_.pop()
@@ -158,7 +171,7 @@ def _words(content: str) -> str:
         return content
     if not _MARKUP.search(content):
         return content
-    return _plain(_INLINE.parseInline(content)[0].children or [])
+    return _plain(_parser(inline=True).parseInline(content)[0].children or [])
 
 
 def _plain(tokens: list[Token]) -> str:

@@ -15,7 +15,8 @@ from lxml.etree import LxmlError
 from app.text.blocks import blocks, outside_code, outside_fences
 from ingestion.convert.html.blocks import rebuild_code, write_cells, write_definitions
 from ingestion.convert.html.boxes import component_kind, label
-from ingestion.convert.html.dom import class_names, escape_marked, mark_text
+from ingestion.convert.html.clean import SHOWN_ON_DEMAND
+from ingestion.convert.html.dom import POWER, class_names, escape_marked, mark_text, power
 
 Change = Callable[[re.Match[str], re.Match[str]], str | None]
 """Returns the replacement for the text from opening to closing, or None to keep it."""
@@ -61,6 +62,11 @@ _LINK_END = re.compile(r"(?i)</a\s*+>")
 _TARGET = re.compile(r"""(?i)\bhref\s*+=\s*+["']([^"']++)["']""")
 _DRESSING = re.compile(r"(?<!\\)</?(?:ins|u|font|center|div|span|section|p|small|big|a)\b[^<>]*+>", re.IGNORECASE)
 _COMMENT, _COMMENT_END = re.compile("<!--"), re.compile("-->")
+_HIDDEN = re.compile(
+    r"(?i)(?<!\\)<(?:div|section|aside|p|span)\b(?=[^<>]*+>)"
+    r"[^<>]*?(?:\s(?:hidden|inert)(?=[\s=>])|style=[\"'](?:[^\"'<>]*?;)?\s*display\s*:\s*none\b)[^<>]*+>"
+)
+_HIDDEN_END = re.compile(r"(?i)</(?:div|section|aside|p|span)\s*+>")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ANCHOR = re.compile(r"""<a\s++(?:id|name)\s*+=\s*+["'][^"'<>]++["']\s*+/?>(?:\s*+</a>)?""", re.IGNORECASE)
 
@@ -68,8 +74,14 @@ _ANCHOR = re.compile(r"""<a\s++(?:id|name)\s*+=\s*+["'][^"'<>]++["']\s*+/?>(?:\s
 def clean_html(text: str) -> str:
     """The Markdown without HTML comments, and with its HTML tables and links as Markdown."""
     text = outside_code(text, lambda prose: without(prose, _COMMENT, _COMMENT_END))
+    text = outside_code(text, lambda prose: replaced(prose, _HIDDEN, _HIDDEN_END, _unseen))
     text = outside_fences(text, lambda prose: replaced(prose, _TABLE, _TABLE_END, _table))
     return outside_code(text, _inline)
+
+
+def _unseen(opening: re.Match[str], _: re.Match[str]) -> str | None:
+    """Nothing in place of text that no reader can see; what readers can open stays."""
+    return None if "until-found" in opening[0] or SHOWN_ON_DEMAND.search(opening[0].replace('"', " ")) else ""
 
 
 def _table(opening: re.Match[str], closing: re.Match[str]) -> str:
@@ -167,10 +179,14 @@ def _clean(prose: str, variants: frozenset[str]) -> str:
         prose = _ENCODED.sub(r"\1", prose)
     if "<" not in prose:
         return prose
+    prose = POWER.sub(lambda found: power(*found.groups()), prose)
     prose = "\n".join(_unbadged(line) if "<" in line else line for line in prose.split("\n"))
     if variants:
         prose = _INLINE.sub(lambda found: _inline_span(found, variants), prose)
-        prose = _BLOCK.sub(lambda found: _block(found, variants), prose)
+        prose = _BLOCK.sub(  # above it of which variant it is; a heading comes before that
+            lambda found: f"\n{found[2]}\n**{found[1].replace('-', ' ')}**\n\n" if found[1] in variants else found[0],
+            prose,
+        )
     closed = frozenset(_CLOSING.findall(prose))
     return _COMPONENT.sub(lambda found: _shown(found, closed), prose)
 
@@ -217,11 +233,6 @@ def _inline_span(found: re.Match[str], variants: frozenset[str]) -> str:
     if found[1] not in variants:
         return found[0]
     return f"{found[2]} ({found[1].replace('-', ' ')}){' / ' if found[3] else ''}"
-
-
-def _block(found: re.Match[str], variants: frozenset[str]) -> str:
-    """The beginning of blocks, above them of which variant they are; a heading comes before that."""
-    return f"\n{found[2]}\n**{found[1].replace('-', ' ')}**\n\n" if found[1] in variants else found[0]
 
 
 def _shown(found: re.Match[str], closed: frozenset[str]) -> str:

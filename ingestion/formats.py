@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class Format:
     """A form of page. `endings` are those of its files, with the media types by which the converter knows them.
 
+    A converter that takes its time to import is named as module:Class: only processes that convert pages need it.
     Of a `binary` one, the converter reads the download as it is: it isn't decoded to text first. A page that `includes`
     others gets the texts beside it.
     """
 
-    converter: Converter
+    converter: Converter | str
     endings: Mapping[str, str] = field(default_factory=dict)
     binary: bool = False
     includes: bool = False

@@ -10,21 +10,22 @@ from app.core.hooks import hookimpl
 if TYPE_CHECKING:
     from ingestion.formats import Format
 
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+ODT = "application/vnd.oasis.opendocument.text"
+RST = "text/x-rst"
+ASCIIDOC = "text/asciidoc"
+
 
 @hookimpl
 def register_formats() -> Iterable[Format]:
     """The forms of pages of this package."""
     from ingestion.formats import Format
-    from plugins.formats.asciidoc import ASCIIDOC, AsciiDocConverter
-    from plugins.formats.office import DOCX, ODT, OfficeConverter
-    from plugins.formats.openapi import OpenApiConverter
-    from plugins.formats.pdf import PDF, PdfConverter
-    from plugins.formats.rst import RST, RstConverter
 
     return (
-        Format(PdfConverter(), {".pdf": PDF}, binary=True),
-        Format(OfficeConverter(), {".docx": DOCX, ".odt": ODT}, binary=True),
-        Format(OpenApiConverter()),
-        Format(RstConverter(), {".rst": RST}, includes=True),
-        Format(AsciiDocConverter(), {".adoc": ASCIIDOC, ".asciidoc": ASCIIDOC}, includes=True),
+        Format("plugins.formats.pdf:PdfConverter", {".pdf": PDF}, binary=True),
+        Format("plugins.formats.office:OfficeConverter", {".docx": DOCX, ".odt": ODT}, binary=True),
+        Format("plugins.formats.openapi:OpenApiConverter"),
+        Format("plugins.formats.rst:RstConverter", {".rst": RST}, includes=True),
+        Format("plugins.formats.asciidoc:AsciiDocConverter", {".adoc": ASCIIDOC, ".asciidoc": ASCIIDOC}, includes=True),
     )

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from app.cli.shared import index_option, json_option, json_text
-from app.conversations.question_log import PERIOD_OPTIONS, Period
+from app.conversations.question_log import PERIOD_OPTIONS, Asked
 from app.core.settings import Settings
 from plugins.gaps.records import Cluster, GapReport
 
@@ -31,10 +31,9 @@ def report(since: str, until: str, assistant: str, index: str, as_json: bool) ->
 
     Reads the question log (DOCS_QUESTION_LOG) in the database of conversations, and the index for titles and translations.
     """
-    from plugins.gaps.making import Wanted, gap_report
+    from plugins.gaps.making import gap_report
 
-    period = Period.read(since, until, time.time())
-    gaps = gap_report(Settings.load(), Wanted(period, assistant, index))
+    gaps = gap_report(Settings.load(), Asked.read(since, until, time.time(), assistant), index)
     print(json_text(asdict(gaps)) if as_json else as_text(gaps))
     return 0
 
@@ -62,7 +61,7 @@ def _totals(report: GapReport) -> Iterator[str]:
     yield f"What the documentation lacks, {report.since[:10]} to {report.until[:10]}"
     yield ""
     yield f"{totals.questions} questions{of}, {totals.different} different; not answered well: {share(totals.failed, totals.questions)}"
-    yield f"  refused {totals.refused}, weak {totals.weak} (evidence below {report.weak_below:g} times the minimum), rated down {totals.down}"
+    yield f"  refused {totals.refused}, weak {totals.weak} (confidence below {report.weak_below:g}), rated down {totals.down}"
     if totals.questions_before is None:
         yield f"  no trend: the log begins at {report.log_from[:10]} and keeps {report.retention_days} days"
     else:

@@ -5,50 +5,20 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-import numpy as np
-
-from app.conversations.question_log import WEAK, Log, Period, iso, nothing_logged, opened_log
+from app.conversations.question_log import Asked, Log, iso, nothing_logged, opened_log
 from app.core.errors import AssistantError, DatabaseError
 from app.core.language import load_language, with_words
 from app.core.process import end_with_parent
 from app.core.settings import Settings
 from app.index import directory_of, open_store
-from app.models import e5
-from app.models.static import NAME as STATIC
 from plugins.gaps.page_facts import MOST, Pages
 from plugins.gaps.question_clusters import Failed, clusters_of
 from plugins.gaps.records import GapReport, OutcomeRow, Totals
-
-if TYPE_CHECKING:
-    from app.conversations.log_figures import Asked
-
-MOST_VECTORS = 1_000
-"""Questions that get new vectors, which takes 7 to 10 ms of CPU each; with more, all keep their own."""
-
-
-def in_one_space(failed: Sequence[Failed]) -> list[Failed]:
-    """The questions, with vectors of multilingual-e5-small in the place of static ones, which hardly know Czech.
-
-    They stay as they are where that model can't run.
-    """
-    rows = [at for at, question in enumerate(failed) if question.row.embedder == STATIC and question.row.text]
-    in_space = list(failed)
-    if not rows or len(rows) > MOST_VECTORS or e5.unusable():
-        return in_space
-    vectors = e5.E5Engine().embed([failed[at].row.text for at in rows], question=True).astype(np.float16)
-    for at, vector in zip(rows, vectors, strict=True):
-        in_space[at] = replace(failed[at], row=replace(failed[at].row, vector=vector.tobytes(), embedder=e5.EMBEDDER))
-    return in_space
-
-
-T = TypeVar("T")
 
 MOST_CLUSTERED = 2_000
 """Different questions of the period that are compared, and of the time before; the matrices of more need too much memory."""
@@ -59,43 +29,33 @@ NEARLY = 0.1
 """Share of the time before that the log may lack, and still be compared with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Scope of the report: the questions to this assistant, or to all; pages are those of this `[[index]]`."""
-
-    period: Period
-    assistant: str = ""
-    index: str = ""
-
-
-def gap_report(settings: Settings, wanted: Wanted) -> GapReport:
-    """The report. Raises `RequestError` if nothing was logged in the period, and a `DatabaseError` if the database fails."""
+def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
+    """The report; pages are those of this `[[index]]`. Raises `RequestError` if nothing was logged in the period, and a `DatabaseError` if the database fails."""
     pages, problem = Pages(), ""
     with opened_log(settings, directory_of(settings)) as log:
+        from app.assistants.file import index_settings
         from app.conversations import log_figures as figures
-        from app.conversations.log_figures import Asked
 
-        asked = Asked(wanted.period.since, wanted.period.until, wanted.assistant, WEAK)
         totals, log_from, failed_different = _totals(log, asked)
         if not totals.questions:
-            raise nothing_logged(settings, wanted.period, log_from)
+            raise nothing_logged(settings, asked, log_from)
         try:
-            pages = asyncio.run(_pages(_of_index(settings, wanted.index)))
+            pages = asyncio.run(_pages(index_settings(settings, index) if index else settings))
         except AssistantError as error:
             problem = str(error)
         known = totals.failed_before is not None
-        failed = in_one_space(_failed(log, asked, before=known))
+        failed = _failed(log, asked, before=known)
         clusters = clusters_of(failed, pages, _languages(settings, failed), before=known)
         elsewhere = log.read(figures.elsewhere, asked)
         unused = pages.unused(log.read(figures.used_addresses, asked))
     return GapReport(
         since=iso(asked.since),
         until=iso(asked.until),
-        assistant=wanted.assistant,
+        assistant=asked.assistant,
         retention_days=settings.retention_days,
         log=settings.question_log,
         log_from=iso(log_from),
-        weak_below=WEAK,
+        weak_below=asked.unsure,
         totals=totals,
         clusters=clusters[:SHOWN],
         smaller=max(len(clusters) - SHOWN, 0),
@@ -122,7 +82,7 @@ def _totals(log: Log, asked: Asked) -> tuple[Totals, float, int]:
         questions=sum(row.count for row in rows),
         different=different,
         failed=sum(row.failed for row in rows),
-        refused=sum(row.count for row in rows if row.outcome == "refused"),
+        refused=sum(row.count for row in rows if row.outcome in figures.REFUSED),
         weak=sum(row.weak for row in rows),
         down=sum(row.down for row in rows),
         questions_before=count if known else None,
@@ -153,12 +113,6 @@ async def _pages(settings: Settings) -> Pages:
         await store.close()
 
 
-def _of_index(settings: Settings, name: str) -> Settings:
-    from app.assistants.file import index_settings
-
-    return index_settings(settings, name) if name else settings
-
-
 def _languages(settings: Settings, failed: list[Failed]) -> dict[str, Any]:
     """The configured languages that were asked in."""
     asked_in = {question.row.language for question in failed}
@@ -176,11 +130,11 @@ def _begin() -> None:
     end_with_parent()
 
 
-async def in_process(settings: Settings, wanted: Wanted) -> GapReport:
+async def in_process(settings: Settings, asked: Asked, index: str) -> GapReport:
     """The report, made in a process of low priority, so that answers aren't slowed down."""
     pool = own_process()
     try:
-        return await asyncio.get_running_loop().run_in_executor(pool, gap_report, settings, wanted)
+        return await asyncio.get_running_loop().run_in_executor(pool, gap_report, settings, asked, index)
     except BrokenProcessPool as error:
         raise DatabaseError("The process that makes the report ended too early: see the log of the service.") from error
     finally:

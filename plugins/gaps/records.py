@@ -129,6 +129,3 @@ class GapReport:
     pages: int = 0
     index_problem: str = ""
     object: str = field(default="gap_report")
-
-
-"""Pages that a list of the report has at most."""

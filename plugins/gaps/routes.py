@@ -14,12 +14,10 @@ from starlette.responses import Response
 
 from app.api.admin.queries import IndexQuery, chosen_index, parameters, query_of
 from app.api.admin.routes import NO_INDEX
-from app.api.bodies import JsonResponse
+from app.api.bodies import Name, unstored
 from app.api.description import ADMIN, described
-from app.api.request_models import Name
-from app.api.runs import NO_STORE
 from app.api.service import Service
-from app.conversations.question_log import Period
+from app.conversations.question_log import Asked
 from plugins.gaps.records import GapReport
 
 
@@ -55,13 +53,12 @@ class Gaps:
         """The report of a period. Raises `RequestError` with the code `no_log` if nothing was logged in it."""
         self.service.check_admin(request, "The report of gaps can't be made")
         query = query_of(request, GapsQuery)
-        from plugins.gaps.making import Wanted, in_process  # a service that keeps nothing loads no database
+        from plugins.gaps.making import in_process  # a service that keeps nothing loads no database
 
         index = chosen_index(self.service, query.index).name
-        period = Period.read(query.since, query.until, self.clock())
+        asked = Asked.read(query.since, query.until, self.clock(), query.assistant)
         async with self._making:
             if self._last is None or self._last[0] != query or self.clock() - self._last[1] > KEPT:
-                report = await in_process(self.service.settings, Wanted(period, query.assistant, index))
+                report = await in_process(self.service.settings, asked, index)
                 self._last = query, self.clock(), report
-            body = self._last[2]
-        return JsonResponse(body, headers=NO_STORE)
+            return unstored(self._last[2])

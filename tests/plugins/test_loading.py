@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes import WORDS_SETTING
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/textile-plugin"
 SHIPPED = {"formats", "gaps", "more_apis", "steps", "vcs"}
@@ -30,7 +32,7 @@ def ran(*words: str, cwd: Path, path: Path | None = None, **variables: str) -> s
     """The command in a process of its own, with an index in `cwd`."""
     python = os.pathsep.join([str(ROOT), *([str(path)] if path else [])])
     env = {name: value for name, value in os.environ.items() if not name.startswith("DOCS_")}
-    env |= {"PYTHONPATH": python, "DOCS_STORE": str(cwd / "data"), "DOCS_EMBEDDING_MODEL": "local:static", **variables}
+    env |= {"PYTHONPATH": python, "DOCS_STORE": str(cwd / "data"), "DOCS_EMBEDDING_MODEL": WORDS_SETTING, **variables}
     command = [sys.executable, "-m", "app.cli", *words]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
 

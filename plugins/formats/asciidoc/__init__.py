@@ -7,10 +7,9 @@ from dataclasses import replace
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.files import Tree
 from ingestion.convert.html.page import HtmlConverter
+from plugins.formats import ASCIIDOC
 from plugins.formats.asciidoc.includes import Place, with_includes
 from plugins.formats.asciidoc.program import html_of
-
-ASCIIDOC = "text/asciidoc"
 
 
 class AsciiDocConverter:
@@ -29,4 +28,4 @@ class AsciiDocConverter:
         return HtmlConverter().convert(replace(source, text=body, media_type="text/html"))
 
 
-__all__ = ["ASCIIDOC", "AsciiDocConverter"]
+__all__ = ["AsciiDocConverter"]

@@ -13,12 +13,11 @@ from app.text.blocks import breadcrumb
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.files import written_document
 from ingestion.errors import ConversionError
+from plugins.formats import DOCX, ODT
 from plugins.formats.office.docx import docx_html
 from plugins.formats.office.odt import odt_html
 from plugins.formats.office.package import Package, open_package
 
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-ODT = "application/vnd.oasis.opendocument.text"
 _HEADINGS = {f"h{level}": f"h{min(level + 1, 6)}" for level in range(1, 7)}
 
 
@@ -58,4 +57,4 @@ def _titled(root: Any, title: str) -> str:
     return title
 
 
-__all__ = ["DOCX", "ODT", "OfficeConverter", "Package"]
+__all__ = ["OfficeConverter", "Package"]

@@ -41,7 +41,8 @@ class Package:
         for name in names:
             if name in self.archive.namelist():
                 try:
-                    return etree.fromstring(self.archive.read(name), _parser())
+                    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+                    return etree.fromstring(self.archive.read(name), parser)
                 except (etree.LxmlError, zipfile.BadZipFile, zlib.error, EOFError) as error:
                     raise ConversionError(f"{self.url} is damaged: {name} can't be read ({error})") from error
         return None
@@ -94,7 +95,3 @@ def _check(xml: bytes, url: str) -> None:
         raise ConversionError(f"{url} declares XML entities: no word processor writes them")
     if b"manifest:encryption-data" in plain:
         raise ConversionError(f"{url} is encrypted: it opens only with a password")
-
-
-def _parser() -> etree.XMLParser:
-    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)

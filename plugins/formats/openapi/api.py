@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -111,10 +111,11 @@ class Api:
     """An OpenAPI document."""
 
     root: Mapping[str, Any]
-    info: Mapping[str, Any] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.info = mapping(self.root.get("info"))
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Returns what the document says of itself."""
+        return mapping(self.root.get("info"))
 
     @property
     def version(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from app.text.blocks import outside_fences
+from app.text.blocks import fenced, outside_fences
 from ingestion.errors import ConversionError
 from plugins.formats.openapi.api import Api, Operation, anchor, listed, mapping, text
 
@@ -305,7 +305,7 @@ def _operation(operation: Operation, schemas: Schemas, heading: str) -> Iterator
         source, language = text(mapping(sample).get("source")), text(mapping(sample).get("lang"))
         if source:
             yield f"**{_line(text(mapping(sample).get('label')) or language or 'Example')}**"
-            yield _fenced(source[:LONGEST_EXAMPLE], re.sub(r"\W", "", language.lower()))
+            yield fenced(source[:LONGEST_EXAMPLE].rstrip(), re.sub(r"\W", "", language.lower()))
 
 
 def _parameter(parameter: Mapping[str, Any], schemas: Schemas) -> str:
@@ -393,7 +393,7 @@ def _examples(owner: Mapping[str, Any], label: str) -> Iterator[str]:
     for name, value in examples:
         shown = value if isinstance(value, str) else shown_json(value)
         if shown and isinstance(value, dict | list | str) and ("\n" in shown or isinstance(value, dict | list)):
-            yield f"**{label}{f' ({_line(name)})' if name else ''}**\n\n{_fenced(shown[:LONGEST_EXAMPLE], 'json')}"
+            yield f"**{label}{f' ({_line(name)})' if name else ''}**\n\n{fenced(shown[:LONGEST_EXAMPLE].rstrip(), 'json')}"
 
 
 def _security(given: Any) -> Iterator[str]:
@@ -423,13 +423,6 @@ def _prose(*given: Any) -> Iterator[str]:
 def _without_headings(prose: str) -> str:
     bold = _HEADING.sub(lambda found: f"**{found[1].rstrip(' #')}**\n", _SETEXT.sub(r"**\1**\n", prose))
     return re.sub(r"\n{3,}", "\n\n", bold)
-
-
-def _fenced(source: str, language: str) -> str:
-    fence = "```"
-    while fence in source:
-        fence += "`"
-    return f"{fence}{language}\n{source.rstrip()}\n{fence}"
 
 
 def _line(told: str) -> str:

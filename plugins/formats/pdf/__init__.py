@@ -14,11 +14,11 @@ from contextlib import closing
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.files import written_document
 from ingestion.errors import ConversionError
+from plugins.formats import PDF
 from plugins.formats.pdf.blocks import place_in_rows, written
 from plugins.formats.pdf.characters import Line, PageLines, Pdf, open_pdf
 from plugins.formats.pdf.headings import headed, title_of, without_furniture
 
-PDF = "application/pdf"
 MOST_PAGES = 3_000
 MOST_CHARACTERS = 10_000_000
 LONGEST = 60.0

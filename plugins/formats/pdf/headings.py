@@ -29,17 +29,14 @@ def without_furniture(pages: Sequence[PageLines]) -> list[PageLines]:
     """
     places: dict[int, list[Line]] = defaultdict(list)
     for page in pages:
-        for line in _outer(page):
-            places[_place(line)].append(line)
+        for line in page.lines:
+            if _is_outer(line, page):
+                places[_place(line)].append(line)
     furniture = {place for place, lines in places.items() if _repeats(lines, len(pages))}
     return [
         replace(page, lines=[line for line in page.lines if not (_place(line) in furniture and _is_outer(line, page))])
         for page in pages
     ]
-
-
-def _outer(page: PageLines) -> Iterator[Line]:
-    return (line for line in page.lines if _is_outer(line, page))
 
 
 def _is_outer(line: Line, page: PageLines) -> bool:

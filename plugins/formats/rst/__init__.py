@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.html.page import HtmlConverter
-
-RST = "text/x-rst"
+from plugins.formats import RST
 
 
 class RstConverter:
@@ -28,4 +27,4 @@ class RstConverter:
         return HtmlConverter().convert(replace(source, text=html_of(source), media_type="text/html"))
 
 
-__all__ = ["RST", "RstConverter"]
+__all__ = ["RstConverter"]

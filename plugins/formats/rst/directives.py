@@ -1,4 +1,4 @@
-"""Directives of Sphinx: descriptions of objects, included files, listings, tables and tables of contents."""
+"""Directives of Sphinx and its extensions: what readers see of each, without Sphinx and without running any code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import html
 import posixpath
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -17,8 +17,214 @@ from docutils.parsers.rst.directives.misc import Include
 from docutils.parsers.rst.directives.tables import CSVTable
 from docutils.statemachine import StringList
 
-from plugins.formats.rst.admonitions import Unknown
 from plugins.formats.rst.files import Env, env_of, labelled, plain, sphinx_id, with_target
+
+_OTHER_BUILDERS = frozenset({"latex", "man", "texinfo", "text", "epub", "xml", "gettext", "singlehtml", "pdf", "info"})
+VERSIONS = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since version",
+    "versionremoved": "Removed in version",
+    "deprecated-removed": "Deprecated since version",
+}
+LANGUAGES = {
+    "ipython": "ipython", "testcode": "python", "doctest": "pycon", "prompt": "console", "console": "console",
+    "graphviz": "dot", "digraph": "dot", "graph": "dot", "mermaid": "mermaid", "uml": "plantuml", "plantuml": "plantuml",
+    "productionlist": "text", "testoutput": "text", "parsed-code": "",
+}  # fmt: skip
+"""The languages of directives that show code of one language only."""
+
+
+class _AnyOption(dict[str, Callable[[str], str]]):
+    """Every option is allowed."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, key: str) -> Callable[[str], str]:
+        return lambda text: text or ""
+
+
+class Unknown(Directive):  # type: ignore[misc]
+    """A directive that nobody knows: its argument and its content."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec = _AnyOption()
+    arguments: Any
+    content: Any
+    shown = "text"
+    """How readers see the argument: as `text`, in `bold` with its further lines as content, or not at all."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        node = nodes.container("")
+        told = self.first_line() if self.shown != "text" else self.argument
+        if told and self.shown:
+            inline, _ = self.state.inline_text(told, self.lineno)
+            node += nodes.paragraph("", "", *([nodes.strong("", "", *inline)] if self.shown == "bold" else inline))
+        self.parse(node)
+        return list(node.children)
+
+    @property
+    def argument(self) -> str:
+        """The argument; docutils takes all lines up to a blank one for it."""
+        return str(self.arguments[0]).strip() if self.arguments else ""
+
+    def first_line(self) -> str:
+        """The argument's first line; the others become content."""
+        first, _, rest = self.argument.partition("\n")
+        if rest:
+            self.content = StringList([*rest.splitlines(), "", *self.content], source="")
+        self.arguments = [first]
+        return first
+
+    def parse(self, node: nodes.Element, content: StringList | None = None) -> None:
+        """Read the content, with sections in it."""
+        self.state.nested_parse(self.content if content is None else content, self.content_offset, node, match_titles=1)
+
+
+class Titled(Unknown):
+    """Tabs, cards and the like: the title in bold above the content."""
+
+    shown = "bold"
+
+
+class Content(Unknown):
+    """Directive that only arranges its content: its argument is a class or a number."""
+
+    shown = ""
+
+
+class Bare(Unknown):
+    """Directive that only arranges its content, and has no argument."""
+
+    optional_arguments = 0
+
+
+class Nothing(Unknown):
+    """Directive that says nothing to readers."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        return []
+
+
+class Generated(Unknown):
+    """Directive that Sphinx makes of code: the names alone."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        if "summary" in self.name:
+            names = [line.strip().lstrip("~") for line in self.content if line.strip()]
+            items = [nodes.list_item("", nodes.paragraph("", "", nodes.literal("", name))) for name in names]
+            return [nodes.bullet_list("", *items)] if items else []
+        node = nodes.container("")
+        self.parse(node)
+        return [*(nodes.paragraph("", "", nodes.literal("", argument)) for argument in self.arguments), *node.children]
+
+
+class Version(Unknown):
+    """`versionadded` and its kin: the version in front of what is said of it."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        version, said = [*self.argument.split(maxsplit=1), "", ""][:2]
+        node = nodes.container("")
+        if said.strip():
+            node += nodes.paragraph("", "", *self.state.inline_text(said, self.lineno)[0])
+        self.parse(node)
+        label = f"{VERSIONS[self.name]} {version}".strip()
+        mark = nodes.emphasis("", f"{label}:" if node.children else f"{label}.")
+        first = next(iter(node.children), None)
+        if isinstance(first, nodes.paragraph):
+            first.insert(0, [mark, nodes.Text(" ")])
+        else:
+            node.insert(0, nodes.paragraph("", "", mark))
+        return list(node.children)
+
+
+class SeeAlso(Unknown):
+    """`seealso` and `todo`: a note with its kind as the title."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        title = nodes.title("", "See also" if self.name == "seealso" else "Todo")
+        return [nodes.admonition("", title, *super().run(), classes=[self.name])]
+
+
+class Only(Content):
+    """Left out when it is for other builders than HTML."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        names = set(re.findall(r"\w+", self.first_line())) - {"and", "or"}
+        if ("html" not in names and names & _OTHER_BUILDERS and "not" not in names) or names == {"not", "html"}:
+            return []
+        return super().run()
+
+
+class Code(Unknown):
+    """A block of code; the language is the argument, or that of the directive's name."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        language = LANGUAGES.get(self.name, "")
+        words = self.argument.split(maxsplit=1)
+        label = self.options.get("caption", "")
+        if self.name == "code-tab" and len(words) > 1:
+            label = words[1]
+        elif self.name == "code-tab" and words:
+            label = words[0]
+        block = nodes.literal_block("", "\n".join(self.content), classes=["code"] if words or language else [])
+        block["language"] = language or (words[0] if words else "")
+        return [*([labelled(plain(label))] if label else []), block]
+
+
+class Glossary(Unknown):
+    """Terms and definitions; several terms may share one."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        definitions = nodes.definition_list("")
+        terms: list[str] = []
+        body: list[tuple[int, str]] = []
+        for at, line in enumerate([*self.content, ""]):
+            last = at == len(self.content)
+            if (last or line[:1].strip()) and body:
+                self._add(definitions, terms, body)
+                terms, body = [], []
+            if line.startswith(".. "):
+                continue
+            if line[:1].strip():
+                terms.append(line.split(" : ")[0].strip())
+            elif terms and (line.strip() or body):
+                body.append((at, line))
+        if terms:
+            self._add(definitions, terms, body)
+        return [definitions]
+
+    def _add(self, made: nodes.definition_list, terms: list[str], body: list[tuple[int, str]]) -> None:
+        item = nodes.definition_list_item("")
+        for term in terms:
+            inline, _ = self.state.inline_text(term, self.lineno)
+            item += nodes.term("", "", *inline, ids=[sphinx_id("term", plain(term))])
+        definition = nodes.definition("")
+        lines = [line for _, line in body]
+        indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+        self.parse(definition, StringList([line[indent:] for line in lines], source=""))
+        made += item
+        item += definition
+
+
+class Highlight(Unknown):
+    """The language of the blocks of code that follow without one."""
+
+    def run(self) -> list[nodes.Node]:
+        """See docutils."""
+        return [nodes.comment("", "", highlight=self.argument)]
+
 
 _CODE = frozenset(
     {"function", "class", "method", "attribute", "data", "exception", "classmethod", "staticmethod", "property"}
@@ -267,7 +473,7 @@ class Listing(Unknown):
 
     def run(self) -> list[nodes.Node]:
         """See docutils."""
-        text = listing(env_of(self.state.document).files.read((self.arguments or [""])[0]), self.options)
+        text = listing(env_of(self.state.document).files.read(self.argument), self.options)
         if not text.strip():
             return []
         block = nodes.literal_block("", text, classes=["code"], language=self.options.get("language", ""))
@@ -337,3 +543,45 @@ class Toctree(Unknown):
 
 def _item(title: str, address: str) -> nodes.list_item:
     return nodes.list_item("", nodes.paragraph("", "", nodes.reference("", title, refuri=address)))
+
+
+_BY_CLASS: Mapping[type[Directive], str] = {
+    Code: "code-block sourcecode code code-tab tabs-code highlight-code " + " ".join(LANGUAGES),
+    Content: "rst-class cssclass tab-set grid card-carousel tab-set-code panels div grid-item container",
+    Bare: "tabs hlist acks content-tabs compound ifconfig-content",
+    Titled: "tab tab-item group-tab dropdown card grid-item-card details collapse topic-box content-tab rubric-box centered",
+    Nothing: "raw contents sectnum section-numbering header footer meta index tabularcolumns sectionauthor codeauthor "
+    "moduleauthor testsetup testcleanup target-notes title default-domain local-toc sidebar-links tags "
+    "inheritance-diagram currentlibrary autosummary-hidden",
+    Generated: "automodule autoclass autofunction autoexception automethod autodata autoattribute autodecorator "
+    "autoproperty autosummary autoenum autopydantic_model autopydantic_settings doxygenclass doxygenfunction doxygenfile "
+    "doxygenstruct doxygenenum doxygengroup doxygentypedef doxygenvariable doxygenindex argparse click autoprogram "
+    "autoclasstree autojsonschema autoflask",
+    Version: " ".join(VERSIONS),
+    SeeAlso: "seealso todo",
+    Only: "only",
+    Listing: "literalinclude",
+    Included: "include",
+    Table: "csv-table",
+    Toctree: "toctree",
+    Glossary: "glossary",
+    Highlight: "highlight highlightlang",
+    CurrentModule: "module currentmodule",
+    Program: "program",
+}
+_DIRECTIVES = {name: class_ for class_, names in _BY_CLASS.items() for name in names.split()}
+
+
+def directive_named(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The look-up of directives: those here first, then docutils' own; any other keeps its content."""
+
+    def lookup(name: str, language: Any, document: nodes.document) -> tuple[type[Directive], list[Any]]:
+        domain, _, short = name.lower().rpartition(":")
+        if directive := _DIRECTIVES.get(short):
+            return directive, []
+        if short in OBJECTS and (domain or short not in ("role", "directive")):
+            return Described, []
+        directive, _ = original(name, language, document)
+        return directive or Unknown, []
+
+    return lookup

@@ -9,7 +9,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.core import publish_parts
-from docutils.parsers.rst import Directive, directives, roles
+from docutils.parsers.rst import directives, roles
 from docutils.readers import standalone
 from docutils.transforms import Transform
 from docutils.utils import unescape
@@ -18,77 +18,12 @@ from docutils.writers import html5_polyglot
 from ingestion.convert.document import SourceText
 from ingestion.convert.files import Tree
 from ingestion.errors import ConversionError
-from plugins.formats.rst.admonitions import (
-    LANGUAGES,
-    VERSIONS,
-    Bare,
-    Code,
-    Content,
-    Generated,
-    Glossary,
-    Highlight,
-    Nothing,
-    Only,
-    SeeAlso,
-    Titled,
-    Unknown,
-    Version,
-)
-from plugins.formats.rst.directives import OBJECTS, CurrentModule, Described, Included, Listing, Program, Table, Toctree
+from plugins.formats.rst.directives import directive_named
 from plugins.formats.rst.files import Env, Files, env_of, with_target, without_target
-
-_BY_CLASS: Mapping[type[Directive], str] = {
-    Code: "code-block sourcecode code code-tab tabs-code highlight-code " + " ".join(LANGUAGES),
-    Content: "rst-class cssclass tab-set grid card-carousel tab-set-code panels div grid-item container",
-    Bare: "tabs hlist acks content-tabs compound ifconfig-content",
-    Titled: "tab tab-item group-tab dropdown card grid-item-card details collapse topic-box content-tab rubric-box centered",
-    Nothing: "raw contents sectnum section-numbering header footer meta index tabularcolumns sectionauthor codeauthor "
-    "moduleauthor testsetup testcleanup target-notes title default-domain local-toc sidebar-links tags "
-    "inheritance-diagram currentlibrary autosummary-hidden",
-    Generated: "automodule autoclass autofunction autoexception automethod autodata autoattribute autodecorator "
-    "autoproperty autosummary autoenum autopydantic_model autopydantic_settings doxygenclass doxygenfunction doxygenfile "
-    "doxygenstruct doxygenenum doxygengroup doxygentypedef doxygenvariable doxygenindex argparse click autoprogram "
-    "autoclasstree autojsonschema autoflask",
-    Version: " ".join(VERSIONS),
-    SeeAlso: "seealso todo",
-    Only: "only",
-    Listing: "literalinclude",
-    Included: "include",
-    Table: "csv-table",
-    Toctree: "toctree",
-    Glossary: "glossary",
-    Highlight: "highlight highlightlang",
-    CurrentModule: "module currentmodule",
-    Program: "program",
-}
-_NAMED = {name: class_ for class_, names in _BY_CLASS.items() for name in names.split()}
-
-
-def directive_named(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The look-up of directives: those here first, then docutils' own; any other keeps its content."""
-
-    def lookup(name: str, language: Any, document: nodes.document) -> tuple[type[Directive], list[Any]]:
-        domain, _, short = name.lower().rpartition(":")
-        if directive := _NAMED.get(short):
-            return directive, []
-        if short in OBJECTS and (domain or short not in ("role", "directive")):
-            return Described, []
-        directive, _ = original(name, language, document)
-        return directive or Unknown, []
-
-    return lookup
-
-
-class Writer(html5_polyglot.Writer):  # type: ignore[misc]
-    """HTML whose blocks of code carry their language."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.translator_class = Translator
 
 
 class Translator(html5_polyglot.HTMLTranslator):  # type: ignore[misc]
-    """See `Writer`."""
+    """HTML whose blocks of code carry their language."""
 
     def visit_literal_block(self, node: nodes.literal_block) -> None:
         """A block of code; the language is an attribute, or the class behind `code`."""
@@ -118,21 +53,9 @@ _CALLED = frozenset({"func", "meth", "method", "function"})
 _CODE = frozenset(
     {"class", "attr", "mod", "module", "data", "exc", "obj", "const", "type", "file", "command", "option", "envvar"}
     | {"program", "kbd", "samp", "keyword", "token", "makevar", "manpage", "mimetype", "newsgroup", "regexp", "confval"}
-    | {
-        "macro",
-        "member",
-        "struct",
-        "enum",
-        "enumerator",
-        "union",
-        "var",
-        "expr",
-        "property",
-        "prop",
-        "decorator",
-        "deco",
-    }
-    | {"download", "setting", "opcode", "cmdoption", "source", "src", "cfunc", "texpr", "concept", "dir", "rst", "role"}
+    | {"macro", "member", "struct", "enum", "enumerator", "union", "var", "expr", "property", "prop", "decorator"}
+    | {"deco", "download", "setting", "opcode", "cmdoption", "source", "src", "cfunc", "texpr", "concept", "dir", "rst"}
+    | {"role"}
 )
 _UNSEEN = frozenset({"raw", "index-entry"})
 
@@ -269,13 +192,15 @@ def html_of(source: SourceText) -> str:
     _require_closed_markup(source.text)
     env = Env(Files(source.file, Tree(source.root)))
     text = _with_surroundings(source.text.lstrip("\ufeff"), env)
+    writer = html5_polyglot.Writer()
+    writer.translator_class = Translator
     with _lookups(str(env.files.conf.get("default_role") or "")):
         parts = publish_parts(
             text,
             source_path=source.url,
             reader=_Reader(),
             parser="restructuredtext",
-            writer=Writer(),
+            writer=writer,
             settings_overrides={**_SETTINGS, "env": env},
         )
     return f'<html><body><div itemprop="articleBody">{parts["fragment"]}</div></body></html>'

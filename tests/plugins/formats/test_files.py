@@ -15,9 +15,9 @@ import pytest
 from ingestion.convert import ConversionError, Document, SourceText, convert
 from ingestion.formats import file_types
 from ingestion.workers import Workers
+from plugins.formats import DOCX, ODT, PDF
 from plugins.formats import pdf as pdf_room
-from plugins.formats.office import DOCX, ODT, package
-from plugins.formats.pdf import PDF
+from plugins.formats.office import package
 
 FILES = Path(__file__).parents[2] / "ingestion/files"
 URL = "https://docs.example.org/files/a"
@@ -93,6 +93,17 @@ def test_files_of_word_processors_keep_headings_lists_tables_code_links_and_note
     shown = expected.replace(*changes.get(name, ("", "")))
     assert made.markdown == shown.replace("1. druhá", "2. druhá")
     assert (made.title, made.languages) == ("Příručka správce", {"html lang": "cs"})
+
+
+ODT_TEXT = """<o:document-content xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:t="urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+ xmlns:d="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0" xmlns:s="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0">
+<o:body><o:text><t:p>Before<d:frame><d:text-box><t:p>Boxed <o:annotation><t:p>Why?</t:p></o:annotation>text.</t:p></d:text-box><s:title>logo.png
+</s:title><d:image><o:binary-data>iVBO</o:binary-data></d:image></d:frame> and <t:s t:c="2"/>after.</t:p></o:text></o:body></o:document-content>"""
+
+
+def test_text_boxes_of_odt_follow_their_paragraph_and_comments_and_pictures_are_left_out() -> None:
+    made = converted(archive(content=ODT_TEXT.encode()), ODT).markdown
+    assert made == "# Files > A\n\nBefore and after.\n\nBoxed text.\n"
 
 
 CASES: tuple[tuple[str, str, Callable[[], bytes]], ...] = (

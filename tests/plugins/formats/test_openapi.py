@@ -204,7 +204,7 @@ async def test_a_document_is_a_page_over_http_and_from_a_directory(
     assert outcomes(report) == {"/docs/": "new", "/own/api": "new"}
     live = await index.store.live()
     pages = await index.pages()
-    chunks = await live.fetch(pages["/docs/"].chunk_ids)
+    chunks = await live.fetch(pages["/docs/"].derived.chunk_ids)
     anchors = {section.anchor for chunk in chunks for section in chunk.sections}
     assert "/pet/deletePet" in anchors
     assert "tag/cat/operation/deletePet" in (await live.page(f"{site.url}/own/api")).markdown  # type: ignore[union-attr]

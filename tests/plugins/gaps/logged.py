@@ -17,9 +17,12 @@ from app.conversations.records import KeptAnswer
 from app.core.settings import Settings
 from app.core.turn import Message, Request, Source
 from eval.questions.cases import load_cases
-from eval.questions.own_docs import indexed_docs, own_set
+from eval.questions.own_docs import own_set
+from tests.app.cli.stored_index import copied_docs, index_docs
 from tests.plugins.gaps.planted import UNANSWERABLE
 
+PAGES = ("index", "start", "clients", "settings", "how-it-works", "evaluate", "indexing", "operate")
+"""Of our documentation, in both languages: reading all of it takes minutes."""
 ANSWERABLE = 200
 DAY = 86_400
 
@@ -34,10 +37,10 @@ def subjects() -> dict[str, dict[str, str]]:
 
 
 def asked() -> list[str]:
-    """200 questions of our question set, then those of all sets of subjects."""
+    """The questions of our question set about `PAGES`, then those of all sets of subjects."""
     with own_set() as path:
-        cases = load_cases(path)[:ANSWERABLE]
-    return [*(case.question for case in cases), *(text for found in subjects().values() for text in found)]
+        answerable = [case.question for case in load_cases(path) if str(case.doc).rpartition("/")[2] in PAGES]
+    return [*answerable[:ANSWERABLE], *(text for found in subjects().values() for text in found)]
 
 
 async def answered(settings: Settings, now: float) -> list[KeptAnswer]:
@@ -50,26 +53,24 @@ async def answered(settings: Settings, now: float) -> list[KeptAnswer]:
             turn = await assistant.assess(Request((Message("user", question),)))
             sources = tuple(Source(n, "", hit.chunk.link, "", "", "", 0.0) for n, hit in enumerate(turn.hits, 1))
             answer = {"id": f"answer-{number}", "owner": "", "question": question, "answer": "", "sources": sources}
-            answer |= {"assistant": "docs-assistant", "language": turn.language, "found": _found(turn)}
+            answer |= {"assistant": "docs-assistant", "language": turn.asked.language, "found": _found(turn)}
             answer |= {"outcome": "extractive" if turn.hits else "refused"}
             kept.append(KeptAnswer(**answer, created=now - (len(questions) - number) * 900))
     return kept
 
 
+E5 = "local:multilingual-e5-small"  # subjects in two languages need vectors that know both
+
+
 @contextmanager
 def planted(now: float) -> Iterator[tuple[Settings, Sequence[KeptAnswer]]]:
-    """The settings of an index of our documentation, and what the service keeps of the questions."""
-    with tempfile.TemporaryDirectory() as folder:
-
-        async def made() -> Sequence[KeptAnswer]:
-            import shutil
-
-            async with indexed_docs(Settings.load(None)) as own:
-                shutil.copytree(own.store, folder, dirs_exist_ok=True)
-                return await answered(own, now)
-
-        kept = asyncio.run(made())
-        yield Settings.load(None, store=folder, collection="docs"), kept
+    """The settings of an index of `PAGES`, and what the service keeps of the questions."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        docs, store = copied_docs(folder / "docs", *PAGES), folder / "index"
+        settings = Settings.load(None, store=str(store), collection="docs", embedding_model=E5)
+        asyncio.run(index_docs(settings, store, docs))
+        yield settings, asyncio.run(answered(settings, now))
 
 
 async def write(settings: Settings, folder: Path, kept: Sequence[KeptAnswer], *, earlier: float = 0.0) -> None:

@@ -7,7 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from app.api.server import create_app
 from app.assistants.assembly import build
 from app.conversations.opening import open_conversations
-from app.conversations.question_log import Period
+from app.conversations.question_log import Asked
 from app.conversations.records import Found, KeptAnswer
 from app.conversations.store import DAY
 from app.core.errors import DatabaseUnavailable, RequestError
@@ -26,25 +26,25 @@ from app.core.turn import Source
 from app.models import e5
 from eval.questions.own_docs import logged_rows
 from plugins.gaps.command import as_text
-from plugins.gaps.making import Wanted, gap_report
+from plugins.gaps.making import gap_report
 from plugins.gaps.question_clusters import average_linkage
 from plugins.gaps.records import GapReport
 from tests.app.api.scripted import client_of
 from tests.app.cli.stored_index import page_with, stored
-from tests.plugins.gaps.logged import ANSWERABLE, planted, subjects, write
+from tests.plugins.gaps.logged import ANSWERABLE, PAGES, planted, subjects, write
 from tests.plugins.gaps.planted import UNANSWERABLE
 
 NOW = time.time()
 SITE = "https://docs.example.org/"
 
 
-def within(since: str = "7d", until: str = "") -> Wanted:
-    return Wanted(Period.read(since, until, NOW + 1))
+def within(since: str = "7d", until: str = "") -> Asked:
+    return Asked.read(since, until, NOW + 1)
 
 
 @pytest.fixture(scope="module")
 def docs() -> Iterator[tuple[Settings, list[KeptAnswer]]]:
-    """The settings of an index of our documentation, and what is kept of 600 questions to it."""
+    """The settings of an index of pages of our documentation, and what is kept of 600 questions to it."""
     with planted(NOW) as (settings, kept):
         yield settings, list(kept)
 
@@ -56,7 +56,7 @@ def report_with(docs, folder: Path, planted_set: str) -> tuple[Settings, GapRepo
     of_set = subjects()[planted_set]
     asyncio.run(write(settings, folder, [*kept[:ANSWERABLE], *(one for one in kept if one.question in of_set)]))
     report = gap_report(settings, within())
-    assert (report.totals.questions, report.pages > 50, report.index_problem) == (300, True, "")
+    assert (report.totals.questions, report.pages, report.index_problem) == (ANSWERABLE + 100, 2 * len(PAGES), "")
     of_clusters = [Counter(of_set.get(one.text, "") for one in cluster.examples) for cluster in report.clusters]
     return settings, report, of_clusters
 
@@ -127,7 +127,7 @@ async def logged(
     return settings
 
 
-async def report_of(settings: Settings, wanted: Wanted | None = None):
+async def report_of(settings: Settings, wanted: Asked | None = None):
     return await asyncio.to_thread(gap_report, settings, wanted or within())
 
 
@@ -148,7 +148,7 @@ async def test_failures_are_counted_by_kind_and_compared_with_the_time_before(da
         row(11, "The beginning of the log", "written", created=NOW - 20 * DAY),
         down=("a-6",),
     )
-    report = await report_of(settings, Wanted(within().period, "docs"))
+    report = await report_of(settings, replace(within(), assistant="docs"))
     totals = report.totals
     assert (totals.questions, totals.different, totals.failed) == (8, 6, 5)
     assert (totals.refused, totals.weak, totals.down) == (3, 1, 1)
@@ -163,6 +163,17 @@ async def test_failures_are_counted_by_kind_and_compared_with_the_time_before(da
     assert "Nothing has been indexed yet" in report.index_problem
     assert (await report_of(settings)).clusters[0].failed == 4
     assert (await report_of(settings, within("14d"))).totals.failed_before is None  # the log doesn't reach back so far
+
+
+async def test_an_answer_that_its_passages_do_not_prove_is_weak(database):
+    """However much of the question they say; and one that they prove isn't."""
+    settings = await logged(
+        database,
+        row(1, "How do I rotate logs?", "marked", evidence=0.9, confidence=0.55, nearest=near("logs")),
+        row(2, "How do I use SharePoint?", "written", evidence=0.41, confidence=0.8, nearest=near("sharepoint")),
+    )
+    totals = (await report_of(settings)).totals
+    assert (totals.questions, totals.weak) == (2, 1)
 
 
 async def test_a_section_is_shown_if_answers_were_made_from_it(database):
@@ -192,7 +203,7 @@ async def test_with_digests_alone_questions_are_counted_by_their_nearest_section
     ]
     assert (logs.name, logs.to_do, logs.nearest.clear) == ("Use", "write", False)  # a refusal isn't about its nearest
     with pytest.raises(RequestError, match="the log has no texts"):
-        await asyncio.to_thread(logged_rows, settings, within().period, "all")
+        await asyncio.to_thread(logged_rows, settings, within(), "all")
 
 
 def test_a_page_that_answers_another_language_lacks_a_translation_and_one_that_answers_nothing_is_told(tmp_path):
@@ -236,14 +247,14 @@ async def test_a_question_set_is_made_of_the_log_with_the_pages_of_liked_answers
         row(3, "Price?"),
         up=("a-1",),
     )
-    liked, price = await asyncio.to_thread(logged_rows, settings, within().period, "all")
+    liked, price = await asyncio.to_thread(logged_rows, settings, within(), "all")
     assert (liked["question"], liked["doc"], liked["lang"]) == ("how do i rotate logs of [e-mail]", f"{SITE}logs", "en")
     assert (price["question"], price["kind"], "doc" in price) == ("Price?", "from log", False)
-    assert [one["question"] for one in await asyncio.to_thread(logged_rows, settings, within().period, "refused")] == [
+    assert [one["question"] for one in await asyncio.to_thread(logged_rows, settings, within(), "refused")] == [
         "Price?"
     ]
     with pytest.raises(RequestError, match="of the kind 'down'"):
-        await asyncio.to_thread(logged_rows, settings, within().period, "down")
+        await asyncio.to_thread(logged_rows, settings, within(), "down")
 
 
 async def test_what_stands_in_the_way_of_a_report_is_said(tmp_path, database):
@@ -262,8 +273,8 @@ async def test_what_stands_in_the_way_of_a_report_is_said(tmp_path, database):
         await report_of(nowhere)
     for since, until in (("soon", ""), ("5d", "6d"), ("1d", "0d-"), ("99999w", "99999w")):
         with pytest.raises(RequestError):
-            Period.read(since, until, NOW)
-    assert Period.read("2026-11-01", "2026-11-02T00:00:00+00:00", NOW) == Period(1793491200.0, 1793577600.0)
+            Asked.read(since, until, NOW)
+    assert Asked.read("2026-11-01", "2026-11-02T00:00:00+00:00", NOW) == Asked(1793491200.0, 1793577600.0)
 
 
 def test_average_linkage_joins_the_most_similar_first_and_gives_the_same_each_time():

@@ -7,7 +7,7 @@ import pytest
 from app.core.errors import ModelError
 from app.core.prompts import load_prompts
 from app.core.turn import Usage
-from app.models.openai import OpenAIModel
+from app.models import Model
 from app.pipeline.runner import run
 from app.pipeline.steps.retrieve import Keywords, Refine
 from app.text.language import LanguageDetector
@@ -20,11 +20,11 @@ DETECTOR = LanguageDetector(PROMPTS.languages, "en")
 READ = ("Kolik paměti mám?", {"cs": "paměť, limit", "en": "memory"})
 
 
-async def test_one_call_gives_both(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_one_call_gives_both(llm: FakeLLM, model: Model) -> None:
     """The prompt names all languages, the question's first; the form is an object with a list for each."""
     llm.reply = lambda _: Reply('{"question": "Kolik paměti mám?", "cs": ["paměť", "limit"], "en": ["memory"]}')
     changes = await Analyze(model, PROMPTS, SETTINGS, DETECTOR)(turn("kolik pameti", "cs"))
-    assert (changes["refined"], changes["keywords"]) == READ
+    assert (changes["refined"].text, changes["keywords"]) == READ
     system = llm.calls[0]["messages"][0]["content"]
     assert "čeština (cs), English (en)" in system
     assert system.endswith('{\n  "question": "…",\n  "cs": ["…", "…", "…"],\n  "en": ["…", "…", "…"]\n}')
@@ -53,19 +53,19 @@ def test_the_forms_that_models_write_are_read_and_what_is_missing_is_left_out() 
 
 
 @pytest.mark.parametrize("answer", ["", "I can't help with that.", '{"question": "' + "word " * 400 + '"}'])
-async def test_an_answer_without_either_is_an_error(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
+async def test_an_answer_without_either_is_an_error(llm: FakeLLM, model: Model, answer: str) -> None:
     """The trace then tells why the original question is used; the runner goes on without."""
     llm.reply = lambda _: Reply(answer)
     step = Analyze(model, PROMPTS, SETTINGS, DETECTOR)
     with pytest.raises(ModelError, match="the original is used"):
         await step(turn())
     after = await run(((step,),), turn())
-    assert (after.refined, after.keywords) == ("", {})
+    assert (after.refined, after.keywords) == (None, {})
     assert "the original is used" in after.trace[0].error
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])
-async def test_a_question_has_only_so_many_helper_calls(llm: FakeLLM, model: OpenAIModel, limit: int) -> None:
+async def test_a_question_has_only_so_many_helper_calls(llm: FakeLLM, model: Model, limit: int) -> None:
     """Steps beyond the limit are left out, also in one group; each question counts for itself; calls are remembered."""
     llm.reply = lambda _: Reply("en: memory")
     settings = SETTINGS.model_copy(update={"helper_calls": limit})

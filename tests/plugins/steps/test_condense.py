@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from app.core.errors import ModelError
 from app.core.prompts import load_prompts
-from app.core.types import Hit, Passage
-from app.models.openai import OpenAIModel
+from app.core.types import Passage
+from app.models import Model
 from app.pipeline.conversation import numbered
 from plugins.steps.choices import Condense, faithful, parse_picked
 from tests.app.pipeline.turns import SETTINGS, hit, turn
@@ -20,51 +22,50 @@ LONG = (
 )
 
 
-def alone(*hits: Hit) -> tuple[Passage, ...]:
-    return tuple(Passage(one.chunk, (one,)) for one in hits)
+def condensed(changes: Mapping[str, tuple[Passage, ...]]) -> dict[str, str]:
+    """The shorter texts by the ids of their chunks."""
+    return {passage.chunk.id: passage.condensed for passage in changes["passages"] if passage.condensed}
 
 
-def condense(model: OpenAIModel, **settings: object) -> Condense:
+def condense(model: Model, **settings: object) -> Condense:
     return Condense(model, PROMPTS, SETTINGS.model_copy(update={"helper_timeout": 6.0} | settings))
 
 
-async def test_long_passages_are_condensed_and_short_ones_stay_as_they_are(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_long_passages_are_condensed_and_short_ones_stay_as_they_are(llm: FakeLLM, model: Model) -> None:
     """By default from five of 1,500 characters on; a text that was cut off isn't used, and one without numbers is an error."""
-    assert "condensed" not in await condense(model)(turn(hits=(hit(1),)))
+    assert condensed(await condense(model)(turn(hits=(hit(1),)))) == {}
     assert llm.calls == []
     two = turn(hits=(hit(1, LONG), hit(2, LONG)))
     llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.\n[2] A project may", finish="length")
-    assert set((await condense(model)(two))["condensed"]) == {"c1"}
+    assert set(condensed(await condense(model)(two))) == {"c1"}
     assert await condense(model)(turn(hits=tuple(hit(n, LONG[:1500]) for n in range(1, 6))))
     llm.reply = lambda _: Reply("A project may have 64 GB.")
     with pytest.raises(ModelError, match="used unchanged"):
         await condense(model)(two)
 
 
-async def test_a_text_stays_with_its_passage(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_a_text_stays_with_its_passage(llm: FakeLLM, model: Model) -> None:
     """Whatever a later step does to the hits; a passage that the model leaves out or changes is used as it is."""
     llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.\n\n**[3]**: A project may have 128 GB.")
     hits = (hit(1, LONG), hit(2, LONG), hit(3, LONG))
     changes = await condense(model)(turn(hits=hits))
-    assert changes["condensed"] == {"c1": "A project may have 64 GB of memory."}
-    shown = numbered(alone(*hits), changes["condensed"])
+    assert condensed(changes) == {"c1": "A project may have 64 GB of memory."}
+    shown = numbered(changes["passages"])
     site, text = "docs.example.org > Page", "A project may have 64 GB of memory."
     assert f"[1] {site} 1\n{text}\n\n[2] {site} 2\nA project" in shown
-    later = numbered(alone(hit(4, "Four."), hit(5, "Five."), *hits[:1], hit(6, "Six.")), changes["condensed"])
-    assert f"[1] {site} 4\nFour.\n\n[2] {site} 5\nFive.\n\n[3] {site} 1\n{text}\n\n[4]" in later
 
 
-async def test_only_the_longest_passages_are_shown_and_only_whole(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_only_the_longest_passages_are_shown_and_only_whole(llm: FakeLLM, model: Model) -> None:
     """As many as it takes, none that the model's window has no room for, and no more is asked than there is time for."""
     llm.reply = lambda _: Reply("[1] A project may have 64 GB of memory.")
     hits = (hit(1, "Short. " * 100), hit(2, LONG), hit(3, "Short. " * 100))
-    assert set((await condense(model)(turn(hits=hits)))["condensed"]) == {"c2"}
+    assert set(condensed(await condense(model)(turn(hits=hits)))) == {"c2"}
     body = llm.calls[0]
     assert "[1] docs.example.org > Page 2" in body["messages"][0]["content"]
     assert "Short." not in body["messages"][0]["content"]
     assert "1800 characters" in body["messages"][0]["content"]
     assert body["max_tokens"] == 600
-    assert "condensed" not in await condense(model, llm_context_window=4000)(turn(hits=hits))
+    assert condensed(await condense(model, llm_context_window=4000)(turn(hits=hits))) == {}
 
 
 FAITHFUL = (

@@ -12,7 +12,9 @@ from app.core.prompts import load_prompts
 from app.core.turn import Turn
 from app.core.types import Chunk, Page
 from app.index import Store
-from app.models.openai import Endpoint, OpenAIModel
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
 from app.pipeline.registry import Tools, validate_order
 from app.pipeline.registry import steps as known
 from app.pipeline.runner import run
@@ -38,7 +40,7 @@ async def after(store: Store, llm: FakeLLM):  # noqa: F811
         page = Page(chunk.url, "docs", "Volumes", "en", TEXT, "a")
         await draft.put(page, [chunk], {chunk.id: text, chunk.questions_id: questions})
         await draft.publish()
-    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
     detector = LanguageDetector(PROMPTS.languages, "en")
     tools = Tools(SETTINGS, PROMPTS, detector, model, embedder)  # type: ignore[arg-type]
     llm.reply = lambda _: Reply(f"{json.dumps(ANSWER)}\nen: persistent volume claim")
@@ -60,7 +62,7 @@ async def test_a_sure_first_search_saves_the_helper_calls(after, llm: FakeLLM) -
     ):
         for helpers in (("analyze",), ("refine", "keywords")):
             done = await after(question, *helpers, language=language)
-            assert (done.sure, done.keywords, done.refined) == (True, {}, "")
+            assert (done.sure, done.keywords, done.refined) == (True, {}, None)
             assert [hit.chunk.id for hit in done.hits] == ["c"]
             assert done.calls.begun == {}
     assert llm.calls == []

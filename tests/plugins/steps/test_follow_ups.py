@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from app.core.prompts import load_prompts
-from app.core.turn import Calls, Message, Request, Turn
+from app.core.turn import Calls, Message, Question, Request, Search, Turn
 from app.core.types import Candidate, Legs, Page, Query
 from app.index.protocols import TranslationSets
-from app.models.openai import OpenAIModel
+from app.models import Model
 from app.pipeline.conversation import referred
 from plugins.steps.choices import Condense, Helpful, Rerank
 from plugins.steps.searches import Associate
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
+from tests.fake_reranker import reranker
 
 PROMPTS = load_prompts(("cs", "en"))
 TALK = (Message("user", "How do I get a GPU?"), Message("assistant", "Ask."), Message("user", "For how long?"))
 FOLLOW_UP = turn("For how long?", request=Request(TALK), referred="How do I get a GPU?")
 MEANT = [
     (FOLLOW_UP, "How do I get a GPU? For how long?"),
-    (replace(FOLLOW_UP, refined="For how long do I get a GPU?"), "For how long do I get a GPU?"),
+    (replace(FOLLOW_UP, refined=Question("For how long do I get a GPU?")), "For how long do I get a GPU?"),
     (turn("A question alone", refined="A clearer question alone"), "A question alone"),
 ]
 ASKED = pytest.mark.parametrize(("asked", "meant"), MEANT, ids=["no model", "spelled out", "first question"])
@@ -33,12 +35,9 @@ ASKED = pytest.mark.parametrize(("asked", "meant"), MEANT, ids=["no model", "spe
 async def test_the_reranker_reads_what_is_meant(asked: Turn, meant: str) -> None:
     questions = []
 
-    class Reranker:
-        name = "r"
-
-        async def rerank(self, question: str, passages: list[str]) -> list[float]:
-            questions.append(question)
-            return [0.5 for _ in passages]
+    def score(question: str, passages: Sequence[str]) -> list[float]:
+        questions.append(question)
+        return [0.5 for _ in passages]
 
     async def translation_sets() -> TranslationSets:
         return TranslationSets()
@@ -49,17 +48,16 @@ async def test_the_reranker_reads_what_is_meant(asked: Turn, meant: str) -> None
     found = replace(
         asked,
         generation=SimpleNamespace(fetch=fetch, translation_sets=translation_sets),
-        legs=Legs((Candidate("c1", "https://x", "en", 1.0),)),
-        search=Query(()),
+        search=Search(Query(()), Legs((Candidate("c1", "https://x", "en", 1.0),))),
     )
-    await Rerank(Reranker(), SETTINGS)(found)  # type: ignore[arg-type]
+    await Rerank(reranker(score), SETTINGS)(found)
     assert questions == [meant]
 
 
 @ASKED
 @pytest.mark.parametrize(("step", "reply"), [(Condense, "[1] Long."), (Helpful, "1")])
 async def test_helpers_that_read_passages_are_asked_what_is_meant(
-    llm: FakeLLM, model: OpenAIModel, step: type[Condense | Helpful], reply: str, asked: Turn, meant: str
+    llm: FakeLLM, model: Model, step: type[Condense | Helpful], reply: str, asked: Turn, meant: str
 ) -> None:
     llm.reply = lambda _: Reply(reply)
     hits = tuple(replace(hit(n, "Long. " * 600), rerank=0.1) for n in (1, 2))
@@ -67,7 +65,7 @@ async def test_helpers_that_read_passages_are_asked_what_is_meant(
     assert llm.calls[0]["messages"][-1]["content"] == meant
 
 
-async def test_sections_are_picked_with_the_conversation_in_view(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_sections_are_picked_with_the_conversation_in_view(llm: FakeLLM, model: Model) -> None:
     """The question isn't spelled out by then."""
     llm.reply = lambda _: Reply("1")
 

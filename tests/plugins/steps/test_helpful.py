@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.prompts import load_prompts
-from app.models.openai import OpenAIModel
+from app.models import Model
 from plugins.steps.choices import Helpful, by_score, parse_helpful
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
@@ -37,9 +37,7 @@ def test_good_passages_are_kept_and_fair_ones_where_few_are_good(scores: tuple[f
 
 
 @pytest.mark.parametrize(("best", "calls"), [(0.3, 0), (0.2999, 1)])
-async def test_the_model_is_asked_only_below_the_threshold(
-    llm: FakeLLM, model: OpenAIModel, best: float, calls: int
-) -> None:
+async def test_the_model_is_asked_only_below_the_threshold(llm: FakeLLM, model: Model, best: float, calls: int) -> None:
     llm.reply = lambda _: Reply("2")
     hits = scored(best, 0.25, 0.01)
     changes = await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits))
@@ -48,7 +46,7 @@ async def test_the_model_is_asked_only_below_the_threshold(
 
 
 async def test_nothing_helpful_leaves_related_pages_and_without_a_model_the_scores_decide(
-    llm: FakeLLM, model: OpenAIModel
+    llm: FakeLLM, model: Model
 ) -> None:
     """Where the reranker was away there is nothing to judge by."""
     assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=scored(None, None))) == {}
@@ -88,7 +86,7 @@ def test_numbers_as_models_write_them_and_sentences_that_are_none() -> None:
             parse_helpful(answer, 5)
 
 
-async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm: FakeLLM, model: Model) -> None:
     """It can't judge what there was no room for."""
     llm.reply = lambda _: Reply("2")
     long = tuple(replace(one, chunk=replace(one.chunk, text="Text. " * 900)) for one in scored(0.29, 0.2, 0.1, 0.0999))
@@ -99,7 +97,7 @@ async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm:
 
 @pytest.mark.parametrize(("refusals", "error"), [(1, None), (2, ModelRateLimited)])
 async def test_a_refusal_is_one_call_with_its_repetition(
-    llm: FakeLLM, model: OpenAIModel, refusals: int, error: type[Exception] | None
+    llm: FakeLLM, model: Model, refusals: int, error: type[Exception] | None
 ) -> None:
     """A question's last helper call may be refused and made again; twice refused, the step is left out."""
     llm.reply = lambda _: Reply("1", status=429 if len(llm.calls) <= refusals else 200, headers={"Retry-After": "0"})

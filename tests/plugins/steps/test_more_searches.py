@@ -13,7 +13,7 @@ from app.core.prompts import load_prompts
 from app.core.turn import Message
 from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
 from app.index.ranking.fuse import joined
-from app.models.openai import OpenAIModel
+from app.models import Model
 from plugins.steps.searches import SECTION_BOOST, Associate, HypotheticalAnswer, MultiQuery, parse_questions, sections
 from plugins.steps.searches import parse_sections as picked
 from tests.app.pipeline.turns import SETTINGS, turn
@@ -58,10 +58,10 @@ def test_several_searches_become_one() -> None:
     assert joined(first, None) is first
 
 
-async def test_every_wording_is_searched_with_its_words_and_its_meaning(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_every_wording_is_searched_with_its_words_and_its_meaning(llm: FakeLLM, model: Model) -> None:
     llm.reply = lambda _: Reply("1. memory limit\n2. „RAM quota“\n- memory limit\n\n4) maximum RAM")
     generation = Recording()
-    found = await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(turn(generation=generation))
+    found = await MultiQuery(model, PROMPTS, SETTINGS, FakeEmbedder())(turn(generation=generation))
     assert [query.texts[0].text for query in generation.asked] == ["memory limit", "RAM quota", "maximum RAM"]
     assert {query.depth for query in generation.asked} == {20}
     assert [c.id for c in found["variants"].lexical] == ["maximum RAM", "RAM quota", "memory limit"]
@@ -69,41 +69,41 @@ async def test_every_wording_is_searched_with_its_words_and_its_meaning(llm: Fak
     assert "5 other ways" in llm.calls[0]["messages"][0]["content"]
 
 
-async def test_in_a_conversation_each_wording_is_still_searched_as_itself(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_in_a_conversation_each_wording_is_still_searched_as_itself(llm: FakeLLM, model: Model) -> None:
     """The question spelled out takes the place of the question, never that of its other wordings."""
     llm.reply = lambda _: Reply("memory limit\nRAM quota")
     generation = Recording()
     asked = turn(generation=generation, refined="How much memory do notebooks get?")
     earlier = (Message("user", "What are notebooks?"), Message("assistant", "Pages that run code."))
     asked = replace(asked, request=replace(asked.request, messages=(*earlier, *asked.request.messages)))
-    await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(asked)
+    await MultiQuery(model, PROMPTS, SETTINGS, FakeEmbedder())(asked)
     assert [query.texts[0].text for query in generation.asked] == ["memory limit", "RAM quota"]
 
 
-async def test_wordings_are_searched_by_their_words_when_the_embedder_is_away(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_wordings_are_searched_by_their_words_when_the_embedder_is_away(llm: FakeLLM, model: Model) -> None:
     class Away(FakeEmbedder):
         async def embed_queries(self, texts: Sequence[str]) -> list:
             raise ModelUnavailable("away")
 
     llm.reply = lambda _: Reply("memory limit")
-    found = await MultiQuery(model, Away(), PROMPTS, SETTINGS)(turn(generation=Recording()))
+    found = await MultiQuery(model, PROMPTS, SETTINGS, Away())(turn(generation=Recording()))
     assert [len(found["variants"].lexical), len(found["variants"].vector)] == [1, 0]
 
 
 @pytest.mark.parametrize("answer", ["", "…\n---", "Here they are:"])
-async def test_no_wordings_are_an_error_of_ours(llm: FakeLLM, model: OpenAIModel, answer: str) -> None:
+async def test_no_wordings_are_an_error_of_ours(llm: FakeLLM, model: Model, answer: str) -> None:
     """And never more than asked for are read."""
     assert parse_questions("\n".join(f"{n}. wording {n}" for n in range(1, 9))) == [f"wording {n}" for n in range(1, 6)]
     llm.reply = lambda _: Reply(answer)
     with pytest.raises(ModelError, match="question alone"):
-        await MultiQuery(model, FakeEmbedder(), PROMPTS, SETTINGS)(turn(generation=Recording()))
+        await MultiQuery(model, PROMPTS, SETTINGS, FakeEmbedder())(turn(generation=Recording()))
 
 
-async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, model: Model) -> None:
     """Its words would find what it invents."""
     llm.reply = lambda _: Reply("A project has 64 GB of memory.")
     generation, embedder = Recording(), FakeEmbedder()
-    found = await HypotheticalAnswer(model, embedder, PROMPTS, SETTINGS)(turn(generation=generation))
+    found = await HypotheticalAnswer(model, PROMPTS, SETTINGS, embedder)(turn(generation=generation))
     assert generation.asked[0].texts == ()
     assert embedder.texts == ["A project has 64 GB of memory."]
     assert (found["hypothetical"].lexical, len(found["hypothetical"].vector)) == ((), 1)
@@ -137,7 +137,7 @@ def test_a_section_tells_titles_of_its_pages() -> None:
     assert part.titles[3:] == tuple(f"Title {n}" for n in range(5))
 
 
-async def test_the_picked_sections_are_lifted(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_the_picked_sections_are_lifted(llm: FakeLLM, model: Model) -> None:
     """The list is read once for a generation."""
     llm.reply = lambda _: Reply("2")
     generation, step = Recording(PAGES), Associate(model, PROMPTS, SETTINGS)
@@ -148,7 +148,7 @@ async def test_the_picked_sections_are_lifted(llm: FakeLLM, model: OpenAIModel) 
     assert f'1. {SITE}/gpu/: "T"\n2. {SITE}/storage/: "T"\n' in llm.calls[0]["messages"][0]["content"]
 
 
-async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: Model) -> None:
     """A collection that lies in no folder of its own, and the site of another publisher."""
     pages = [
         Page(f"{site}/{n}", collection, f"{collection} {n}", "en", "", "h")
@@ -176,7 +176,7 @@ LIMITS |= {Filters(languages=("cs",)): WIKI, Filters(sections=("/storage",)): ST
 
 @pytest.mark.parametrize(("filters", "shown"), LIMITS.items())
 async def test_only_sections_within_the_limits_are_shown(
-    llm: FakeLLM, model: OpenAIModel, filters: Filters, shown: list[str]
+    llm: FakeLLM, model: Model, filters: Filters, shown: list[str]
 ) -> None:
     llm.reply = lambda _: Reply("1")
     pages = [

@@ -8,8 +8,9 @@ import pytest
 
 from app.core.errors import ModelError
 from app.core.prompts import load_prompts
+from app.core.turn import WantedDates
 from app.core.types import Boost, Recency
-from app.models.openai import OpenAIModel
+from app.models import Model
 from app.pipeline.runner import run
 from plugins.steps.period import AskedPeriod, Period, open_rules, parse
 from tests.app.pipeline.turns import SETTINGS, turn
@@ -20,43 +21,40 @@ RULES = open_rules(PROMPTS)
 TODAY = dt.date(2025, 3, 14)
 
 
-async def asked(question: str, model: OpenAIModel | None = None, **settings) -> dict:
+async def asked(question: str, model: Model | None = None, **settings) -> dict:
     step = AskedPeriod(model, PROMPTS, SETTINGS.model_copy(update=settings), RULES, lambda: TODAY)
     return dict(await step(turn(question)))
 
 
-async def test_a_plain_form_and_a_question_without_a_time_need_no_model(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_a_plain_form_and_a_question_without_a_time_need_no_model(llm: FakeLLM, model: Model) -> None:
     """The search gets the question without the period, and the pages of that time get a higher score, or newer pages."""
     changes = await asked("What changed in Harbor since March 2024?", model)
-    assert changes == {"topic": "What changed in Harbor?", "period": Boost(15.0, first="2024-03-01")}
-    newer = {"recency": Recency("2025-03-14", 0.5)}
+    assert changes == {"dates": WantedDates("What changed in Harbor?", Boost(15.0, first="2024-03-01"))}
+    newer = {"dates": WantedDates(recency=Recency("2025-03-14", 0.5))}
     assert await asked("How do I ask for a project?", model) == newer
     assert llm.calls == []
     llm.reply = lambda _: Reply('{"operator": null, "date": null}')
     assert await asked("How do I restore data deleted a week ago?", model) == newer
 
 
-async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: Model) -> None:
     """Where the question names a time at all; the model gets today's date."""
     llm.reply = lambda _: Reply('```json\n{"operator": "lt", "date": "2025-03-01", "question": "Harbor backups?"}\n```')
     changes = await asked("Harbor backups, the state ahead of this month?", model)
-    assert changes == {"topic": "Harbor backups?", "period": Boost(15.0, last="2025-02-28")}
+    assert changes == {"dates": WantedDates("Harbor backups?", Boost(15.0, last="2025-02-28"))}
     assert "2025-03-14" in llm.calls[0]["messages"][0]["content"]
 
 
 @pytest.mark.parametrize(
     "reply", [Reply("Since March, I suppose."), Reply(status=500)], ids=["no period", "the server fails"]
 )
-async def test_where_the_model_cannot_tell_newer_pages_are_preferred(
-    llm: FakeLLM, model: OpenAIModel, reply: Reply
-) -> None:
+async def test_where_the_model_cannot_tell_newer_pages_are_preferred(llm: FakeLLM, model: Model, reply: Reply) -> None:
     """And the trace says that the step failed, and why."""
     llm.reply = lambda _: reply
     step = AskedPeriod(model, PROMPTS, SETTINGS, RULES, lambda: TODAY)
     done = await run(((step,),), turn("What changed in Harbor since mid-2024?"))
-    assert done.recency == Recency("2025-03-14", 0.5)
-    assert done.period is None
-    assert done.question == "What changed in Harbor since mid-2024?"
+    assert done.dates == WantedDates(recency=Recency("2025-03-14", 0.5))
+    assert done.asked.text == "What changed in Harbor since mid-2024?"
     assert "ModelError" in done.trace[0].error or "ModelUnavailable" in done.trace[0].error
 
 
@@ -69,19 +67,18 @@ async def test_a_question_that_is_all_time_stays_as_it_is() -> None:
     )
     for question in (czech, *english):
         asked_turn = turn(question, "cs" if question == czech else "en")
-        assert dict(await step(asked_turn)) == {"period": Boost(15.0, first="2024-03-01")}, question
+        assert dict(await step(asked_turn)) == {"dates": WantedDates(boost=Boost(15.0, first="2024-03-01"))}, question
 
 
-async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_the_model_says_no_more_than_was_asked(llm: FakeLLM, model: Model) -> None:
     """A longer question than the asked one, or next to nothing of it, isn't taken; nor is a year to come."""
     question = "What changed in Harbor since mid-2024?"
     for left in ("Harbor " * 20, "Harbor?", ""):
         llm.reply = lambda _, left=left: Reply(f'{{"operator": "gt", "date": "2024-06-30", "question": "{left}"}}')
         changes = await asked(question, model)
-        assert changes["period"] == Boost(15.0, first="2024-07-01")
-        assert "topic" not in changes
+        assert changes["dates"] == WantedDates(boost=Boost(15.0, first="2024-07-01"))
     llm.reply = lambda _: Reply('{"operator": "lte", "date": "2048-12-31", "question": "What changed in Harbor?"}')
-    assert await asked(question, model) == {"recency": Recency("2025-03-14", 0.5)}
+    assert await asked(question, model) == {"dates": WantedDates(recency=Recency("2025-03-14", 0.5))}
 
 
 def test_answers_as_they_come_from_models() -> None:

@@ -14,11 +14,13 @@ from app.assistants.assembly import opened
 from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
+from app.core.turn import Question, Search
 from app.core.types import Boost, Candidate, Legs, Query
 from app.index.protocols import TranslationSets
 from app.models import open_reranker
 from app.models.openai import Endpoint
-from app.models.rerank import Reranker
+from app.models.postprocessor import Postprocessor
+from app.models.rerank import HttpReranker
 from plugins.steps.choices import Rerank
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 
@@ -68,10 +70,12 @@ async def server() -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def reranker(server: Server) -> AsyncIterator[Reranker]:
-    opened = Reranker(Endpoint(server.url, timeout=60), "reranker-m")
-    yield opened
-    await opened.close()
+async def reranker(server: Server) -> AsyncIterator[Postprocessor]:
+    settings = {"rerank_url": server.url, "rerank_model": "reranker-m"}
+    guarded = open_reranker(SETTINGS.model_copy(update=settings))
+    assert guarded
+    yield guarded
+    await guarded.close()
 
 
 class Chunks:
@@ -92,10 +96,10 @@ def found() -> Any:
     """A turn whose ranking is c1 to c8, of which two are kept."""
     leg = tuple(Candidate(f"c{n}", f"https://x/{n}", "en", 9.0 - n) for n in range(1, 9))
     query = Query((), limit=2, per_page=2)
-    return turn(generation=Chunks(), legs=Legs(leg), search=query, hits=(hit(1), hit(2)))
+    return turn(generation=Chunks(), search=Search(query, Legs(leg)), hits=(hit(1), hit(2)))
 
 
-async def test_more_candidates_than_are_kept_are_asked_about(server: Server, reranker: Reranker) -> None:
+async def test_more_candidates_than_are_kept_are_asked_about(server: Server, reranker: Postprocessor) -> None:
     """A passage from below the cut may win; scores are kept with the hits."""
     server.scores = {5: 0.9, 0: 0.4}
     changes = await Rerank(reranker, SETTINGS)(found())
@@ -105,11 +109,13 @@ async def test_more_candidates_than_are_kept_are_asked_about(server: Server, rer
     assert len(server.bodies[0]["documents"]) == 8
 
 
-async def test_of_two_that_answer_alike_the_reader_s_language_comes_first(server: Server, reranker: Reranker) -> None:
+async def test_of_two_that_answer_alike_the_reader_s_language_comes_first(
+    server: Server, reranker: Postprocessor
+) -> None:
     """A reranker gives a page and its translation the same; a clearly better page of another language still wins."""
     there = found()
-    query = replace(there.search, language="cs", other_language=0.8)
-    czech = replace(there, generation=Chunks(c7="cs"), language="cs", search=query)
+    search = replace(there.search, query=replace(there.search.query, language="cs", other_language=0.8))
+    czech = replace(there, generation=Chunks(c7="cs"), asked=Question("q", "cs"), search=search)
     server.scores = {5: 0.9, 6: 0.85}
     changes = await Rerank(reranker, SETTINGS)(czech)
     assert [h.chunk.id for h in changes["hits"]] == ["c7", "c6"]
@@ -118,10 +124,11 @@ async def test_of_two_that_answer_alike_the_reader_s_language_comes_first(server
     assert [(h.chunk.id, h.rerank) for h in changes["hits"]] == [("c6", 0.9), ("c7", 0.5)]
 
 
-async def test_what_was_lifted_stays_lifted(server: Server, reranker: Reranker) -> None:
+async def test_what_was_lifted_stays_lifted(server: Server, reranker: Postprocessor) -> None:
     """Of two that answer alike, the page of the asked time or part of the site; its score is that of the reranker."""
     there = found()
-    lifted = replace(there, search=replace(there.search, boosts=(Boost(1.2, url_prefixes=("https://x/7",)),)))
+    boosted = replace(there.search.query, boosts=(Boost(1.2, url_prefixes=("https://x/7",)),))
+    lifted = replace(there, search=replace(there.search, query=boosted))
     server.scores = dict.fromkeys(range(8), 0.1)
     (first, *_) = (await Rerank(reranker, SETTINGS)(lifted))["hits"]
     assert (first.chunk.id, first.rerank) == ("c7", 0.1)
@@ -129,8 +136,10 @@ async def test_what_was_lifted_stays_lifted(server: Server, reranker: Reranker) 
     assert "c7" not in {h.chunk.id for h in (await Rerank(reranker, SETTINGS)(lifted))["hits"]}
 
 
-async def test_where_nothing_was_found_nothing_is_asked(server: Server, reranker: Reranker) -> None:
-    assert await Rerank(reranker, SETTINGS)(replace(found(), legs=Legs(), hits=())) == {}
+async def test_where_nothing_was_found_nothing_is_asked(server: Server, reranker: Postprocessor) -> None:
+    assert (
+        await Rerank(reranker, SETTINGS)(replace(found(), search=Search(found().search.query, Legs()), hits=())) == {}
+    )
     assert server.bodies == []
 
 
@@ -138,13 +147,13 @@ async def test_the_forms_of_other_servers(server: Server) -> None:
     """Text Embeddings Inference takes `texts`; Voyage takes `top_k` and answers under `data`."""
     server.scores = {1: 0.7}
     for form in ("tei", "voyage"):
-        opened = Reranker(Endpoint(server.url, timeout=60), "m", form)
-        assert await opened.rerank("q", ["a", "b"]) == [0.0, 0.7]
-        await opened.close()
+        inner = HttpReranker(Endpoint(server.url, timeout=60), "m", form)
+        assert await inner.scores("q", ["a", "b"]) == [0.0, 0.7]
+        await inner.aclose()
     assert server.bodies[1] == {"model": "m", "query": "q", "documents": ["a", "b"], "top_k": 2}
 
 
-async def test_scores_outside_of_0_to_1_need_the_sigmoid(server: Server, reranker: Reranker) -> None:
+async def test_scores_outside_of_0_to_1_need_the_sigmoid(server: Server, reranker: Postprocessor) -> None:
     server.scores = {0: -2.0, 1: 5.0}
     with pytest.raises(ModelError, match="DOCS_TUNING__RERANK_SIGMOID"):
         await Rerank(reranker, SETTINGS)(found())
@@ -156,7 +165,7 @@ async def test_scores_outside_of_0_to_1_need_the_sigmoid(server: Server, reranke
     ("statuses", "error"), [([429], None), ([429, 429], ModelRateLimited), ([503], ModelUnavailable)]
 )
 async def test_a_refusal_is_waited_for_once(
-    server: Server, reranker: Reranker, statuses: list[int], error: type[Exception] | None
+    server: Server, reranker: Postprocessor, statuses: list[int], error: type[Exception] | None
 ) -> None:
     """Only one that asks for a short wait; the runner then goes on with the former order."""
     server.statuses = statuses
@@ -168,10 +177,10 @@ async def test_a_refusal_is_waited_for_once(
 
 
 @pytest.mark.parametrize("raw", ["", "[]", '{"results": []}', '{"error": "no"}', '[{"index": 0, "score": "high"}]'])
-async def test_an_answer_without_scores_is_an_error_of_ours(server: Server, reranker: Reranker, raw: str) -> None:
+async def test_an_answer_without_scores_is_an_error_of_ours(server: Server, reranker: Postprocessor, raw: str) -> None:
     server.raw = raw
     with pytest.raises(ModelError, match="no scores"):
-        await reranker.rerank("q", ["a"])
+        await reranker.chosen("q", [hit(1)], "0..1", 60)
 
 
 def test_settings_that_lack_the_model_are_an_error() -> None:
@@ -181,7 +190,7 @@ def test_settings_that_lack_the_model_are_an_error() -> None:
             open_reranker(Settings.load(None, rerank_url="http://127.0.0.1:1", rerank_form=form))
 
 
-async def test_scores_are_checked_at_the_start(server: Server, reranker: Reranker) -> None:
+async def test_scores_are_checked_at_the_start(server: Server, reranker: Postprocessor) -> None:
     """Both ends of 0..1 are within it; other scores are refused, unless the setting maps them to 0..1."""
     step, mapped = (
         Rerank(reranker, SETTINGS.model_copy(update={"rerank_sigmoid": sigmoid})) for sigmoid in (False, True)
@@ -198,7 +207,7 @@ async def test_scores_are_checked_at_the_start(server: Server, reranker: Reranke
 
 
 async def test_an_unavailable_reranker_stops_no_start(
-    server: Server, reranker: Reranker, caplog: pytest.LogCaptureFixture
+    server: Server, reranker: Postprocessor, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The service starts, since answers go on without it; the log says so."""
     server.statuses = [503]

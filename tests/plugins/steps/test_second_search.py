@@ -9,7 +9,9 @@ from app.core.prompts import load_prompts
 from app.core.turn import Turn
 from app.core.types import Chunk, Page
 from app.index import Store
-from app.models.openai import Endpoint, OpenAIModel
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
 from app.pipeline.registry import Tools
 from app.pipeline.registry import steps as known
 from app.pipeline.runner import run
@@ -36,7 +38,7 @@ async def after(store: Store, llm: FakeLLM):  # noqa: F811
             (vector,) = await embedder.embed_passages([chunk.embedded_text])
             await draft.put(Page(url, "docs", name, "en", text, name), [chunk], {chunk.id: vector})
         await draft.publish()
-    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
     given = Tools(SETTINGS, PROMPTS, None, model, embedder)  # type: ignore[arg-type]  # nothing detects here
     plan = tuple((known()[name].make(given),) for name in ("retrieve", "relevance", "second_search"))
 
@@ -53,7 +55,7 @@ async def test_new_keywords_find_what_the_question_did_not(after, llm: FakeLLM) 
     done = await after("frobnicate zorgs", keywords={"en": "frobnication"})
     assert [hit.chunk.id for hit in done.hits][:1] == ["c-volumes"]
     assert done.related == ()
-    assert done.evidence >= SETTINGS.min_evidence
+    assert done.evidence.share >= SETTINGS.min_evidence
     assert done.more_keywords == {"en": "persistent volume claim, storage capacity"}
     (call,) = llm.calls
     assert "tried: frobnication\n" in call["messages"][0]["content"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from app.core.generation import RepeatedBlock
@@ -94,3 +94,9 @@ class Listing:
     failed: tuple[Skipped, ...] = ()
     roots: Mapping[Source, frozenset[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source, entries: Iterable[Entry], skipped: Iterable[Skipped] = (), note: str = "") -> Listing:
+        """All pages of a source that isn't a sitemap."""
+        here = frozenset({source.url})
+        return cls(tuple(entries), tuple(skipped), here, here, notes=(note,) if note else ())

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from cssselect import SelectorError
-from lxml.cssselect import CSSSelector
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from app.core.errors import SettingsError, did_you_mean
@@ -24,6 +22,7 @@ from app.core.log_message import masked, names_token
 from app.core.plugins import check_arguments, load
 from app.core.settings import Settings
 from app.core.settings_sources import wanted
+from app.core.settings_types import form
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _REFERENCE = re.compile(r"(?P<before>(?:[A-Za-z]+ |[\w.-]+=)?)(?P<kind>env|file):(?P<place>\S(?:.*\S)?)")
@@ -82,22 +81,28 @@ def read_headers(headers: str, url: str) -> Mapping[str, str]:
 def _value(text: str, what: str) -> str:
     match = _REFERENCE.fullmatch(text)
     assert match is not None
-    place = match["place"]
-    if match["kind"] == "env":
-        value, where = os.environ.get(place, "").strip(), f"the environment variable {place}"
+    value = read_secret(f"{match['kind']}:{match['place']}", what).strip()
+    if not value.isascii() or not value.isprintable():
+        raise SettingsError(f"{what}: {match['place']} has characters that no header can have, such as a line break.")
+    return match["before"] + value
+
+
+def read_secret(reference: str, what: str) -> str:
+    """The content of env:NAME or file:PATH. Raises `SettingsError` that says `what` it is for where nothing is there."""
+    kind, _, place = reference.partition(":")
+    if kind == "env":
+        value, where = os.environ.get(place, ""), f"the environment variable {place}"
     else:
         where = f"the file {place}"
         try:
-            value = Path(place).read_text("utf-8-sig").strip()
+            value = Path(place).read_text("utf-8-sig")
         except OSError as error:
             raise SettingsError(f"{what}: {where} can't be read: {error.strerror}.") from error
         except UnicodeDecodeError:
             raise SettingsError(f"{what}: {where} isn't text.") from None
-    if not value:
+    if not value.strip():
         raise SettingsError(f"{what}: {where} is not set or empty.")
-    if not value.isascii() or not value.isprintable():
-        raise SettingsError(f"{what}: {where} has characters that no header can have, such as a line break.")
-    return match["before"] + value
+    return value
 
 
 RENDERERS = ("swagger", "redoc", "scalar")
@@ -108,6 +113,9 @@ NO_TRANSLATIONS = "none"
 
 def _selector(text: str) -> str:
     if text:
+        from cssselect import SelectorError
+        from lxml.cssselect import CSSSelector
+
         try:
             CSSSelector(text)
         except SelectorError as error:
@@ -115,36 +123,36 @@ def _selector(text: str) -> str:
     return text
 
 
-def _host(text: str) -> str:
-    if not re.fullmatch(r"[\w*.:\[\]-]+", text):
-        raise ValueError("isn't a host: write docs.example.org or *.example.org, without scheme and path")
-    return text.lower()
+def _form(accepts: Callable[[str], object], otherwise: str) -> AfterValidator:
+    """Allows an empty text, too."""
+    return form(lambda text: not text or accepts(text), otherwise)
 
 
-def _anchors(text: str) -> str:
-    if text not in ("auto", "github", "mkdocs", "none", *RENDERERS) and not re.search(r"\{(?:operation|path)\}", text):
-        raise ValueError(
-            "is not one of auto, github, mkdocs, none; or for an OpenAPI document swagger, redoc, scalar, or a pattern "
-            "with {operation} or {path}"
-        )
-    return text
+def _is_anchors(text: str) -> object:
+    return text in ("auto", "github", "mkdocs", "none", *RENDERERS) or re.search(r"\{(?:operation|path)\}", text)
 
 
-def _language(text: str) -> str:
-    if text and not re.fullmatch(r"[a-z]{2,3}", text):
-        raise ValueError("isn't a language code such as en or cs")
-    return text
+def _is_branch(text: str) -> object:
+    return _REF.fullmatch(text) and not (".." in text or "//" in text or text.endswith(("/", ".", ".lock")))
 
 
-def _translations(text: str) -> str:
-    if text not in ("auto", NO_TRANSLATIONS, "/{lang}/", ".{lang}", "{lang}.") and not re.fullmatch(
-        r"\?[\w.-]+=\{lang\}", text
-    ):
-        raise ValueError(
-            "is not one of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
-            "?name={lang} (a parameter)"
-        )
-    return text
+_REF = re.compile(r"[\w][\w./+-]*")
+_HOST_FORM = _form(
+    re.compile(r"[\w*.:\[\]-]+").fullmatch,
+    "isn't a host: write docs.example.org or *.example.org, without scheme and path",
+)
+_ANCHORS = _form(
+    _is_anchors,
+    "is not one of auto, github, mkdocs, none; or for an OpenAPI document swagger, redoc, scalar, or a pattern "
+    "with {operation} or {path}",
+)
+_TRANSLATION_FORM = _form(
+    re.compile(r"auto|none|//?\{lang\}/|\.\{lang\}|\{lang\}\.|\?[\w.-]+=\{lang\}").fullmatch,
+    "is not one of auto, none, /{lang}/ (a folder), .{lang} (an ending), {lang}. (a part of the host), "
+    "//{lang}/ (a host for each language), ?name={lang} (a parameter)",
+)
+_LANGUAGE = _form(re.compile(r"[a-z]{2,3}").fullmatch, "isn't a language code such as en or cs")
+_BRANCH = _form(_is_branch, "isn't the name of a branch or a tag")
 
 
 def _one_or_more(value: object) -> object:
@@ -176,11 +184,9 @@ def _link(text: str) -> str:
 Words = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 Selector = Annotated[str, AfterValidator(_selector)]
 Selectors = Annotated[tuple[Selector, ...], BeforeValidator(_one_or_more)]
-Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_one_or_more)]
-AnchorForm = Annotated[str, AfterValidator(_anchors)]
-LanguageCode = Annotated[str, AfterValidator(_language)]
+Hosts = Annotated[tuple[Annotated[str, _HOST_FORM, AfterValidator(str.lower)], ...], BeforeValidator(_one_or_more)]
+LanguageCode = Annotated[str, _LANGUAGE]
 LanguageCodes = Annotated[tuple[LanguageCode, ...], BeforeValidator(_one_or_more)]
-TranslationForm = Annotated[str, AfterValidator(_translations)]
 Link = Annotated[str, AfterValidator(_link)]
 Pem = Annotated[str, AfterValidator(pem_place)]
 Arguments = Annotated[str, BeforeValidator(_arguments)]
@@ -189,28 +195,13 @@ Arguments = Annotated[str, BeforeValidator(_arguments)]
 _HOST = r"(?:[A-Za-z0-9][A-Za-z0-9._-]*+(?<![._-])|\[[0-9A-Fa-f:.]+\])"
 _USER = r"(?<![\w.-])[A-Za-z0-9_][A-Za-z0-9_.-]*+"
 _PATH = r"/[^\s?#\\\x00-\x1f\x7f]+"
-_WEB = re.compile(rf"https?://(?:[^\s/?#@\\]+@)?{_HOST}(?::\d{{1,5}})?{_PATH}")
-_SSH = re.compile(rf"ssh://(?:{_USER}@)?{_HOST}(?::\d{{1,5}})?{_PATH}")
-_SHORT = re.compile(rf"{_USER}@{_HOST}:(?!-)[^\s?#\\\x00-\x1f\x7f]+")
-_FILE = re.compile(rf"file://{_PATH}")
-_REF = re.compile(r"[\w][\w./+-]*")
-
-
-def git_address(text: str) -> str:
-    """The address. Raises ValueError for one that isn't https, http, ssh or file, or that git could take for something else."""
-    if text and not any(form.fullmatch(text) for form in (_WEB, _SSH, _SHORT, _FILE)):
-        raise ValueError(
-            "isn't the address of a repository: write https://host/repo.git, ssh://git@host/repo.git, git@host:repo.git "
-            "or file:///path"
-        )
-    return text
-
-
-def git_branch(text: str) -> str:
-    """The name of a branch or tag. Raises ValueError for what can't be one."""
-    if text and (not _REF.fullmatch(text) or ".." in text or "//" in text or text.endswith(("/", ".", ".lock"))):
-        raise ValueError("isn't the name of a branch or a tag")
-    return text
+_WEB = rf"https?://(?:[^\s/?#@\\]+@)?{_HOST}(?::\d{{1,5}})?{_PATH}"
+_SSH = rf"ssh://(?:{_USER}@)?{_HOST}(?::\d{{1,5}})?{_PATH}|{_USER}@{_HOST}:(?!-)[^\s?#\\\x00-\x1f\x7f]+"
+_REPOSITORY = _form(  # nothing that git could take for an option or another transport
+    re.compile(rf"{_WEB}|{_SSH}|file://{_PATH}").fullmatch,
+    "isn't the address of a repository: write https://host/repo.git, ssh://git@host/repo.git, git@host:repo.git "
+    "or file:///path",
+)
 
 
 def inner_folder(text: str) -> str:
@@ -267,8 +258,8 @@ class Source(BaseModel):
     url: str
     directory: str = ""
     openapi: str = ""
-    git: Annotated[str, AfterValidator(git_address)] = ""
-    branch: Annotated[str, AfterValidator(git_branch)] = ""
+    git: Annotated[str, _REPOSITORY] = ""
+    branch: Annotated[str, _BRANCH] = ""
     archive: str = ""
     folder: Annotated[str, AfterValidator(inner_folder)] = ""
     ending: Literal["", "/", ".html"] = ""
@@ -285,8 +276,8 @@ class Source(BaseModel):
     keep_selectors: Selectors = ()
     language: LanguageCode = ""
     languages: LanguageCodes = ()
-    anchors: AnchorForm = "auto"
-    translations: TranslationForm = "auto"
+    anchors: Annotated[str, _ANCHORS] = "auto"
+    translations: Annotated[str, _TRANSLATION_FORM] = "auto"
     parallel: Annotated[int, Field(ge=1, le=64)] | None = None
     delay: Annotated[float, Field(ge=0)] | None = None
     noindex: Literal["respect", "ignore"] = "respect"

@@ -1,8 +1,5 @@
 """Client certificates of a source, and the authority of its server: PEM in files or in the environment, never in the source itself."""
 
-from __future__ import annotations
-
-import os
 import re
 import ssl
 import tempfile
@@ -14,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from app.core.errors import SettingsError
-from ingestion.sources import Source
+from ingestion.sources import Source, read_secret
 
 _VALIDITY = re.compile(rb"\x30[\x1e\x20\x22](?:\x17\x0d|\x18\x0f)(\d{12,14})Z(?:\x17\x0d|\x18\x0f)(\d{12,14})Z")
 """From when until when a certificate is valid, as RFC 5280 has it in DER: Python's ssl reads that only of other sides' certificates."""
@@ -40,20 +37,20 @@ def _context(source: Source) -> ssl.SSLContext | None:
     what = f"{source.without_login().url}: "
     if source.ca:
         try:
-            context = ssl.create_default_context(cadata=_text(source.ca, f"{what}ca"))
+            context = ssl.create_default_context(cadata=read_secret(source.ca, f"{what}ca"))
         except ssl.SSLError as error:
             raise SettingsError(f"{what}ca: it has no certificate in PEM format.") from error
     else:
         context = httpx.create_ssl_context()
     if source.certificate:
-        _check_dates(_text(source.certificate, f"{what}certificate"), f"{what}certificate")
+        _check_dates(read_secret(source.certificate, f"{what}certificate"), f"{what}certificate")
         _load(context, source, what)
     return context
 
 
 def _load(context: ssl.SSLContext, source: Source, what: str) -> None:
     written = source.certificate_password
-    password = _text(written, f"{what}certificate_password").strip() if written else ""
+    password = read_secret(written, f"{what}certificate_password").strip() if written else ""
     with ExitStack() as files:
         certificate = _file(source.certificate, f"{what}certificate", files)
         key = _file(source.certificate_key, f"{what}certificate_key", files) if source.certificate_key else None
@@ -92,24 +89,10 @@ def _date(digits: str) -> datetime:
     return datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
 
 
-def _text(written: str, what: str) -> str:
-    kind, _, place = written.partition(":")
-    if kind == "env":
-        if not (value := os.environ.get(place, "")):
-            raise SettingsError(f"{what}: the environment variable {place} is not set or empty.")
-        return value
-    try:
-        return Path(place).read_text("utf-8-sig")
-    except OSError as error:
-        raise SettingsError(f"{what}: the file {place} can't be read: {error.strerror}.") from error
-    except UnicodeDecodeError:
-        raise SettingsError(f"{what}: the file {place} isn't text: it must be in PEM format.") from None
-
-
 def _file(written: str, what: str, files: ExitStack) -> str:
     """The name of a file with this content, which OpenSSL needs; that of a variable is there only while `files` are."""
     kind, _, place = written.partition(":")
-    text = _text(written, what)
+    text = read_secret(written, what)
     if kind == "file":
         return place
     file = files.enter_context(tempfile.NamedTemporaryFile("w"))  # noqa: SIM115  # only its owner may read it

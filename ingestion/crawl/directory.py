@@ -1,13 +1,11 @@
 """Files as a source, of a directory, a git repository or an archive: their public addresses and counterparts in other languages."""
 
-from __future__ import annotations
-
 import hashlib
 import mimetypes
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -105,31 +103,29 @@ def pages_of(
         raise SitemapError(
             f"None of the files in {_named(source)} can be indexed: {left_out[0].url}: {left_out[0].reason}"
         )
-    return Listing(tuple(entries), tuple(left_out), frozenset({source.url}), frozenset({source.url}))
+    return Listing.of(source, entries, left_out)
 
 
 def _types() -> Mapping[str, str]:
     return {**file_types(), **BUILT_TYPES, **openapi.FILE_TYPES}
 
 
-def pages_among(paths: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+def pages_among(paths: Collection[PurePosixPath]) -> list[PurePosixPath]:
     """Returns those of the files that may be pages which are pages, in order.
 
     Where an index.html is at the top and most texts are HTML, they are a built site: its other texts are what it was
     built from, or copies of its pages. The page that it shows for missing addresses isn't one.
     """
     types = _types()
-    shown = [path for path in sorted(paths) if path.suffix.lower() in types and not _is_part(path)]
+    # a file of a module of Antora that is no page, such as one that pages include, or the navigation
+    parts = {path for path in paths if path.suffix in _ASCIIDOC and _ANTORA_PART.search(str(path))}
+    shown = [path for path in sorted(paths) if path.suffix.lower() in types and path not in parts]
     built = [path for path in shown if path.suffix.lower() in BUILT_TYPES]
     files = [path for path in shown if path.suffix.lower() not in BUILT_TYPES]
     others = [path for path in files if not types[path.suffix.lower()].startswith("text/")]
     if PurePosixPath("index.html") in built and len(built) > len(files) - len(others):
         return sorted({*built, *others} - {PurePosixPath("404.html")})
     return files
-
-
-def _is_part(path: PurePosixPath) -> bool:
-    return path.suffix in _ASCIIDOC and _is_antora_part(str(path))
 
 
 def is_page_name(path: PurePosixPath) -> bool:
@@ -203,11 +199,6 @@ def published_links(markdown: str, source: Source) -> str:
     return re.sub(rf"(\]\(<?){base}([^\s()#?<>]*)", link, markdown)
 
 
-def _is_antora_part(path: str) -> bool:
-    """True for a file of a module that is no page, such as one that pages include, or the navigation."""
-    return _ANTORA_PART.search(path) is not None
-
-
 def _as_antora(path: str) -> str:
     """The path of a page as Antora publishes the files of a component: `modules/NAME/pages/x.adoc` as `NAME/x`, and the ROOT module's as `x`."""
     return _ANTORA_PAGES.sub(lambda found: found[1] + (f"{found[2]}/" if found[2] else ""), path, count=1)
@@ -232,14 +223,12 @@ def _included(root: Path, pages: Sequence[PurePosixPath]) -> str:
     if not any(page.suffix.lower() in including() for page in pages):
         return ""
     is_page = frozenset(pages)
-    others = (
-        PurePosixPath((Path(folder) / name).relative_to(root).as_posix())
-        for folder, names in _folders(root)
-        for name in names
-    )
-    return digest_of(
-        (str(path), _digest(root / path)) for path in beside(pages, (path for path in others if path not in is_page))
-    )
+    others: list[PurePosixPath] = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        others += (PurePosixPath((Path(folder) / name).relative_to(root).as_posix()) for name in names)
+    near = beside(pages, (path for path in others if path not in is_page))
+    return digest_of((str(path), _digest(root / path)) for path in near)
 
 
 def may_be_beside(path: PurePosixPath) -> bool:
@@ -271,12 +260,6 @@ def digest_of(files: Iterable[tuple[str, str]]) -> str:
     return hashlib.sha256(
         "\n".join(f"{path} {digest}" for path, digest in sorted(files)).encode(errors="replace")
     ).hexdigest()
-
-
-def _folders(root: Path) -> Iterator[tuple[str, list[str]]]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
-        yield folder, names
 
 
 def _digest(path: Path) -> str:

@@ -1,15 +1,11 @@
 """A LlamaIndex reader as a source: its documents with their metadata are pages."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from app.core.errors import ReaderError, SettingsError
@@ -33,24 +29,30 @@ VERSIONS = ("version",)
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _LONGEST_MESSAGE = 500
-T = TypeVar("T")
 
 
 async def list_documents(source: Source) -> Listing:
     """The reader's documents as pages, those of one address as one page. Raises `ReaderError`, whatever happens in the
     reader; the source's pages then stay as they are.
     """
+    from app.models.llamaindex import in_thread
+
+    def read() -> Sequence[Any]:
+        try:
+            return _documents(source)
+        except BaseException as error:  # also a reader that calls sys.exit
+            raise _named(source, error) from error
+
     try:
         async with asyncio.timeout(LONGEST):
-            documents = await asyncio.wrap_future(_in_thread(source))
+            documents = await in_thread(read)
     except TimeoutError as error:
         raise ReaderError(f"{source.reader} did not end within {LONGEST:.0f} s.") from error
     by_address, skipped = _by_address(documents, source)
     if not by_address:
         reason = f": {skipped[0].url}: {skipped[0].reason}" if skipped else ""
         raise ReaderError(f"{source.reader} gives no document that can be read{reason}.")
-    entries = tuple(_entry(address, parts, source) for address, parts in by_address.items())
-    return Listing(entries, tuple(skipped), frozenset({source.url}), frozenset({source.url}))
+    return Listing.of(source, (_entry(address, parts, source) for address, parts in by_address.items()), skipped)
 
 
 def read_document(entry: Entry, etag: str, most: int) -> Fetched:
@@ -67,21 +69,6 @@ def read_document(entry: Entry, etag: str, most: int) -> Fetched:
     if len(body) > most:
         raise PageSkipped(f"is larger than {most:,} bytes")
     return Fetched(entry.url, 200, body, document.media_type, "utf-8", etag=digest)
-
-
-def _in_thread(source: Source) -> Future[Sequence[Any]]:
-    """The documents, read in a thread that doesn't keep the program from ending."""
-    future: Future[Sequence[Any]] = Future()
-    future.set_running_or_notify_cancel()
-
-    def read() -> None:
-        try:
-            future.set_result(_documents(source))
-        except BaseException as error:  # noqa: BLE001  # also a reader that calls sys.exit
-            future.set_exception(_named(source, error))
-
-    Thread(target=read, name="reader", daemon=True).start()
-    return future
 
 
 def _documents(source: Source) -> Sequence[Any]:
@@ -104,9 +91,7 @@ def _named(source: Source, error: BaseException) -> ReaderError:
     told = told[:_LONGEST_MESSAGE]
     if not isinstance(error, SettingsError):
         told = f"{source.reader} failed ({type(error).__name__}: {told})"
-    named = ReaderError(told)
-    named.__cause__ = error
-    return named
+    return ReaderError(told)
 
 
 def _by_address(documents: Iterable[Any], source: Source) -> tuple[dict[str, list[Any]], list[Skipped]]:

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx
 
 from ingestion.errors import PageError
 from ingestion.formats import binary_types, file_types
 from ingestion.urls import host
+
+if TYPE_CHECKING:
+    import httpx
 
 _LONGEST = 100
 
@@ -199,6 +200,8 @@ def cannot_be_read(what: str, error: PageError) -> str:
 
 def hint_of_closed(url: str, error: Exception) -> str:
     """Returns a likely reason for a connection that the server closed without an answer; empty for other errors."""
+    import httpx
+
     # a server that wants a certificate may close the connection before its reason arrives
     is_closed = isinstance(error, httpx.ReadError | httpx.RemoteProtocolError) and url.startswith("https:")
     return f": if the server wants a client certificate, {CERTIFICATE}" if is_closed else ""

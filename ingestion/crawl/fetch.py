@@ -1,7 +1,5 @@
 """One polite client for pages and sitemaps: robots.txt, pace, retries, conditional requests, limits."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
@@ -42,8 +40,7 @@ from ingestion.crawl.exchange import (
     tls_problem,
     type_of,
 )
-from ingestion.crawl.guard import AddressRefused, Guard
-from ingestion.crawl.transport import CrawlTransport
+from ingestion.crawl.guard import AddressRefused, CrawlTransport, Guard
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.formats import binary_types
 from ingestion.urls import host, origin
@@ -163,6 +160,7 @@ MOVED = frozenset({301, 302, 303, 307, 308})
 ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
+_HTTP_ERRORS = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError)
 SILENT_PAGES = 5
 
 
@@ -319,15 +317,7 @@ class Fetcher:
                     if response.status_code not in MOVED:
                         return response, await read_body(response, self.settings.tuning.crawl_max_bytes)
                 url = urljoin(url, response.headers.get("location", ""))
-            except (
-                AddressRefused,
-                TimeoutError,
-                httpx.HTTPError,
-                httpx.InvalidURL,
-                httpx.StreamError,
-                ssl.SSLError,
-                ValueError,
-            ) as error:
+            except (AddressRefused, TimeoutError, ssl.SSLError, *_HTTP_ERRORS) as error:
                 raise PageError(f"{url} can't be fetched ({type(error).__name__}: {error})") from error
         raise PageError(f"redirected more than {MAX_REDIRECTS} times, last to {url}")
 
@@ -388,8 +378,9 @@ class Fetcher:
         except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, ssl.SSLError) as error:
             if problem := tls_problem(error):
                 raise PageError(problem) from error
-            raise _TryAgainError(f"no connection ({_named(error)}){hint_of_closed(url, error)}") from error
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
+            named = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise _TryAgainError(f"no connection ({named}){hint_of_closed(url, error)}") from error
+        except _HTTP_ERRORS as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
 
     def _stream(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[httpx.Response]:
@@ -448,7 +439,3 @@ class Fetcher:
     def _pace(self, url: str) -> Pace:
         self.set_pace(url, None, None)
         return self._paces[origin(url)]
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -9,11 +9,8 @@ import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
-
-import lxml.html
-from lxml.etree import LxmlError, ParserError
-from lxml.html import HtmlElement
 
 from app.core.errors import SitemapError
 from app.core.types import Page
@@ -33,6 +30,9 @@ from ingestion.errors import NOINDEX, ConversionError, PageError
 from ingestion.sources import Source, settings_of
 from ingestion.urls import joined, stem
 from ingestion.workers import Workers
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement
 
 MAX_LINKS = 5_000
 """Links of one page that are looked at."""
@@ -58,6 +58,9 @@ def page_links(body: bytes, charset: str, url: str, header: str | None) -> PageL
 
     With None, neither the header nor the page itself forbids anything.
     """
+    import lxml.html
+    from lxml.etree import LxmlError, ParserError
+
     parser = lxml.html.HTMLParser(encoding=_known(charset), remove_comments=True, huge_tree=True)
     try:
         page = lxml.html.document_fromstring(body, parser=parser)
@@ -142,7 +145,9 @@ async def follow_links(site: Source, fetcher: Fetcher, workers: Workers, pages: 
     conditionally; if they didn't change, they lead to what they led to before. Raises `SitemapError` if the start address is no page,
     and `NamedSitemap` if it names a sitemap, unless the source wants its links to be followed.
     """
-    crawl = _Crawl(fetcher, workers, site, {page.fetched_url: page for page in pages if page.source == site.url})
+    crawl = _Crawl(
+        fetcher, workers, site, {page.fetch.fetched_url: page for page in pages if page.fetch.source == site.url}
+    )
     first = site.url if urlsplit(site.url).path else f"{site.url}/"
     start = await _fetched(crawl, first)
     if isinstance(start, PageError):
@@ -169,8 +174,7 @@ async def follow_links(site: Source, fetcher: Fetcher, workers: Workers, pages: 
     if not entries:
         advice = f" {crawl.left_out[NOINDEX]} of them say noindex: {IGNORE}." if crawl.left_out[NOINDEX] else ""
         raise SitemapError(f"None of the pages that {site.url} links to can be indexed.{advice}")
-    here = frozenset({site.url})
-    return Listing(tuple(entries), tuple(crawl.skipped), here, here, notes=(_note(crawl),))
+    return Listing.of(site, entries, crawl.skipped, _note(crawl))
 
 
 async def _walk(crawl: _Crawl) -> None:
@@ -183,8 +187,8 @@ async def _walk(crawl: _Crawl) -> None:
 
 async def _fetched(crawl: _Crawl, url: str) -> Fetched | PageError:
     page = crawl.known.get(url)
-    current = page is not None and settings_of(page.reading) == crawl.site.reading
-    etag, modified = (page.etag, page.last_modified) if page is not None and current else ("", "")
+    current = page is not None and settings_of(page.fetch.reading) == crawl.site.reading
+    etag, modified = (page.fetch.etag, page.fetch.last_modified) if page is not None and current else ("", "")
     try:
         return await crawl.fetcher.get(PageRequest(url, etag=etag, last_modified=modified))
     except PageError as error:
@@ -210,7 +214,7 @@ async def _add(crawl: _Crawl, asked: str, answer: Fetched | PageError) -> None:
         crawl.fetcher.downloads.keep(url, answer)
     elif answer.status == 304:
         crawl.pages[url] = None
-        _find(crawl, url, crawl.known[asked].links)
+        _find(crawl, url, crawl.known[asked].fetch.links)
         crawl.fetcher.downloads.keep(url, answer)
     else:
         await _add_page(crawl, url, replace(answer, redirects=()))
@@ -218,7 +222,8 @@ async def _add(crawl: _Crawl, asked: str, answer: Fetched | PageError) -> None:
 
 async def _add_page(crawl: _Crawl, url: str, answer: Fetched) -> None:
     links = await _links(crawl, answer)
-    canonical = links.canonical if _alike(links.canonical, url) and links.canonical.startswith(crawl.prefix) else url
+    is_usual = bool(links.canonical) and stem(links.canonical) == stem(url)  # another address of the same page
+    canonical = links.canonical if is_usual and links.canonical.startswith(crawl.prefix) else url
     whole = _find(crawl, url, (canonical, *links.links))
     if canonical != url:
         _leave_out(crawl, url, f"is the same page as {canonical}", "the same page as another (canonical)")
@@ -293,15 +298,9 @@ def _leave_out(crawl: _Crawl, url: str, reason: str, kind: str = "") -> None:
         crawl.skipped.append(Skipped(url, reason))
 
 
-def _alike(canonical: str, url: str) -> bool:
-    """True if both are usual addresses of one page."""
-    return bool(canonical) and stem(canonical) == stem(url)
-
-
 def _note(crawl: _Crawl) -> str:
     deepest = max(crawl.found[url] for url in crawl.pages)
     reasons = "; ".join(f"{count}: {reason}" for reason, count in crawl.left_out.most_common(8))
-    return (
-        f"{crawl.site.url}: links were followed instead of a sitemap: {len(crawl.pages)} addresses, at most {deepest} {'link' if deepest == 1 else 'links'} away"
-        + (f". Left out: {reasons}" if reasons else "")
-    )
+    away = f"at most {deepest} {'link' if deepest == 1 else 'links'} away"
+    told = f"{crawl.site.url}: links were followed instead of a sitemap: {len(crawl.pages)} addresses, {away}"
+    return told + (f". Left out: {reasons}" if reasons else "")

@@ -1,7 +1,5 @@
 """Language tags as sites write them, in attributes and in addresses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Finds pages that needn't be requested because their lastmod is unchanged: those of sites that have kept it truthfully so far."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from collections import defaultdict
@@ -86,11 +84,11 @@ class Lastmods:
     def learn(self, entry: Entry, known: Page, report: PageReport) -> None:
         """Compare a page that was requested, as the report says, with its known state of the same settings."""
         findings = self._found[entry.source]
-        if entry.url in findings.checked and report.kept and not known.stale_since:
+        if entry.url in findings.checked and report.kept and not known.fetch.stale_since:
             findings.failed += 1
-        if not (known.lastmod and entry.lastmod) or self.holds(entry):
+        if not (known.fetch.lastmod and entry.lastmod) or self.holds(entry):
             return
-        moved = known.lastmod != entry.lastmod.strip()
+        moved = known.fetch.lastmod != entry.lastmod.strip()
         changed = report.outcome == "changed" or (report.outcome == "removed" and not report.other_language)
         findings.moved += moved
         findings.proofs += moved and changed
@@ -123,9 +121,8 @@ def _told(found: _Found) -> str:
     if found.lie:
         return f"all pages were requested, because {found.lie} changed and its lastmod didn't; lastmod isn't believed any more"
     if not found.is_believed:
-        return (
-            f"all pages were requested, because {found.failed} of {len(found.checked)} with an unchanged lastmod failed"
-        )
+        failed = f"{found.failed} of {len(found.checked)} with an unchanged lastmod failed"
+        return f"all pages were requested, because {failed}"
     checked = f"{len(found.checked)} others were checked"
     return f"{len(found.held)} pages were not requested, because their lastmod is unchanged; {checked}"
 

@@ -1,7 +1,5 @@
 """Sources -> the pages to read, each once, and the skipped ones with their reasons."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """OpenAPI documents as sources: one at an address of its own, and those among the files of a directory."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -29,7 +27,7 @@ _YAML = re.compile(r"(?m)^[\"']?(?:openapi|swagger)[\"']?[ \t]*:[ \t]*[\"']?[23]
 def list_openapi(source: Source) -> Listing:
     """The source's document as one page, published at the source's address."""
     entry = Entry(source.openapi, source.url, source, public=source.url)
-    return Listing((entry,), (), frozenset({source.url}), frozenset({source.url}))
+    return Listing.of(source, [entry])
 
 
 def openapi_request(url: str, etag: str, last_modified: str) -> PageRequest:

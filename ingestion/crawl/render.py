@@ -1,7 +1,5 @@
 """Pages that JavaScript makes -> their HTML, by a Chromium of the system; an optional extra, off by default."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
@@ -14,12 +15,14 @@ from lxml import etree
 from app.core.errors import SitemapError
 from app.core.language import vocabulary
 from ingestion.crawl.exchange import ADVICE, FORM, Fetched, PageRequest, cannot_be_read, has_login_form
-from ingestion.crawl.fetch import Fetcher
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import ConversionError, PageError, PageGone
 from ingestion.sources import Source
 from ingestion.urls import joined
 from ingestion.workers import Workers
+
+if TYPE_CHECKING:
+    from ingestion.crawl.fetch import Fetcher
 
 MAX_BYTES = 50 * 1024 * 1024
 """The sitemap protocol's own limit, applied before and after decompression."""

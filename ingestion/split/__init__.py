@@ -6,7 +6,6 @@ Called by `publish` and `run`; imports `convert` and `crawl`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from app.core.errors import SettingsError
 from app.core.language import vocabulary
@@ -36,30 +35,14 @@ def open_splitter(settings: Settings) -> Splitter:
         raise SettingsError(
             f"DOCS_SPLITTER is {settings.splitter!r}. Known are: {', '.join(SPLITTERS)}, and module:Class."
         )
-    return SPLITTERS[settings.splitter](settings)
+    abbreviations = vocabulary(settings.languages, settings.prompts).abbreviations
+    return SPLITTERS[settings.splitter](settings.tuning.chunk_size, abbreviations)
 
 
-def _markdown(settings: Settings) -> Splitter:
-    return MarkdownSplitter(settings.tuning.chunk_size, _abbreviations(settings))
-
-
-def _semantic(settings: Settings) -> Splitter:
-    return SemanticSplitter(SEMANTIC_LEAST, SEMANTIC_MOST, SEMANTIC_PERCENTILE, _abbreviations(settings))
-
-
-def _fixed(settings: Settings) -> Splitter:
-    return FixedSplitter(FIXED_TOKENS, FIXED_OVERLAP, _abbreviations(settings))
-
-
-def _abbreviations(settings: Settings) -> frozenset[str]:
-    return vocabulary(settings.languages, settings.prompts).abbreviations
-
-
-def _page(settings: Settings) -> Splitter:
-    del settings
-    return PageSplitter()
-
-
-SPLITTERS: Mapping[str, Callable[[Settings], Splitter]] = MappingProxyType(
-    {"markdown": _markdown, "semantic": _semantic, "fixed": _fixed, "page": _page}
-)
+SPLITTERS: Mapping[str, Callable[[int, frozenset[str]], Splitter]] = {
+    "markdown": MarkdownSplitter,
+    "semantic": lambda _, ends: SemanticSplitter(SEMANTIC_LEAST, SEMANTIC_MOST, SEMANTIC_PERCENTILE, ends),
+    "fixed": lambda _, ends: FixedSplitter(FIXED_TOKENS, FIXED_OVERLAP, ends),
+    "page": lambda *_: PageSplitter(),
+}
+"""By their names, made of the size of chunks and of the abbreviations that end no sentence."""

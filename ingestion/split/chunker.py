@@ -39,13 +39,11 @@ class Chunker:
     @property
     def written(self) -> dict[str, PageWriter]:
         """Writers of what the language model was asked for, with the counts of its calls."""
-        makers = {"summaries": self.summariser, "questions": self.questioner}
+        makers = {"translations": self.translator, "summaries": self.summariser, "questions": self.questioner}
         return {name: maker.writer for name, maker in makers.items() if maker is not None}
 
     async def close(self) -> None:
         """Close the connections of the models."""
-        if self.translator is not None:
-            await self.translator.close()
         for writer in self.written.values():
             await writer.close()
 
@@ -78,16 +76,19 @@ class Chunker:
             chunks += [chunk for chunk in translated if chunk.id not in there]
             languages.append(language)
             names.append(name)
-        page = await self._summarised(replace(page, translations=tuple(names)), notes)
+        page = replace(page, derived=replace(page.derived, translations=tuple(names)))
+        page = await self._summarised(page, notes)
         page, chunks = await self._questioned(page, chunks, notes)
         note = "; ".join(note for note in notes if note)
         return Prepared(page, tuple(chunks), note, tuple(languages))
 
     def is_complete(self, known: Page, page: Page) -> bool:
         """True when the known state has exactly the translations, summary and questions that the page should have."""
-        summary = self.summariser.wanted(page) if self.summariser else ""
-        questions = self.questioner.wanted(page) if self.questioner else ""
-        return (known.summary_of, known.questions_of) == (summary, questions) and self._is_translated(known, page)
+        summary = self.summariser.writer.wanted(page) if self.summariser else ""
+        questions = self.questioner.writer.wanted(page) if self.questioner else ""
+        return (known.derived.summary_of, known.derived.questions_of) == (summary, questions) and self._is_translated(
+            known, page
+        )
 
     def is_translatable(self, page: Page) -> bool:
         """True when the page is to be translated, so that readers can use it in whatever language it is."""
@@ -98,31 +99,31 @@ class Chunker:
 
         While the model is away it has fewer, and the known ones are better.
         """
-        if known.translations and not self._is_translated(page, page):
+        if known.derived.translations and not self._is_translated(page, page):
             return False
         if _questioned_chunks(page) < _questioned_chunks(known):
             return False
         return _additions(page) != _additions(known)
 
     def _is_translated(self, known: Page, page: Page) -> bool:
-        return [name.rstrip(REFUSED) for name in known.translations] == list(self._wanted(page).values())
+        return [name.rstrip(REFUSED) for name in known.derived.translations] == list(self._wanted(page).values())
 
     async def _summarised(self, page: Page, notes: list[str]) -> Page:
-        if self.summariser is None:
-            return replace(page, summary="", summary_of="")
         try:
-            return await self.summariser.summarised(page)
+            if self.summariser is not None:
+                return await self.summariser.summarised(page)
         except ModelError as error:
             notes.append(f"not summarised: {error}")
-            return replace(page, summary="", summary_of="")
+        return replace(page, derived=replace(page.derived, summary="", summary_of=""))
 
     async def _questioned(self, page: Page, chunks: list[Chunk], notes: list[str]) -> tuple[Page, list[Chunk]]:
-        if self.questioner is None:
-            return replace(page, questions_of=""), chunks
-        questioned, note = await self.questioner.questioned(chunks)
-        notes.append(note)
-        some = f"{sum(bool(chunk.questions) for chunk in questioned)}{OF_CHUNKS}{len(questioned)}"
-        return replace(page, questions_of=some if note else self.questioner.wanted(page)), questioned
+        made_of = ""
+        if self.questioner is not None:
+            chunks, note = await self.questioner.questioned(chunks)
+            notes.append(note)
+            some = f"{sum(bool(chunk.questions) for chunk in chunks)}{OF_CHUNKS}{len(chunks)}"
+            made_of = some if note else self.questioner.writer.wanted(page)
+        return replace(page, derived=replace(page.derived, questions_of=made_of)), chunks
 
     def _wanted(self, page: Page) -> dict[str, str]:
         return self.translator.wanted(page) if self.translator else {}
@@ -150,11 +151,11 @@ def open_chunker(
 
 def _questioned_chunks(page: Page) -> float:
     """Returns the number of the page's chunks with questions; infinite if all have."""
-    some, incomplete, _ = page.questions_of.partition(OF_CHUNKS)
+    some, incomplete, _ = page.derived.questions_of.partition(OF_CHUNKS)
     if incomplete:
         return int(some)
     return math.inf if some else 0
 
 
 def _additions(page: Page) -> tuple[object, ...]:
-    return page.translations, page.summary_of, page.questions_of
+    return page.derived.translations, page.derived.summary_of, page.derived.questions_of

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from app.core.types import Chunk, Page, PlainText, Section
 from app.text.blocks import plain
 from ingestion.convert.markdown.structure import Heading, heading_of, top_level
-from ingestion.split.pieces import Piece
+from ingestion.split.pieces import FENCE_LINE, Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,6 @@ _OPENS, _CLOSES = (
     re.compile(r"(?m)^[ \t]*+(?::{3,}[ \t]*+[\w{]|<details\b)"),
     re.compile(r"(?m)^[ \t]*+(?::{3,}[ \t]*+$|</details>)"),
 )
-_FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
 _INDENTED = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]")  # an admonition whose text is indented below it
 
 
@@ -212,7 +211,7 @@ def _starts(lines: list[str], headings: dict[int, Heading]) -> Iterator[int]:
         if block and kind in ("bullet_list", "ordered_list") and not inside:
             yield from (item.start for item in block.children[1:])
         # a fence with the wrong indentation is no fence to the parser, but its author meant code
-        code = kind != "heading" and code != bool(len(_FENCE_LINE.findall(text)) % 2)
+        code = kind != "heading" and code != bool(len(FENCE_LINE.findall(text)) % 2)
         if kind != "fence":
             inside = max(0, inside + len(_OPENS.findall(text)) - len(_CLOSES.findall(text)))
         indented = goes_on or bool(_INDENTED.match(text))

@@ -11,7 +11,7 @@ from app.core import spans
 from app.core.errors import ModelError, StoreError
 from app.core.types import Vector
 from app.index.vector_cache import VectorCache
-from app.models.protocols import Embedder
+from app.models.guarded import Embedder, Unopened
 from ingestion.report import Report
 
 log = logging.getLogger("ingestion")
@@ -73,39 +73,26 @@ class CountingEmbedder(BatchEmbedder):
         return {}
 
 
-class ResumingEmbedder:
+class ResumingEmbedder(Embedder):
     """The embedder with a cache of passages: what a run computed before it was killed isn't computed again.
 
     `resumed` is the number of texts that an earlier run left.
     """
 
     def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
-        self.name = embedder.name
+        super().__init__(Unopened(embedder.name, lambda: embedder.embedding), embedder.timeout)
         self.resumed = 0
-        self._embedder = embedder
         self._cache = cache
         self._keeps = True
-
-    async def dimension(self) -> int:
-        """Length of the vectors."""
-        return await self._embedder.dimension()
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each question."""
-        return await self._embedder.embed_queries(texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
         vectors = await self._found(texts)
         if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
-            computed = dict(zip(new, await self._embedder.embed_passages(new), strict=True))
+            computed = dict(zip(new, await super().embed_passages(new), strict=True))
             await self._keep(computed)
             vectors |= computed
         return [vectors[text] for text in texts]
-
-    async def close(self) -> None:
-        """Close the embedder; what is kept stays."""
-        await self._embedder.close()
 
     async def _found(self, texts: Sequence[str]) -> dict[str, Vector]:
         try:

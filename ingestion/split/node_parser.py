@@ -16,6 +16,7 @@ from app.core.types import Chunk, Page, Section, Vector
 from ingestion.convert.markdown.structure import Heading, heading_of, top_level
 from ingestion.errors import ConversionError
 from ingestion.split.chunks import Cut, chunks_of
+from ingestion.split.splitters import Splitter
 
 VERSION = "node-1"
 _Place = tuple[int, int]
@@ -29,7 +30,7 @@ def open_node_parser(path: str, arguments: Mapping[str, Any]) -> NodeParserSplit
 
 
 @dataclass(frozen=True, slots=True)
-class NodeParserSplitter:
+class NodeParserSplitter(Splitter):
     """One chunk for each node of the class at `path`, made with `arguments` (JSON), in the process that cuts.
 
     The parser gets the page's Markdown without the ids of headings. Of nodes with children only the children become
@@ -44,16 +45,13 @@ class NodeParserSplitter:
         """See `Splitter`. The arguments are hashed, as they may be secret."""
         return f"{VERSION}/{self.path}/{hashlib.sha256(self.arguments.encode()).hexdigest()[:8]}"
 
-    def windows(self, page: Page) -> Sequence[str]:
-        """None: a parser that needs vectors makes them itself."""
-        del page
-        return ()
-
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks. Raises `ConversionError` when the parser fails."""
         del vectors
         text = _Text(page.markdown)
-        return chunks_of(page, _cuts(self._nodes(page, text.text), text, self._window))
+        # the key of the metadata with the sentences around a node, where the parser has such
+        window = str(getattr(_parser(self.path, self.arguments), "window_metadata_key", ""))
+        return chunks_of(page, _cuts(self._nodes(page, text.text), text, window))
 
     def _nodes(self, page: Page, text: str) -> Sequence[Any]:
         from llama_index.core.schema import Document
@@ -67,11 +65,6 @@ class NodeParserSplitter:
             return list(_parser(self.path, self.arguments).get_nodes_from_documents([document]))
         except Exception as error:  # anything can happen in a class from outside
             raise ConversionError(f"{self.path} can't split it ({type(error).__name__}: {error})") from error
-
-    @property
-    def _window(self) -> str:
-        """The key of the metadata with the sentences around a node, where the parser has such."""
-        return str(getattr(_parser(self.path, self.arguments), "window_metadata_key", ""))
 
 
 @cache

@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from semantic_text_splitter import TextSplitter
 
-from app.text.blocks import sentences
-from ingestion.convert.html.boxes import KINDS
+from app.text.blocks import code_lines, sentences
+from ingestion.convert.document import KINDS
 from ingestion.convert.markdown.structure import CONTAINERS, Block, Heading, heading_of, top_level, without_blank_end
 
-_FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
+FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
 
 _LABEL = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+\*\*\S.*\*\*:?$")
 """A bold line: a term, the label of a tab, the title of an admonition or of code."""
@@ -146,7 +146,7 @@ def _glued(made: list[Piece]) -> list[Piece]:
         before, piece = result[number - 1], result[number]
         noted = -1 if _ADMONITION.match(before.text) else len(IN_ADMONITION) if piece.heading is not None else noted + 1
         # a fence with the wrong indentation is no fence to the parser, but its author meant code
-        code = piece.heading is None and code != bool(len(_FENCE_LINE.findall(before.text)) % 2)
+        code = piece.heading is None and code != bool(len(FENCE_LINE.findall(before.text)) % 2)
         if piece.heading is None and (
             before.heading is not None or code or _LABEL.match(before.text.rpartition("\n")[2])
         ):
@@ -220,12 +220,7 @@ def cut_code(lines: list[str], size: int) -> Parts:
         return cut_lines(lines, size)
     inner = re.sub(r"[^\s>]", " ", match["indent"])
     closing = inner + match["fence"]
-    closed = (
-        len(lines) > 1
-        and lines[-1].strip(" \t>") == lines[-1].strip(" \t>")[:1] * len(lines[-1].strip(" \t>"))
-        and (lines[-1].strip(" \t>").startswith(match["fence"]))
-    )
-    body = lines[1:-1] if closed else lines[1:]
+    body = code_lines("\n".join(lines))
     room = max(80, size - len(opening) - len(closing) - 2)
     reopening = inner + opening[len(match["indent"]) :]
     parts: Parts = []

@@ -26,19 +26,18 @@ class Splitter(Protocol):
     @property
     def name(self) -> str:
         """The splitter's name in the recipe: it changes when the same page would get other chunks."""
-        ...
 
     def windows(self, page: Page) -> Sequence[str]:
         """Texts whose vectors `split` needs, in order; none when the text alone decides."""
-        ...
+        del page
+        return ()
 
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks in order; `vectors` are those of its `windows`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class MarkdownSplitter:
+class MarkdownSplitter(Splitter):
     """Chunks of at most `size` characters."""
 
     size: int
@@ -49,38 +48,25 @@ class MarkdownSplitter:
         """See `Splitter`."""
         return f"markdown-5/{self.size}"
 
-    def windows(self, page: Page) -> Sequence[str]:
-        """None: the text alone decides."""
-        del page
-        return ()
-
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks, none longer than the size but for single rows of tables."""
         del vectors
         page_pieces = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
         parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in page_pieces]
-        groups = [page_pieces[first:last] for first, last in bounds(parts, self._limits)]
+        # above half of the size the length doesn't matter, so that breaks fall where sections end
+        limits = Limits(self.size, self.size / 2, shortness=1.0)
+        groups = [page_pieces[first:last] for first, last in bounds(parts, limits)]
         return make_chunks(page, groups)
-
-    @property
-    def _limits(self) -> Limits:
-        """Above half of the size the length doesn't matter, so that breaks fall where sections end."""
-        return Limits(self.size, self.size / 2, shortness=1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class PageSplitter:
+class PageSplitter(Splitter):
     """One chunk per page with all its sections. Embedders see only as much of it as they take."""
 
     @property
     def name(self) -> str:
         """See `Splitter`."""
         return "page-2"
-
-    def windows(self, page: Page) -> Sequence[str]:
-        """None: the text alone decides."""
-        del page
-        return ()
 
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """One chunk; none for a page without text."""
@@ -142,7 +128,7 @@ def _encoder() -> Callable[[str], Sequence[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedSplitter:
+class FixedSplitter(Splitter):
     """Chunks of at most `tokens`, each beginning with whole sentences, up to `overlap` tokens, of the one before.
 
     Nothing is repeated across a heading, where it would be in the wrong section.
@@ -156,11 +142,6 @@ class FixedSplitter:
     def name(self) -> str:
         """See `Splitter`."""
         return f"fixed-2/{self.tokens}/{self.overlap}"
-
-    def windows(self, page: Page) -> Sequence[str]:
-        """None: the text alone decides."""
-        del page
-        return ()
 
     def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
         """The page's chunks."""
@@ -205,7 +186,7 @@ _WANTED, _UNWANTED = -0.3, 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class SemanticSplitter:
+class SemanticSplitter(Splitter):
     """Chunks of `least` to `most` tokens. The `percentile` % of points where a page is least alike are where it's cut.
 
     The windows are those of TextTiling (Hearst 1997), compared by embeddings with a percentile of the page as threshold,
@@ -269,7 +250,7 @@ def prepare_and_cut(  # one call to another process instead of two
 
 def with_plain_text(page: Page, chunks: Sequence[Chunk]) -> Page:
     """The page with its plain text, in which these chunks have their places."""
-    return replace(page, plain=plain_text(page.markdown, chunks))
+    return replace(page, derived=replace(page.derived, plain=plain_text(page.markdown, chunks)))
 
 
 def windows_or_chunks(splitter: Splitter, page: Page) -> tuple[Sequence[str], tuple[Chunk, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import hashlib
 import io
@@ -10,21 +9,17 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 from app.core.errors import ModelError, SettingsError
-from app.core.prompts import Prompts, load_prompts
 from app.core.settings import Settings
-from app.core.turn import Message
 from app.core.types import Page
-from app.models import Model, open_model
-from app.models.protocols import CallOptions
 from app.text.blocks import blocks, code_spans
 from ingestion.convert.language import detect, prose
 from ingestion.crawl.language_tags import primary_language
-from ingestion.split.written import keep, read_kept
+from ingestion.split.written import BrokenOff, KeptTexts, PageWriter, open_page_writer
 
 SAME = "*"
 """The column of terms that are the same in every language: names that must not be translated."""
@@ -145,7 +140,6 @@ def _without_code(text: str) -> str:
 PART = 2000
 """Characters given to the model at once: long texts tempt models to leave things out."""
 
-PARALLEL = 4
 TRIES = 2
 SHOWN = 3
 NO_TERMS = "–"
@@ -159,19 +153,12 @@ class NotFaithful(ModelError):
 
 @dataclass
 class Translator:
-    """Translates pages into the languages of DOCS_TRANSLATE. Translations are cached in `folder`.
-
-    A `dry` one uses those that are kept and makes no other.
-    """
+    """Translates pages into the languages of DOCS_TRANSLATE. Translations are `kept`; a dry run makes no other."""
 
     settings: Settings
-    model: Model
-    prompts: Prompts
+    writer: PageWriter
     glossary: Glossary
-    folder: Path
-    dry: bool = False
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARALLEL))
-    _at_work: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    kept: KeptTexts
 
     def wanted(self, page: Page) -> dict[str, str]:
         """By language, the name of each translation that the page should have; known without its Markdown."""
@@ -187,17 +174,9 @@ class Translator:
 
         Raises `NotFaithful` when the model leaves out what must be there, and other `ModelError`s when it fails.
         """
-        file = self._file(page, target)
-        async with self._at_work.setdefault(
-            file, asyncio.Lock()
-        ):  # copies of a page may be translated at the same time
-            markdown = await asyncio.to_thread(read_kept, file)
-            if not markdown and self.dry:
-                raise ModelError("a dry run translates nothing")
-            if not markdown:
-                markdown = "".join([await self._part(part, page.language, target) for part in _parts(page.markdown)])
-                self._check_language(markdown, page, target)
-                await asyncio.to_thread(keep, file, markdown)
+        terms = self.glossary.pairs(page.markdown, page.language, target)
+        key = hashlib.sha256(repr((page.markdown, page.language, terms)).encode()).hexdigest()[:24]
+        markdown = await self.kept.text(f"{target}/{key}.md", partial(self._translated, page, target))
         return replace(
             page,
             markdown=markdown,
@@ -206,9 +185,14 @@ class Translator:
             title=(_title(page.markdown) and _title(markdown)) or page.title,
         )
 
-    async def close(self) -> None:
-        """Close the model's connections."""
-        await self.model.close()
+    async def _translated(self, page: Page, target: str) -> str:
+        if self.writer.dry:
+            raise ModelError("a dry run asks no model")
+        markdown = "".join([await self._part(part, page.language, target) for part in _parts(page.markdown)])
+        detected = detect(prose(markdown), {target, page.language, *self.settings.languages})
+        if detected and detected != target:
+            raise NotFaithful(f"the model wrote {detected} instead of {target}")
+        return markdown
 
     async def _part(self, part: tuple[bool, str], source: str, target: str) -> str:
         translatable, text = part
@@ -228,27 +212,11 @@ class Translator:
 
     async def _ask(self, text: str, source: str, target: str, terms: list[tuple[str, str]]) -> str:
         listed = "\n".join(f"{term} = {wanted}" for term, wanted in terms) or NO_TERMS
-        system = self.prompts.render(target, "translate", source=source, terms=listed)
-        options = CallOptions(
-            temperature=0,
-            max_tokens=max(self.settings.tuning.llm_max_tokens, PART),
-            timeout=self.settings.llm_timeout,
-        )
-        async with self._slots:
-            answer = await self.model.complete([Message("system", system), Message("user", text)], options)
-        if answer.finish_reason == "length":
-            raise NotFaithful("the model broke off its translation")
-        return _unwrapped(answer.text.strip())
-
-    def _check_language(self, markdown: str, page: Page, target: str) -> None:
-        detected = detect(prose(markdown), {target, page.language, *self.settings.languages})
-        if detected and detected != target:
-            raise NotFaithful(f"the model wrote {detected} instead of {target}")
-
-    def _file(self, page: Page, target: str) -> Path:
-        terms = self.glossary.pairs(page.markdown, page.language, target)
-        key = hashlib.sha256(repr((page.markdown, page.language, terms)).encode()).hexdigest()[:24]
-        return self.folder / target / f"{key}.md"
+        system = self.writer.system(target, source=source, terms=listed)
+        try:
+            return _unwrapped((await self.writer.write(system, text, tokens=PART)).strip())
+        except BrokenOff as error:
+            raise NotFaithful(str(error)) from error
 
 
 def open_translator(settings: Settings, *, dry: bool = False) -> Translator | None:
@@ -259,13 +227,8 @@ def open_translator(settings: Settings, *, dry: bool = False) -> Translator | No
         raise SettingsError(
             f"DOCS_TRANSLATE has {', '.join(unknown)}, which DOCS_LANGUAGES lacks: readers can't ask in it."
         )
-    model = open_model(settings)
-    if model is None:
-        raise SettingsError(
-            "DOCS_TRANSLATE needs a language model: set DOCS_LLM_URL and DOCS_LLM_MODEL, or leave it empty."
-        )
-    prompts = load_prompts(settings.languages, settings.prompts)
-    return Translator(settings, model, prompts, load_glossary(settings.glossary), Path(settings.translations), dry)
+    writer = open_page_writer(settings, "DOCS_TRANSLATE", "translate", {}, dry=dry)
+    return Translator(settings, writer, load_glossary(settings.glossary), KeptTexts(Path(settings.translations)))
 
 
 def _title(markdown: str) -> str:

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -22,8 +23,25 @@ from app.text.blocks import blocks
 from app.text.language import form_of, names_of, parse
 
 
-def read_kept(file: Path) -> str:
-    """The text; empty if there is none. Raises `SettingsError` for a file that can't be read."""
+@dataclass
+class KeptTexts:
+    """Texts of a language model in files, so that each is paid for once."""
+
+    folder: Path
+    _at_work: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    async def text(self, name: str, write: Callable[[], Awaitable[str]]) -> str:
+        """The text of this name, which is written if it isn't there yet. Raises `SettingsError` if its file can't be used."""
+        file = self.folder / name
+        async with self._at_work.setdefault(file, asyncio.Lock()):  # copies of a page may be read at the same time
+            if kept := await asyncio.to_thread(_read, file):
+                return kept
+            written = await write()
+            await asyncio.to_thread(_keep, file, written)
+            return written
+
+
+def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -32,8 +50,7 @@ def read_kept(file: Path) -> str:
         raise SettingsError(f"DOCS_TRANSLATIONS: {file} can't be read: {error}") from error
 
 
-def keep(file: Path, text: str) -> None:
-    """Write the text. Raises `SettingsError` for a file that can't be written."""
+def _keep(file: Path, text: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(".part")
@@ -51,6 +68,10 @@ MOST_FAILURES = 8
 
 _HEADING = re.compile(r"(?m)^#{1,6}[ \t].*$")
 _CUT = "\n\n…\n\n"
+
+
+class BrokenOff(ModelError):
+    """The model's text has no end."""
 
 
 @dataclass
@@ -71,13 +92,17 @@ class PageWriter:
     _in_a_row: int = 0
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARALLEL))
 
-    def system(self, language: str) -> str:
-        """The prompt in this language, or in the default one if it isn't configured."""
+    def system(self, language: str, **values: str) -> str:
+        """The prompt in this language, or in the default one if it isn't configured; with these `values`, too."""
         code = language if language in self.settings.languages else self.settings.default_language
-        return self.prompts.render(code, self.prompt, **self.values)
+        return self.prompts.render(code, self.prompt, **self.values, **values)
 
-    async def write(self, language: str, text: str, usable: Callable[[str], object] = bool) -> str:
-        """Returns what the model writes about the text, of which it may see only the beginning.
+    def wanted(self, page: Page) -> str:
+        """A fingerprint of what the texts about the page depend on: page and prompt. It doesn't need the Markdown."""
+        return hashlib.sha256(f"{page.hash}\x00{self.system(page.language)}".encode()).hexdigest()[:16]
+
+    async def write(self, system: str, text: str, usable: Callable[[str], object] = bool, tokens: int = 0) -> str:
+        """Returns what the model writes about the text, of which it may see only the beginning, with room for so many tokens.
 
         Raises `ModelError`, also for a reply that isn't `usable`: a model that never writes what it should fails, too.
         """
@@ -88,7 +113,7 @@ class PageWriter:
                 raise ModelError(f"the model failed {MOST_FAILURES} times in a row and wasn't asked again")
             self.calls += 1
             try:
-                written = await self._asked(language, text, usable)
+                written = await self._asked(system, text, usable, tokens)
             except ModelError:
                 self.failures, self._in_a_row = self.failures + 1, self._in_a_row + 1
                 raise
@@ -99,17 +124,17 @@ class PageWriter:
         """Close the model's connections."""
         await self.model.close()
 
-    async def _asked(self, language: str, text: str, usable: Callable[[str], object]) -> str:
-        settings = self.settings
-        options = CallOptions(temperature=0, max_tokens=settings.tuning.llm_max_tokens, timeout=settings.llm_timeout)
-        tokens = settings.llm_context_window - settings.tuning.llm_max_tokens - LONGEST_PROMPT_TOKENS
-        text = shortened(text, max(tokens, LONGEST_PROMPT_TOKENS) * CHARACTERS_PER_TOKEN)
-        messages = [Message("system", self.system(language)), Message("user", text)]
+    async def _asked(self, system: str, text: str, usable: Callable[[str], object], tokens: int) -> str:
+        settings, most = self.settings, self.settings.tuning.llm_max_tokens
+        options = CallOptions(temperature=0, max_tokens=max(most, tokens), timeout=settings.llm_timeout)
+        room = max(settings.llm_context_window - most - LONGEST_PROMPT_TOKENS, LONGEST_PROMPT_TOKENS)
+        text = shortened(text, room * CHARACTERS_PER_TOKEN)
+        messages = [Message("system", system), Message("user", text)]
         answer = await self.model.complete(messages, options)
         if not answer.text.strip():
             raise ModelError("the model wrote nothing")
         if answer.finish_reason == "length":
-            raise ModelError("the model broke off its text (DOCS_TUNING__LLM_MAX_TOKENS)")
+            raise BrokenOff("the model broke off its text (DOCS_TUNING__LLM_MAX_TOKENS)")
         if not usable(answer.text):
             raise ModelError(f"the model wrote no {self.prompt}")
         return answer.text
@@ -119,7 +144,7 @@ def open_page_writer(
     settings: Settings, setting: str, prompt: str, values: Mapping[str, str], *, dry: bool
 ) -> PageWriter:
     """Returns a writer with this prompt. Raises `SettingsError`, which names the setting, without a language model."""
-    model = open_model(settings)
+    model = open_model(settings, patient=True)
     if model is None:
         raise SettingsError(f"{setting} needs a language model: set DOCS_LLM_URL and DOCS_LLM_MODEL, or turn it off.")
     return PageWriter(settings, model, load_prompts(settings.languages, settings.prompts), prompt, values, dry)
@@ -152,15 +177,10 @@ LONGEST = 1200
 
 @dataclass
 class Questioner:
-    """Gives chunks their questions. What the model wrote is kept in `folder`, by the text and the prompt."""
+    """Gives chunks their questions. What the model wrote is kept by the text and the prompt."""
 
     writer: PageWriter
-    folder: Path
-    _at_work: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary)
-
-    def wanted(self, page: Page) -> str:
-        """A fingerprint of what the questions of the page's chunks depend on. It doesn't need the Markdown."""
-        return hashlib.sha256(f"{page.hash}\x00{self.writer.system(page.language)}".encode()).hexdigest()[:16]
+    kept: KeptTexts
 
     async def questioned(self, chunks: Sequence[Chunk]) -> tuple[list[Chunk], str]:
         """The chunks with their questions, and why some have none; empty if all have them."""
@@ -173,18 +193,14 @@ class Questioner:
         ], note
 
     async def _questions(self, chunk: Chunk) -> Mapping[str, str] | str:
-        text = _shown(chunk)
-        key = hashlib.sha256(f"{text}\x00{self.writer.system(chunk.language)}".encode()).hexdigest()[:24]
-        file = self.folder / f"{key}.txt"
-        async with self._at_work.setdefault(file, asyncio.Lock()):  # copies of a page may be read at the same time
-            written = await asyncio.to_thread(read_kept, file)
-            if not written:
-                try:
-                    written = await self.writer.write(chunk.language, text, self._parsed)
-                except ModelError as error:
-                    return str(error)
-                await asyncio.to_thread(keep, file, written)
-        return self._parsed(written)
+        text, system = _shown(chunk), self.writer.system(chunk.language)
+        key = hashlib.sha256(f"{text}\x00{system}".encode()).hexdigest()[:24]
+        try:
+            return self._parsed(
+                await self.kept.text(f"{key}.txt", partial(self.writer.write, system, text, self._parsed))
+            )
+        except ModelError as error:
+            return str(error)
 
     def _parsed(self, written: str) -> dict[str, str]:
         return parse(written, self.writer.settings.languages, LONGEST)
@@ -195,7 +211,7 @@ def open_questioner(settings: Settings, *, dry: bool = False) -> Questioner | No
     if not settings.questions:
         return None
     writer = open_page_writer(settings, "DOCS_QUESTIONS", QUESTIONS, _values(settings), dry=dry)
-    return Questioner(writer, Path(settings.translations) / QUESTIONS)
+    return Questioner(writer, KeptTexts(Path(settings.translations) / QUESTIONS))
 
 
 def questions_name(settings: Settings) -> str:
@@ -224,18 +240,15 @@ class Summariser:
     writer: PageWriter
     known: dict[str, str]
 
-    def wanted(self, page: Page) -> str:
-        """The hash of the input of the page's summary: page and prompt. It doesn't need the Markdown."""
-        return hashlib.sha256(f"{page.hash}\x00{self.writer.system(page.language)}".encode()).hexdigest()[:16]
-
     async def summarised(self, page: Page) -> Page:
         """The page with its summary, which is empty for an empty page. Raises `ModelError` when the model fails."""
-        wanted = self.wanted(page)
+        wanted = self.writer.wanted(page)
         if wanted not in self.known:
             text = f"{page.title}\n\n{page.markdown}"
-            written = await self.writer.write(page.language, text) if page.markdown.strip() else ""
+            system = self.writer.system(page.language)
+            written = await self.writer.write(system, text) if page.markdown.strip() else ""
             self.known[wanted] = " ".join(written.split())
-        return replace(page, summary=self.known[wanted], summary_of=wanted)
+        return replace(page, derived=replace(page.derived, summary=self.known[wanted], summary_of=wanted))
 
 
 def open_summariser(settings: Settings, pages: Iterable[Page], *, dry: bool = False) -> Summariser | None:
@@ -245,7 +258,7 @@ def open_summariser(settings: Settings, pages: Iterable[Page], *, dry: bool = Fa
     """
     if not settings.summaries:
         return None
-    known = {page.summary_of: page.summary for page in pages if page.summary_of}
+    known = {page.derived.summary_of: page.derived.summary for page in pages if page.derived.summary_of}
     return Summariser(open_page_writer(settings, "DOCS_SUMMARIES", SUMMARISE, {}, dry=dry), known)
 
 

@@ -28,6 +28,10 @@ class ConversionError(CrawlError):
     """A downloaded page contains nothing that can be indexed."""
 
 
+class NeedsJavaScript(ConversionError):
+    """The page has no text before its JavaScript runs."""
+
+
 class PageLeftOut(ConversionError):
     """A page isn't for the index: it says so itself, sends readers on, or only searches or lists other pages."""
 

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import time
-from typing import Any, Protocol, TextIO
+from pathlib import Path
+from typing import Any, TextIO
+
+from app.index.reading import forget_reading, tell_reading
 
 EVERY = 5.0
 """Seconds between two lines of a log."""
+TOLD_EVERY = 1.0
+"""Seconds between two times that readers are told."""
 
 
-class Progress(Protocol):
-    """Shows the progress of a run."""
+class Progress:
+    """The progress of a run; this one shows nothing."""
 
     def stage(self, name: str, total: int) -> None:
         """Start the next part of the run; a total of 0 means unknown."""
-        ...
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count `n` more as done; `note` names the last one."""
-        ...
 
     def close(self) -> None:
         """End the display, whether or not the run succeeded."""
-        ...
 
 
-class NoProgress:
-    """Shows nothing."""
-
-    def stage(self, name: str, total: int) -> None:
-        """Nothing."""
-
-    def advance(self, n: int = 1, note: str = "") -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
-
-
-class LogProgress:
+class LogProgress(Progress):
     """A plain line at the start and end of each stage and every few seconds between."""
 
     def __init__(self, stream: TextIO, every: float = EVERY) -> None:
@@ -70,14 +60,16 @@ class LogProgress:
     def _figures(self) -> str:
         seconds = max(time.monotonic() - self._began, 1e-6)
         of = f" of {self._total} ({100 * self._done // self._total} %)" if self._total else ""
-        return f"{self._done}{of}, {self._done / seconds:.1f} a second"
+        left = seconds / self._done * (self._total - self._done) if self._done else 0
+        time_left = f", about {math.ceil(left / 60)} min left" if left > 0 else ""
+        return f"{self._done}{of}, {self._done / seconds:.1f} a second{time_left}"
 
     def _write(self, line: str) -> None:
         self._stream.write(f"{line}\n")
         self._stream.flush()
 
 
-class BarProgress:
+class BarProgress(Progress):
     """A bar with the rate and the time left."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -123,6 +115,40 @@ class BarProgress:
         self._task = None
 
 
-def open_progress(stream: TextIO) -> Progress:
-    """A bar where the stream is a terminal, else lines."""
-    return BarProgress(stream) if stream.isatty() else LogProgress(stream)
+class ToldProgress(Progress):
+    """Shows the progress, and tells readers of the index in this directory how many pages are read."""
+
+    def __init__(self, shown: Progress, directory: Path) -> None:
+        self._shown = shown
+        self._directory = directory
+        self._total, self._done = 0, 0
+        self._began = self._told_at = 0.0
+
+    def stage(self, name: str, total: int) -> None:
+        """Start the next part of the run."""
+        self._shown.stage(name, total)
+        self._total, self._done, self._began, self._told_at = total, 0, time.monotonic(), 0.0
+        self._tell()
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Count."""
+        self._shown.advance(n, note)
+        self._done += n
+        self._tell()
+
+    def close(self) -> None:
+        """End the display; the index has what was read."""
+        self._shown.close()
+        forget_reading(self._directory)
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if self._total and now - self._told_at >= TOLD_EVERY:
+            self._told_at = now
+            tell_reading(self._directory, self._done, self._total, now - self._began)
+
+
+def open_progress(stream: TextIO, directory: Path | None = None) -> Progress:
+    """A bar where the stream is a terminal, else lines. Readers of an index in this `directory` are told, too."""
+    shown = BarProgress(stream) if stream.isatty() else LogProgress(stream)
+    return ToldProgress(shown, directory) if directory else shown

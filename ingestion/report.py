@@ -1,11 +1,9 @@
 """The result of a run: every page as text and JSON, and the exit code."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from app.core.generation import GenerationInfo, RepeatedBlock
@@ -142,14 +140,13 @@ class Report:
     @property
     def other_languages_text(self) -> str:
         """A text about pages left out because of their language, and how to index them; empty if there are none."""
-        counts_by_language = self.other_languages
-        counts = ", ".join(f"{count} {code}" for code, count in counts_by_language.items())
-        wanted = " ".join(dict.fromkeys((*self.configured, *counts_by_language)))
+        if not (left_out := self.other_languages):
+            return ""
+        counts = ", ".join(f"{count} {code}" for code, count in left_out.items())
+        wanted = " ".join(dict.fromkeys((*self.configured, *left_out)))
         return (
             f"Pages in languages that aren't configured: {counts}. They aren't indexed. To index them, set "
             f'DOCS_LANGUAGES="{wanted}", or `languages` of a source for a language without prompts.'
-            if counts_by_language
-            else ""
         )
 
     @property
@@ -208,24 +205,22 @@ class Report:
         """A short summary, then the problems."""
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count) or "no pages"
         embedded = "to embed" if self.dry_run else "embedded"
+        languages = ", ".join(f"{count} {code}" for code, count in self.languages.items())
         lines = [
             f"{counts}; {self.seconds:.1f} s, {self.embedded_texts} texts {embedded} in {self.embedding_calls} calls",
             self.state,
-            *(
-                [f"Languages: {', '.join(f'{count} {code}' for code, count in self.languages.items())}."]
-                if self.languages
-                else []
-            ),
-            *([self.other_languages_text] if self.other_languages else []),
-            *self._translated(),
-            *([self.translations.text] if self.translations.text else []),
+            f"Languages: {languages}." if languages else "",
+            self.other_languages_text,
+            self._translated(),
+            self.translations.text,
             *(
                 f"Calls of the language model for {name}: {writer.text}."
                 for name, writer in self.written.items()
                 if writer.calls
             ),
-            *([f"Memory: at most {self.memory_mb} MB."] if self.memory_mb else []),
+            f"Memory: at most {self.memory_mb} MB." if self.memory_mb else "",
         ]
+        lines = [line for line in lines if line]
         lines += _listed("Sources that failed, their pages stay as they were", self.failed_sources)
         for title, pages in (
             ("Failed", [p for p in self.pages if p.outcome == "failed"]),
@@ -240,41 +235,26 @@ class Report:
         lines += _listed("Sites removed", [f"{site}, {count} pages: {why}" for (site, why), count in reasons.items()])
         lines += _listed("Language to check", [f"{p.url}: {p.note}" for p in self.flagged])
         for pairs in self.translations.pairs:
-            lines += [
-                f"Translations by {pairs.name}, for example:",
-                *(f"  {' = '.join(pair)}" for pair in pairs.sample),
-            ]
+            lines.append(f"Translations by {pairs.name}, for example:")
+            lines += [f"  {' = '.join(pair)}" for pair in pairs.sample]
         for source, blocks in self.repeated.items():
             title = f"Left out of the pages of {source}, because most of them repeat it; keep_selectors keeps it"
             lines += _listed(
-                title, [f"{block.selector}: {block.example} (on {block.share} % of the pages)" for block in blocks]
+                title, [f"{one.selector}: {one.example} (on {one.share} % of the pages)" for one in blocks]
             )
         lines += _listed("To know", self.warnings)
         return masked("\n".join(lines))
 
     def to_json(self) -> str:
         """Everything, as one JSON object."""
-        content = {
-            "sites": self.sites,
+        content = asdict(replace(self, learned=None)) | {
             "seconds": round(self.seconds, 3),
             "exit_code": self.exit_code,
             "counts": self.counts,
             "languages": self.languages,
             "other_languages": self.other_languages,
-            "warnings": self.warnings,
-            "failed_sources": self.failed_sources,
-            "refused": self.refused,
-            "changed": self.changed,
-            "dry_run": self.dry_run,
-            "embedding_calls": self.embedding_calls,
-            "embedded_texts": self.embedded_texts,
-            "written": {name: asdict(writer) for name, writer in self.written.items()},
-            "memory_mb": self.memory_mb,
-            "translations": asdict(self.translations),
-            "repeated": {source: [asdict(block) for block in blocks] for source, blocks in self.repeated.items()},
-            "published": asdict(self.published) if self.published else None,
-            "pages": [asdict(page) for page in self.pages],
         }
+        del content["configured"], content["learned"]
         return masked(json.dumps(content, ensure_ascii=False, indent=1))
 
     def _would(self) -> str:
@@ -284,10 +264,10 @@ class Report:
             return "change nothing"
         return f"embed {self.embedded_texts} texts and publish a new state of the index"
 
-    def _translated(self) -> list[str]:
+    def _translated(self) -> str:
         counted = Counter(language for page in self.pages for language in page.translated)
         listed = ", ".join(f"{count} into {language}" for language, count in sorted(counted.items()))
-        return [f"Translated pages: {listed}."] if listed else []
+        return f"Translated pages: {listed}." if listed else ""
 
 
 def _kept(page: PageReport) -> str:

@@ -7,27 +7,26 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from app.core import spans
-from app.core.errors import IndexDamaged, IndexMismatch, NotPublished, RunRefused, StoreBusy, StoreError
+from app.core.errors import AssistantError, IndexDamaged, IndexMismatch, NotPublished, RunRefused, StoreBusy, StoreError
 from app.core.log_message import LogMessage, masked
 from app.core.process import peak_mb
 from app.core.settings import Settings
-from app.core.types import Page
 from app.index.protocols import Draft, Generation, Store
 from app.index.run_history import RunResult, SourceRuns, add_run, readable_runs_of
-from app.models.protocols import Embedder, for_index
+from app.models.guarded import Embedder
 from ingestion.convert.prepare import without_build_dates
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
 from ingestion.entry import Entry, Listing
-from ingestion.progress import NoProgress, Progress
+from ingestion.progress import Progress
 from ingestion.publish.change import Duplicates
 from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, live_pages, noindex_sources
 from ingestion.publish.losses import LossCheck
@@ -86,7 +85,6 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     force: bool = False,
     dry_run: bool = False,
     rebuild: bool = False,
-    supersede: bool = False,
     wait: float = 0.0,
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
@@ -96,29 +94,18 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     the index, with `replace` those of all collections, and always this product's own documentation, if it was indexed for
     a first try. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
     would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
-    taken from the old index as far as possible. With `supersede`, a rollback goes back behind the live generation.
+    taken from the old index as far as possible.
 
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    how = _Options(only, replace, force, dry_run, rebuild, supersede)
-    request = _Request(sites, store, embedder, settings, progress or NoProgress(), fetcher, how)
-    until = time.monotonic() + wait
+    modes = only, replace, force, dry_run, rebuild
+    order = _Order(sites, store, embedder, settings, progress or Progress(), fetcher, *modes)
     try:
-        running = request.run_until_free(until)
+        running = order.run_until_free(time.monotonic() + wait)
         return await (running if dry_run else with_result_kept(store, running))
     finally:
-        request.progress.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    only: bool
-    replace: bool
-    force: bool
-    dry_run: bool
-    rebuild: bool
-    supersede: bool
+        order.progress.close()
 
 
 class _Listed(NamedTuple):
@@ -131,7 +118,7 @@ class _Listed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _Order:
     """The arguments of `ingest`."""
 
     sites: Sequence[str | Source]
@@ -140,11 +127,15 @@ class _Request:
     settings: Settings
     progress: Progress
     fetcher: Fetcher | None
-    how: _Options
+    only: bool
+    replace: bool
+    force: bool
+    dry_run: bool
+    rebuild: bool
 
     async def run_until_free(self, until: float) -> Report:
         """Tries until this time while another run is writing."""
-        ask = self.how.force
+        ask = self.force
         while True:
             try:
                 return await self.run(ask=ask, until=until)
@@ -162,14 +153,13 @@ class _Request:
         open_splitter(self.settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
         places = tuple(source.without_login().place for source in given)
-        report = Report(places, dry_run=self.how.dry_run, configured=self.settings.languages)
+        report = Report(places, dry_run=self.dry_run, configured=self.settings.languages)
         async with AsyncExitStack() as stack:
             listed = await self._list(stack, given, report)
-            begun, embedder, damage = await self._begun(ask=ask, until=until)
-            run = await self._prepare(stack, listed, await stack.enter_async_context(begun), embedder, report)
+            begun, damage = await self._begun(ask=ask, until=until)
+            run = await self._prepare(stack, listed, await stack.enter_async_context(begun), report)
             try:
-                pages = await run.read(force=self.how.force)
-                await run.publish(pages, self.settings, supersede=self.how.supersede)
+                await run.publish(await run.read())
             finally:
                 run.complete()
                 report.warnings += self._notes(damage, run.baseline.live, report)
@@ -181,70 +171,76 @@ class _Request:
         client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(self.settings))
         workers = await stack.enter_async_context(Workers())
         self.progress.stage("Reading sitemaps", 0)
-        known = () if self.how.rebuild else await live_pages(self.store)
+        known = () if self.rebuild else await live_pages(self.store)
         for source, tls in zip(given, tls_of(given), strict=True):
             client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
-        listing = await list_pages([source.without_login() for source in given], client, workers, known)
+        opening = asyncio.create_task(self._opened(workers, new=not known))
+        try:
+            listing = await list_pages([source.without_login() for source in given], client, workers, known)
+        finally:
+            await opening
         report.failed_sources += [f"{failed.url}: {failed.reason}" for failed in listing.failed]
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listing.skipped]
         return _Listed(given, client, workers, listing)
 
-    async def _prepare(
-        self, stack: AsyncExitStack, listed: _Listed, draft: Draft, model: Embedder, report: Report
-    ) -> _Run:
+    async def _opened(self, workers: Workers, *, new: bool) -> None:
+        """For a new index, starts what takes a second, while the sources are listed: the workers and the embedder."""
+        if new:
+            workers.warm()
+            with suppress(AssistantError):  # the recipe meets it again
+                await self.embedder.dimension()
+
+    async def _prepare(self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report) -> _Run:
         """The parts that read the listed pages, convert, split and embed them, and write them to the draft."""
-        settings, how, client, workers = self.settings, self.how, listed.client, listed.workers
+        settings, client, workers = self.settings, listed.client, listed.workers
         baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
-        kind = CountingEmbedder if how.dry_run else BatchEmbedder
-        embedder = kind(model, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
+        kind = CountingEmbedder if self.dry_run else BatchEmbedder
+        embedder = kind(self.embedder, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
         documents = DocumentReader(client, workers, settings, _stems(entries))
-        chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=how.dry_run)
+        stack.push_async_callback(documents.close)
+        chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
+        stack.push_async_callback(chunker.close)
         addresses = {entry.address: entry for entry in entries}
         history = await readable_runs_of(self.store)
-        page_reader = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, history)
-        reader = await stack.enter_async_context(page_reader)
+        reader = PageReader(documents, chunker, settings, baseline.states, addresses, baseline.rebuilds, history)
         blocks = await find_blocks(entries, reader, baseline)
         report.repeated = {masked(site.url): repeated.blocks for site, repeated in blocks.items() if repeated.blocks}
         entries = with_blocks(entries, blocks)
         addresses |= {entry.address: entry for entry in entries}
         collections = frozenset(source.collection or settings.tuning.collection for source in listed.given)
-        removals = Removals(baseline, listed.listing, collections, baseline.sources, how.only, how.replace)
-        turned = Turned(baseline, client.advice, reader.nowhere, accepts=how.force)
+        removals = Removals(baseline, listed.listing, collections, baseline.sources, self.only, self.replace)
+        turned = Turned(baseline, client.advice, reader.nowhere, accepts=self.force)
         losses = LossCheck(removals.covered, settings, turned.reasons, history.sources)
         writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
         processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()), turned)
-        return _Run(listed, entries, blocks, removals, draft, baseline, processor, losses, report, self.progress)
+        return _Run(self, listed, entries, blocks, removals, draft, baseline, processor, losses, report)
 
     def _notes(self, damage: str, live: Generation | None, report: Report) -> list[str]:
         """Returns notes about the state before the run: a damage, and what the way back to it needs."""
         notes = [f"the index was damaged and is built again: {damage}"] if damage else []
-        if live and report.changed and report.published and not self.how.supersede:
-            notes += way_back(live.info, report.published, self.embedder, rebuilt=self.how.rebuild or bool(damage))
+        if live and report.changed and report.published:
+            notes += way_back(live.info, report.published, self.embedder, rebuilt=self.rebuild or bool(damage))
         return notes
 
-    async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, Embedder, str]:
-        """A draft, its embedder, and the damage of the live index, if any: then the draft starts empty."""
+    async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, str]:
+        """A draft, and the damage of the live index, if any: then the draft starts empty."""
         damage = await damage_of(self.store)
-        if self.how.rebuild or damage:
-            return *await self._draft(ask=True, rebuild=True, until=until), damage
+        if self.rebuild or damage:
+            return await self._draft(ask=True, rebuild=True, until=until), damage
         try:
-            return *await self._draft(ask=ask, rebuild=False, until=until), ""
+            return await self._draft(ask=ask, rebuild=False, until=until), ""
         except IndexDamaged as error:
-            return *await self._draft(ask=True, rebuild=True, until=until), str(error)
+            return await self._draft(ask=True, rebuild=True, until=until), str(error)
 
-    async def _draft(self, *, ask: bool, rebuild: bool, until: float) -> tuple[Draft, Embedder]:
-        """Among several embedders, that of the live index is used, which another run may replace meanwhile.
-
-        Raises `StoreBusy` when another run still writes at that time.
-        """
+    async def _draft(self, *, ask: bool, rebuild: bool, until: float) -> Draft:
+        """The next generation. Raises `StoreBusy` when another run still writes at that time."""
         while True:
             live = await live_recipe(self.store)
-            embedder = for_index(self.embedder, live.embedder if live is not None else "")
-            recipe = await recipe_for(embedder, self.settings, None if ask else live)
+            recipe = await recipe_for(self.embedder, self.settings, None if ask else live)
             try:
-                if self.how.dry_run:
-                    return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe), embedder
-                return await self.store.draft(recipe, rebuild=rebuild), embedder
+                if self.dry_run:
+                    return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe)
+                return await self.store.draft(recipe, rebuild=rebuild)
             except StoreBusy:
                 left = until - time.monotonic()
                 if left <= 0:
@@ -265,6 +261,7 @@ def _written(report: Report, progress: Progress, page: PageReport) -> None:
 class _Run:
     """The parts of one run that has listed its sources."""
 
+    order: _Order
     listed: _Listed
     entries: Sequence[Entry]
     blocks: Mapping[Source, Found]
@@ -274,11 +271,10 @@ class _Run:
     processor: PageProcessor
     losses: LossCheck
     report: Report
-    progress: Progress
 
-    async def read(self, *, force: bool) -> Mapping[str, int]:
+    async def read(self) -> Mapping[str, int]:
         """Read the entries, and remove what leaves. The number of pages of each source then. Raises `NotPublished`."""
-        self.progress.stage("Pages", len(self.entries))
+        self.order.progress.stage("Pages", len(self.entries))
         requested, held = self.processor.reader.divided(self.entries)
         await self.processor.run(requested)
         if held:
@@ -291,19 +287,15 @@ class _Run:
             self.report.pages.append(page)
         await self.processor.read_again(self.draft, self.report)
         await self.processor.carry_over(self.baseline, self.report)
-        pages = Counter(page.source for page in (await self.draft.page_states()).values())
-        if not force:
+        pages = Counter(page.fetch.source for page in (await self.draft.page_states()).values())
+        if not self.order.force:
             await self._refuse_losses(noindex, pages)
-        self.report.translations = await assign_translation_sets(
-            self.draft, self.baseline, self.processor.reader.settings
-        )
+        self.report.translations = await assign_translation_sets(self.draft, self.order.settings)
         return pages
 
     async def _refuse_losses(self, noindex: Sequence[str], pages: Mapping[str, int]) -> None:
-        async def read_old(url: str) -> Page | None:
-            return await self.baseline.page(url)
-
-        self.report.refused = [*noindex, *await self.losses.reasons(self.report.pages, read_old, pages)]
+        reasons = await self.losses.reasons(self.report.pages, self.baseline.page, pages)
+        self.report.refused = [*noindex, *reasons]
         if self.report.refused:
             raise RunRefused(
                 "Nothing was published, the index is as it was:\n"
@@ -313,27 +305,25 @@ class _Run:
                 report=self.report,
             )
 
-    async def publish(self, pages: Mapping[str, int], settings: Settings, *, supersede: bool) -> None:
+    async def publish(self, pages: Mapping[str, int]) -> None:
         """Publish the draft, unless this is a dry run, and tell the report what later runs should know."""
-        listing = self.listed.listing
-        own = recorded_with(
-            records_of(self.listed.given, listing, settings), self.blocks, self.baseline.sources, settings
-        )
-        records = self.removals.records(own)
+        order, listing, report = self.order, self.listed.listing, self.report
+        own = records_of(self.listed.given, listing, order.settings)
+        records = self.removals.records(recorded_with(own, self.blocks, self.baseline.sources, order.settings))
         if isinstance(self.draft, DryRunDraft):
-            self.report.changed = self.draft.changed
+            report.changed = self.draft.changed
             return
-        self.progress.stage("Publishing", 0)
-        processor = self.processor
+        order.progress.stage("Publishing", 0)
         with spans.span("publish"):
-            published = self.report.published = await self.draft.publish(records, supersede=supersede)
+            report.published = await self.draft.publish(records)
         before = self.baseline.live
-        self.report.changed = before is None or published.id != before.info.id
-        self.report.learned = {
-            source: one.with_pages(pages[source], accepted=processor.turned.accepts)
+        report.changed = before is None or report.published.id != before.info.id
+        reader = self.processor.reader
+        report.learned = {
+            source: replace(runs.with_pages(pages[source], accepted=order.force), left_out=reader.left_out(source))
             if source in listing.sources
-            else one
-            for source, one in processor.reader.lastmods.learned(listing.complete, records).items()
+            else runs
+            for source, runs in reader.lastmods.learned(listing.complete, records).items()
         }
 
     def complete(self) -> None:
@@ -341,11 +331,17 @@ class _Run:
         processor, report = self.processor, self.report
         reader, embedder = processor.reader, processor.writer.embedder
         report.pages = [processor.duplicates.reported(page) for page in report.pages]
-        report.warnings = _warnings(self.listed.client, reader.documents.notes)
-        report.warnings += [*self.listed.listing.notes, *reader.lastmods.notes()]
-        report.written = {
-            name: WrittenTexts(writer.calls, writer.failures) for name, writer in reader.chunker.written.items()
-        }
+        report.warnings = [
+            *(
+                f"{site} asks that its pages aren't used for AI answers (Content-Signal: ai-input=no); they were indexed all the same"
+                for site in sorted(self.listed.client.refusing)
+            ),
+            *(f"{note} on {count} pages" for note, count in sorted(reader.documents.notes.items())),
+            *self.listed.listing.notes,
+            *reader.lastmods.notes(),
+        ]
+        written = reader.chunker.written.items()
+        report.written = {name: WrittenTexts(writer.calls, writer.failures) for name, writer in written}
         report.embedding_calls, report.embedded_texts = embedder.calls, embedder.texts
         report.memory_mb = peak_mb()
 
@@ -356,12 +352,3 @@ def _require_pages(report: Report, noindex: Sequence[str]) -> None:
     reasons = Counter(page.reason for page in report.pages).most_common(3)
     described = "; ".join([*noindex, *report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)])
     raise NotPublished(f"No page could be read: {described.rstrip('.')}. The index is as it was.", report=report)
-
-
-def _warnings(fetcher: Fetcher, notes: Counter[str]) -> list[str]:
-    """Messages for the operator about whole sites."""
-    refusing = [
-        f"{site} asks that its pages aren't used for AI answers (Content-Signal: ai-input=no); they were indexed all the same"
-        for site in sorted(fetcher.refusing)
-    ]
-    return refusing + [f"{note} on {count} pages" for note, count in sorted(notes.items())]

@@ -48,7 +48,8 @@ _GARBAGE = 50_000
 
 _MOST_PROCESSES = 4
 _NICE = 5
-_PRELOADED = ["ingestion.convert.reader", "ingestion.crawl.sitemap", "ingestion.split.splitters"]
+_PRELOADED = ["ingestion.preloaded"]
+_PRELOADED_FOR_MANY = [*_PRELOADED, "ingestion.preloaded_statistics"]
 _READY = b"ready"
 _OUT_OF_MEMORY = pickle.dumps((False, MemoryError()))  # made now: there is no room for it when it is needed
 _TIME_OVER = "SIGPROF"
@@ -72,6 +73,7 @@ class Workers:
     memory: int = MEMORY
     _idle: asyncio.LifoQueue[_Worker] = field(default_factory=asyncio.LifoQueue)  # the last one is warm
     _all: list[_Worker] = field(default_factory=list)
+    _warming: list[asyncio.Future[None]] = field(default_factory=list)
     _threads: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,9 +83,8 @@ class Workers:
             self._idle.put_nowait(worker)
 
     async def __aenter__(self) -> Self:
-        """Processes start with the first calls, because a run without changes needs none."""
-        if "forkserver" in multiprocessing.get_all_start_methods():
-            multiprocessing.forkserver.set_forkserver_preload(_PRELOADED)
+        """Processes start with the first calls, because a run without changes needs none; with `warm`, at once."""
+        _preload(_PRELOADED)
         return self
 
     async def __aexit__(
@@ -91,7 +92,21 @@ class Workers:
     ) -> None:
         for worker in self._all:
             worker.end()
+        await asyncio.gather(*self._warming, return_exceptions=True)
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+    def warm(self) -> None:
+        """Start all processes now, because there will be work for each."""
+        _preload(_PRELOADED_FOR_MANY)
+        while not self._idle.empty():
+            self._warming.append(asyncio.ensure_future(self._warmed(self._idle.get_nowait())))
+
+    async def _warmed(self, worker: _Worker) -> None:
+        try:
+            with contextlib.suppress(ConversionError, WorkersUnavailable):  # the first call says so
+                await asyncio.get_running_loop().run_in_executor(self._threads, worker.start)
+        finally:
+            self._idle.put_nowait(worker)
 
     async def run(
         self, work: Callable[Arguments, Result], /, *arguments: Arguments.args, **named: Arguments.kwargs
@@ -107,6 +122,11 @@ class Workers:
         finally:
             self._idle.put_nowait(worker)
         return result
+
+
+def _preload(modules: list[str]) -> None:
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        multiprocessing.forkserver.set_forkserver_preload(modules)
 
 
 class _Crashed(Exception):
@@ -151,7 +171,7 @@ class _Worker:
             self._process.kill()  # type: ignore[union-attr]
 
     def _once(self, task: bytes) -> tuple[bool, Any]:
-        pipe = self._pipe or self._start()
+        pipe = self.start()
         seconds = _seconds(task, self.seconds)
         self._calls += 1
         try:
@@ -166,7 +186,11 @@ class _Worker:
         self._stop()
         raise ConversionError(f"takes longer than {seconds:.0f} s to be converted")
 
-    def _start(self) -> Connection:
+    def start(self) -> Connection:
+        """The pipe to the process, which is started if there is none."""
+        return self._pipe or self._started()
+
+    def _started(self) -> Connection:
         names = multiprocessing.get_all_start_methods()
         # never a plain fork: the threads of the store don't survive it
         context: Any = multiprocessing.get_context("forkserver" if "forkserver" in names else "spawn")
@@ -217,6 +241,7 @@ def _serve(pipe: Connection, seconds: float, memory: int) -> None:
     sys.stdout = sys.stderr  # a splitter from outside may print, and the output is the report
     gc.freeze()  # imported modules stay, so the garbage collector can ignore them
     gc.set_threshold(_GARBAGE)
+    gc.enable()
     pipe.send_bytes(_READY)
     while True:
         try:

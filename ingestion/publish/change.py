@@ -37,28 +37,18 @@ class PageChange:
 
 def unchanged(entry: Entry, known: Page) -> PageChange:
     """The page is as the index has it."""
-    page = replace(
-        known, status=200, stale_since="", source=entry.source, links=entry.links, lastmod=settled(entry.lastmod)
+    fetch = replace(
+        known.fetch, status=200, stale_since="", source=entry.source, links=entry.links, lastmod=settled(entry.lastmod)
     )
-    report = PageReport(known.url, "unchanged", language=known.language, chunks=len(known.chunk_ids))
+    page = replace(known, fetch=fetch)
+    report = PageReport(known.url, "unchanged", language=known.language, chunks=len(known.derived.chunk_ids))
     return PageChange(report, touch=page if page != known else None, page=page)
 
 
 def same_text_as(known: Page, page: Page, report: PageReport) -> PageChange:
     """The page was read and has the text of its known state. Its record is written if anything but the time differs."""
-    page = replace(
-        page,
-        markdown="",
-        plain=known.plain,
-        chunk_ids=known.chunk_ids,
-        fetched_at=known.fetched_at,
-        last_ok=known.last_ok,
-        translations=known.translations,
-        summary=known.summary,
-        summary_of=known.summary_of,
-        questions_of=known.questions_of,
-        same_as=known.same_as,
-    )
+    fetch = replace(page.fetch, fetched_at=known.fetch.fetched_at, last_ok=known.fetch.last_ok)
+    page = replace(page, markdown="", fetch=fetch, derived=known.derived)
     return PageChange(report, touch=page if page != known else None, page=page)
 
 
@@ -91,19 +81,19 @@ def kept(entry: Entry, known: Page | None, report: PageReport, status: int, last
     """The page can't be read, as the report says. Its indexed state, last found at `last_ok`, stays and becomes stale."""
     if known is None:
         return PageChange(report)
-    since = known.stale_since or dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    page = replace(known, stale_since=since, status=status, source=entry.source, last_ok=last_ok)
-    report = replace(
-        report, url=known.url, language=known.language, kept=True, stale_since=since, chunks=len(known.chunk_ids)
-    )
+    since = known.fetch.stale_since or dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    fetch = replace(known.fetch, stale_since=since, status=status, source=entry.source, last_ok=last_ok)
+    page = replace(known, fetch=fetch)
+    report = replace(report, url=known.url, language=known.language, kept=True, stale_since=since)
+    report = replace(report, chunks=len(known.derived.chunk_ids))
     return PageChange(report, touch=page if page != known else None, page=page)
 
 
 def stale_too_long(known: Page) -> bool:
     """True when the page could not be read for longer than `STALE`."""
-    if not known.stale_since:
+    if not known.fetch.stale_since:
         return False
-    return dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(known.stale_since) > STALE
+    return dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(known.fetch.stale_since) > STALE
 
 
 LEAST_WORDS = 20
@@ -143,7 +133,7 @@ class Duplicates:
         """With the pages of the index; earlier `entries` are preferred."""
         duplicates = cls({entry.url: number for number, entry in enumerate(entries)})
         for page in sorted(states, key=lambda page: page.url):
-            if not page.same_as and _key(page) not in duplicates._originals:
+            if not page.derived.same_as and _key(page) not in duplicates._originals:
                 duplicates._hold(page, settled=True)
         return duplicates
 
@@ -160,7 +150,7 @@ class Duplicates:
         original = self._originals.get(key)
         if original is None or original.page.url == page.url:
             return [self._only_one(change, page)]
-        if page.same_as and change.put is None:
+        if page.derived.same_as and change.put is None:
             return [self._as_copy(change, page, original.page)]
         if change.put is None or _is_stub(change.put.page, original.page):
             return [change]
@@ -181,7 +171,7 @@ class Duplicates:
         orphans: list[tuple[Entry, str]] = []
         for page, entry in self._copies.values():
             original = self._originals.get(_key(page))
-            if entry is not None and (original is None or original.page.url != page.same_as):
+            if entry is not None and (original is None or original.page.url != page.derived.same_as):
                 orphans.append((entry, page.url))
         return sorted(orphans, key=lambda one: self.rank.get(one[0].url, 0))
 
@@ -193,14 +183,14 @@ class Duplicates:
         return _same(report, original) if original != report.same_as else report
 
     def _hold(self, page: Page, *, settled: bool = False) -> None:
-        self._originals[_key(page)] = _Original(replace(page, markdown="", same_as=""), settled)
+        self._originals[_key(page)] = _Original(replace(page.copy_of(""), markdown=""), settled)
         self._keys[page.url] = _key(page)
         self._copies.pop(page.url, None)
         self._replaced_by.pop(page.url, None)
 
     def _only_one(self, change: PageChange, page: Page) -> PageChange:
         """No other page has the text. A former copy is read again at the end."""
-        if page.same_as:
+        if page.derived.same_as:
             self._copies[page.url] = (page, change.entry)
         elif page.url not in self._keys:
             self._hold(page)
@@ -214,11 +204,11 @@ class Duplicates:
         if (other.canonical == page.url) != (page.canonical == other.url):
             return other.canonical == page.url
         last = len(self.rank)
-        return self.rank.get(page.fetched_url, last) < self.rank.get(other.fetched_url, last)
+        return self.rank.get(page.fetch.fetched_url, last) < self.rank.get(other.fetch.fetched_url, last)
 
     def _as_copy(self, change: PageChange, page: Page, original: Page) -> PageChange:
         """The change of a page that has no chunks, because the original has its text."""
-        copy = replace(page, same_as=original.url)
+        copy = page.copy_of(original.url)
         self._copies[page.url] = (replace(copy, markdown=""), change.entry)
         report = _same(change.report, original.url) if change.report else None
         if change.put is None:
@@ -232,10 +222,12 @@ class Duplicates:
         self._keys.pop(original.url, None)
         key = _key(original)
         led = [
-            (page, entry) for page, entry in self._copies.values() if page.same_as == original.url and _key(page) == key
+            (page, entry)
+            for page, entry in self._copies.values()
+            if page.derived.same_as == original.url and _key(page) == key
         ]
         for former, entry in [(original, None), *led]:
-            copy = replace(former, same_as=page.url)
+            copy = former.copy_of(page.url)
             self._copies[former.url] = (copy, entry)
             yield PageChange(None, put=Prepared(replace(copy, markdown=page.markdown), ()))
 

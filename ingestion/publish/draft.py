@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
@@ -14,12 +14,13 @@ from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.log_message import LogMessage, masked
 from app.core.types import Chunk, Page, Vector
 from app.index.protocols import Draft, Generation, Store
+from app.index.ranking.units import means, texts_to_embed
 from ingestion.convert.prepare import Prepared
 from ingestion.crawl.exchange import IGNORE
 from ingestion.entry import Entry, Listing
 from ingestion.errors import NOINDEX
 from ingestion.publish.change import PageChange
-from ingestion.publish.recorded import recorded, recorded_of_damaged
+from ingestion.publish.recorded import recorded_of_damaged
 from ingestion.report import PageReport, Report
 from ingestion.sources import Source
 from ingestion.split.embedding import BatchEmbedder
@@ -46,7 +47,7 @@ class Baseline:
         try:
             live = await store.live()
             states = {page.url: page for page in await live.pages()} if draft.rebuilds else await draft.page_states()
-            return cls(states, draft.rebuilds, live, recorded(live.info, states.values()))
+            return cls(states, draft.rebuilds, live, live.info.sources)
         except NoIndex:
             return cls({}, rebuilds=True, live=None)
         except StoreUnavailable:
@@ -73,7 +74,9 @@ class Baseline:
         except StoreError as error:
             self._unreadable(page.url, error)
             return None
-        return Prepared(replace(page, plain=plain or page.plain), chunks) if chunks else None
+        if not chunks:
+            return None
+        return Prepared(replace(page, derived=replace(page.derived, plain=plain or page.derived.plain)), chunks)
 
     def _unreadable(self, url: str, error: StoreError) -> None:
         """Raises the error unless it is a damage of the index that is built anew."""
@@ -115,7 +118,9 @@ class Removals:
     def covered(self) -> list[Page]:
         """Pages that earlier runs read from these sources, so that this run can lose them."""
         known = self.baseline.states.values()
-        return [page for page in known if page.collection in self.collections and page.source in self.listed.sources]
+        return [
+            page for page in known if page.collection in self.collections and page.fetch.source in self.listed.sources
+        ]
 
     def reports(self, report: Report) -> list[PageReport]:
         """The pages to remove after a run with this report, each with the reason."""
@@ -123,11 +128,11 @@ class Removals:
         moved = {passed: page.url for page in report.pages for passed in page.redirects}
         gone: list[PageReport] = []
         for page in self.baseline.states.values():
-            if page.url in seen or not (reason := self._reason(page.source, page.collection)):
+            if page.url in seen or not (reason := self._reason(page.fetch.source, page.collection)):
                 continue
-            if page.fetched_url in moved and page.collection in self.collections:
-                reason = f"moved to {moved[page.fetched_url]}"
-            site = page.source if reason in (OTHER_SITE, OWN_DOCUMENTATION) else ""
+            if page.fetch.fetched_url in moved and page.collection in self.collections:
+                reason = f"moved to {moved[page.fetch.fetched_url]}"
+            site = page.fetch.source if reason in (OTHER_SITE, OWN_DOCUMENTATION) else ""
             gone.append(PageReport(page.url, "removed", reason, language=page.language, site=site))
         return gone
 
@@ -184,7 +189,7 @@ class DryRunDraft:
         self._live = live
         self._pages = dict(pages)
         self._rebuilds = not pages
-        self._chunks = frozenset(id_ for page in pages.values() for id_ in page.chunk_ids)
+        self._chunks = frozenset(id_ for page in pages.values() for id_ in page.derived.chunk_ids)
         self.changed = False
         """True when a real draft would become a generation."""
 
@@ -224,10 +229,10 @@ class DryRunDraft:
         """Only remembers whether a translation set would change."""
         for page in pages:
             if page.url in self._pages:
-                self.changed |= self._pages[page.url].translation_set != page.translation_set
+                self.changed |= self._pages[page.url].derived.translation_set != page.derived.translation_set
                 self._pages[page.url] = page
 
-    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:  # noqa: ARG002
+    async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:  # noqa: ARG002
         """Never: nothing is there to be published."""
         raise StoreError("A dry run publishes nothing: run it without --dry-run.")
 
@@ -251,7 +256,7 @@ class Writer:
     embedder: BatchEmbedder
     written: Callable[[PageReport], None]
     put: Callable[[Page], None]
-    _waiting: list[PageChange] = field(default_factory=list)
+    _waiting: list[tuple[PageChange, Collection[str]]] = field(default_factory=list)  # each with the keys of its texts
     _texts: dict[str, str] = field(default_factory=dict)
 
     async def write(self, change: PageChange) -> None:
@@ -259,9 +264,9 @@ class Writer:
         if change.put is None:
             await self._record(change)
             return
-        missing = await self.draft.missing(change.put.chunks)
-        self._waiting.append(change)
-        self._texts |= texts_of(change.put, missing)
+        texts = texts_of(change.put, await self.draft.missing(change.put.chunks))
+        self._waiting.append((change, texts.keys()))
+        self._texts |= texts
         if len(self._texts) >= self.embedder.batch * self.embedder.parallel:
             await self.flush()
 
@@ -270,9 +275,10 @@ class Writer:
         waiting, texts = self._waiting, self._texts
         self._waiting, self._texts = [], {}
         vectors = await self.embedder.embed(texts)
-        for change in waiting:
+        for change, keys in waiting:
             if change.put is not None:
-                own = {id_: vectors[id_] for id_ in texts_of(change.put, change.put.chunks) if id_ in vectors}
+                own = {key: vectors[key] for key in keys if key in vectors}
+                own |= means(change.put.chunks, own, texts)
                 await self.draft.put(change.put.page, change.put.chunks, own)
                 self.put(change.put.page)
             await self._record(change)
@@ -287,7 +293,11 @@ class Writer:
 
 
 def texts_of(put: Prepared, missing: Sequence[Chunk]) -> dict[str, str]:
-    """Returns texts that `Draft.put` needs vectors of, by key: missing chunks, questions of all chunks, the page's summary."""
-    texts = {chunk.id: chunk.embedded_text for chunk in missing}
+    """Returns texts that `Draft.put` needs vectors of, by key: stretches of missing chunks, questions of all chunks, the page's
+    summary.
+    """
+    texts = dict[str, str]()
+    for chunk in missing:
+        texts |= texts_to_embed(chunk)
     texts |= {chunk.questions_id: chunk.questions_text for chunk in put.chunks if chunk.questions}
     return texts | ({put.page.url: put.page.summary_text} if put.page.summary_text else {})

@@ -87,7 +87,7 @@ class LossCheck:
         for page in self.known:
             if page.url not in removed or page.hash in texts:
                 continue
-            target = leads_to.get(page.fetched_url, "")
+            target = leads_to.get(page.fetch.fetched_url, "")
             if target and target not in followed:
                 followed.add(target)  # once only: a site often redirects all its removed pages to one
                 continue
@@ -111,7 +111,7 @@ class LossCheck:
         """A line for each site that loses too much, or for a collection that does with all its sites."""
         groups: dict[str, list[Page]] = defaultdict(list)
         for page in self.known:
-            groups[page.source].append(page)
+            groups[page.fetch.source].append(page)
         lines = [line for source, pages in sorted(groups.items()) if (line := self._line(source, pages, lost))]
         if lines:
             return lines
@@ -133,9 +133,9 @@ class LossCheck:
 
     def _eroded(self, lost: Collection[str], gone: Collection[str], now: Mapping[str, int]) -> Iterator[str]:
         """A line for each source that loses pages in this run, and too many in all since it had the most."""
-        known = Counter(page.source for page in self.known)
-        standing = Counter(page.source for page in self.known if page.url in lost and page.url not in gone)
-        for source, count in sorted(Counter(page.source for page in self.known if page.url in lost).items()):
+        known = Counter(page.fetch.source for page in self.known)
+        standing = Counter(page.fetch.source for page in self.known if page.url in lost and page.url not in gone)
+        for source, count in sorted(Counter(page.fetch.source for page in self.known if page.url in lost).items()):
             runs = self.history.get(source, SourceRuns()).pages
             most = max(runs, default=0)
             # new pages make up for lost ones

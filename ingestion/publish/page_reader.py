@@ -4,14 +4,13 @@ Pages that weren't translated, maybe with a note about that above the text, repe
 another language than the page declares, the page in the language of the text is looked for, and their blocks are compared.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import NamedTuple, Self
+from hashlib import blake2b
+from typing import NamedTuple
 from urllib.parse import urljoin
 
 from app.core import spans
@@ -19,7 +18,7 @@ from app.core.language import Vocabulary, vocabulary, with_words
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.protocols import Draft
-from app.index.run_history import RunHistory
+from app.index.run_history import LeftOut, RunHistory
 from ingestion.convert.prepare import Addresses, Prepared, dated_as, same_text, text_hash, without_targets
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import Fetched
@@ -51,6 +50,9 @@ _MOST = 0.8
 
 _OWN = 0.5
 """The largest share of a page's blocks that the original lacks, such as a note and translated labels."""
+
+MOST_LEFT_OUT = 5_000
+"""Pages of a source in other languages of which runs keep what tells that they haven't changed: it takes about 1 MB."""
 
 
 class _Text(NamedTuple):
@@ -88,13 +90,10 @@ class Originals:
         return made
 
     def _candidates(self, page: Page) -> Iterable[str]:
-        addresses = [*self._alternates(page), *counterparts(page.url, (page.language,), self.words)]
+        tagged = page.alternates.items()
+        alternates = [url for tag, url in tagged if primary_language(tag, self.words) == page.language]
+        addresses = [*alternates, *counterparts(page.url, (page.language,), self.words)]
         return dict.fromkeys(url for url in addresses if url in self.listed and url != page.url)
-
-    def _alternates(self, page: Page) -> Iterator[str]:
-        for tag, url in page.alternates.items():
-            if primary_language(tag, self.words) == page.language:
-                yield url
 
     async def _text_of(self, url: str) -> _Text | None:
         """The text of a listed page, which may have to be read before its turn; None if it can't be."""
@@ -124,9 +123,15 @@ def _repeats(own: frozenset[str], original: frozenset[str]) -> bool:
     return shared >= _MOST * len(original) and shared > (1 - _OWN) * len(own)
 
 
+def _is_same(before: LeftOut, fetched: Fetched) -> bool:
+    """True if a page that was left out has not changed, also where it was downloaded as one of a sample."""
+    same = fetched.status == 304 or (bool(before.etag) and fetched.etag == before.etag)
+    return same and not fetched.redirects
+
+
 @dataclass
 class PageReader:
-    """Reads listed pages and compares them with the index; use it as `async with`.
+    """Reads listed pages and compares them with the index.
 
     `states` are the pages of the index by public address, `listed` all entries by theirs. With `fresh`,
     every page is read and written again, because nothing of the index can be reused. `runs` are those so far.
@@ -145,21 +150,16 @@ class PageReader:
     _originals: Originals = field(init=False)
     _site_settings: dict[Source, Settings] = field(default_factory=dict)
     _again: set[str] = field(default_factory=set)
+    _left_out: dict[str, dict[str, LeftOut]] = field(default_factory=lambda: defaultdict(dict))
+    _left_out_before: dict[str, LeftOut] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._by_fetched = {(page.collection, page.fetched_url): page for page in self.states.values()}
+        self._by_fetched = {(page.collection, page.fetch.fetched_url): page for page in self.states.values()}
         self._addresses = Addresses(frozenset(self.listed), self.states)
         self._originals = Originals(self.documents, self.listed, self.documents.words)
         self.lastmods = Lastmods(self.runs.sources)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.documents.close()
-        await self.chunker.close()
+        before = () if self.fresh else (page for runs in self.runs.sources.values() for page in runs.left_out)
+        self._left_out_before = {page.url: page for page in before}
 
     async def read(self, entry: Entry) -> PageChange:
         """The change of the index for one entry. Problems of the page are part of the result, not errors.
@@ -206,6 +206,10 @@ class PageReader:
         """The entries to read first, and those that needn't be requested, unless the first show that lastmod can't be believed."""
         return self.lastmods.divided(entries, self._has_same_lastmod)
 
+    def left_out(self, source: str) -> tuple[LeftOut, ...]:
+        """The pages of a source that this run has left out because of their language, at most `MOST_LEFT_OUT`."""
+        return tuple(self._left_out[source].values())[:MOST_LEFT_OUT]
+
     def read_fully(self, entries: Iterable[Entry]) -> None:
         """From now on, read these without conditional requests."""
         self._again.update(entry.url for entry in entries)
@@ -219,8 +223,8 @@ class PageReader:
         return (
             known is not None
             and not entry.is_local
-            and not known.stale_since
-            and known.lastmod == settled(entry.lastmod)
+            and not known.fetch.stale_since
+            and known.fetch.lastmod == settled(entry.lastmod)
             and self._is_current(entry, known)
             and self._addresses.holds(entry, Fetched(entry.url, 304), known)
         )
@@ -237,7 +241,12 @@ class PageReader:
 
     async def _change(self, entry: Entry, known: Page | None) -> PageChange:
         settings = self._settings(entry)
-        fetched = await self._fetch(entry, known)
+        before = self._known_left_out(entry) if known is None else None
+        fetched = await self._fetch(entry, known, before)
+        if before is not None and fetched is not None and _is_same(before, fetched):
+            self._left_out[entry.source][entry.url] = before
+            found = PageReport(entry.address, "new", language=before.language, note=before.note)
+            return in_other_language(entry, None, self.listed, settings.languages, found)
         if fetched is None:
             assert known is not None
             report = PageReport(known.url, "unchanged", language=known.language)
@@ -251,6 +260,7 @@ class PageReader:
         prepared = await self.chunker.prepared(document, replace(addressed, body=b""), entry, settings, known_hash)
         report = PageReport(prepared.page.url, "new", language=prepared.page.language, note=prepared.note)
         if change := self._in_other_language(entry, known, prepared.page, report):
+            self._remember(entry, prepared)
             return change
         prepared = await self._originals.merged(prepared)
         change = await self._compared(prepared, fetched.redirects, entry, known)
@@ -267,12 +277,36 @@ class PageReader:
             return None
         return in_other_language(entry, known, self.listed, languages, found)
 
-    async def _fetch(self, entry: Entry, known: Page | None) -> Fetched | None:
-        """The page, or None when it has not changed."""
+    def _remember(self, entry: Entry, made: Prepared) -> None:
+        """Note a page that is left out, with what a later run needs to see that it is the same."""
+        fetch = made.page.fetch
+        if made.page.url == entry.address and (fetch.etag or fetch.last_modified):
+            validators = fetch.etag, fetch.last_modified
+            page = LeftOut(entry.url, self._mark(entry), *validators, made.page.language, made.note)
+            self._left_out[entry.source][entry.url] = page
+
+    def _known_left_out(self, entry: Entry) -> LeftOut | None:
+        page = self._left_out_before.get(entry.url)
+        if page is None or entry.url in self._again or self.chunker.translator is not None:
+            return None
+        return page if page.mark == self._mark(entry) else None
+
+    def _mark(self, entry: Entry) -> str:
+        """Stands for all by which the language of a page is told, beside the page itself."""
+        settings = self._settings(entry)
+        told = entry.reading, settings.languages, settings.default_language, dict(self._counterpart(entry, settings))
+        return blake2b(repr((*told, entry.alternates)).encode(), digest_size=8).hexdigest()
+
+    async def _fetch(self, entry: Entry, known: Page | None, left_out: LeftOut | None) -> Fetched | None:
+        """The page, or None when it has not changed. Of one that was `left_out`, the answer may be that it hasn't."""
+        if left_out is not None:
+            fetched = await self.documents.fetch(entry, left_out.etag, left_out.last_modified)
+            if fetched.status != 304 or _is_same(left_out, fetched):
+                return fetched
         if known is not None and self._is_current(entry, known):
             if self.lastmods.holds(entry):
                 return None
-            fetched = await self.documents.fetch(entry, known.etag, known.last_modified)
+            fetched = await self.documents.fetch(entry, known.fetch.etag, known.fetch.last_modified)
             if fetched.status != 304:
                 return fetched
             if self._addresses.holds(entry, fetched, known):
@@ -290,29 +324,28 @@ class PageReader:
         """
         return (
             self._is_comparable(entry, known)
-            and known.fetched_url == entry.url
-            and (bool(known.same_as) or self.chunker.is_complete(known, known))
+            and known.fetch.fetched_url == entry.url
+            and (bool(known.derived.same_as) or self.chunker.is_complete(known, known))
         )
 
     def _is_comparable(self, entry: Entry, known: Page) -> bool:
         """True when a page was read as it would be now."""
-        return not self.fresh and entry.url not in self._again and known.reading == entry.reading
+        return not self.fresh and entry.url not in self._again and known.fetch.reading == entry.reading
 
     async def _compared(
         self, prepared: Prepared, redirects: tuple[str, ...], entry: Entry, known: Page | None
     ) -> PageChange:
-        translation_set = known.translation_set if known is not None else ""
-        page = replace(
-            prepared.page, translation_set=translation_set, links=entry.links, lastmod=settled(entry.lastmod)
-        )
+        translation_set = known.derived.translation_set if known is not None else ""
+        derived = replace(prepared.page.derived, translation_set=translation_set)
+        page = replace(prepared.page, derived=derived)
         same = known is not None and known.url == page.url and known.hash == page.hash
         if known is not None and same:
             page = dated_as(page, known)
         outcome: Outcome = "new" if known is None else "unchanged" if same else "changed"
         report = PageReport(page.url, outcome, language=page.language, note=prepared.note, redirects=redirects)
         reusable = known if same and self._is_reusable(known, page) else None
-        if reusable is not None and (reusable.same_as or self.chunker.is_complete(reusable, page)):
-            return same_text_as(reusable, page, replace(report, chunks=len(reusable.chunk_ids)))
+        if reusable is not None and (reusable.derived.same_as or self.chunker.is_complete(reusable, page)):
+            return same_text_as(reusable, page, replace(report, chunks=len(reusable.derived.chunk_ids)))
         done = await self.chunker.finished(replace(prepared, page=page))
         report = replace(report, note=done.note, chunks=len(done.chunks), translated=done.translated)
         if reusable is not None and not self.chunker.improves(done.page, reusable):
@@ -323,7 +356,7 @@ class PageReader:
 
     def _is_reusable(self, known: Page | None, page: Page) -> bool:
         """True when what the index has of the known page is also right for this one, which has the same text."""
-        if known is None or self.fresh or (known.same_as and page.fetched_url in self._again):
+        if known is None or self.fresh or (known.derived.same_as and page.fetch.fetched_url in self._again):
             return False
         return (known.title, known.language, known.versions) == (page.title, page.language, page.versions)
 
@@ -332,7 +365,7 @@ class PageReader:
     ) -> PageChange:
         reason = reason.removeprefix(f"{entry.url} ")
         if known is not None and stale_too_long(known):
-            return removed(entry, known, self.listed, f"{reason}, ever since {known.stale_since[:10]}")
+            return removed(entry, known, self.listed, f"{reason}, ever since {known.fetch.stale_since[:10]}")
         last_ok = self.runs.last_ok(known) if known is not None else ""
         return kept(entry, known, PageReport(entry.url, outcome, reason), status, last_ok)
 
@@ -426,7 +459,7 @@ class PageProcessor:
 
     async def _finished(self, page: Page, baseline: Baseline) -> tuple[Prepared | None, str]:
         """The page with its chunks; if it can't be cut, with those of the live generation, if any, and the reason."""
-        if page.same_as:
+        if page.derived.same_as:
             return Prepared(page), ""
         try:
             return await self.reader.chunker.finished(Prepared(page)), ""

@@ -1,13 +1,12 @@
 """The recipe of the live index, its damages, and the recipe of the next one."""
 
-from __future__ import annotations
-
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.index.protocols import Store
+from app.index.ranking.units import VERSION as UNITS
 from app.index.run_history import check_readable
-from app.models.protocols import Embedder, for_index
+from app.models.guarded import Embedder
 from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
 from ingestion.split import open_splitter
@@ -47,7 +46,7 @@ async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None
         embedder=embedder.name,
         dimension=known or await embedder.dimension(),
         splitter=f"{VERSION}/{open_splitter(settings).name}",
-        analyzer=ANALYZER,
+        analyzer=f"{ANALYZER}/{UNITS}",
         summaries=summaries_name(settings),
         questions=questions_name(settings),
     )
@@ -58,7 +57,7 @@ def way_back(before: GenerationInfo, now: GenerationInfo, embedder: Embedder, *,
     if rebuilt:
         return ["the index was built anew, without its earlier generations: a rollback has none to go back to"]
     built = before.recipe.embedder
-    if built == now.recipe.embedder or for_index(embedder, built).name == built:
+    if built in {now.recipe.embedder, embedder.name}:
         return []
     needed = f"generation {before.id}, the one before, was built with the embedder {built}"
     return [f"{needed}: to go back to it, set that embedder again, then `docs-assistant rollback`"]

@@ -1,35 +1,22 @@
 """The sources that an index was made from: recorded with each generation, and read again by later runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
 from app.core.errors import SettingsError, StoreError, StoreUnavailable
-from app.core.generation import GenerationInfo, SourceRecord
+from app.core.generation import SourceRecord
 from app.core.log_message import masked, names_secret
 from app.core.settings import Settings
-from app.core.types import Page
 from app.index import directory_of
 from app.index.protocols import Store
 from ingestion.entry import Listing
 from ingestion.sources import LOGIN, OwnDocumentation, Source, check_reader, is_web
 
-UNRECORDED = "the index is of an earlier release, which didn't keep its settings"
-
 
 def records_of(given: Sequence[Source], listed: Listing, settings: Settings) -> tuple[SourceRecord, ...]:
     """Returns the records of the sources of a run that `listed` their pages."""
     return tuple(_record(source, listed.roots[source.without_login()], settings) for source in given)
-
-
-def recorded(info: GenerationInfo, pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
-    """The sources of an index with these pages.
-
-    An index of an earlier release records none, so they are derived, without settings that they may have had.
-    """
-    return info.sources or _derived(pages)
 
 
 async def recorded_of_damaged(store: Store) -> tuple[SourceRecord, ...]:
@@ -57,17 +44,6 @@ def uses_this_machine(record: SourceRecord) -> bool:
     if options.get("directory") or options.get("reader"):
         return True
     return any(options.get(key) and not is_web(str(options[key])) for key in ("git", "archive"))
-
-
-def _derived(pages: Iterable[Page]) -> tuple[SourceRecord, ...]:
-    is_plain: dict[tuple[str, str], bool] = {}
-    for page in pages:
-        key = page.collection, page.source
-        is_plain[key] = is_plain.get(key, True) and bool(page.source and not page.file and not page.reading)
-    return tuple(
-        SourceRecord({"url": root, "collection": collection}, (root,), "" if plain else UNRECORDED)
-        for (collection, root), plain in sorted(is_plain.items())
-    )
 
 
 def _record(source: Source, roots: frozenset[str], settings: Settings) -> SourceRecord:

@@ -11,12 +11,13 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from app.core.generation import RepeatedBlock, SourceRecord
 from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.types import Page
-from ingestion.convert.boilerplate.compare import FEWEST, Sampled, repeated_blocks, sampled
+from ingestion.convert.boilerplate import FEWEST
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import BUILT_TYPES, Fetched
 from ingestion.entry import Entry
@@ -24,6 +25,9 @@ from ingestion.errors import ConversionError, is_of_page
 from ingestion.publish.draft import Baseline
 from ingestion.publish.page_reader import PageReader
 from ingestion.sources import Source, settings_of
+
+if TYPE_CHECKING:
+    from ingestion.convert.boilerplate.compare import Sampled
 
 SAMPLE = 48
 """Pages of a source that are compared: a block of most pages is on half of them even if it is missing on every third."""
@@ -46,7 +50,7 @@ async def find_blocks(entries: Sequence[Entry], reader: PageReader, baseline: Ba
     for entry in entries:
         if not entry.file or entry.url.lower().endswith(tuple(BUILT_TYPES)):
             by_source[entry.site].append(entry)
-    states = {(page.collection, page.fetched_url): page for page in baseline.states.values()}
+    states = {(page.collection, page.fetch.fetched_url): page for page in baseline.states.values()}
     known = {
         site: _recorded(baseline.sources, site.url, site.collection or reader.settings.tuning.collection)
         for site in by_source
@@ -117,6 +121,8 @@ class _Finder:
         if len(read) < max(FEWEST, unchanged):
             return known
         pages = await asyncio.gather(*(self._page(entry, fetched) for entry, fetched in read))
+        from ingestion.convert.boilerplate.compare import repeated_blocks  # with what converts, for new pages only
+
         try:
             blocks = await self.documents.workers.run(repeated_blocks, [page for page in pages if page], known.blocks)
         except ConversionError as error:  # pages made to be too much for a process
@@ -129,8 +135,8 @@ class _Finder:
             return Fetched(entry.url, 304)
         page = self.states.get((self.site.collection or self.documents.settings.tuning.collection, entry.url))
         validators = ("", "")
-        if enough and page and self.conditional and settings_of(page.reading) == self.site.reading:
-            validators = page.etag, page.last_modified
+        if enough and page and self.conditional and settings_of(page.fetch.reading) == self.site.reading:
+            validators = page.fetch.etag, page.fetch.last_modified
         try:
             return await self.documents.fetch_early(entry, *validators)
         except Exception as error:
@@ -139,6 +145,8 @@ class _Finder:
             return None  # reading the page will meet it again
 
     async def _page(self, entry: Entry, fetched: Fetched) -> Sampled | None:
+        from ingestion.convert.boilerplate.compare import sampled
+
         try:
             return await self.documents.workers.run(sampled, fetched, entry.without_text(), self.documents.words)
         except Exception as error:

@@ -1,7 +1,5 @@
 """Finds the pages that are translations of each other: by hreflang, or by their addresses where their content agrees."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re
@@ -17,16 +15,21 @@ from app.core.generation import split_version
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.protocols import Draft
-from app.text.marks import FORM, KEPT, fingerprint, hashed
+from app.text.marks import KEPT, hashed
 from ingestion.crawl.language_tags import primary_language
-from ingestion.publish.draft import Baseline
 from ingestion.report import TranslationPairs, TranslationReport
 from ingestion.sources import NO_TRANSLATIONS, translations_of
 
-Kind = Literal["folder", "ending", "host", "parameter"]
+Kind = Literal["folder", "ending", "host", "site", "parameter"]
 
 FORMS: Mapping[Kind, str] = MappingProxyType(
-    {"folder": "/{lang}/", "ending": ".{lang}", "host": "{lang}.", "parameter": "?{name}={lang}"}
+    {
+        "folder": "/{lang}/",
+        "ending": ".{lang}",
+        "host": "{lang}.",
+        "site": "//{lang}/",
+        "parameter": "?{name}={lang}",
+    }
 )
 
 DEEPEST = 4  # folders from the top that may tell a language
@@ -97,6 +100,7 @@ def _hosts(parts: SplitResult) -> Iterator[Reading]:
     for number, label in enumerate(labels[:-1]):
         host = ".".join(labels[:number] + labels[number + 1 :])
         yield Reading(Spot("host", str(number), host), label, _plain(parts, netloc=host))
+    yield Reading(Spot("site", "", ""), parts.netloc, _plain(parts, netloc=""))
 
 
 def _folders(parts: SplitResult) -> Iterator[Reading]:
@@ -121,12 +125,15 @@ def patterns(pages: Sequence[Page], form: str = "") -> list[Pattern]:
         parts = urlsplit(url)
         hosts[parts.netloc].append((_plain(parts), page))
         for reading in readings(url):
-            if _TOKEN.fullmatch(reading.token) and form in ("", reading.spot.form):
+            is_token = reading.spot.kind == "site" or _TOKEN.fullmatch(reading.token)
+            if is_token and form in ("", reading.spot.form):
                 at[reading.spot].append((reading, page))
-    telling = {
-        spot: read for spot, read in at.items() if len({page.language for _, page in read}) > 1 or _has_code(read)
-    }
-    learnt = [_pattern(spot, read, _within(spot, hosts)) for spot, read in telling.items()]
+    learnt = [
+        _pattern(spot, read, _within(spot, hosts))
+        for spot, read in at.items()
+        if len({page.language for _, page in read}) > 1
+        or any(primary_language(reading.token) == page.language for reading, page in read)
+    ]
     return sorted((pattern for pattern in learnt if pattern), key=lambda pattern: (-len(pattern.pages), pattern.spot))
 
 
@@ -168,10 +175,6 @@ def _tokens(read: Sequence[tuple[Reading, Page]], pages: Mapping[str, int]) -> d
         elif count >= FEWEST and count >= COVERING * pages[language]:
             words[token] = language
     return codes or words
-
-
-def _has_code(read: Sequence[tuple[Reading, Page]]) -> bool:
-    return any(primary_language(reading.token) == page.language for reading, page in read)
 
 
 SOME_WEIGHT, SOME_SHARE = 2.0, 0.2
@@ -266,17 +269,15 @@ def translation_sets(pages: Iterable[Page], default_language: str, rule_of: Call
             for pair in _pairs(group, rule):
                 if joined.add(pair):
                     pairs.setdefault(frozenset((pair.one.url, pair.other.url)), pair)
-    ids = {page.url: _id(group, default_language) for group in joined.groups() for page in group.values()}
+    ids: dict[str, str] = {}
+    for of_languages in joined.groups():
+        urls = {language: page.url for language, page in of_languages.items()}
+        ids |= dict.fromkeys(urls.values(), urls.get(default_language) or min(urls.values()))
     return Found(ids, tuple(pairs.values()))
 
 
 def _version(page: Page) -> tuple[str, tuple[str, ...]]:
     return split_version(page.url)[1], page.versions
-
-
-def _id(group: Mapping[str, Page], default_language: str) -> str:
-    first = group.get(default_language)
-    return first.url if first else min(page.url for page in group.values())
 
 
 class _Joined:
@@ -367,28 +368,24 @@ def _by_address(pattern: Pattern, proof: Proof, *, said: bool) -> Iterator[Pair]
 SAMPLE = 3
 
 
-async def assign_translation_sets(draft: Draft, baseline: Baseline, settings: Settings) -> TranslationReport:
+async def assign_translation_sets(draft: Draft, settings: Settings) -> TranslationReport:
     """Change the draft's pages where their set is another one, and count what was found."""
     states = await draft.page_states()
-    pages, sets = states, Found({}, ())
+    sets = Found({}, ())
     if len({page.language for page in states.values()}) > 1:
-        pages = {url: await _with_fingerprint(page, baseline) for url, page in states.items()}
-        sets = await asyncio.to_thread(translation_sets, list(pages.values()), settings.default_language, _rule_of)
-    assigned = [replace(page, translation_set=sets.of.get(url, "")) for url, page in pages.items()]
-    await draft.touch([page for page in assigned if page != states[page.url]])
+        sets = await asyncio.to_thread(translation_sets, list(states.values()), settings.default_language, _rule_of)
+    await draft.touch(
+        [
+            replace(page, derived=replace(page.derived, translation_set=sets.of.get(url, "")))
+            for url, page in states.items()
+            if page.derived.translation_set != sets.of.get(url, "")
+        ]
+    )
     return _report(sets)
 
 
 def _rule_of(page: Page) -> str:
-    return translations_of(page.reading)
-
-
-async def _with_fingerprint(page: Page, baseline: Baseline) -> Page:
-    """The page with the fingerprint of its text, which an index of an earlier release lacks."""
-    if page.fingerprint.startswith(FORM):
-        return page
-    stored = await baseline.page(page.url)
-    return replace(page, fingerprint=fingerprint(stored.markdown)) if stored else page
+    return translations_of(page.fetch.reading)
 
 
 def _report(found: Found) -> TranslationReport:

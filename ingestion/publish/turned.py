@@ -3,8 +3,6 @@
 A site that answers 200 for a login or for what it can't find would otherwise overwrite its pages, a few in each run.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -105,7 +103,12 @@ class Turned:
         is_changed = change.report is not None and change.report.outcome == "changed"
         page = change.put.page if change.put and is_changed and not self.accepts else None
         known = self.baseline.states.get(page.url) if page else None
-        if page is None or known is None or known.collection != page.collection or _same(page, known):
+        if (
+            page is None
+            or known is None
+            or known.collection != page.collection
+            or same_text(page.hash) == same_text(known.hash)
+        ):
             yield change
             return
         if await self._is_another(page, known) and (reason := await self._reason(change, page)):
@@ -142,14 +145,14 @@ class Turned:
     async def _reason(self, change: PageChange, page: Page) -> str:
         """The reason why this short page with another title and text isn't one for the index; empty if it is."""
         if change.login_form:
-            return f"shows a login form instead of its text{self.advice(page.fetched_url, 401)}"
-        entry, site = change.entry, origin(page.fetched_url)
-        if entry is None or entry.is_local or urlsplit(page.fetched_url).path in ("", "/"):
+            return f"shows a login form instead of its text{self.advice(page.fetch.fetched_url, 401)}"
+        entry, site = change.entry, origin(page.fetch.fetched_url)
+        if entry is None or entry.is_local or urlsplit(page.fetch.fetched_url).path in ("", "/"):
             return ""  # some sites answer with their home page
         if site not in self._nowhere:
             self._nowhere[site] = await self.nowhere(entry)
         nothing = self._nowhere[site]
-        same = fingerprint(nothing, NOWHERE) == fingerprint(page.markdown, page.fetched_url, of_error=True)
+        same = fingerprint(nothing, NOWHERE) == fingerprint(page.markdown, page.fetch.fetched_url, of_error=True)
         return "says what the site says at an address that doesn't exist" if nothing and same else ""
 
     async def _is_another(self, page: Page, known: Page) -> bool:
@@ -159,10 +162,6 @@ class Turned:
             return False
         now, before = _phrases(words), _phrases(_words(old.markdown))
         return 4 * len(now & before) <= len(now)
-
-
-def _same(page: Page, known: Page) -> bool:
-    return same_text(page.hash) == same_text(known.hash)
 
 
 def _told(begin: str) -> str:

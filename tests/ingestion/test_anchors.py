@@ -42,7 +42,7 @@ class Site(Index):
         live = await self.store.live()
         found = {}
         for listed in await live.pages():
-            chunks = await live.fetch(listed.chunk_ids)
+            chunks = await live.fetch(listed.derived.chunk_ids)
             found[listed.url.rpartition("/")[2]] = [s.anchor for c in chunks for s in c.sections if len(s.path) > 1]
         return found
 

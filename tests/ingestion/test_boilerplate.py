@@ -167,6 +167,14 @@ def test_what_repeats_and_is_content_stays() -> None:
     assert len(_compared(_site(5, lambda n: f"<h1>T{n}</h1><p>{'OWN ' * 900}</p>{many}"))) == MOST_BLOCKS
 
 
+def test_a_note_with_the_address_of_its_page_is_repeated_and_a_short_text_is_not() -> None:
+    def body(number: int) -> str:
+        note = f"<p>You can read better optimized documentation for machines at /page{number}.md in another format.</p>"
+        return f"{note}<h1>Page {number}</h1><p>GET /volumes/{number}</p><p>OWN OWN</p>"
+
+    assert [block.example[:21] for block in _compared(_site(8, body))] == ["You can read better o"]
+
+
 def test_links_around_the_text_are_found_by_where_they_lead() -> None:
     """Breadcrumbs, pagers and a sidebar that differs from page to page, without a name of any kind; links of the text stay."""
 

@@ -9,7 +9,6 @@ import pytest
 
 from app.core.errors import RunRefused, SettingsError
 from app.core.settings import Settings
-from app.core.types import Filters, LexicalText, Query
 from ingestion.report import Report
 from ingestion.sources import as_sources, load_sources, of_collections
 from tests.ingestion.index import Index
@@ -88,25 +87,6 @@ async def test_what_leaves_and_the_guard_are_within_the_collections_of_the_run(s
     with pytest.raises(RunRefused, match=r"2 of 3 pages of .*/h\.xml"):
         await shelf.read("docs", "handbook")
     assert (await shelf.read("docs")).counts["removed"] == 0
-
-
-async def test_one_ranking_over_several_collections(shelf: Shelf) -> None:
-    """A search in two collections ranks their chunks together; in one it has only that one's."""
-    await shelf.read("docs")
-    await shelf.read("handbook")
-    live = await shelf.store.live()
-
-    async def found(*collections: str) -> list[str]:
-        text = LexicalText("en", "pressure of the h2 gauge")
-        legs = await live.search(Query((text,), filters=Filters(collections=collections), depth=20))
-        assert [one.score for one in legs.lexical] == sorted((one.score for one in legs.lexical), reverse=True)
-        return [one.url.rpartition("/")[2] for one in legs.lexical]
-
-    both = await found("docs", "handbook")
-    assert both[0] == "h2"
-    assert {name[0] for name in both} == {"a", "b", "h"}
-    assert {name[0] for name in await found("docs")} == {"a", "b"}
-    assert [name for name in both if name[0] == "h"] == await found("handbook")
 
 
 def test_a_collection_that_no_source_has_is_an_error(shelf: Shelf) -> None:

@@ -116,7 +116,7 @@ async def test_the_order_of_trust(site: LocalSite, index: Index) -> None:
         "/none": "",
     }
     assert found["/front"].published == "2019-01-01"
-    chunks = await (await index.store.live()).fetch(found["/front"].chunk_ids)
+    chunks = await (await index.store.live()).fetch(found["/front"].derived.chunk_ids)
     assert {(chunk.published, chunk.modified) for chunk in chunks} == {("2019-01-01", "2020-01-02")}
 
 

@@ -11,8 +11,7 @@ import pytest
 from app.core.settings import Settings
 from ingestion.crawl.exchange import PageRequest
 from ingestion.crawl.fetch import Fetcher, retry_after
-from ingestion.crawl.guard import Guard
-from ingestion.crawl.transport import GuardedBackend
+from ingestion.crawl.guard import Guard, GuardedBackend
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.urls import host
 from tests.ingestion.local_site import LocalSite

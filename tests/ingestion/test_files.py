@@ -11,8 +11,7 @@ from app.core.errors import NotPublished
 from app.core.types import Chunk
 from ingestion.crawl.exchange import FILE_FACTOR
 from ingestion.sources import Source
-from plugins.formats.office import DOCX, ODT
-from plugins.formats.pdf import PDF
+from plugins.formats import DOCX, ODT, PDF
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
@@ -22,7 +21,7 @@ RESTORE = "Obnovu provede příkaz `demon --restore`. Čas obnovy závisí na ve
 
 async def chunk_with(index: Index, words: str) -> Chunk:
     live = await index.store.live()
-    ids = [identifier for page in await live.pages() for identifier in page.chunk_ids]
+    ids = [identifier for page in await live.pages() for identifier in page.derived.chunk_ids]
     return next(chunk for chunk in await live.fetch(ids) if words in chunk.text)
 
 

@@ -166,21 +166,21 @@ async def test_a_run_in_which_no_text_changed_writes_no_record_although_pages_ha
             first, _ = await night.read()
             before = await _written(kind, tmp_path, night.store)
             await night.read_days_ago(3)
-            old = (await night.pages_as_last_read())["p5"].last_ok
+            old = (await night.pages_as_last_read())["p5"].fetch.last_ok
             second, requested = await night.read()
             assert len(requested) == PAGES
             assert (second.changed, second.published) == (False, first.published)
             assert await _written(kind, tmp_path, night.store) == before
             pages = await night.pages_as_last_read()
-            assert pages["p1"].same_as == f"{site.url}/p0"
-            assert old <= pages["p5"].last_ok
+            assert pages["p1"].derived.same_as == f"{site.url}/p0"
+            assert old <= pages["p5"].fetch.last_ok
             (read,) = (one.read for one in (await readable_runs_of(night.store)).sources.values())
             assert time.time() - read < 3600  # it was three days ago before
             night.site.put("/p5", "", status=500)
             await night.read()
             stale = (await night.pages_as_last_read())["p5"]
-            assert stale.last_ok == pages["p5"].last_ok  # when it was last read, and not when it failed
-            assert stale.stale_since >= stale.last_ok
+            assert stale.fetch.last_ok == pages["p5"].fetch.last_ok  # when it was last read, and not when it failed
+            assert stale.fetch.stale_since >= stale.fetch.last_ok
 
 
 async def _written(kind: str, directory: Path, store: Any) -> Any:

@@ -196,7 +196,8 @@ async def since(ten: Ten, days: float, *paths: str) -> None:
     moment = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
     async with await ten.store.draft(await recipe_for(ten.embedder, ten.settings())) as draft:
         states = await draft.page_states()
-        await draft.touch([replace(states[ten.site.url + path], stale_since=moment) for path in paths])
+        pages = [states[ten.site.url + path] for path in paths]
+        await draft.touch([replace(page, fetch=replace(page.fetch, stale_since=moment)) for page in pages])
         await draft.publish()
 
 
@@ -237,5 +238,7 @@ async def test_a_refused_run_marks_nothing_as_stale(ten: Ten) -> None:
     for name in NAMES[1:]:
         ten.site.page(f"/{name}", f"Page {name * 6}", *words(name))
     assert (await ten.run()).exit_code == EXIT_WITH_FAILURES
-    stale = {page.url: page.stale_since for page in await (await ten.store.live()).pages() if page.stale_since}
-    assert stale == {page.url: page.stale_since for page in before if page.url.endswith("/a")}
+    stale = {
+        page.url: page.fetch.stale_since for page in await (await ten.store.live()).pages() if page.fetch.stale_since
+    }
+    assert stale == {page.url: page.fetch.stale_since for page in before if page.url.endswith("/a")}

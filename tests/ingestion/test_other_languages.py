@@ -11,6 +11,7 @@ from app.core.errors import RunRefused
 from ingestion.convert import SourceText, convert
 from ingestion.convert.language import Languages, page_language
 from ingestion.report import Report
+from ingestion.workers import Workers
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
@@ -143,6 +144,22 @@ async def test_pages_in_other_languages_are_counted_and_leave_the_index_only_whe
     assert await index.languages() == ["de"] * 3 + ["en"] * 3
     assert (await index.read(force=True)).counts["removed"] == 3
     assert await index.languages() == ["en"] * 3
+
+
+async def test_pages_that_were_left_out_are_read_again_only_when_they_or_the_settings_change(
+    site: LocalSite, index: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run in which nothing changed starts no process that converts pages."""
+    index.translate("de", TEXTS["de"], "en")
+    first = await index.read()
+    with monkeypatch.context() as context:
+        context.setattr(Workers, "run", None)
+        again = await index.read()
+    assert again.other_languages == first.other_languages == {"de": 3}
+    site.put("/de/b", page(TEXTS["en"], "en"))
+    changed = await index.read()
+    assert (changed.counts["new"], changed.other_languages) == (1, {"de": 2})
+    assert (await index.read(languages="cs en de")).counts["new"] == 2
 
 
 async def test_pages_that_are_not_translated_are_copies_of_the_original(site: LocalSite, index: Site) -> None:

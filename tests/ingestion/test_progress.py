@@ -2,7 +2,7 @@
 
 import io
 
-from ingestion.progress import BarProgress, LogProgress, NoProgress, open_progress
+from ingestion.progress import BarProgress, LogProgress, open_progress
 
 
 class Terminal(io.StringIO):
@@ -50,4 +50,3 @@ def test_a_terminal_gets_a_bar() -> None:
     bar.close()
     assert "3/3" in stream.getvalue()
     assert isinstance(open_progress(io.StringIO()), LogProgress)
-    NoProgress().advance()

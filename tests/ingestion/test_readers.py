@@ -83,7 +83,7 @@ async def test_documents_become_pages_and_only_changed_texts_are_embedded(tmp_pa
     first = await index.run(source)
     assert (set(outcomes(first).values()), first.exit_code) == ({"new"}, EXIT_OK)
     page = await index.page(f"{WIKI}a")
-    assert (page.title, page.versions, page.source) == ("Page a", ("1.2",), WIKI)
+    assert (page.title, page.versions, page.fetch.source) == ("Page a", ("1.2",), WIKI)
     assert (page.modified, page.published, page.language) == ("2024-05-06", "2023-01-02", "en")  # the text is clear
     assert page.markdown.startswith("# Page a\n\nAbout a.")
     assert "the text is en, metadata says cs" in next(one.note for one in first.pages if one.url == page.url)
@@ -95,7 +95,7 @@ async def test_documents_become_pages_and_only_changed_texts_are_embedded(tmp_pa
     changed = await index.run(dumped(tmp_path / "dump.json", rows[:5]))
     found = {url[-2:]: outcome for url, outcome in outcomes(changed).items() if outcome != "unchanged"}
     assert found == {"/b": "changed", "c3": "removed"}
-    assert 0 < changed.embedded_texts <= len((await index.page(f"{WIKI}b")).chunk_ids)
+    assert 0 < changed.embedded_texts <= len((await index.page(f"{WIKI}b")).derived.chunk_ids)
     with pytest.raises(RunRefused, match=f"4 of 5 pages of {WIKI} would be lost"):
         await index.run(dumped(tmp_path / "dump.json", rows[:1]))
 

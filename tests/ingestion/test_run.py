@@ -5,11 +5,7 @@ import asyncio
 import pytest
 
 from app.core.errors import ModelUnavailable, NoIndex, NotPublished, SitemapError
-from app.core.types import Page
-from ingestion.publish.recipe import recipe_for
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
-from ingestion.run import ingest
-from tests.fakes import FakeEmbedder
 from tests.ingestion.index import LONG, Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite
 
@@ -31,10 +27,11 @@ async def test_a_first_run_indexes_every_page_and_a_second_one_downloads_and_emb
     assert report.exit_code == EXIT_OK
     assert report.published is not None
     assert report.published.pages == 3
-    assert report.embedded_texts == report.published.chunks == len(index.embedder.texts)
+    assert report.embedded_texts == len(index.embedder.texts)
+    assert sorted(index.embedder.texts) == await index.searched()
     page = (await index.pages())["/a"]
     assert (page.title, page.language, page.file) == ("Page a", "en", "a")
-    assert (page.source, page.fetched_url) == (three, page.url)
+    assert (page.fetch.source, page.fetch.fetched_url) == (three, page.url)
     assert "Menu" not in await index.text(page.url)
     calls = len(index.embedder.calls)
     second = await index.run(three)
@@ -55,18 +52,21 @@ async def test_without_validators_the_text_decides(site: LocalSite, index: Index
     assert len(index.embedder.calls) == calls
     page = (await index.pages())["/a"]
     assert page.modified.startswith("2025-11-01")
-    assert page.last_modified.startswith("Sun")
+    assert page.fetch.last_modified.startswith("Sun")
 
 
 async def test_a_changed_page_embeds_only_its_changed_chunks(site: LocalSite, three: str, index: Index) -> None:
-    """A paragraph more at the end costs one text, not the page."""
+    """A paragraph more at the end costs its chunk with its sentences, not the site."""
     await index.run(three)
     before = len(index.embedder.texts)
+    chunks = {id_ for page in (await index.pages()).values() for id_ in page.derived.chunk_ids}
     site.page("/b", "Page b", "About b.", LONG, "A new paragraph about quotas.")
     report = await index.run(three)
     assert outcomes(report) == {"/a": "unchanged", "/b": "changed", "/c": "unchanged"}
-    assert 1 <= len(index.embedder.texts) - before <= 2
-    assert report.embedded_texts < report.published.chunks
+    now = {id_ for page in (await index.pages()).values() for id_ in page.derived.chunk_ids}
+    assert 1 <= len(now - chunks) <= 2
+    assert sorted(index.embedder.texts[before:]) == await index.searched(chunks)
+    assert report.embedded_texts == len(index.embedder.texts) - before
     assert "quotas" in await index.text(f"{site.url}/b")
 
 
@@ -91,12 +91,12 @@ async def test_a_page_that_fails_keeps_its_old_chunks(site: LocalSite, three: st
     assert report.exit_code == EXIT_WITH_FAILURES
     assert "older state kept" in report.text
     page = (await index.pages())["/b"]
-    assert page.stale_since
-    assert page.status == 500
+    assert page.fetch.stale_since
+    assert page.fetch.status == 500
     assert "About b." in await index.text(page.url)
     site.page("/b", "Page b", "About b.", LONG)
     assert (await index.run(three)).exit_code == EXIT_OK
-    assert (await index.pages())["/b"].stale_since == ""
+    assert (await index.pages())["/b"].fetch.stale_since == ""
 
 
 async def test_a_page_that_may_not_be_read_has_its_reason(site: LocalSite, index: Index) -> None:
@@ -120,9 +120,9 @@ async def test_markdown_is_linked_without_its_suffix(site: LocalSite, index: Ind
     report = await index.run(f"{site.url}/sitemap.txt")
     assert reasons(report) == {"/docs/b.md": f"is the same page as {site.url}/docs/b"}
     page = (await index.pages())["/docs/a"]
-    assert (page.title, page.file, page.fetched_url) == ("Titulek", "a.mdx", f"{site.url}/docs/a.mdx")
+    assert (page.title, page.file, page.fetch.fetched_url) == ("Titulek", "a.mdx", f"{site.url}/docs/a.mdx")
     live = await index.store.live()
-    (chunk,) = await live.fetch(page.chunk_ids)
+    (chunk,) = await live.fetch(page.derived.chunk_ids)
     assert [(s.path, s.anchor) for s in chunk.sections] == [(("Titulek",), ""), (("Titulek", "Část"), "cast")]
     assert site.statuses("/docs/a") == site.statuses("/docs/b.md") == []
 
@@ -256,7 +256,7 @@ async def test_another_recipe_rebuilds_all_without_losing_what_is_not_read(
     assert set(pages) == {"/a", "/b", "/c", "/x"}
     live = await index.store.live()
     for page in pages.values():
-        chunks = await live.fetch(page.chunk_ids)
+        chunks = await live.fetch(page.derived.chunk_ids)
         assert len(chunks) > 2
         assert all(len(chunk.text) <= 300 for chunk in chunks)
 
@@ -270,35 +270,3 @@ async def test_many_pages_come_in_full_batches(site: LocalSite, index: Index) ->
     assert report.counts["new"] == 40
     assert report.embedding_calls == 10
     assert all(len(call) == 4 for call in index.embedder.calls)
-
-
-class Several(FakeEmbedder):
-    """With a better embedder, for an index that was built with it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.others = {"better": FakeEmbedder("better")}
-
-
-async def test_a_run_that_waits_takes_the_embedder_of_the_index_that_is_published_meanwhile(
-    site: LocalSite, three: str, index: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else it would replace the better vectors by its own."""
-    monkeypatch.setattr("ingestion.run.RETRY_INTERVAL", 0.05)
-    index.embedder = Several()
-    await index.run(three)
-    page = Page(f"{site.url}/z", "docs", "Z", "en", "# Z", "z", source="https://other.example.org/sitemap.xml")
-    better = await recipe_for(index.embedder.others["better"], index.settings())
-    async with await index.store.draft(better) as other:
-        await other.put(page, (), {})
-        waiting = asyncio.create_task(
-            ingest([three], store=index.store, embedder=index.embedder, settings=index.settings(), wait=20)
-        )
-        while len(site.statuses("/sitemap.xml")) < 2:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
-        assert not waiting.done()
-        await other.publish()
-    report = await waiting
-    assert report.published.recipe.embedder == "better"
-    assert report.published.pages == 4

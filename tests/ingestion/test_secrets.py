@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import logging
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,7 @@ async def test_a_password_opens_the_site_and_is_told_to_nobody(closed: str, site
     stream = io.StringIO()
     report = await index.run(closed, progress=LogProgress(stream, every=0))
     assert outcomes(report) == {"/a": "new", "/missing": "skipped", "/broken": "failed"}
-    kept = [asdict(page) for page in (await index.pages()).values()]
+    kept = [page.facts for page in (await index.pages()).values()]
     assert kept[0]["source"] == f"{site.url}/sitemap.txt"
     told = [report.text, report.to_json(), stream.getvalue(), repr(report), repr(kept)]
     assert not [text for text in told if "w0rd" in text]

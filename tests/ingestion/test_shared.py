@@ -5,12 +5,10 @@ from __future__ import annotations
 import collections
 import json
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +18,7 @@ from app.text.blocks import blocks, sentences
 from ingestion.convert import Document, SourceText, convert
 from ingestion.split import SPLITTERS, open_splitter
 from tests.fakes import FakeEmbedder
-from tests.ingestion.index import Index
 from tests.ingestion.local_site import load
-from tests.serving import serving
 
 SHARED = Path(__file__).parents[2] / "../shared"
 SIZE = 1500
@@ -32,17 +28,24 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Of eight real pages of each generator, by the shared scorer."""
+    made = tmp_path_factory.mktemp("converted")
+    for key, info in json.loads((SHARED / "convert/index.json").read_text("utf-8")).items():
+        page = convert(SourceText(info["url"], (SHARED / f"convert/pages/{key}.html").read_text("utf-8")))
+        (made / key).parent.mkdir(parents=True, exist_ok=True)
+        (made / f"{key}.md").write_text(page.markdown, "utf-8")
+    found: dict[str, dict[str, Any]] = load(SHARED / "convert/score.py").score(made)
+    return found
+
+
 @pytest.mark.parametrize(
     "generator", ["mkdocs-material", "sphinx-flask", "sphinx-rtd-click", "vitepress", "docusaurus"]
 )
-def test_conversion_is_as_good_as_the_reference(generator: str, tmp_path: Path) -> None:
-    """Headings, code, languages, tables, words and anchors of eight real pages, by the shared scorer."""
-    index = json.loads((SHARED / "convert/index.json").read_text("utf-8"))
-    for key, info in index.items():
-        made = convert(SourceText(info["url"], (SHARED / f"convert/pages/{key}.html").read_text("utf-8")))
-        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / f"{key}.md").write_text(made.markdown, "utf-8")
-    row = load(SHARED / "convert/score.py").score(tmp_path)[generator]
+def test_conversion_is_as_good_as_the_reference(generator: str, scores: dict[str, dict[str, Any]]) -> None:
+    """Headings, code, languages, tables, words and anchors."""
+    row = scores[generator]
     assert row["missing"] == row["anchors_false"] == row["relative_links"] == row["boilerplate"] == 0
     assert row["heading_recall"] == row["heading_precision"] == row["code_equal"] == row["code_language"] == 100
     assert row["anchors_real"] == row["anchors_possible"]
@@ -148,46 +151,3 @@ def test_both_forms_of_the_site_give_the_same_pages() -> None:
         found += (one.words & other.words).total()
         words += one.words.total()
     assert found >= 0.999 * words
-
-
-async def test_the_fumadocs_form_of_the_site(index: Index) -> None:
-    """65 of 67 pages from two text sitemaps, links without .mdx, the two Slovak pages left out; then all 304."""
-    module = load(SHARED / "eval/serve_fumadocs.py")
-    module.Handler.root, module.Handler.quiet = str(SHARED / "eval/corpus"), True
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), module.Handler)) as url:
-        sites = [f"{url}/en/sitemap", f"{url}/cs/sitemap"]
-        report = await index.run(*sites)
-        assert report.counts == {"new": 65, "changed": 0, "unchanged": 0, "removed": 0, "skipped": 2, "failed": 0}
-        pages = (await index.pages()).values()
-        assert len(pages) == 65
-        assert not [page.url for page in pages if page.url.endswith(".mdx")]
-        others = {page.url.rpartition("/")[2].removesuffix(".mdx") for page in report.pages if page.other_language}
-        assert others == {"nbgrader-auth-student", "nbgrader-new-interaction"}
-        assert collections.Counter(page.language for page in pages) == {"en": 55, "cs": 10}
-        assert report.other_languages == {"sk": 2}
-        again = await index.run(*sites)
-        assert again.counts["unchanged"] == 65
-        assert again.embedding_calls == 0
-
-
-async def test_the_html_form_of_the_site(index: Index) -> None:
-    """Every page of both XML sitemaps is indexed, but for two in Slovak."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", 8765)) == 0:
-            pytest.skip("port 8765, which the site's sitemap names, is taken")
-    root = SHARED / "eval/html_site"
-    listed = {
-        url
-        for name in ("sitemap.xml", "cs/sitemap.xml")
-        for url in re.findall(r"<loc>(.*?)</loc>", (root / name).read_text("utf-8"))
-    }
-    ThreadingHTTPServer.allow_reuse_address = True
-    with serving(ThreadingHTTPServer(("127.0.0.1", 8765), partial(Quiet, directory=str(root)))) as url:
-        report = await index.run(f"{url}/sitemap.xml", f"{url}/cs/sitemap.xml")
-        assert {page.url for page in report.pages if page.outcome == "new" or page.other_language} == listed
-        assert report.other_languages == {"sk": 2}

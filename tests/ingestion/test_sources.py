@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from app.core.errors import SettingsError
 from app.core.settings import Settings
@@ -129,9 +128,3 @@ def test_a_file_that_is_not_there_and_an_address_that_is_none() -> None:
         as_sources(["nowhere.toml"])
     with pytest.raises(SettingsError, match=r"'docs\.example\.org' isn't a web address.*\.toml"):
         as_sources(["docs.example.org"])
-
-
-def test_a_source_stays_as_it_is() -> None:
-    """Nothing changes a source while a run uses it."""
-    with pytest.raises(ValidationError):
-        Source(url=SITEMAP).url = "https://other.example"

@@ -235,7 +235,7 @@ def test_a_page_is_cut_where_breaks_cost_least() -> None:
 def test_a_table_costs_no_more_than_its_lines() -> None:
     """Rows of one cell under a thousand columns were a thousand cells each."""
     table = "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n" + "|x|\n" * 50
-    assert len(structure._BLOCKS.parse(f"{table}\nText.\n> |a|\n> |-|\n")) < 10
+    assert len(structure._parser(inline=False).parse(f"{table}\nText.\n> |a|\n> |-|\n")) < 10
     found = pieces.pieces(f"Before:\n{table}\nText.\n\n> |a|\n> |-|\n> |x|\n\nEnd.", 10_000)
     assert [piece.text for piece in found[1:]] == [table.strip("\n"), "Text.", "> |a|\n> |-|\n> |x|", "End."]
 

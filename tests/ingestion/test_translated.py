@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.assistants.assistant import Assistant
+from app.assistants.assistant import Assistant, Plans
+from app.assistants.file import AssistantTable
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Request, Text
 from app.pipeline.registry import Tools, make_plan
@@ -45,7 +46,9 @@ async def answer(index: Index, question: str) -> str:  # noqa: F811
     settings = index.settings(languages="cs en")
     prompts = load_prompts(settings.languages)
     tools = Tools(settings, prompts, LanguageDetector(prompts.languages, "en"), None, index.embedder)
-    assistant = Assistant("a", {}, make_plan(STEPS, tools), index.store)
+    assistant = Assistant(
+        AssistantTable(id="a", steps=STEPS), Plans(make_plan(STEPS, tools)), index.store, tools.prompts
+    )
     events = assistant.answer(Request((Message("user", question),), id="r"))
     return "".join([event.text async for event in events if isinstance(event, Text)])
 

@@ -93,6 +93,18 @@ def test_the_first_language_may_have_no_token() -> None:
         assert groups(found(pages).of) == truth(pages)
 
 
+def test_each_language_may_have_a_host_of_its_own() -> None:
+    """Hosts whose names tell no language: their pages tell it. Two hosts in one language, or with other contents, are apart."""
+    hosts = {"en": "https://docs.example.org/{slug}", "cs": "https://napoveda.example.com/{slug}"}
+    pages = [one for code, form in hosts.items() for one in site(form, code)]
+    assert groups(found(pages).of) == truth(pages)
+    assert groups(found(pages, "//{lang}/").of) == truth(pages)
+    assert patterns(pages)[0].spot.form == "//{lang}/"
+    misleading = [*site(hosts["en"], "en", slugs="shuffled"), *site(hosts["cs"], "en cs", slugs="shuffled")[6:]]
+    assert found(misleading).pairs == ()
+    assert found([*site(hosts["en"], "en"), *site(hosts["cs"], "en")]).pairs == ()
+
+
 def test_what_the_site_declares_comes_first() -> None:
     """Where both pages name each other, or one does and nothing speaks against it."""
     english, czech, other = (

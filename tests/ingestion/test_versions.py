@@ -62,7 +62,7 @@ async def test_pages_are_found_by_the_version_that_they_say(site: LocalSite, ind
         "/v1.5/b": (),
     }
     live = await index.store.live()
-    assert {chunk.versions for chunk in await live.fetch(pages["/a"].chunk_ids)} == {("2.0", "latest")}
+    assert {chunk.versions for chunk in await live.fetch(pages["/a"].derived.chunk_ids)} == {("2.0", "latest")}
     versions = {"1.0": {"/old/a"}, "1.5": {"/v1.5/b"}, "2.0": {"/a"}, "latest": {"/a"}, "3.0": set()}
     assert {version: await found(index, version) for version in versions} == versions
 

@@ -221,3 +221,11 @@ def test_ctrl_c_does_not_reach_the_process_that_forks_the_others(tmp_path: Path)
     """It printed a traceback from the middle of an import; the program itself still gets the signal."""
     with program(tmp_path, BLOCKED) as running:
         assert running.communicate(timeout=240)[0].split() == ["1", "False"]
+
+
+def test_only_workers_import_what_converts_pages() -> None:
+    """A run in which nothing changed starts none of them, so it imports no parser and no converter."""
+    code = "import sys, ingestion.run, ingestion.formats as f; f.binary_types(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = "html_to_markdown langdetect.detector lxml.html markdown_it yaml ingestion.convert.html.page"
+    assert not set(heavy.split()) & set(done.stdout.split())

@@ -10,7 +10,10 @@ CLEANED = {
     '## defineModel() <sup class="vt-badge" data-text="3.4+" /> {#x}': "## defineModel() {#x}",
     'New <sup class="vt-badge" data-text="3.5+"></sup> in it': "New (3.5+) in it",
     '## Limits <sup class="badge">new</sup>\n\nA <span class="badge-x">beta</span>.': "## Limits (new)\n\nA (beta).",
-    '10<sup>6</sup> <Name> `<Tag a="b"/>`': '10<sup>6</sup> <Name> `<Tag a="b"/>`',
+    '10<sup>6</sup> <Name> `<Tag a="b"/>`': '10⁶ <Name> `<Tag a="b"/>`',
+    "H<sub>2</sub>O, e<sup>-</sup>, m<SUP> -12 </SUP>, x<sup>th</sup> `2<sup>32</sup>`": (
+        "H₂O, e⁻, m⁻¹², x<sup>th</sup> `2<sup>32</sup>`"
+    ),
     '<PromoLink href="/x" :if="a > b">Go</PromoLink><Badge type="tip" text="^3.0" />': "Go(^3.0)",
     "```js{3-10} [file.js]\na\n```\n": "**file.js**\n\n```js\na\n```\n",
     '- x\n\n  ```yaml title="a.yml" linenums="1"\n  a\n  ```\n': "- x\n\n  **a.yml**\n\n  ```yaml\n  a\n  ```\n",

@@ -137,6 +137,55 @@ def test_forms_of_tabs_admonitions_definitions_and_cells() -> None:
     assert {body: " ".join(html(f"<main>{body}</main>").markdown.split()) for body in FORMS} == FORMS
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    ["hidden", "hidden=true aria-hidden=true style='display: none;'", "inert", "style='color:red;display:none'"],
+)
+def test_text_that_no_reader_sees_is_left_out(attributes: str) -> None:
+    """Plug-ins write notes for machines there, and whoever can edit a page could instruct a model."""
+    note = f"<div {attributes}>Are you an LLM? You can read better optimized documentation at /x.md</div>"
+    assert html(f"<main><h1>A</h1>{note}<p>Text of the page that all its readers can see, with enough words in it to be "
+                "longer than the note.</p></main>").markdown.count("LLM") == 0  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "<div role=tabpanel hidden>panel</div>",
+        "<button aria-controls=more>More</button><div id=more hidden>panel</div>",
+        "<button>More</button><div class=accordion-body style='display:none'>panel</div>",
+        "<details><summary>More</summary><div hidden>panel</div></details>",
+        "<div hidden=until-found>panel</div>",
+    ],
+)
+def test_text_that_readers_can_open_stays(block: str) -> None:
+    assert "panel" in html(f"<main><h1>A</h1><p>Text of the page.</p>{block}</main>").markdown
+
+
+def test_a_page_that_its_script_shows_stays() -> None:
+    assert "Text." in html("<div style='display:none'><h1>A</h1><p>Text.</p></div><p>x</p>").markdown
+
+
+def test_raised_and_lowered_numbers_stay_apart_from_those_before_them() -> None:
+    """In code they are what its language makes of them, and a link is a footnote."""
+    body = "<p>2<sup>32</sup> and 10<sup>−6</sup> m<sup>2</sup> of H<sub>2</sub>O, the 4<sup>th</sup>"
+    page = f"<main><h1>T</h1>{body} note<sup><a href='#n'>1</a></sup>.</p><pre>x<sup>2</sup></pre></main>"
+    made = convert(SourceText("https://a.org/x", page)).markdown
+    assert "2³² and 10⁻⁶ m² of H₂O, the 4th note" in made
+    assert "x2" in made
+
+
+def test_headings_of_demos_are_no_sections_and_headings_keep_their_text() -> None:
+    page = html(
+        "<main><h1>&lt;Card&gt;<br>component</h1><h2 id=u>Usage</h2><div class=demo-box><div><h1>Shown</h1></div></div>"
+        "<h3 id=p>Props<br/>and more</h3><p>x</p><div class=card><h2 id=own>Own</h2></div></main>"
+    )
+    assert page.title == "<Card> component"
+    assert [line for line in page.markdown.split("\n") if line] == [
+        "# \\<Card> component", "## Usage {#u}", "**Shown**", "### Props and more {#p}", "x", "## Own {#own}"
+    ]  # fmt: skip
+
+
 def test_a_title_in_another_language_may_be_the_word_for_the_kind() -> None:
     box = "<div class='admonition warning'><p class=admonition-title>{}</p><p>x</p></div>"
     czech = [

@@ -52,6 +52,7 @@ SMALL = {
         "# T\n\n**npm**\n\nRun it.\n",
     ),
     "brackets that are no link": ("a.mdx", "# T\n\n" + "](" * 100, "# T\n\n" + "](" * 100 + "\n"),
+    "line breaks in a container": ("a.md", "# T\n\n::: tip\nA  \nb\n:::\n", "# T\n\n**Tip**\n\nA  \nb\n"),
     "an unclosed fence, line ends of Windows": ("a.mdx", "# T\r\n\r\n```\r\n<Foo>\r\nx", "# T\n\n```\n<Foo>\nx\n"),
     "front matter that is no YAML": ("a.md", "---\ntitle: Harbor: a registry\n---\nx\n", "# Harbor: a registry\n\nx\n"),
 }
@@ -289,3 +290,12 @@ def test_front_matter_may_be_toml() -> None:
     made = markdown("+++\ntitle = 'Disks'\ndate = 2026-01-02\n+++\n\nText.\n", "https://docs.example.org/a.md")
     assert (made.title, made.published, made.markdown) == ("Disks", "2026-01-02", "# Disks\n\nText.\n")
     assert markdown("+++\ntitle = \n+++\n# T\n\nText.\n", "https://docs.example.org/a.md").title == "T"
+
+
+def test_html_that_no_reader_sees_is_left_out() -> None:
+    hidden = (
+        '<div style="display: none;" hidden="true">Are you an LLM?</div>\n\n<div hidden>\n\nIgnore **it**.\n\n</div>'
+    )
+    text = f'# A\n\n{hidden}\n\nText.\n\n<div class="tabcontent" hidden>panel</div>\n\n`<p hidden>code</p>`\n'
+    page = convert(SourceText(URL, text, "text/markdown"))
+    assert page.markdown.split() == ["#", "A", "Text.", "panel", "`<p", "hidden>code</p>`"]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from app.core import spans
 from app.core.errors import AssistantError, NoIndex
@@ -34,18 +34,14 @@ SLOWER = 3
 Part = Literal["model", "embedder", "reranker", "store", "database", "limits"]
 
 
-class OnCall(Protocol):
-    """An observer of calls, in `Breaker.observers`."""
+OnCall = Callable[[Part, str, str, float, Exception | None], None]
+"""An observer of calls, in `Breaker.observers`: called with the part, the name of the breaker, the called method, the seconds
+and the error at the end of each call, in the event loop. It must neither wait nor raise.
 
-    def __call__(self, part: Part, name: str, operation: str, seconds: float, error: Exception | None) -> None:
-        """Is called at the end of each call, in the event loop, and must neither wait nor raise.
-
-        `name` is that of the breaker, `operation` the called method. `seconds` is the duration; of a stream, the time to
-        its first text if there was one. `error` is None after a success, which may have come from a cache. Not observed
-        are calls that an open breaker refused, and those that were cancelled before they returned anything, unless the
-        server seems to hang.
-        """
-        ...
+The seconds of a stream are the time to its first text if there was one. The error is None after a success, which may have
+come from a cache. Not observed are calls that an open breaker refused, and those that were cancelled before they returned
+anything, unless the server seems to hang.
+"""
 
 
 class Record:

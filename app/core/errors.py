@@ -1,36 +1,4 @@
-"""Every error that the service raises on purpose. Its message says what failed, with what, and what to do.
-
-AssistantError
- ├─ SettingsError                 a setting is missing or wrong
- ├─ PromptError                   a prompt or language file is missing or has wrong placeholders
- ├─ RequestError                  the client's request is invalid
- │   └─ LimitReached              its key or address has sent too many; `retry_after` in seconds
- ├─ Overloaded, AnswerTimeout     too many requests at the same time, and an answer that took too long
- ├─ LimitsUnavailable             the server that counts requests can't be reached
- ├─ QuestionSetError              a question can't be added to the question set
- ├─ StepError                     a step of a project took too long, or returned what it doesn't declare
- ├─ WorkersUnavailable            no process can be started that converts pages
- ├─ StoreError                    the store gave an unexpected response
- │   ├─ StoreUnavailable          the store can't be reached
- │   ├─ StoreBusy                 another run is writing to the index
- │   ├─ NoIndex                   nothing has been indexed yet
- │   ├─ IndexDamaged              the index can't be read; `ingest --rebuild` builds a new one
- │   └─ IndexMismatch             the index was built with another embedder or dimension
- ├─ DatabaseError                 the database of conversations gave an unexpected response
- │   ├─ DatabaseUnavailable       it can't be reached, or took too long
- │   └─ DatabaseTooNew            a newer version of this program has changed its tables
- ├─ ModelError                    a language model or embedder gave an unusable response
- │   ├─ ModelUnavailable          it can't be reached, or responded with status 5xx
- │   ├─ ModelRateLimited          it responded with status 429; `retry_after` in seconds, if given
- │   └─ ModelTimeout              it took too long
- └─ CrawlError                    a site can't be read
-     ├─ SitemapError              a sitemap can't be read, or lists nothing
-     ├─ ReaderError               a LlamaIndex reader fails, or gives nothing
-     └─ NotPublished              a run was stopped before it changed the index
-         └─ RunRefused            too much of the site was missing, failed or empty; `force` publishes anyway
-"""
-
-from __future__ import annotations
+"""Every error that the service raises on purpose. Its message says what failed, with what, and what to do."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -113,6 +81,10 @@ class StoreBusy(StoreError):
 
 class NoIndex(StoreError):
     """Nothing has been indexed yet."""
+
+
+class StillReading(NoIndex):
+    """Nothing has been indexed yet, and a run is reading the pages. The message is for readers, in their language."""
 
 
 class IndexDamaged(StoreError):

@@ -26,11 +26,8 @@ QUEUE = 16
 BURST = 320
 """Length of the queue for requests that came all at once: most of them are answered before `LONGEST_WAIT`."""
 
-BURST_SECONDS = 0.5
-"""Seconds after which a queue that was never empty is an overload, not a burst."""
-
 LONGEST_WAIT = 4.0
-"""Seconds that a request may wait in the queue."""
+"""Seconds that a request may wait in the queue. If the oldest waits longer, that is an overload, not a burst."""
 
 LOG_INTERVAL = 10.0  # seconds
 
@@ -41,8 +38,8 @@ _place: ContextVar[Place | None] = ContextVar("place", default=None)
 class Gate:
     """Admits a limited number of requests; the others wait in the order of their arrival.
 
-    Up to `BURST` requests may wait. If the queue is longer, or isn't empty for `BURST_SECONDS` while more requests arrive,
-    it is cut to `QUEUE` and stays so short until it is empty: in a long queue, every answer would be late.
+    Up to `BURST` requests may wait. If the queue is longer, or the oldest request waits for `LONGEST_WAIT`, it is cut to `QUEUE`
+    and stays so short until it is empty: in a long queue, every answer would be late.
     """
 
     def __init__(
@@ -57,7 +54,7 @@ class Gate:
         self._at_once = at_once
         self._longest_wait = longest_wait
         self._clock = clock
-        self._burst_ends = 0.0
+        self._overloaded = False  # since a request was refused, until the queue is empty
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._refused = 0
         self._log_at = -LOG_INTERVAL
@@ -73,9 +70,7 @@ class Gate:
     def full(self) -> bool:
         """True if a new request is refused."""
         waiting = len(self._waiting)
-        return self.open >= self._most_open or (
-            waiting >= QUEUE and (waiting >= BURST or self._clock() >= self._burst_ends)
-        )
+        return self.open >= self._most_open or waiting >= (QUEUE if self._overloaded else BURST)
 
     def refusal(self) -> Overloaded:
         """The error to raise. Logs refusals at intervals and cuts the queue: the newest requests stay."""
@@ -84,7 +79,7 @@ class Gate:
         if (now := self._clock()) >= self._log_at:
             self._log_at = now + LOG_INTERVAL
             log.warning("overloaded, requests are refused: %s; refused so far: %d", message, self._refused)
-        self._burst_ends = now
+        self._overloaded = True
         while len(self._waiting) > QUEUE:
             if not (turn := self._waiting.popleft()).done():
                 turn.set_result(False)
@@ -121,7 +116,7 @@ class Gate:
     async def _turn(self) -> None:
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if not self._waiting:
-            self._burst_ends = self._clock() + BURST_SECONDS
+            self._overloaded = False
         self._waiting.append(turn)
         try:
             async with asyncio.timeout(self._longest_wait):

@@ -82,10 +82,7 @@ def kept_after(live: Recipe | None, new: Recipe, keep: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GenerationInfo:
-    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC.
-
-    `sources` is empty in an index of an earlier release.
-    """
+    """Facts about one published state of an index; `built_at` is ISO 8601 in UTC."""
 
     id: int
     recipe: Recipe

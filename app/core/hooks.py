@@ -5,8 +5,6 @@ lie in `plugins/` and are found in the same way. Pluggy (https://pluggy.readthed
 pytest, datasette and llm.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from functools import cache

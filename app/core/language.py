@@ -1,119 +1,194 @@
 """Reads `prompts/<lang>/language.toml`: the words, patterns and texts of a language, and of all languages together."""
 
-from __future__ import annotations
-
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from app.core.errors import PromptError, did_you_mean
 
-LISTS = ("words", "stopwords", "endings", "references", "openers", "smalltalk")
-TEXTS = ("name", "sources", "extractive_intro", "extractive_failed", "related", "searching", "found")
-FLAGS = ("nouns_capitalised", "lends_words")
-OPTIONAL_TEXTS = ("example_question", "encoding")
-OPTIONAL_LISTS = (
-    "question_words", "whole", "covering", "passage", "abbreviations", "and_or", "also_called", "close_to", "contrast", "only",
-    "secrets", "at", "dot",
-)  # fmt: skip
-PATTERNS = ("no_answer", "none", "labels", "up_to", "javascript", "updated", "published", "this_page")
-TABLES = ("translated", "written")
-OPTIONAL = (*FLAGS, *OPTIONAL_TEXTS, *OPTIONAL_LISTS, *PATTERNS, "letters", "source_headings", "units", "readers")
+
+def _pattern(text: str, info: ValidationInfo) -> str:
+    try:
+        if info.context:  # from the operator: `make check` tries those of this package
+            re.compile(text)
+    except re.error as error:
+        raise ValueError(f"isn't a valid regular expression: {error}") from error
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
-    """The content of a `language.toml`: name, words, patterns, and texts for readers.
+def _with_other(texts: Mapping[str, str]) -> Mapping[str, str]:
+    if "other" not in texts:
+        raise ValueError('needs a text by language code, and one for "other"')
+    return texts
 
-    docs/en/languages.md explains each key. `words` include the `stopwords`; `dates` is its `dates.toml`.
-    """
 
-    code: str
+def _long_pattern(text: str) -> str:
+    """Line breaks and spaces of a long pattern are only for its readers."""
+    return f"(?x){text}" if text.strip() else ""
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part for name in text.split(",") if (part := name.strip()))
+
+
+def _folded(text: str) -> frozenset[str]:
+    """The words as `app.text.analysis.fold` writes those of questions, which they are compared with."""
+    decomposed = unicodedata.normalize("NFKD", str(text).casefold()).translate(STROKES)
+    return frozenset("".join(c for c in decomposed if not unicodedata.combining(c)).split())
+
+
+STROKES = str.maketrans("łđøħŧ", "ldoht")
+"""Letters whose stroke Unicode doesn't take as a diacritic, although people leave it out when they type."""
+
+Words = Annotated[frozenset[str], BeforeValidator(lambda text: frozenset(str(text).split()))]
+FoldedWords = Annotated[frozenset[str], BeforeValidator(_folded)]
+Letters = Annotated[frozenset[str], BeforeValidator(lambda text: frozenset(str(text)))]
+Phrases = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Pattern = Annotated[str, BeforeValidator(str.strip), AfterValidator(_pattern)]
+LongPattern = Annotated[str, BeforeValidator(_long_pattern), AfterValidator(_pattern)]
+ByLanguage = Annotated[Mapping[str, str], AfterValidator(_with_other)]
+Replacements = Annotated[
+    Mapping[str, str], AfterValidator(lambda texts: {word.casefold(): other for word, other in texts.items()})
+]
+
+
+class Part(BaseModel):
+    """Keys of a `language.toml` that have one use; docs/en/languages.md explains each. Those without a default are required."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class Traits(Part):
+    """What tells the language from others. `words` include the `stopwords`."""
+
     name: str
-    words: frozenset[str]
-    stopwords: frozenset[str]
-    endings: frozenset[str]
-    references: frozenset[str]
-    openers: frozenset[str]
-    smalltalk: frozenset[str]
+    words: FoldedWords
+    stopwords: FoldedWords
+    endings: FoldedWords
+    letters: Letters = frozenset()
+    nouns_capitalised: bool = False
+    lends_words: bool = False
+    also_called: Words = frozenset()
+    close_to: Words = frozenset()
+
+
+class Texts(Part):
+    """What readers are shown."""
+
     sources: str
     extractive_intro: str
     extractive_failed: str
     related: str
     searching: str
     found: str
-    translated: Mapping[str, str]
-    written: Mapping[str, str]
-    dates: Mapping[str, Any]
-    letters: frozenset[str] = frozenset()
-    question_words: frozenset[str] = frozenset()
-    whole: frozenset[str] = frozenset()
-    covering: frozenset[str] = frozenset()
-    passage: frozenset[str] = frozenset()
-    source_headings: tuple[str, ...] = ()
-    no_answer: str = ""
-    contrast: frozenset[str] = frozenset()
-    only: frozenset[str] = frozenset()
-    nouns_capitalised: bool = False
-    lends_words: bool = False
+    still_reading: str
+    translated: ByLanguage
+    written: ByLanguage
     example_question: str = ""
-    encoding: str = ""
-    abbreviations: frozenset[str] = frozenset()
-    and_or: frozenset[str] = frozenset()
-    also_called: frozenset[str] = frozenset()
-    close_to: frozenset[str] = frozenset()
-    secrets: frozenset[str] = frozenset()
-    at: frozenset[str] = frozenset()
-    dot: frozenset[str] = frozenset()
-    none: str = ""
-    labels: str = ""
-    up_to: str = ""
-    javascript: str = ""
-    updated: str = ""
-    published: str = ""
-    this_page: str = ""
-    units: Mapping[str, str] = field(default_factory=dict)
-    readers: Mapping[str, str] = field(default_factory=dict)
+    extractive_unsure: str = ""
+    reading: str = ""
+    unproven: str = "(⚠)"
+    refuted: str = "⚠"
 
     def translated_from(self, code: str) -> str:
-        """The note for readers that a source was translated from this language."""
+        """The note that a source was translated from this language."""
         return self.translated.get(code, self.translated["other"]).replace("{code}", code)
 
     def written_in(self, code: str) -> str:
-        """The note for readers that a source is in this language, which is not the one of the question."""
+        """The note that a source is in this language, which is not the one of the question."""
         return self.written.get(code, self.written["other"]).replace("{code}", code)
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The words of several languages together, because models and pages also use other languages than the reader's.
+class Questions(Part):
+    """How people ask."""
 
-    A pattern matches the words of any language. `function_words` are by language; `aliases` map other codes to the usual one.
+    references: FoldedWords
+    openers: FoldedWords
+    smalltalk: FoldedWords
+    question_words: FoldedWords = frozenset()
+    asking: FoldedWords = frozenset()
+    whole: FoldedWords = frozenset()
+    covering: FoldedWords = frozenset()
+    unsuggested: FoldedWords = frozenset()
+
+
+class Replies(Part):
+    """How models answer."""
+
+    passage: Words = frozenset()
+    source_headings: Phrases = ()
+    no_answer: LongPattern = ""
+    contrast: Words = frozenset()
+    only: Words = frozenset()
+    readers: Replacements = {}
+    negations: Words = frozenset()
+    placeholders: Words = frozenset()
+    plain: Words = frozenset()
+
+
+class Shared(Part):
+    """What is looked for in every language, because models and pages also use others than the reader's."""
+
+    abbreviations: Words = frozenset()
+    and_or: Words = frozenset()
+    secrets: Words = frozenset()
+    at: Words = frozenset()
+    dot: Words = frozenset()
+    none: Pattern = ""
+    labels: Pattern = ""
+    up_to: Pattern = ""
+    javascript: Pattern = ""
+    updated: Pattern = ""
+    published: Pattern = ""
+    this_page: Pattern = ""
+    encoding: str = ""
+    units: Mapping[str, Pattern] = {}
+
+
+PARTS: Mapping[str, type[Part]] = {
+    "traits": Traits,
+    "texts": Texts,
+    "questions": Questions,
+    "replies": Replies,
+    "shared": Shared,
+}
+_FIELDS = {key: field for part in PARTS.values() for key, field in part.model_fields.items()}
+REQUIRED = tuple(key for key, field in _FIELDS.items() if field.is_required())
+OPTIONAL = tuple(key for key, field in _FIELDS.items() if not field.is_required())
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The content of a `language.toml`, by use; `dates` is its `dates.toml`."""
+
+    code: str
+    traits: Traits
+    texts: Texts
+    questions: Questions
+    replies: Replies
+    shared: Shared
+    dates: Mapping[str, Any]
+
+
+class Vocabulary(Shared):
+    """The words of several languages together; a pattern matches those of any language.
+
+    `function_words` are by language; `aliases` map other codes to the usual one.
     """
 
     codes: tuple[str, ...]
     function_words: Mapping[str, frozenset[str]]
     aliases: Mapping[str, str]
     close: tuple[frozenset[str], ...]
-    abbreviations: frozenset[str]
-    and_or: frozenset[str]
-    secrets: frozenset[str]
-    at: frozenset[str]
-    dot: frozenset[str]
-    encoding: str
-    none: str
-    labels: str
-    up_to: str
-    javascript: str
-    updated: str
-    published: str
-    this_page: str
-    units: Mapping[str, str]
 
 
 NOTHING = r"(?!)"
@@ -122,37 +197,39 @@ NOTHING = r"(?!)"
 USUAL_ENCODING = "windows-1252"  # what browsers assume if a page states none: https://encoding.spec.whatwg.org
 
 
+def shipped_languages() -> tuple[str, ...]:
+    """The codes of the languages that have shipped prompts."""
+    folders = (folder for folder in files("prompts").iterdir() if folder.joinpath("language.toml").is_file())
+    return tuple(sorted(folder.name for folder in folders))
+
+
 @cache
 def vocabulary(codes: tuple[str, ...] = (), override: str = "") -> Vocabulary:
     """The words of these languages and of all shipped ones. Raises `PromptError` for an invalid file."""
-    shipped = sorted(folder.name for folder in files("prompts").iterdir() if folder.joinpath("language.toml").is_file())
-    languages = [load_language(code, override) for code in dict.fromkeys((*codes, *shipped))]
+    languages = [load_language(code, override) for code in dict.fromkeys((*codes, *shipped_languages()))]
+    traits = {language.code: language.traits for language in languages}
     encodings = [
-        language.encoding for language in languages if language.encoding and (not codes or language.code in codes)
+        language.shared.encoding
+        for language in languages
+        if language.shared.encoding and (not codes or language.code in codes)
     ]
-    units = dict.fromkeys(unit for language in languages for unit in language.units)
-    return Vocabulary(
-        codes=tuple(
-            dict.fromkeys(code for language in languages for code in (language.code, *sorted(language.close_to)))
-        ),
-        function_words={language.code: language.stopwords for language in languages},
-        aliases={alias: language.code for language in languages for alias in language.also_called},
-        close=tuple(frozenset({language.code, *language.close_to}) for language in languages if language.close_to),
-        abbreviations=frozenset().union(*(language.abbreviations for language in languages)),
-        and_or=frozenset().union(*(language.and_or for language in languages)),
-        secrets=frozenset().union(*(language.secrets for language in languages)),
-        at=frozenset().union(*(language.at for language in languages)),
-        dot=frozenset().union(*(language.dot for language in languages)),
-        encoding=next(iter(encodings), USUAL_ENCODING),
-        none=_any(language.none for language in languages),
-        labels=_any(language.labels for language in languages),
-        up_to=_any(language.up_to for language in languages),
-        javascript=_any(language.javascript for language in languages),
-        updated=_any(language.updated for language in languages),
-        published=_any(language.published for language in languages),
-        this_page=_any(language.this_page for language in languages),
-        units={unit: _any(language.units.get(unit, "") for language in languages) for unit in units},
+    united = {key: _united([getattr(language.shared, key) for language in languages]) for key in Shared.model_fields}
+    return Vocabulary.model_construct(
+        **united | {"encoding": next(iter(encodings), USUAL_ENCODING)},
+        codes=tuple(dict.fromkeys(code for own in traits for code in (own, *sorted(traits[own].close_to)))),
+        function_words={code: own.stopwords for code, own in traits.items()},
+        aliases={alias: code for code, own in traits.items() for alias in own.also_called},
+        close=tuple(frozenset({code, *own.close_to}) for code, own in traits.items() if own.close_to),
     )
+
+
+def _united(values: Sequence[Any]) -> Any:
+    """The words of all languages, or a pattern for any of theirs, also by unit."""
+    if isinstance(values[0], frozenset):
+        return frozenset().union(*values)
+    if isinstance(values[0], Mapping):
+        return {key: _united([value.get(key, "") for value in values]) for key in dict.fromkeys(chain(*values))}
+    return "|".join(pattern for pattern in values if pattern) or NOTHING
 
 
 @cache
@@ -165,10 +242,6 @@ def with_words(codes: tuple[str, ...], override: str = "") -> tuple[str, ...]:
     )
 
 
-def _any(patterns: Iterable[str]) -> str:
-    return "|".join(pattern for pattern in patterns if pattern) or NOTHING
-
-
 def load_language(code: str, override: str = "") -> Language:
     """The language with this code. An optional key that the operator's file lacks has the shipped value.
 
@@ -176,34 +249,26 @@ def load_language(code: str, override: str = "") -> Language:
     """
     file = f"{code}/language.toml"
     name = path_of(file, override)
-    values = {**_shipped_options(code), **read_toml(file, override)}
+    own = _own(file, (override,)) is not None
+    values = {**(_shipped_options(code) if own else {}), **read_toml(file, override)}
     _check_keys(values, name)
-    texts: dict[str, Any] = {key: str(values.pop(key)) for key in TEXTS}
-    words: dict[str, Any] = {key: frozenset(str(values.pop(key)).split()) for key in LISTS}
-    tables: dict[str, Any] = {key: _table(values, key, name) for key in TABLES}
-    words["words"] |= words["stopwords"]
-    headings = [heading.strip() for heading in str(values.pop("source_headings", "")).split(",")]
-    units, readers = values.pop("units", {}), values.pop("readers", {})
-    if not (isinstance(units, dict) and isinstance(readers, dict)):
-        raise PromptError(f"{name} needs tables [units], with a pattern by unit, and [readers], with a word by word.")
-    options: dict[str, Any] = {
-        **{key: values.pop(key, False) is True for key in FLAGS},
-        **{key: str(values.pop(key, "")) for key in OPTIONAL_TEXTS},
-        **{key: frozenset(str(values.pop(key, "")).split()) for key in OPTIONAL_LISTS},
-        **{key: _pattern(key, str(values.pop(key, "")), name) for key in PATTERNS},
-        "letters": frozenset(str(values.pop("letters", ""))),
-        "source_headings": tuple(heading for heading in headings if heading),
-        "readers": {str(word).casefold(): str(other) for word, other in readers.items()},
-        "units": {str(unit): _pattern(f"units.{unit}", str(text), name) for unit, text in units.items()},
-    }
-    return Language(code=code, **texts, **words, **tables, **options, dates=read_toml(f"{code}/dates.toml", override))
+    values["words"] = f"{values['words']} {values['stopwords']}"
+    parts: dict[str, Any] = {}
+    for part, model in PARTS.items():
+        try:
+            given = {key: values[key] for key in model.model_fields if key in values}
+            parts[part] = model.model_validate(given, context=own)
+        except ValidationError as error:
+            problems = (f"{'.'.join(map(str, one['loc']))} {one['msg']}" for one in error.errors())
+            raise PromptError("\n".join(f"{name}: {problem}." for problem in problems)) from error
+    return Language(code, dates=read_toml(f"{code}/dates.toml", override), **parts)
 
 
 def _check_keys(values: Mapping[str, Any], name: str) -> None:
-    required = (*TEXTS, *LISTS, *TABLES)
-    known = (*required, *OPTIONAL)
-    problems = [f"{name} has the unknown key {key}.{did_you_mean(key, known)}" for key in values if key not in known]
-    if lacking := [key for key in required if key not in values]:
+    problems = [
+        f"{name} has the unknown key {key}.{did_you_mean(key, _FIELDS)}" for key in values if key not in _FIELDS
+    ]
+    if lacking := [key for key in REQUIRED if key not in values]:
         problems.append(f"{name} lacks {', '.join(lacking)}.")
     if problems:
         raise PromptError("\n".join(problems))
@@ -213,23 +278,6 @@ def _shipped_options(code: str) -> dict[str, Any]:
     shipped = files("prompts").joinpath(code, "language.toml")
     values = tomllib.loads(shipped.read_text(encoding="utf-8")) if shipped.is_file() else {}
     return {key: value for key, value in values.items() if key in OPTIONAL}
-
-
-def _table(values: dict[str, Any], key: str, name: str) -> Mapping[str, str]:
-    table = values.pop(key)
-    if not isinstance(table, dict) or not isinstance(table.get("other"), str):
-        raise PromptError(f'{name} needs a table [{key}] with a text by language code, and one for "other".')
-    return {str(code): str(text) for code, text in table.items()}
-
-
-def _pattern(key: str, text: str, name: str) -> str:
-    # in a long pattern, line breaks and spaces are only for its readers
-    pattern = f"(?x){text}" if key == "no_answer" and text.strip() else text.strip()
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise PromptError(f"{name}: {key} isn't a valid regular expression: {error}.") from error
-    return pattern
 
 
 def read_toml(name: str, override: str) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Lines of the log: an event with its fields, the id of the request, and addresses without their secrets."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from contextvars import ContextVar
@@ -82,13 +80,6 @@ def names_token(name: str) -> bool:
 
 def masked(text: str) -> str:
     """The text without the passwords and tokens of its addresses; the `user:password@` of our own hints stays."""
-    return _PARAMETER.sub(_without_token, _USERINFO.sub(_without, text))
-
-
-def _without_token(match: re.Match[str]) -> str:
-    return f"{match['name']}=…" if names_token(match["name"]) else match[0]
-
-
-def _without(match: re.Match[str]) -> str:
     # a user name without a password is likely a token
-    return f"{match['user']}:…@" if match["secret"] else "…@"
+    text = _USERINFO.sub(lambda match: f"{match['user']}:…@" if match["secret"] else "…@", text)
+    return _PARAMETER.sub(lambda match: f"{match['name']}=…" if names_token(match["name"]) else match[0], text)

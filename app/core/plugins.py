@@ -3,8 +3,6 @@
 Called wherever a class from outside can take the place of one of ours; every mistake is a `SettingsError` at start-up.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -31,9 +29,11 @@ def load(path: str, base: type[T], what: str) -> type[T]:
         raise SettingsError(f"{what}={path}: write it as module:Class.")
     class_ = getattr(loaded := _imported(module, f"{what}={path}"), name, None)
     if not isinstance(class_, type):
-        there = _listed(_classes(loaded, base)) or "none"
+        classes = {key: value for key, value in vars(loaded).items() if isinstance(value, type) and value is not base}
+        there = sorted(key for key, value in classes.items() if issubclass(value, base))
+        listed = ", ".join(there[:SHOWN]) + (" …" if len(there) > SHOWN else "")
         kind = "" if base is object else f"{base.__name__} "
-        raise SettingsError(f"{what}={path}: {module} has no class {name}. Its {kind}classes: {there}.")
+        raise SettingsError(f"{what}={path}: {module} has no class {name}. Its {kind}classes: {listed or 'none'}.")
     if not issubclass(class_, base):
         raise SettingsError(
             f"{what}={path}: {name} is no {base.__name__}. Derive it from {base.__module__}.{base.__qualname__}."
@@ -112,12 +112,3 @@ def _imported(module: str, what: str) -> ModuleType:
             ) from error
         todo = f" Install the package that has {lacking}." if lacking else ""
         raise SettingsError(f"{what}: {module} can't be imported: {error} ({type(error).__name__}).{todo}") from error
-
-
-def _classes(module: ModuleType, base: type) -> list[str]:
-    names = [name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, base)]
-    return sorted(name for name in names if vars(module)[name] is not base)
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")

@@ -1,7 +1,5 @@
 """Memory and end of processes: memory that allocators keep, the most that this one had, and how a child ends."""
 
-from __future__ import annotations
-
 import ctypes
 import multiprocessing
 import os

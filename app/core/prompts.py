@@ -13,19 +13,11 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
-from types import MappingProxyType
 
 from app.core.errors import PromptError, did_you_mean
-from app.core.language import Language, Vocabulary, load_language, path_of, read_text, vocabulary
+from app.core.language import Language, Vocabulary, load_language, path_of, read_text, shipped_languages, vocabulary
 
 SUFFIXES = (".md", ".toml")
-
-
-def shipped_languages() -> tuple[str, ...]:
-    """The codes of the languages that have shipped prompts."""
-    return tuple(
-        sorted(folder.name for folder in files("prompts").iterdir() if folder.joinpath("language.toml").is_file())
-    )
 
 
 def shipped_files() -> dict[str, str]:
@@ -131,12 +123,10 @@ def placeholders() -> Mapping[str, frozenset[str]]:
     """The placeholders of each prompt, by name; those of the shipped English file are what every language needs."""
     folder = files("prompts").joinpath("en")
     shipped = sorted((file for file in folder.iterdir() if file.name.endswith(".md")), key=lambda file: file.name)
-    return MappingProxyType(
-        {
-            file.name.removesuffix(".md"): frozenset(Template(file.read_text(encoding="utf-8")).get_identifiers())
-            for file in shipped
-        }
-    )
+    return {
+        file.name.removesuffix(".md"): frozenset(Template(file.read_text(encoding="utf-8")).get_identifiers())
+        for file in shipped
+    }
 
 
 class Prompts:

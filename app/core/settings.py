@@ -1,8 +1,7 @@
 """All settings in one frozen object, read from the environment, `.env` and docs-assistant.toml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
@@ -27,13 +26,14 @@ from app.core.settings_types import (
     SomeWords,
     SourceForms,
     Splitter,
+    Unproven,
     Url,
     Weights,
     Words,
 )
 
-STATIC_VECTOR_WEIGHT = 0.2  # also of any model, if the words of a question have keywords beside them
-MODEL_VECTOR_WEIGHT = 0.5
+VECTOR_WEIGHT = 0.6
+KEYWORDS_VECTOR_WEIGHT = 0.2  # if the words of a question have keywords beside them
 SECRET = ("_key", "_keys", "_extra_body", "_args")
 
 
@@ -164,6 +164,7 @@ class Tuning(BaseModel):
 
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     collection: Filled = Field("docs", description="Collection of pages whose source names none.")
+    unproven: Unproven = Field("mark", description="Statements that no passage proves: mark, remove, or off.")
     crawl_parallel: int = Field(4, ge=1, le=64, description="Simultaneous requests to one host.")
     crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
     crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
@@ -182,7 +183,7 @@ class Tuning(BaseModel):
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Form of requests to the reranker.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
     rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")
-    passage_tokens: int = Field(8000, ge=200, description="Maximum length of all passages in a prompt, in tokens.")
+    passage_tokens: int = Field(3700, ge=200, description="Maximum length of all passages in a prompt, in tokens.")
     per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
     fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
     vector_weight: Weights = Field({}, description='Weight of vectors by language of the question; "*": all others.')
@@ -204,34 +205,28 @@ class Tuning(BaseModel):
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; more requests get 503.")
 
 
-TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
-    {
-        "index": Index,
-        "crawl": Crawl,
-        "pages": Pages,
-        "embedding": Embedding,
-        "llm": LanguageModel,
-        "rerank": Rerank,
-        "retrieval": Retrieval,
-        "answers": Answers,
-        "conversations": Conversations,
-        "server": Server,
-        "log": Log,
-        "tuning": Tuning,
-    }
-)
+TABLES: Mapping[str, type[BaseModel]] = {
+    "index": Index,
+    "crawl": Crawl,
+    "pages": Pages,
+    "embedding": Embedding,
+    "llm": LanguageModel,
+    "rerank": Rerank,
+    "retrieval": Retrieval,
+    "answers": Answers,
+    "conversations": Conversations,
+    "server": Server,
+    "log": Log,
+    "tuning": Tuning,
+}
 """The tables of docs-assistant.toml."""
 FIELDS: Mapping[str, FieldInfo] = MappingProxyType(
     {name: field for group in TABLES.values() for name, field in group.model_fields.items()}
 )
 """All settings, and those of `Settings.tuning`, under the names that `Settings.load` takes."""
-FILE_KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        name: f"{table}.{name.removeprefix(f'{table}_')}"
-        for table, group in TABLES.items()
-        for name in group.model_fields
-    }
-)
+FILE_KEYS: Mapping[str, str] = {
+    name: f"{table}.{name.removeprefix(f'{table}_')}" for table, group in TABLES.items() for name in group.model_fields
+}
 """The key of each setting in docs-assistant.toml: `llm_url` is `llm.url`, `top_k` is `retrieval.top_k`."""
 
 
@@ -258,13 +253,12 @@ class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageM
             own["tuning"] = self.tuning.model_copy(update=tuning)
         return super().model_copy(update=own, deep=deep)
 
-    def vector_share(self, language: str, embedder: str, *, keywords: bool = False) -> float:
-        """The weight of the vector search for a question in this language, in an index that records this embedder, 0..1.
+    def vector_share(self, language: str, *, keywords: bool = False) -> float:
+        """The weight of the vector search for a question in this language, 0..1.
 
         The search by words has the rest, and more of it where a language model wrote `keywords`.
         """
-        served = self.embedding_url or self.embedding_class or embedder.startswith("local:")
-        default = MODEL_VECTOR_WEIGHT if served and not keywords else STATIC_VECTOR_WEIGHT
+        default = KEYWORDS_VECTOR_WEIGHT if keywords else VECTOR_WEIGHT
         weights = self.tuning.vector_weight
         return weights.get(language, weights.get("*", default))
 
@@ -343,6 +337,7 @@ def _without_address(values: Mapping[str, Any], origins: Mapping[str, Origin]) -
                 yield f"{origins[name]} is set, but DOCS_{kind.upper()}_URL isn't: set the address of the server, or remove it."
 
 
+@lru_cache(maxsize=256)  # each request asks several times
 def is_loopback(host: str) -> bool:
     """True if only this machine reaches a service that listens on this address or name."""
     try:

@@ -1,7 +1,5 @@
 """Collects the values of the settings from the environment, `.env`, docs-assistant.toml and files with secrets, and words their errors."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -86,12 +84,6 @@ IN_FILE = "_file"
 """Ending of the name that has the path of a file with the value."""
 TUNING = "TUNING__"
 REMOVE = "Remove it: names that begin with DOCS_ are settings."
-NO_SETTINGS = {
-    "anchors": "write it for a source, in the file of DOCS_SOURCES",
-    "embedding": "write DOCS_EMBEDDING_MODEL",
-    "max_body": "change the constant MAX_BODY of app/api/bodies.py",
-    "max_question": "change the constant MAX_QUESTION of app/api/bodies.py",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,21 +239,15 @@ def _by_key(content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _unknown(written: str, known: Mapping[str, str], otherwise: str) -> str:
     """The error for a name that isn't in `known`, which has the setting of each name: with the most similar name."""
     names = {setting: name for name, setting in known.items()}
-    whole = written.lower().removeprefix(PREFIX.lower()).removeprefix(TUNING.lower()).replace(".", "_")
     table, _, last = written.lower().rpartition(".")
-    if do := NO_SETTINGS.get(whole, NO_SETTINGS.get(last)):
-        return f"{written} is no setting any more: {do}."
+    whole = written.lower().removeprefix(PREFIX.lower()).removeprefix(TUNING.lower()).replace(".", "_")
+    tried = (whole.removesuffix(IN_FILE), last)
     same = [name for name in known if name.endswith(f".{last}")]
-    plain = whole.removesuffix(IN_FILE)
-    if plain in names:
-        alone = " Only a secret may be in a file of its own." * (plain != whole)
-        remedy = f"Did you mean {names[plain]}?{alone}"
-    elif len(same) > 1 and not nearest(table, [name.partition(".")[0] for name in known]):  # such as a url, in no table
-        remedy = f"Did you mean {', '.join(same[:-1])} or {same[-1]}?"
-    else:
-        setting = last if last in names else nearest(whole, names) or nearest(last, names)
-        remedy = f"Did you mean {names[setting]}?" if setting else otherwise
-    return f"there is no setting {written}. {remedy}"
+    near = (nearest(name, names) for name in tried)
+    setting = next((name for name in (*(name for name in tried if name in names), *near) if name), "")
+    if len(same) > 1 and not nearest(table, [name.partition(".")[0] for name in known]):  # such as a url, in no table
+        return f"there is no setting {written}. Did you mean {', '.join(same[:-1])} or {same[-1]}?"
+    return f"there is no setting {written}. {f'Did you mean {names[setting]}?' if setting else otherwise}"
 
 
 def _text(path: Path, problems: list[str], name: str = "") -> str | None:

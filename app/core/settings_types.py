@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -98,10 +99,15 @@ def web_origin(text: str) -> str:
     return f"{parts.scheme}://{host}" if port in {None, PORTS[parts.scheme]} else origin
 
 
-def _filled(text: str) -> str:
-    if not text.strip():
-        raise ValueError(EMPTY)
-    return text
+def form(accepts: Callable[[str], object], otherwise: str) -> AfterValidator:
+    """Allows the texts that this `accepts`; `otherwise` is said of all others."""
+
+    def checked(text: str) -> str:
+        if not accepts(text):
+            raise ValueError(otherwise)
+        return text
+
+    return AfterValidator(checked)
 
 
 def _keys(values: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
@@ -142,29 +148,28 @@ def _rates(text: str) -> str:
     return text
 
 
-def _limits_store(text: str) -> str:
-    if not re.fullmatch(r"memory|(redis|rediss)://\S+", text):
-        raise ValueError("it must be memory, or the address of a Redis server, such as redis://host:6379/0.")
-    return text
-
-
-def _splitter(text: str) -> str:
-    if not re.fullmatch(r"markdown|semantic|fixed|page|[\w.]+:\w+", text):
-        raise ValueError("it must be markdown, semantic, fixed, page, or a LlamaIndex NodeParser as module:Class.")
-    return text
-
-
 Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(web_origin)], ...], BeforeValidator(_split)]
 SomeWords = Annotated[tuple[str, ...], BeforeValidator(_split_some)]
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_split_some), AfterValidator(_keys)]
 Proxies = Annotated[tuple[Annotated[str, AfterValidator(_proxy)], ...], BeforeValidator(_split)]
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host_name)], ...], BeforeValidator(_split)]
-LimitsStore = Annotated[str, AfterValidator(_limits_store)]
+_LIMITS_STORE = form(
+    re.compile(r"memory|(redis|rediss)://\S+").fullmatch,
+    "it must be memory, or the address of a Redis server, such as redis://host:6379/0.",
+)
+LimitsStore = Annotated[str, _LIMITS_STORE]
 Rates = Annotated[str, AfterValidator(_rates)]
 Object = Annotated[dict[str, Any], BeforeValidator(_object)]
 Weights = Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], BeforeValidator(_object)]
 Url = Annotated[str, AfterValidator(_address)]
-Filled = Annotated[str, AfterValidator(_filled)]
-Splitter = Annotated[str, AfterValidator(_splitter)]
+Filled = Annotated[str, form(str.strip, EMPTY)]
+_SPLITTER_NAME = re.compile(r"markdown|semantic|fixed|page|[\w.]+:\w+")
+_SPLITTER = form(
+    _SPLITTER_NAME.fullmatch,
+    "it must be markdown, semantic, fixed, page, or a LlamaIndex NodeParser as module:Class.",
+)
+Splitter = Annotated[str, _SPLITTER]
+Unproven = Literal["mark", "remove", "off"]
+"""What happens to a statement that no passage proves."""
 SourceForms = Annotated[dict[str, Literal["events", "links", "both"]], BeforeValidator(_object)]

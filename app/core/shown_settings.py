@@ -1,7 +1,5 @@
 """The settings as operators see them: values without secrets, and where each is written."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

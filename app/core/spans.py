@@ -115,23 +115,19 @@ class Span(NoSpan):
         self, events: AsyncGenerator[Event, None], see: Callable[[NoSpan, Event], None]
     ) -> AsyncGenerator[Event, None]:
         """The events. The span is current while one is made; `see` gets each."""
-        async with aclosing(events):
-            while True:
-                try:
-                    event = await self._next(events)
-                except StopAsyncIteration:
-                    return
-                see(self, event)
-                yield event
-
-    async def _next(self, events: AsyncGenerator[Event, None]) -> Event:
         from opentelemetry.context import detach
 
-        token = self._attached()
-        try:
-            return await anext(events)
-        finally:
-            detach(token)
+        async with aclosing(events):
+            while True:
+                token = self._attached()
+                try:
+                    event = await anext(events)
+                except StopAsyncIteration:
+                    return
+                finally:
+                    detach(token)
+                see(self, event)
+                yield event
 
 
 OFF = NoSpan()
@@ -167,7 +163,11 @@ def call(part: str, name: str, operation: str, facts: Facts) -> NoSpan:
 
     Calls that belong to no request have none: health checks would fill the collector.
     """
-    if _tracer is None or not _inside():
+    if _tracer is None:
+        return OFF
+    from opentelemetry.trace import get_current_span
+
+    if not get_current_span().get_span_context().is_valid:
         return OFF
     if part == "store":
         own = {"db.operation.name": operation}
@@ -212,12 +212,6 @@ def server_of(url: str) -> dict[str, str | int]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
     return {"server.address": parts.hostname or "", "server.port": port}
-
-
-def _inside() -> bool:
-    from opentelemetry.trace import get_current_span
-
-    return get_current_span().get_span_context().is_valid
 
 
 def _known(facts: Facts) -> dict[str, Any]:

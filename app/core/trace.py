@@ -3,39 +3,51 @@
 Times are in milliseconds from the beginning of the request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from app.core.turn import Link, Message, Removal
+from app.core.turn import Link, Message, Removal, Unsupported, Usage
 
 DropReason = Literal[
     "filters", "version", "translation", "language", "per_page", "top_k", "rerank", "weak", "evidence", "overview",
     "step", "duplicate", "passage_budget",
 ]  # fmt: skip
 
+COMPLETE = ConfigDict(json_schema_serialization_defaults_required=True)
+"""The values are filled one after the other, so fields have defaults; responses have them all."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class TraceCall:
-    """A call to a model."""
+    """A call to a model; filled while it runs."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = COMPLETE
 
     kind: Literal["chat", "embedding", "rerank"]
     model: str
-    start: float
-    end: float
-    first_text: Annotated[float | None, Field(description="When the first text arrived; null if it wasn't streamed.")]
-    prompt_tokens: int
-    completion_tokens: int
-    error: str
-    temperature: float | None
-    max_tokens: int | None
-    messages: Annotated[Sequence[Message], Field(description="The prompt as it was sent; empty for other kinds.")]
-    texts: Annotated[Sequence[str], Field(description="What was embedded, or the question and passages to rerank.")]
-    reply: Annotated[str, Field(description="The reply as it came, before anything was removed from it.")]
+    start: float = 0.0
+    end: float = 0.0
+    first_text: Annotated[
+        float | None, Field(description="When the first text arrived; null if it wasn't streamed.")
+    ] = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    error: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    messages: Annotated[Sequence[Message], Field(description="The prompt as it was sent; empty for other kinds.")] = ()
+    texts: Annotated[
+        Sequence[str], Field(description="What was embedded, or the question and passages to rerank.")
+    ] = ()
+    reply: Annotated[str, Field(description="The reply as it came, before anything was removed from it.")] = ""
+
+    def add(self, usage: Usage) -> None:
+        """Count these tokens, too."""
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,28 +114,32 @@ class Dropped:
     detail: Annotated[str, Field(description="The reason in words, with its numbers.")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TraceCandidate:
-    """A chunk that a search found, with all that decided on it."""
+    """A chunk that a search found, with all that decided on it; filled while the steps are gone through."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = COMPLETE
 
     chunk: str
     url: str
-    title: str
-    section: str
     language: str
-    found_by: Annotated[Sequence[str], Field(description="The steps whose searches found it.")]
-    words: Annotated[LegPlace | None, Field(description="Its place in the merged leg of the words.")]
-    vectors: Annotated[LegPlace | None, Field(description="Its place in the merged leg of the vectors.")]
-    words_share: Annotated[float, Field(description="What the words add to `fused`, with all factors.")]
-    vectors_share: Annotated[float, Field(description="What the vectors add to `fused`, with all factors.")]
-    language_factor: float
-    boost: Annotated[float, Field(description="Factor by date, address and collection.")]
-    fused: float | None
-    rerank: float | None
-    found_in: Annotated[str, Field(description="Language of the translation that the score comes from; else empty.")]
-    place: Annotated[int | None, Field(description="Place among the hits at the end; null if it isn't one.")]
-    passage: Annotated[int | None, Field(description="Number of the passage that has it; null if none has.")]
-    dropped: Dropped | None
+    title: str = ""
+    section: str = ""
+    found_by: Annotated[Sequence[str], Field(description="The steps whose searches found it.")] = ()
+    words: Annotated[LegPlace | None, Field(description="Its place in the merged leg of the words.")] = None
+    vectors: Annotated[LegPlace | None, Field(description="Its place in the merged leg of the vectors.")] = None
+    words_share: Annotated[float, Field(description="What the words add to `fused`, with all factors.")] = 0.0
+    vectors_share: Annotated[float, Field(description="What the vectors add to `fused`, with all factors.")] = 0.0
+    language_factor: float = 1.0
+    boost: Annotated[float, Field(description="Factor by date, address and collection.")] = 1.0
+    fused: float | None = None
+    rerank: float | None = None
+    found_in: Annotated[
+        str, Field(description="Language of the translation that the score comes from; else empty.")
+    ] = ""
+    place: Annotated[int | None, Field(description="Place among the hits at the end; null if it isn't one.")] = None
+    passage: Annotated[int | None, Field(description="Number of the passage that has it; null if none has.")] = None
+    dropped: Dropped | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +172,9 @@ class TraceEnd:
     refused: bool = False
     language: Annotated[str, Field(description="corrected, switched or wrong, if the language wasn't right.")] = ""
     failure: str = ""
+    unsupported: Sequence[Unsupported] = ()
+    ending: Annotated[str, Field(description="recited, unproven, looped or turned, if the rest was left out.")] = ""
+    confidence: Annotated[float | None, Field(description="0 to 1; null if the evidence wasn't checked.")] = None
 
 
 @dataclass(frozen=True, slots=True)

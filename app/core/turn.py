@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from app.core.errors import Overloaded, RequestError
-from app.core.types import Boost, Filters, Hit, Legs, Passage, Query, Recency, Vector
+from app.core.types import Boost, Filters, Hit, Legs, Passage, Query, Recency, Section
 
 if TYPE_CHECKING:
     from app.core.trace import Trace
@@ -88,11 +88,24 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """The sentence of a passage that answers best, as one line, and its section."""
+
+    passage: int
+    section: Section | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of the answer. `quoted`: it is copied from a page, so nothing in it is a citation of the answer."""
+    """A piece of the answer. `quoted`: it is copied from a page, so nothing in it is a citation of the answer; `proof` is
+    what it was chosen for. `own`: no model wrote it.
+    """
 
     text: str
     quoted: bool = False
+    own: bool = False
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +130,27 @@ class Source:
         str, Field(description="Language of the page if the answer uses a translation of it; else empty.")
     ] = ""
     chunk: Annotated[str, Field(description="The id of its passage, for /v1/passages/{id}.")] = ""
+    sentence: Annotated[
+        str, Field(description="The sentence that answers best, if no language model wrote the answer; else empty.")
+    ] = ""
 
     @property
     def name(self) -> str:
         """The name for readers: titles of page and section, or the address of a page without a title."""
         return " – ".join(part for part in (self.title, self.section) if part) or self.url
+
+
+UnsupportedKind = Literal["number", "name", "code", "statement", "negation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A part of the answer that no passage proves. /openapi.json has these descriptions."""
+
+    text: Annotated[str, Field(description="The sentence, item, row or line of code.")]
+    kind: Annotated[UnsupportedKind, Field(description="What isn't proved of it.")]
+    passage: Annotated[int, Field(description="The number of the nearest passage in the prompt; 0 if there is none.")]
+    score: Annotated[float, Field(description="The share of the words that this passage has, 0 to 1.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +175,49 @@ class Failure:
 
 FinishReason = Literal["stop", "length"]
 LanguageCheck = Literal["", "corrected", "switched", "wrong"]
+Support = Literal["well supported", "partly", "not in the documentation"]
+WELL = 0.75  # confidence: 85 % of the answers above it have the right page
+Ending = Literal["", "recited", "unproven", "looped", "turned"]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """The end; `finish_reason` as in the OpenAI API: stop or length. `extractive`: no model wrote the answer. `refused`:
-    the answer only says that the documentation has none.
+    the answer only says that the documentation has none. `doubtful`: the quotation may be about something else.
 
     `language` is empty if the answer was in the right language, `corrected` if it was requested a second time, `wrong`
     if that didn't help, and `switched` if the language changed after the beginning had been sent. `trace` says how it was made, if the
     request asked for that.
+
+    `unsupported` are the parts that no passage proves. `ending` says why the rest of the answer was left out: it recited its
+    instructions, more than half of it was unproven, it repeated itself, or went on in somebody else's place.
+
+    `confidence` (0..1) is how sure the answer is, by the evidence of its passages and the share of it that they prove; 0 for a refusal,
+    None if the evidence wasn't checked.
     """
 
     finish_reason: FinishReason = "stop"
     extractive: bool = False
     refused: bool = False
+    doubtful: bool = False
     language: LanguageCheck = ""
+    unsupported: tuple[Unsupported, ...] = ()
+    ending: Ending = ""
+    confidence: float | None = None
     trace: Trace | None = None
+
+    @property
+    def support(self) -> Support | None:
+        """The confidence in words; None without one."""
+        if self.confidence is None:
+            return None
+        return (
+            "not in the documentation"
+            if not self.confidence
+            else "well supported"
+            if self.confidence >= WELL
+            else "partly"
+        )
 
 
 Event = Status | Text | Reasoning | Source | Usage | Failure | Done
@@ -207,12 +262,16 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """The changes that one step made to a turn; a trace is a tuple of these. `error` is empty if the step succeeded."""
+    """The changes that one step made to a turn; a trace is a tuple of these. `error` is empty if the step succeeded.
+
+    `began` is a time of `time.perf_counter`.
+    """
 
     step: str
     ms: float
     changes: Mapping[str, Any]
     error: str = ""
+    began: float = 0.0
 
 
 RemovalKind = Literal["address", "image", "html", "citation", "source list", "table cell", "markup", "answer"]
@@ -253,67 +312,129 @@ class CitingTrace:
     removed: list[Removal] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Everything that the pipeline knows of one question. Steps return changes; the runner merges them.
+# ---- what the pipeline knows of a question -----------------------------------------------------
 
-    - `generation`: the index (`app.index.protocols.Generation`), the same from start to end
-    - `unsure`: the language is a guess, because neither words nor the client identify it; the found pages decide then
-    - `referred`: an earlier question that is needed to understand this one
-    - `smalltalk`: the reply if the user asked nothing; it ends the run
-    - `refined_language`: that of the refined question; empty if it shows none
-    - `topic`: the question without the time that it names, which is searched; empty if it names none
-    - `period`, `sections`: boosts for the time that the question names, and for parts of the site that fit it
-    - `recency`: the preference for newer pages, if the question names no time
-    - `sure`: the first search found what the question asks for, so that helper calls aren't needed
-    - `variants`, `hypothetical`: search results for other wordings of the question, and for a hypothetical answer
-    - `more_keywords`: keywords of a second search
-    - `evidence`, `evidence_needed`: the share of the question (0..1) that the best passage contains, and the minimum
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as the pipeline understands it.
+
+    `unsure`: the language is a guess, because neither words nor the client identify it; the found pages decide then.
+    `referred` is an earlier question that is needed to understand this one.
+    """
+
+    text: str = ""
+    language: str = ""
+    unsure: bool = False
+    referred: str = ""
+
+    @property
+    def in_context(self) -> str:
+        """The text after the question that it refers to."""
+        return f"{self.referred} {self.text}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedDates:
+    """The dates of pages that a question asks for.
+
+    `topic` is the question without the time that it names, which is searched; empty if it names none. `boost` lifts the
+    pages of that time; `recency` is the preference for newer pages, if the question names no time.
+    """
+
+    topic: str = ""
+    boost: Boost | None = None
+    recency: Recency | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A query, and the candidates that both searches found for it."""
+
+    query: Query
+    legs: Legs
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The share of the question (0..1) that the best passage contains, and the needed one."""
+
+    share: float
+    needed: float
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Everything that the pipeline knows of one question: values, each by one step or by steps that replace each other.
+
+    Steps return changes; the runner merges them. `generation` is the index (`app.index.protocols.Generation`), the same
+    from start to end.
+
+    Of the question:
+
+    - `asked`: the question, by `detect`; `smalltalk`: the reply if the user asked nothing, which ends the run
+    - `refined`: the question on its own, by `refine` or `analyze`; its language is empty if it shows none
+    - `dates`, `keywords`, `sections` (a boost for parts of the site): by `period`, `keywords` and `associate`
+
+    Of its search:
+
+    - `probe`: the search for the question alone; `sure`: it found what the question asks for, so that helper calls
+      aren't needed
+    - `variants`, `hypothetical`: legs for other wordings of the question, and for a hypothetical answer
+    - `search`: the search with all of these, by `retrieve`, and `hits`, which later steps reorder and remove
     - `pool`: further hits that the next postprocessor may choose from
-    - `related`: hits that are too weak to answer from
-    - `choices`: hits for different readings of the question
+
+    Of what is answered:
+
+    - `evidence`: by `relevance`; `related`: hits that are too weak to answer from
+    - `more_keywords`: those of a second search
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
-    - `passages`: what the model reads of the hits; `condensed`: shorter texts of them by chunk id
-    - `calls`, `citing`: filled while models are called and while the events are read; `citing` is None without a trace
+    - `choices`: hits for different readings of the question, by `clarify`
+    - `passages`: what the model reads of the hits; `events`: the answer
+
+    `trace` has the changes of each step. `calls` and `citing` are filled while models are called and while the events are
+    read; `citing` is None without a trace.
     """
 
     request: Request
     generation: Any = None
-    question: str = ""
-    language: str = ""
-    unsure: bool = False
-    referred: str = ""
+    asked: Question = Question()
     smalltalk: str = ""
-    topic: str = ""
-    period: Boost | None = None
-    recency: Recency | None = None
-    sections: Boost | None = None
-    refined: str = ""
-    refined_language: str = ""
+    refined: Question | None = None
+    dates: WantedDates = WantedDates()
     keywords: Mapping[str, str] = field(default_factory=dict)
-    vector: Vector | None = None
-    legs: Legs | None = None
+    sections: Boost | None = None
+    probe: Search | None = None
     sure: bool = False
     variants: Legs | None = None
     hypothetical: Legs | None = None
-    search: Query | None = None
+    search: Search | None = None
     hits: tuple[Hit, ...] = ()
     pool: tuple[Hit, ...] = ()
-    choices: tuple[Hit, ...] = ()
-    overview: bool = False
-    passages: tuple[Passage, ...] = ()
-    condensed: Mapping[str, str] = field(default_factory=dict)
-    evidence: float | None = None
-    evidence_needed: float = 0.0
-    more_keywords: Mapping[str, str] = field(default_factory=dict)
+    evidence: Evidence | None = None
     related: tuple[Hit, ...] = ()
+    more_keywords: Mapping[str, str] = field(default_factory=dict)
+    overview: bool = False
+    choices: tuple[Hit, ...] = ()
+    passages: tuple[Passage, ...] = ()
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()
     calls: Calls = field(default_factory=Calls)
     citing: CitingTrace | None = None
 
+    def changed(self, **changes: Any) -> Turn:
+        """The turn with these values. `dataclasses.replace` takes ten times as long for so many fields."""
+        if unknown := changes.keys() - self.__dict__.keys():
+            raise TypeError(f"A turn has no {', '.join(sorted(unknown))}.")
+        turn = object.__new__(type(self))
+        turn.__dict__.update(self.__dict__, **changes)
+        return turn
 
-Outcome = Literal["", "written", "extractive", "refused", "smalltalk", "clarified", "failed", "cancelled"]
+
+Outcome = Literal[
+    "", "written", "marked", "looped", "turned", "extractive", "refused", "recited", "unproven", "smalltalk", "clarified", "failed",
+    "cancelled",
+]  # fmt: skip
 WRITER = "synthesize"  # the step whose work is done while its events are read
 
 
@@ -325,7 +446,7 @@ class AnswerRecord:
     - `turn`: the turn after the last group of steps that ended; None before that, and for a task
     - `language`: that of the answer; empty until all steps have ended
     - `writing`: the time at which all steps had ended, and the events were read
-    - `texts`, `sources`: what was sent so far; neither is logged
+    - `texts`, `sources`, `usage`: what was sent so far; none of it is logged
     - `calls`: the same object as in the turn
     - `cache`: whether the answer is a stored one; empty if none could be. `age`: that of a stored one, in seconds
     """
@@ -341,6 +462,7 @@ class AnswerRecord:
     ended: float | None = None
     texts: list[str] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    usage: Usage = Usage()
     calls: Calls = field(default_factory=Calls)
     done: Done | None = None
     error: Exception | None = None
@@ -359,6 +481,8 @@ class AnswerRecord:
             self.texts.append(event.text)
         elif isinstance(event, Source):
             self.sources.append(event)
+        elif isinstance(event, Usage):
+            self.usage += event
         elif isinstance(event, Done | Failure):
             self.ended = time.perf_counter()
             if isinstance(event, Done):
@@ -375,7 +499,11 @@ class AnswerRecord:
             return "cancelled"
         if self.turn is not None and (self.turn.smalltalk or self.turn.choices):
             return "smalltalk" if self.turn.smalltalk else "clarified"
-        return "refused" if self.done.refused else "extractive" if self.done.extractive else "written"
+        if self.done.ending:
+            return self.done.ending
+        if self.done.refused or self.done.extractive:
+            return "refused" if self.done.refused else "extractive"
+        return "marked" if self.done.unsupported else "written"
 
     @property
     def steps(self) -> Sequence[tuple[StepRecord, float]]:
@@ -403,11 +531,13 @@ class AnswerRecord:
             "outcome": "" if self.task else self.outcome,
             "extractive": bool(self.done and self.done.extractive),
             "refused": bool(self.done and self.done.refused),
-            "first_text_ms": _ms(self.began, self.first_text),
+            "unsupported": len(self.done.unsupported) if self.done and self.done.unsupported else "",
+            "first_text_ms": None if self.first_text is None else round((self.first_text - self.began) * 1000, 1),
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "sources": len(self.sources),
             "evidence": self.evidence,
+            "confidence": self.done.confidence if self.done else None,
             "cache": self.cache,
             "generation": generation.info.id if generation else "",
             "step": self.failed_step,
@@ -417,8 +547,5 @@ class AnswerRecord:
     @property
     def evidence(self) -> float | None:
         """The share of the question (0..1) that the best passage contains; None if no step has checked it."""
-        return self.turn.evidence if self.turn else None
-
-
-def _ms(began: float, ended: float | None) -> float | None:
-    return None if ended is None else round((ended - began) * 1000, 1)
+        evidence = self.turn.evidence if self.turn else None
+        return evidence.share if evidence else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from app.core.generation import plain_version
@@ -68,7 +68,9 @@ class Filters:
             languages=_common(self.languages, limits.languages),
             url_prefixes=_common(self.url_prefixes, limits.url_prefixes, _nested),
             sections=_common(_paths(self.sections), _paths(limits.sections), _nested),
-            versions=_common(self.versions, limits.versions, _same_version),
+            versions=_common(
+                self.versions, limits.versions, lambda one, other: one.removeprefix("v") == other.removeprefix("v")
+            ),
         )
 
 
@@ -98,10 +100,6 @@ def _nested(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-def _same_version(one: str, other: str) -> bool:
-    return one.removeprefix("v") == other.removeprefix("v")
-
-
 Vector = Sequence[float]
 Fusion = Literal["weighted", "rrf"]
 
@@ -128,7 +126,7 @@ class Chunk:
 
     `id` is a hash of collection, url, embedded text and occurrence, so that a paragraph inserted elsewhere in the page
     changes no other chunk. `published` and `modified` are ISO 8601 or empty. `position` is the place of the chunk in its
-    page when it was first written; `Page.chunk_ids` has the current order. `translated_from` is the language of the page
+    page when it was first written; `Derived.chunk_ids` has the current order. `translated_from` is the language of the page
     if the text is a translation; otherwise empty. `versions` are those that the page states. `questions` are those that
     it answers, with keywords, as a language model wrote them: pairs of a language and a text, searched but never shown.
     `start` and `end` are the lines of the page's Markdown with its blocks, known while the page is indexed; the index has
@@ -182,7 +180,7 @@ class Chunk:
 
     @property
     def embedded_text(self) -> str:
-        """The text that is embedded and searched: the context and the text."""
+        """The context and the text: words are searched in it, and its stretches are embedded."""
         return f"{self.context}\n\n{self.text}"
 
     @property
@@ -211,24 +209,77 @@ class PlainText:
     sections: tuple[Section, ...] = ()
     places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        """The hash of the text, which Python keeps: pages are keys of what is computed of them once."""
+        return hash(self.text)
+
+    @classmethod
+    def of_json(cls, values: Mapping[str, Any]) -> PlainText:
+        """The plain text with these values of JSON."""
+        places = {id_: (start, end) for id_, (start, end) in values["places"].items()}
+        return cls(values["text"], tuple(values["borders"]), sections_of(values["sections"]), places)
+
+
+def sections_of(values: Iterable[Mapping[str, Any]]) -> tuple[Section, ...]:
+    """The sections with these values of JSON."""
+    return tuple(Section(section["offset"], tuple(section["path"]), section["anchor"]) for section in values)
+
+
+@dataclass(frozen=True, slots=True)
+class PageFetch:
+    """Facts about how a page was read, and when last. Times are ISO 8601 in UTC, or empty.
+
+    - `fetched_url`: the downloaded address, which may end in .mdx
+    - `source`: the sitemap that lists the page; `reading`: a fingerprint of the settings of its source
+    - `lastmod`: what the sitemap said when the page was last requested; empty while the page may still change without a new one
+    - `links`: addresses that a run that follows links found by this page first
+    - `last_ok`: when its text was last stored; `app.index.run_history` knows when a run last found it unchanged
+    """
+
+    fetched_url: str = ""
+    source: str = ""
+    reading: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    lastmod: str = ""
+    links: tuple[str, ...] = ()
+    fetched_at: str = ""
+    last_ok: str = ""
+    status: int = 200
+    stale_since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What a run makes of the text of a page.
+
+    - `plain`: its plain text, which belongs to the Markdown; the index returns it by `Generation.plain_texts`
+    - `same_as`: the address of a page with the same text, which is searched instead; this page has no chunks
+    - `translations`: fingerprints of the translations in its chunks, so that a run knows which to renew
+    - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
+    - `questions_of`: a fingerprint of the text and the prompt that all its chunks have questions of, or how many have, as 3/8
+    - `translation_set`: the id that it shares with its translations on the site
+    """
+
+    chunk_ids: tuple[str, ...] = ()
+    plain: PlainText = field(default_factory=PlainText)
+    same_as: str = ""
+    translations: tuple[str, ...] = ()
+    summary: str = ""
+    summary_of: str = ""
+    questions_of: str = ""
+    translation_set: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a site, and facts about its last fetch. Times are ISO 8601 in UTC, or empty.
+    """One page of a site: its text, what the page says of itself, how it was read, and what was made of it.
 
-    - `url`: the public address for readers; `fetched_url`: the downloaded one, which may end in .mdx
-    - `source`: the sitemap that lists the page; `reading`: a fingerprint of the settings of its source
+    - `url`: the public address for readers
     - `hash`: of the cleaned Markdown without the addresses of links, then of all; `markdown` is empty if pages are only listed
-    - `same_as`: the address of a page with the same text, which is searched instead; this page has no chunks
-    - `translations`: fingerprints of the translations in its chunks, so that a run knows which to renew
-    - `translated_from`: set on a translation while it is split into chunks
-    - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
-    - `questions_of`: a fingerprint of the text and the prompt that all its chunks have questions of, or how many have, as 3/8
+    - `fingerprint`: marks of the text by which its translations are recognised
     - `versions`: those that the page states, if its address has none
-    - `links`: addresses that a run that follows links found by this page first
-    - `lastmod`: what the sitemap said when the page was last requested; empty while the page may still change without a new one
-    - `last_ok`: when its text was last stored; `app.index.run_history` knows when a run last found it unchanged
-    - `plain`: its plain text, which belongs to `markdown`; the index returns it by `Generation.plain_texts`
+    - `translated_from`: set on a translation while it is split into chunks
     """
 
     url: str
@@ -237,38 +288,51 @@ class Page:
     language: str
     markdown: str
     hash: str
-    fetched_url: str = ""
-    source: str = ""
+    fingerprint: str = ""
     canonical: str = ""
     alternates: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
     published: str = ""
     modified: str = ""
-    etag: str = ""
-    last_modified: str = ""
-    fetched_at: str = ""
-    last_ok: str = ""
-    status: int = 200
-    stale_since: str = ""
-    same_as: str = ""
-    reading: str = ""
-    chunk_ids: tuple[str, ...] = ()
-    translations: tuple[str, ...] = ()
-    translated_from: str = ""
-    summary: str = ""
-    summary_of: str = ""
-    questions_of: str = ""
     versions: tuple[str, ...] = ()
-    plain: PlainText = field(default_factory=PlainText)
-    fingerprint: str = ""
-    translation_set: str = ""
-    links: tuple[str, ...] = ()
-    lastmod: str = ""
+    translated_from: str = ""
+    fetch: PageFetch = field(default_factory=PageFetch)
+    derived: Derived = field(default_factory=Derived)
 
     @property
     def summary_text(self) -> str:
         """The text of the summary that is embedded; empty if the page has no summary, or another page is searched instead."""
-        return f"{self.title}\n\n{self.summary}" if self.summary and not self.same_as else ""
+        made = self.derived
+        return f"{self.title}\n\n{made.summary}" if made.summary and not made.same_as else ""
+
+    def without_texts(self, chunk_ids: tuple[str, ...]) -> Page:
+        """The page as a draft lists it, with these chunks."""
+        derived = replace(self.derived, plain=PlainText(), chunk_ids=chunk_ids)
+        return replace(self, markdown="", derived=derived)
+
+    def copy_of(self, url: str) -> Page:
+        """The page as one with the text of the page at this address; empty for one with its own text."""
+        return replace(self, derived=replace(self.derived, same_as=url))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All but the plain text by name, in one level, as stores keep them and commands show them."""
+        return {name: getattr(part, name) for part in (self, self.fetch, self.derived) for name in _FACTS[type(part)]}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Page:
+        """The page with these `facts`, which may have lists for tuples, and lack some if an earlier release kept them."""
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
+        fetch, derived, page = (
+            part(**{name: values[name] for name in names if name in values}) for part, names in _FACTS.items()
+        )
+        return replace(cast("Page", page), fetch=fetch, derived=derived)
+
+
+_FACTS: Mapping[type, Sequence[str]] = {
+    part: [item.name for item in fields(part) if item.name not in ("fetch", "derived", "plain")]
+    for part in (PageFetch, Derived, Page)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,10 +426,18 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """The results of both searches, best first, with raw scores."""
+    """The results of both searches, best first, with raw scores.
+
+    `units` are the best of these candidates with the cosine of their nearest stretch, whose number (of `app.text.units`) is
+    in `nearest` by chunk id; empty where the index has no stretches. `meaning` is how near the nearest one is when what all
+    texts of its language share is left out, 0 to 1; None if that isn't known.
+    """
 
     lexical: tuple[Candidate, ...] = ()
     vector: tuple[Candidate, ...] = ()
+    units: tuple[Candidate, ...] = ()
+    nearest: Mapping[str, int] = field(default_factory=dict)
+    meaning: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +446,7 @@ class Hit:
 
     `boost` is the factor in the fused score that comes from the date and the address of the page. `found_in` is the
     language of another version of the page, if that has the scores: this chunk says the same in the reader's language.
+    `stretch` is the number of its nearest stretch (of `app.text.units`), if the index has them.
     """
 
     chunk: Chunk
@@ -383,6 +456,7 @@ class Hit:
     boost: float = 1.0
     rerank: float | None = None
     found_in: str = ""
+    stretch: int | None = None
 
     @property
     def score(self) -> float:
@@ -394,8 +468,10 @@ class Hit:
 class Passage:
     """Text of one page that a language model reads under one number, and the hits that it was read for, best first.
 
-    `chunk` is that of the best hit with the text of the passage, which is plain, and the sections in it.
+    `chunk` is that of the best hit with the text of the passage, which is plain, and the sections in it. The model reads
+    `condensed` in the place of that text, if there is one.
     """
 
     chunk: Chunk
     hits: tuple[Hit, ...]
+    condensed: str = ""

@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from app.core.errors import Overloaded
-from app.core.gate import BURST, BURST_SECONDS, QUEUE, Gate, away, busy, leave
+from app.core.gate import BURST, QUEUE, Gate, away, busy, leave
+from tests.virtual_time import in_virtual_time
 
 
 async def settled():
@@ -50,19 +51,15 @@ async def test_requests_beyond_the_limit_wait_in_order():
     assert (gate.open, gate.working) == (0, 0)
 
 
-@pytest.mark.parametrize(("waiting", "seconds"), [(BURST, 0.0), (QUEUE + 5, BURST_SECONDS)])
-async def test_a_queue_that_is_too_long_or_lasts_is_cut_and_stays_short_until_it_is_empty(waiting, seconds):
-    now = 0.0
-    gate = Gate(1000, at_once=1, clock=lambda: now)
-    all_of_them = await workers(gate, 1 + waiting)
-    assert gate.full == (not seconds)
-    now = seconds
+async def test_a_queue_that_is_too_long_is_cut_and_stays_short_until_it_is_empty():
+    gate = Gate(1000, at_once=1)
+    all_of_them = await workers(gate, 1 + BURST)
+    assert gate.full
     with pytest.raises(Overloaded):
         async with gate.place():
             pass
     await settled()
     kept, cut = [all_of_them[0], *all_of_them[-QUEUE:]], all_of_them[1:-QUEUE]
-    assert cut
     assert all(isinstance(worker.task.exception(), Overloaded) for worker in cut)
     await kept[0].ended()
     await settled()
@@ -75,6 +72,21 @@ async def test_a_queue_that_is_too_long_or_lasts_is_cut_and_stays_short_until_it
     burst = await workers(gate, QUEUE + 2)  # it was empty: a new burst may wait
     assert not gate.full
     for worker in burst:
+        await worker.ended()
+
+
+@in_virtual_time
+async def test_a_queue_whose_oldest_request_waits_too_long_is_cut():
+    gate = Gate(1000, at_once=1, longest_wait=1.0)
+    first, oldest = await workers(gate, 2)
+    await asyncio.sleep(0.5)
+    burst = await workers(gate, QUEUE + 5)
+    assert not gate.full
+    await asyncio.wait({oldest.task})
+    await settled()
+    assert [worker.task.done() for worker in burst] == [True] * 5 + [False] * QUEUE
+    assert gate.full
+    for worker in (first, *burst[5:]):
         await worker.ended()
 
 

@@ -21,14 +21,13 @@ def test_lists_and_json_are_read_from_the_environment(monkeypatch: pytest.Monkey
     assert settings.languages == ("en", "cs", "sk")
     assert settings.sites == ("https://a.example/sitemap.xml", "https://b.example")
     assert [key.get_secret_value() for key in settings.api_keys] == ["first-key-of-tests", "second-key-of-tests"]
-    assert (settings.vector_share("cs", "e"), settings.vector_share("en", "e")) == (0.1, 0.5)
+    assert (settings.vector_share("cs"), settings.vector_share("en")) == (0.1, 0.5)
 
 
 def test_vectors_of_a_model_weigh_as_much_as_words_but_less_where_these_have_keywords() -> None:
     settings = Settings.load(None)
-    e5 = "local:multilingual-e5-small prefix='passage: '"
-    assert settings.vector_share("cs", "wordllama-256") == settings.vector_share("cs", e5, keywords=True) == 0.2
-    assert settings.vector_share("cs", e5) == 0.5
+    assert settings.vector_share("cs", keywords=True) == 0.2
+    assert settings.vector_share("cs") == 0.6
 
 
 def test_the_command_line_wins_over_the_environment_dotenv_and_the_file(
@@ -75,10 +74,6 @@ def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
         ("[retrieval]\nper_page = 3", "no setting retrieval.per_page. Did you mean tuning.per_page?"),
         ("[embedding]\nbatch = 3", "no setting embedding.batch. Did you mean tuning.embedding_batch?"),
         ("[tuning]\ntop_k = 3", "no setting tuning.top_k. Did you mean retrieval.top_k?"),
-        (
-            "[server]\nmax_body = 3",
-            "max_body is no setting any more: change the constant MAX_BODY of app/api/bodies.py.",
-        ),
         ("[tuning]\nper_page = 0", "tuning.per_page has value 0: it must be a whole number, at least 1."),
         ("[qqq]\nzzz = 1", "no setting qqq.zzz. The tables are index, crawl, "),
         ("[server]\nport = 70000", "server.port has value 70000: it must be a whole number from 1 to 65535."),
@@ -146,10 +141,8 @@ def test_an_unknown_name_is_an_error_with_the_nearest_one(tmp_path: Path) -> Non
     """In the environment and in .env, where other tools' names are allowed, and so are those of our tests."""
     assert problems(DOCS_API_KEY="k") == "there is no setting DOCS_API_KEY. Did you mean DOCS_API_KEYS?"
     assert "DOCS_LLM_MODLE. Did you mean DOCS_LLM_MODEL?" in problems(DOCS_LLM_MODLE="m")
-    assert "DOCS_EMBEDDING is no setting any more: write DOCS_EMBEDDING_MODEL." in problems(DOCS_EMBEDDING="local:m")
     assert problems(DOCS_PER_PAGE="3") == "there is no setting DOCS_PER_PAGE. Did you mean DOCS_TUNING__PER_PAGE?"
     assert "DOCS_TUNING__PORT. Did you mean DOCS_PORT?" in problems(DOCS_TUNING__PORT="3")
-    assert "DOCS_ANCHORS is no setting any more: write it for a source" in problems(DOCS_ANCHORS="none")
     assert "DOCS_QQQ. Remove it" in problems(DOCS_QQQ="")
     assert problems(DOCS_TEST_OPENSEARCH="x", OPENAI_API_KEY="x") == ""
     (tmp_path / ".env").write_text("OPENAI_API_KEY=x\nexport DOCS_TOP_K=7\nDOCS_TEST_ONNX=1 # comment\n")

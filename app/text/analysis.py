@@ -4,17 +4,16 @@ Passages and questions are analysed alike, without diacritics, so that a questio
 Every store indexes these tokens, so all stores find the same.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Literal
 
-ANALYZER = "stem-prefix5-2"  # part of the index's recipe: raise the number when the tokens of a text change
+from app.core.language import STROKES
+
+ANALYZER = "stem-prefix5-3"  # part of the index's recipe: raise the number when the tokens of a text change
 
 PREFIX = 5
 PREFIX_MARK, STEM_MARK, HEADED_MARK = (
@@ -25,13 +24,11 @@ PREFIX_MARK, STEM_MARK, HEADED_MARK = (
 LONGEST_KEPT = 32  # characters of a run whose tokens are cached; it bounds the memory of the cache
 LONGEST = 64  # longer runs are encoded data, which would only fill the index
 
-STEMMERS: Mapping[str, str] = MappingProxyType(
-    {
-        "cs": "czech", "da": "danish", "de": "german", "en": "english", "es": "spanish", "et": "estonian",
-        "fi": "finnish", "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian",
-        "pl": "polish", "pt": "portuguese", "ro": "romanian", "sk": "czech", "sv": "swedish",
-    }
-)  # fmt: skip
+STEMMERS: Mapping[str, str] = {
+    "cs": "czech", "da": "danish", "de": "german", "en": "english", "es": "spanish", "et": "estonian",
+    "fi": "finnish", "fr": "french", "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian",
+    "pl": "polish", "pt": "portuguese", "ro": "romanian", "sk": "czech", "sv": "swedish",
+}  # fmt: skip
 """Language codes and Snowball's stemmers; Slovak has none of its own, and Czech endings are the nearest."""
 
 _RUN = re.compile(r"[^\W_]+(?:[._/:@+-]+[^\W_]+)*")
@@ -51,8 +48,13 @@ def analyse(text: str, language: str) -> list[str]:
     return [token for run in runs(text) for token in _tokens(run, language)]
 
 
+RAISED = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
+LOWERED = str.maketrans("0123456789+-\u2212", "₀₁₂₃₄₅₆₇₈₉₊₋₋")
+"""Numbers as exponents and indices."""
+
+
 def fold(text: str) -> str:
-    """The text in lower case without diacritics."""
+    """The text in lower case without diacritics and without strokes of letters."""
     small = text.casefold()
     if small.isascii():  # fast path for most words
         return small
@@ -86,7 +88,7 @@ def _first_marks(match: re.Match[str]) -> str:
 
 
 def _without_marks(found: re.Match[str]) -> str:
-    return "".join([c for c in found[0] if not unicodedata.combining(c)])
+    return "".join([c for c in found[0].translate(STROKES) if not unicodedata.combining(c)])
 
 
 def runs(text: str) -> list[str]:

@@ -6,7 +6,7 @@ Documentation in any language is full of English words, so code, quotations, lin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
@@ -43,12 +43,13 @@ _SILENT = re.compile(
     r"(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|(?i:https?)://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
     r"|^[ \t]*>[^\n]*|^[ \t]*#{1,6}[ \t][^\n]*|^[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
     r"|^[^\w\n]*+(?i:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
-    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]{0,40}[/@\\=<>{}_][!-~]*|\w{1,40}\.\w[!-~]*|[!-~]{0,40}\d[!-~]*"
+    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]{0,40}[/@\\=<>{}_\d][!-~]*|\w{1,40}\.\w[!-~]*"
     r"|\b[^\W\d_]*[a-z][A-Z][^\W\d_]*",
     re.DOTALL | re.MULTILINE,  # with IGNORECASE, each class of characters takes a quarter longer
 )
 _LEADING = re.compile(r"\A\s*+([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n")
+_PARAGRAPH = re.compile(r"\n\s*\n")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
@@ -67,9 +68,9 @@ class AnswerLanguage:
     """Distinguishes texts of one language from all others, including languages that aren't configured."""
 
     def __init__(self, code: str, languages: Mapping[str, Language]) -> None:
-        others = tuple(known.words for other, known in languages.items() if other != code)
-        self._own, self._foreign = _distinct(languages[code].words, others)
-        self._letters = languages[code].letters
+        others = tuple(known.traits.words for other, known in languages.items() if other != code)
+        self._own, self._foreign = _distinct(languages[code].traits.words, others)
+        self._letters = languages[code].traits.letters
         self._code, self._configured = code, tuple(languages)
         # without its own profile, others would match its texts
         self._statistics = profiles(languages) if has_profile(code) else None
@@ -97,7 +98,7 @@ class AnswerLanguage:
 
     def switched(self, text: str) -> bool:
         """True if a considerable part of the sentences of a whole answer is in another language."""
-        windows = [(part, self._count(part)) for part in _windows(_SILENT.sub(" ", text))]
+        windows = [(part, self._counted(words)) for part, words in _windows(_SILENT.sub(" ", text))]
         foreign = sum(count.words for _, count in windows if count.is_foreign)
         strange = [
             (part, count.words) for part, count in windows if not count.is_foreign and self._is_strange(part, count)
@@ -149,10 +150,12 @@ class AnswerLanguage:
         return language if probability >= CERTAIN else ""
 
     def _count(self, prose: str) -> _Count:
-        words = _WORD.findall(prose)
+        return self._counted(_WORD.findall(prose))
+
+    def _counted(self, words: Sequence[str]) -> _Count:
         own = foreign = 0
         for word in words:
-            folded = fold(word)
+            folded = word.casefold() if word.isascii() else fold(word)
             if folded in self._own:
                 own += 1
             elif folded in self._foreign:
@@ -171,18 +174,18 @@ def _distinct(own: frozenset[str], others: tuple[frozenset[str], ...]) -> tuple[
     return own - foreign, foreign - own
 
 
-def _windows(prose: str) -> Iterator[str]:
-    """The prose in parts of some sentences of one paragraph, each long enough to detect its language."""
+def _windows(prose: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """The prose in parts of some sentences of one paragraph, each long enough to detect its language, with their words."""
     least = max(WINDOW, len(_WORD.findall(prose)) // MOST_WINDOWS)
-    for paragraph in re.split(r"\n\s*\n", prose):
-        part, words = list[str](), 0
+    for paragraph in _PARAGRAPH.split(prose):
+        part, words = list[str](), list[str]()
         for sentence in _SENTENCE.split(paragraph):
             part.append(sentence)
-            words += len(_WORD.findall(sentence))
-            if words >= least:
-                yield " ".join(part)
-                part, words = [], 0
-        yield " ".join(part)
+            words += _WORD.findall(sentence)
+            if len(words) >= least:
+                yield " ".join(part), words
+                part, words = [], []
+        yield " ".join(part), words
 
 
 @cache
@@ -226,9 +229,8 @@ class LetterOdds:
 
         The languages of `without` are no others.
         """
-        sums = self._none.copy()
-        for word in _LETTERS.findall(text):
-            sums += self._words(word)
+        words = _LETTERS.findall(text)
+        sums = np.add.reduce([self._none, *map(self._words, words)])
         own = sums[self._own]
         sums[[self._own, *(self._languages.index(code) for code in without if code in self._languages)]] = -np.inf
         return float(own - sums.max())

@@ -1,23 +1,21 @@
-"""Parts of Markdown: code and prose, sentences, blocks that are kept whole; and Markdown as plain text, for a model, a line or a title."""
+"""Parts of Markdown: code and prose, sentences; and Markdown as plain text, for a model, a line or a title."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache, lru_cache
 from html import unescape
-from typing import Literal
+from typing import TYPE_CHECKING
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-
 from app.core.language import vocabulary
-from app.core.types import Chunk
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _ANY_FENCE = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-*+]|\d+[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
 _PLACEHOLDER = re.compile("\x00(\\d{1,6})\x00")
@@ -53,6 +51,12 @@ def code_lines(block: str) -> list[str]:
     fence = _ANY_FENCE.match(first)
     closed = fence and lines and _closes(lines[-1], fence[1])
     return lines[:-1] if closed else lines
+
+
+def fenced(code: str, language: str = "") -> str:
+    """The code as a fenced block, whose fence is longer than any in it."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+    return f"{fence}{language}\n{code}\n{fence}"
 
 
 def outside_fences(text: str, change: Callable[[str], str]) -> str:
@@ -129,19 +133,6 @@ def sentences(text: str, abbreviations: Collection[str] | None = None) -> list[s
     return [*texts, text[start:]] if start < len(text) else texts
 
 
-def quotable_sentences(text: str, abbreviations: Collection[str] | None = None) -> list[str]:
-    """The sentences of a paragraph without the white space between them; none ends within a code span."""
-    texts: list[list[str]] = []
-    in_code = False
-    for sentence in sentences(text, abbreviations):
-        if in_code:
-            texts[-1].append(sentence.rstrip())
-        else:
-            texts.append([sentence.rstrip()])
-        in_code ^= sentence.count("`") % 2 == 1
-    return [" ".join(pieces) for pieces in texts]
-
-
 def informal_sentences(text: str, abbreviations: Collection[str]) -> list[str]:
     """The sentences without the white space between them; they can begin with lower case, as people type."""
     texts, start = list[str](), 0
@@ -170,164 +161,6 @@ def _last_word(text: str) -> str:
 
 
 CUT = "…"
-Kind = Literal["paragraph", "list", "table", "code", "quote"]
-
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"^#{1,6}\s")
-_MARK = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]|>)\s+")
-_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
-# possessive, because backtracking over the signs of a rule takes exponential time
-_NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A block of a passage; `section` is the index of its section."""
-
-    text: str
-    kind: Kind
-    section: int
-
-    @property
-    def leads(self) -> bool:
-        """True if it introduces the next block."""
-        return self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":")
-
-
-def blocks_of(chunk: Chunk) -> list[Block]:
-    """The blocks of the chunk in order, without headings, images and rules."""
-    offsets = [section.offset for section in chunk.sections[1:]]
-    pieces: list[tuple[list[str], Kind, int]] = []
-    for start, lines in _groups(chunk.text):
-        text = "\n".join(lines).strip("\n").rstrip()
-        section = bisect_right(offsets, start)
-        if pieces and pieces[-1][1:] == ("list", section) and _goes_on(lines):
-            pieces[-1][0].append(text)
-        else:
-            pieces.append(([text], _kind(lines), section))
-    return [Block("\n\n".join(texts), kind, section) for texts, kind, section in pieces]
-
-
-def _goes_on(lines: list[str]) -> bool:
-    """True if the lines belong to the list above them."""
-    return bool(_ITEM.match(lines[0])) or lines[0].startswith(("  ", "\t"))
-
-
-def _kind(lines: list[str]) -> Kind:
-    if _FENCE.match(lines[0]) and not lines[0].startswith(" "):
-        return "code"
-    if lines[0].lstrip().startswith("|"):
-        return "table"
-    if lines[0].startswith(">"):
-        return "quote"
-    return "list" if any(_ITEM.match(line) for line in lines) else "paragraph"
-
-
-def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Groups of consecutive lines, each with the offset of its first; a fenced block is one group."""
-    lines: list[str] = []
-    fence, start, at = "", 0, 0
-    for line in text.splitlines(keepends=True):
-        bare, mark = line.rstrip("\r\n"), _FENCE.match(line)
-        closes = bool(fence and mark and mark[1].startswith(fence) and not line.strip(" `~\r\n"))
-        alone = not fence and (not bare.strip() or _HEADING.match(bare) or _NOTHING.match(bare))
-        if lines and (alone or (not fence and mark)):
-            yield start, lines
-            lines = []
-        if not alone:
-            start = start if lines else at
-            lines.append(bare)
-        if closes:
-            yield start, lines
-            lines, fence = [], ""
-        elif not fence and mark:
-            fence = mark[1]
-        at += len(line)
-    if lines:
-        yield start, lines
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """The parts of a block: sentences, rows or items; `head` is the header of a table, which is always kept."""
-
-    texts: Sequence[str]
-    joint: str
-    head: str = ""
-    rows: bool = False
-
-    def plain(self, text: str) -> str:
-        """A unit without list markers, cell borders and fenced code; code alone without its fences."""
-        if self.rows:
-            return " – ".join(cell.strip() for cell in text.strip().strip("|").split("|") if cell.strip())
-        outside, code = _apart(text)
-        return _MARK.sub("", outside.strip() or code)
-
-
-def _apart(text: str) -> tuple[str, str]:
-    """The text without fenced code, and the code without its fences."""
-    outside, code, fence = list[str](), list[str](), ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and line.strip() == fence:
-            fence = ""
-        else:
-            (code if fence else outside).append(line)
-    return "\n".join(outside), "\n".join(code)
-
-
-def units_of(block: Block, abbreviations: Collection[str] | None = None) -> Units:
-    """The parts of the block; code and quotes have only one."""
-    lines = block.text.splitlines()
-    if block.kind == "paragraph":
-        return Units(quotable_sentences(block.text, abbreviations), " ")
-    if block.kind == "table" and len(lines) > 2:
-        return Units(lines[2:], "\n", "\n".join(lines[:2]), rows=True)
-    if block.kind == "list":
-        return Units(_items(lines), "\n")
-    return Units([block.text], "\n")
-
-
-def _items(lines: Iterable[str]) -> list[str]:
-    """The items of the outermost level, each with its further lines."""
-    items: list[list[str]] = []
-    for line in lines:
-        if items and (line[:1].isspace() or not line.strip() or not _ITEM.match(line)):
-            items[-1].append(line)
-        else:
-            items.append([line])
-    return ["\n".join(item).rstrip() for item in items]
-
-
-def shortened(units: Units, longest: int, weight: Callable[[str], float]) -> str:
-    """The unit with the largest weight and the neighbours that fit; omissions are marked."""
-    scores = [weight(text) for text in units.texts]
-    first = last = max(range(len(scores)), key=lambda i: (scores[i], -i))
-    joint = len(units.joint)
-    room = longest - len(units.head) - len(units.texts[first]) - 2 * len(f"{CUT}\n\n")
-    before, after = range(first - 1, -1, -1), range(first + 1, len(units.texts))
-    # a text says first what it is about, and the rows above another one say nothing of it
-    for neighbours in (after, before) if units.rows else (before, after):
-        for near in neighbours:
-            if len(units.texts[near]) + joint > room:
-                break
-            room -= len(units.texts[near]) + joint
-            first, last = min(first, near), max(last, near)
-    excerpt = units.joint.join(units.texts[first : last + 1])
-    rest = last + 1 < len(units.texts)
-    if units.joint == " ":
-        return f"{f'{CUT} ' if first else ''}{excerpt}{f' {CUT}' if rest else ''}"
-    above = f"{units.head}\n" if units.head else f"{CUT}\n\n" if first else ""
-    below = f"\n\n{CUT}" if rest or (first and units.head) else ""
-    return above + excerpt + below
-
-
-def joined(blocks: Iterable[Block]) -> str:
-    """The blocks as Markdown again."""
-    return "\n\n".join(block.text for block in blocks)
-
 
 _FENCE_LINE = re.compile(
     r"(?P<fence>[^`~\n]*+(?:`{3,}+|~{3,}+))[ \t]*+\{?(?:code(?:-block)?\})?[ \t]*+\.?(?P<language>[A-Za-z][\w+#.-]*+)?[^\n]*+"
@@ -406,7 +239,6 @@ def _begun(found: re.Match[str]) -> str:
 
 KEPT = 2000  # texts, about 2 KB each
 
-_PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
 _TEXTS = frozenset(("text", "code_inline", "fence", "code_block", "html_inline"))
 _BREAKS = frozenset(("softbreak", "hardbreak"))
 
@@ -416,11 +248,18 @@ def readable(markdown: str) -> str:
     """The text without any markup, blocks separated by spaces; without headings, which breadcrumbs show."""
     blocks: list[str] = []
     heading = False
-    for token in _PARSER.parse(plain(markdown)):
+    for token in _parser().parse(plain(markdown)):
         heading = token.type == "heading_open" or (heading and token.type != "heading_close")
         if not heading and (text := "".join(_words([token]))):
             blocks.append(text)
     return normalize("NFC", " ".join(" ".join(blocks).split()))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
 
 
 def _words(tokens: Iterable[Token]) -> Iterator[str]:
@@ -487,15 +326,12 @@ def named(title: str, url: str, headings: tuple[str, ...] = ()) -> str:
     """The plain title; if it says nothing (`index`, the site's name as in its host), the first heading that does, else
     the words of the address.
     """
+    host = {_letters(part) for part in (urlsplit(url).hostname or "").split(".")}
     for one in (title, *headings):
         plain = plain_title(one)
-        if _says_something(plain) and (_letters(plain) not in _host(url) or breadcrumb(url).endswith(plain)):
+        if _says_something(plain) and (_letters(plain) not in host or breadcrumb(url).endswith(plain)):
             return plain
     return breadcrumb(url) or plain_title(title)
-
-
-def _host(url: str) -> set[str]:
-    return {_letters(part) for part in (urlsplit(url).hostname or "").split(".")}
 
 
 def _letters(text: str) -> str:

@@ -3,12 +3,11 @@
 Only offsets are computed here: the plain text of a page says where its sections are and where it may be cut.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from app.core.types import Chunk, Hit, Passage, PlainText, Section
@@ -46,8 +45,8 @@ def heading_line(chunk: Chunk) -> str:
     """
     path = chunk.heading_path[: -1 if chunk.text.startswith("#") else None]
     site = chunk.url.partition("://")[2].partition("/")[0]
-    line = " > ".join(dict.fromkeys(part for part in (site, chunk.title, *path) if part))
-    return f"{line} ({chunk.dated[:10]})" if chunk.dated else line
+    line, day = " > ".join(dict.fromkeys(filter(None, (site, chunk.title, *path)))), chunk.dated[:10]
+    return f"{line} ({day})" if day else line
 
 
 @dataclass(slots=True)
@@ -59,10 +58,6 @@ class _Span:
     start: int
     end: int
     own: Chunk | None = None
-
-    @property
-    def length(self) -> int:
-        return len(self.own.text) if self.own else self.end - self.start
 
 
 @dataclass(slots=True)
@@ -103,7 +98,7 @@ class _Growth:
             taken.own is None and taken.start < span.end and span.start < taken.end for taken in passage.spans
         ):
             return None
-        self.left -= head + span.length
+        self.left -= head + _length([span])
         if not known:
             self.passages.append(passage)
         passage.hits.append(hit)
@@ -131,10 +126,14 @@ class _Growth:
     def extend(self, seed: _Seed, start: int, end: int) -> None:
         """Give the passage all from `start` to `end` where there is room for it."""
         passage = seed.passage
-        if any(span.own is None and span.start <= start and end <= span.end for span in passage.spans):
+        for span in passage.spans:
+            if span.own is None and span.start <= start and end <= span.end:
+                return
+        length = _length(passage.spans)
+        if end - start - length > self.left:  # all of these are computed for each question, and most find no room
             return
         spans = _with(passage.spans, start, end)
-        more = sum(span.length for span in spans) - sum(span.length for span in passage.spans)
+        more = _length(spans) - length
         if more <= self.left:
             self.left -= more
             passage.spans = spans
@@ -152,6 +151,7 @@ class _Growth:
             self.extend(seed, min(start, max(before, first)), end)
 
 
+@lru_cache(maxsize=2000)
 def _steps(page: PlainText, place: tuple[int, int]) -> list[tuple[int, int]]:
     """The blocks of the chunk, its sections, then each one that they are part of, and the page."""
     offsets, depths = [section.offset for section in page.sections], [len(section.path) for section in page.sections]
@@ -171,22 +171,28 @@ def _in_order(span: _Span) -> tuple[int, int, int]:
     return span.start, span.end, span.own.position if span.own else 0
 
 
+def _length(spans: Sequence[_Span]) -> int:
+    return sum([len(span.own.text) if span.own else span.end - span.start for span in spans])
+
+
 def _with(spans: Sequence[_Span], start: int, end: int) -> list[_Span]:
     """The spans with this one; those that it has a part of, or touches, are in it as a whole."""
-    apart = list(spans)
-    while within := [span for span in apart if _meet(span, start, end)]:
-        apart = [span for span in apart if not _meet(span, start, end)]
-        start, end = min(start, *(span.start for span in within)), max(end, *(span.end for span in within))
+    before, apart = -1, list(spans)
+    while len(apart) != before:  # a span that grows may meet another one
+        before, rest = len(apart), []
+        for span in apart:
+            touches = 0 if span.own else 1
+            if span.start < end + touches and start < span.end + touches:
+                start, end = min(start, span.start), max(end, span.end)
+            else:
+                rest.append(span)
+        apart = rest
     return sorted([*apart, _Span(start, end)], key=_in_order)
-
-
-def _meet(span: _Span, start: int, end: int) -> bool:
-    return span.start < end and start < span.end if span.own else span.start <= end and start <= span.end
 
 
 def _written(passages: Sequence[_Reading]) -> Iterator[Passage]:
     """Each passage with the text of all its spans; without what an earlier one has."""
-    told: dict[str, tuple[_Reading, str]] = {}
+    told: dict[str, tuple[PlainText, int, int]] = {}
     for passage in passages:
         if passage.page is None:
             text, sections = _plain(passage.spans[0].own or passage.hits[0].chunk)
@@ -205,28 +211,42 @@ def _plain(chunk: Chunk, offset: int = 0) -> tuple[str, tuple[Section, ...]]:
     return "".join(texts), tuple(sections)
 
 
-def _untold(reading: _Reading, told: dict[str, tuple[_Reading, str]]) -> Iterator[_Span]:
+def _untold(reading: _Reading, told: dict[str, tuple[PlainText, int, int]]) -> Iterator[_Span]:
     """The spans of a page, cut around blocks that an earlier passage has."""
     assert reading.page
-    borders, text = reading.page.borders, reading.page.text
+    page = reading.page
+    starts, blocks_of_page = _long_blocks(page)
     for span in reading.spans:
         if span.own:
             yield span
             continue
         start = span.start
-        inside = borders[bisect_left(borders, span.start) : bisect_right(borders, span.end)]
-        for border, last in pairwise(inside):
-            first = _HEADINGS.match(text, border).end()  # type: ignore[union-attr]  # it matches nothing too
-            if last - first < SAME:
-                continue
-            # most blocks differ in how they begin, and hashing all of them would take longer
-            earlier, block = told.setdefault(text[first : first + SAME], (reading, text[first:last]))
-            if earlier is not reading and block.rstrip() == text[first:last].rstrip():
+        for block in blocks_of_page[bisect_left(starts, span.start) : bisect_left(starts, span.end)]:
+            _, first, last, beginning = block
+            if last > span.end:
+                break
+            # most blocks differ in how they begin
+            earlier, *place = told.setdefault(beginning, (page, first, last))
+            if earlier is not page and earlier.text[slice(*place)].rstrip() == page.text[first:last].rstrip():
                 if start < first:
                     yield _Span(start, first)
                 start = last
         if start < span.end:
             yield _Span(start, span.end)
+
+
+@lru_cache(maxsize=256)  # pages, some kilobytes for each
+def _long_blocks(page: PlainText) -> tuple[Sequence[int], Sequence[tuple[int, int, int, str]]]:
+    """The borders at which blocks of `SAME` characters begin, and each with the places where its text begins, behind
+    headings, and ends, and with how it begins.
+    """
+    found = [
+        (border, first, last, page.text[first : first + SAME])
+        for border, last in pairwise(page.borders)
+        for first in (_HEADINGS.match(page.text, border).end(),)  # type: ignore[union-attr]  # it matches nothing too
+        if last - first >= SAME
+    ]
+    return [border for border, *_ in found], found
 
 
 def _touching(spans: Iterable[_Span]) -> Iterator[_Span]:

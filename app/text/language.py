@@ -5,8 +5,6 @@ with the profiles of the configured languages only: short technical questions mi
 take "dog" for Portuguese.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import string
@@ -48,8 +46,15 @@ def without_stopwords(text: str, language: Language) -> str:
     """
     words = text.split()
     acronyms = set() if _is_title(words) else {word for word in words if _is_acronym(word.strip(_PUNCTUATION))}
-    telling = [w for w in words if w in acronyms or fold(w).strip(_PUNCTUATION) not in language.stopwords]
+    telling = [w for w in words if w in acronyms or fold(w).strip(_PUNCTUATION) not in language.traits.stopwords]
     return " ".join(telling or words)
+
+
+def what_is_asked(text: str, language: Language) -> str:
+    """The question without stopwords and words that only ask, such as "mean" and "setting"; they stay if there are no others."""
+    telling = without_stopwords(text, language)
+    words = [word for word in telling.split() if fold(word).strip(_PUNCTUATION) not in language.questions.asking]
+    return " ".join(words) or telling
 
 
 def is_smalltalk(text: str, language: Language) -> bool:
@@ -67,16 +72,19 @@ def is_smalltalk(text: str, language: Language) -> bool:
     asked += [
         _letters(clause)
         for clause in _CLAUSE.split(text)
-        if _letters((clause.split() or [""])[0]) & language.question_words
+        if _letters((clause.split() or [""])[0]) & language.questions.question_words
     ]
-    references = language.references - language.smalltalk
-    return all(clause & language.smalltalk and not clause & references for clause in asked)
+    references = language.questions.references - language.questions.smalltalk
+    return all(clause & language.questions.smalltalk and not clause & references for clause in asked)
 
 
 def is_overview(text: str, language: Language) -> bool:
     """True if the text asks what the documentation as a whole is about, and about nothing in it."""
     words = _letters(text)
-    return bool(words & language.whole) and words <= language.whole | language.covering | language.stopwords
+    return (
+        bool(words & language.questions.whole)
+        and words <= language.questions.whole | language.questions.covering | language.traits.stopwords
+    )
 
 
 class LanguageDetector:
@@ -88,12 +96,13 @@ class LanguageDetector:
         self._default = default
         # a word that two languages share tells nothing
         self._words = {
-            code: language.words - frozenset().union(*(o.words for o in languages.values() if o is not language))
+            code: language.traits.words
+            - frozenset().union(*(o.traits.words for o in languages.values() if o is not language))
             for code, language in languages.items()
         }
-        self._endings = {code: tuple(language.endings) for code, language in languages.items()}
-        self._lending = frozenset(code for code, language in languages.items() if language.lends_words)
-        self._with_nouns = frozenset(code for code, language in languages.items() if language.nouns_capitalised)
+        self._endings = {code: tuple(language.traits.endings) for code, language in languages.items()}
+        self._lending = frozenset(code for code, language in languages.items() if language.traits.lends_words)
+        self._with_nouns = frozenset(code for code, language in languages.items() if language.traits.nouns_capitalised)
         self._factory = _profiles(self._codes) if len(self._codes) > 1 else None  # loaded before the first question
 
     def detect(self, text: str, prior: str = "") -> str:
@@ -102,7 +111,7 @@ class LanguageDetector:
 
     def guessed(self, text: str) -> str:
         """The language by letter statistics, else the default."""
-        return self._statistical(_words(both_ends(text))) or self._default
+        return self._statistical(words_outside_code(both_ends(text))) or self._default
 
     def shown(self, text: str) -> str:
         """The language that the words decide; empty if none does ("gpu quota namespace")."""
@@ -110,7 +119,7 @@ class LanguageDetector:
             return self._codes[0]
         text = _COMPOUND.sub(self._compound, _CODE.sub(" ", both_ends(text)))
         own = _QUOTED.sub(" ", text)
-        own = own if _words(own) else text  # the whole text may be quoted
+        own = own if words_outside_code(own) else text  # the whole text may be quoted
         greeting = self._greeting(own)
         if (before := own.partition(": ")[0]) != own:  # an error message, a name or a list often follows a colon
             head = self._winner(before, greeting)
@@ -137,8 +146,8 @@ class LanguageDetector:
         name = frozenset[str]()  # languages of the current name, whose next words can be lower case
         for i, (word, named) in enumerate(_with_names(text)):
             folded = _APOSTROPHE.sub("", fold(word))
-            of = frozenset(code for code in self._codes if self._is_of(code, folded))
-            spelled = frozenset(code for code in self._codes if self._is_spelled_as(code, word))
+            of = frozenset([code for code in self._codes if self._is_of(code, folded)])
+            spelled = frozenset([code for code in self._codes if self._is_spelled_as(code, word)])
             name = spelled if named else name & (of | spelled)
             if named or name:  # it may be a noun
                 nouns = frozenset[str]() if _is_acronym(word) else self._with_nouns
@@ -161,7 +170,9 @@ class LanguageDetector:
         """True if all non-ASCII letters of the word, at least one, are of this language."""
         if word.isascii():
             return False
-        return self._languages[code].letters.issuperset(letter for letter in word.lower() if not letter.isascii())
+        return self._languages[code].traits.letters.issuperset(
+            letter for letter in word.lower() if not letter.isascii()
+        )
 
     def _is_of(self, code: str, folded: str) -> bool:
         return folded in self._words[code] or (len(folded) >= LEAST_INFLECTED and folded.endswith(self._endings[code]))
@@ -178,7 +189,8 @@ def both_ends(text: str) -> str:
     return text if len(text) <= 2 * READ else f"{text[:READ]}\n{text[-READ:]}"
 
 
-def _words(text: str) -> list[str]:
+def words_outside_code(text: str) -> list[str]:
+    """The words of a text that are in its language: not those of code and addresses, nor with digits."""
     return [word for word in _WORD.findall(_CODE.sub(" ", text)) if not any(map(str.isdigit, word))]
 
 
@@ -187,7 +199,9 @@ def _letters(text: str) -> set[str]:
 
 
 def _chats(words: set[str], language: Language) -> bool:
-    return bool(words & language.smalltalk) and words <= language.smalltalk | language.stopwords
+    return (
+        bool(words & language.questions.smalltalk) and words <= language.questions.smalltalk | language.traits.stopwords
+    )
 
 
 def _is_acronym(word: str) -> bool:
@@ -196,14 +210,14 @@ def _is_acronym(word: str) -> bool:
 
 def _is_title(words: Sequence[str]) -> bool:
     """True if most words after the first have a capital, so that capitals mean nothing."""
-    return sum(word[:1].isupper() for word in words[1:]) > MOST_CAPITALS * (len(words) - 1)
+    return sum([word[:1].isupper() for word in words[1:]]) > MOST_CAPITALS * (len(words) - 1)
 
 
 def _with_names(text: str) -> Iterator[tuple[str, bool]]:
     """Each word, and whether it is written as a name: with a capital that isn't of a sentence start."""
-    title = _is_title(_words(text))
+    title = _is_title(words_outside_code(text))
     for sentence in _SENTENCE.split(text):
-        for i, word in enumerate(_words(sentence)):
+        for i, word in enumerate(words_outside_code(sentence)):
             yield word, not title and word[:1].isupper() and (i > 0 or _is_acronym(word))
 
 
@@ -270,7 +284,7 @@ def _folded_profile(text: str) -> str:
 
 def names_of(codes: Sequence[str], prompts: Prompts) -> str:
     """The languages as a prompt names them."""
-    return ", ".join(f"{prompts.language(code).name} ({code})" for code in codes)
+    return ", ".join(f"{prompts.language(code).traits.name} ({code})" for code in codes)
 
 
 def form_of(codes: Sequence[str], line: str = "…, …, …") -> str:

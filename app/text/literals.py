@@ -1,11 +1,8 @@
 """Finds what readers copy from an answer and what must not be invented: numbers with units, commands, addresses."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from types import MappingProxyType
 
 from app.core.language import vocabulary
 from app.text import blocks
@@ -15,22 +12,20 @@ _LIST_MARK = re.compile(r"^[^\S\n]*\d+[.)]\s", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+")
 
 _PREFIXES = {"k": "kilo", "m": "mega", "g": "giga", "t": "tera", "p": "peta"}
-_SYMBOLS: Mapping[str, str] = MappingProxyType(
-    {
-        "%": "%",
-        # Gb and Mbps are bits, GB and gb bytes
-        **{f"{p}bit": rf"(?-i:{p.upper()}b)|{p}bps|{p}bits?|{full}bit\w*" for p, full in _PREFIXES.items()},
-        **{f"{p}b": f"{p}b" for p in _PREFIXES},
-        **{f"{p}ib": rf"{p}ib|(?<=\d){p}i" for p in _PREFIXES},
-        "byte": r"bytes?",
-        **{f"{p}hz": f"{p}hz" for p in ("k", "m", "g", "")},
-        "ms": "ms",
-        "s": r"(?<=\d)s",  # "s" apart may be a word
-        "min": "mins?",
-        "h": "h",
-        **dict.fromkeys(("day", "week", "month", "year"), ""),
-    }
-)
+_SYMBOLS: Mapping[str, str] = {
+    "%": "%",
+    # Gb and Mbps are bits, GB and gb bytes
+    **{f"{p}bit": rf"(?-i:{p.upper()}b)|{p}bps|{p}bits?|{full}bit\w*" for p, full in _PREFIXES.items()},
+    **{f"{p}b": f"{p}b" for p in _PREFIXES},
+    **{f"{p}ib": rf"{p}ib|(?<=\d){p}i" for p in _PREFIXES},
+    "byte": r"bytes?",
+    **{f"{p}hz": f"{p}hz" for p in ("k", "m", "g", "")},
+    "ms": "ms",
+    "s": r"(?<=\d)s",  # "s" apart may be a word
+    "min": "mins?",
+    "h": "h",
+    **dict.fromkeys(("day", "week", "month", "year"), ""),
+}
 """Units, each with the symbols that every language writes; the words are those of `[units]` in language.toml."""
 
 _DIGITS = r"\d{1,30}+(?:[.,:]\d{1,30}+|[ \u00a0\u202f]\d{3}(?!\d)){0,10}+"
@@ -51,7 +46,7 @@ def _unit() -> str:
 
 @cache
 def _amount() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.,]){_DIGITS}(?:[\s-]?(?:{_unit()}))?(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<![\w.,])(?P<number>{_DIGITS})(?:[\s-]?(?:{_unit()}))?(?!\w)", re.IGNORECASE)
 
 
 @cache
@@ -140,8 +135,23 @@ def _in_table(claim: str, text: str) -> bool:
     )
 
 
-def _with_unit(match: re.Match[str]) -> str:
+def amounts(text: str) -> Iterator[tuple[str, str]]:
+    """The numbers of a text as they are written, each with its unit; "" without one."""
+    return ((match["number"], _unit_of(match)) for match in _amount().finditer(text))
+
+
+def unit_in(unit: str, text: str) -> bool:
+    """True if the text names the unit in any of its forms."""
+    return bool(re.search(rf"(?<![^\W\d_])(?:{_units()[unit]})(?!\w)", text, re.IGNORECASE))
+
+
+def _unit_of(match: re.Match[str]) -> str:
     names = list(_units())
-    unit = next(names[int(group[1:])] for group, value in match.groupdict().items() if group[0] == "u" and value)
+    units = (names[int(group[1:])] for group, value in match.groupdict().items() if group[0] == "u" and value)
+    return next(units, "")
+
+
+def _with_unit(match: re.Match[str]) -> str:
+    unit = _unit_of(match)
     low = f"{match['low']} {unit}{match['to']}" if match["low"] else ""
     return f"{low}{match['number']} {unit}"

@@ -4,8 +4,6 @@ Two versions of a page share these marks whatever languages they are in, so they
 other. They also tell which of its sections is the translation of a given one.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -193,8 +193,4 @@ def _after_blank(text: str, at: int) -> int:
 
 def folded_words(text: str) -> str:
     """The words of the text, folded, each between blanks."""
-    return f" {' '.join(_all_words(text))} "
-
-
-def _all_words(text: str) -> Iterable[str]:
-    return (word for run in runs(text) for word in words_of(run))
+    return f" {' '.join(word for run in runs(text) for word in words_of(run))} "

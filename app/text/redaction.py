@@ -4,8 +4,6 @@ What is removed leaves its kind: `[e-mail]`, `[key]`, `[number]`. Rather too muc
 to say what was asked about.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -87,10 +85,7 @@ def redacted(text: str, words: Vocabulary | None = None) -> str:
     if _AT.search(text):  # most texts have none, and the pattern for all of it is slow
         text = _EMAIL.sub("[e-mail]", text)
     if words:
-        ordinary = words.function_words.values()
-        unmistakable = frozenset(
-            word for word in words.at if not any(word in words_of_language for words_of_language in ordinary)
-        )
+        unmistakable = words.at.difference(*words.function_words.values())
         text = _spoken(words.at, unmistakable, words.dot).sub("[e-mail]", text)
     for pattern in (_BLOCK, _JWT, _PREFIXED, _UUID, _BASE64):
         text = pattern.sub("[key]", text)

@@ -1,4 +1,4 @@
-"""The stores that the contract suite runs on; a new store adds one opener to `OPENERS`."""
+"""The stores that the contract suite runs on: those of `OPENERS`, and the class that DOCS_TEST_STORE names as `module:Class`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.core.settings import Settings
+from app.index import open_store as open_index
 from app.index.protocols import Store
 
 OpenStore = Callable[[], Awaitable[Store]]
@@ -58,10 +60,27 @@ async def opensearch(directory: Path) -> AsyncIterator[OpenStore]:
                 await client.delete(f"/_search/pipeline/{name}*")
 
 
+@asynccontextmanager
+async def named(directory: Path) -> AsyncIterator[OpenStore]:
+    settings = Settings.load(None, store=os.environ["DOCS_TEST_STORE"])
+    async with AsyncExitStack() as stores:
+
+        async def open_store() -> Store:
+            store = open_index(settings)
+            stores.push_async_callback(store.close)
+            return store
+
+        yield open_store
+
+
 OPENERS = {"embedded": embedded, "opensearch": opensearch}
+if os.environ.get("DOCS_TEST_STORE"):
+    OPENERS["named"] = named
 
 
-@pytest.fixture(params=["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)])
+@pytest.fixture(
+    params=[pytest.param(kind, marks=[pytest.mark.opensearch] * (kind == "opensearch")) for kind in OPENERS]
+)
 async def open_store(request, tmp_path) -> AsyncIterator[OpenStore]:
     """Opens the same index once more each time it is called, as another process would."""
     async with OPENERS[request.param](tmp_path) as opener:

@@ -53,7 +53,7 @@ def page_of(url: str, chunks: Sequence[Chunk] = (), **values) -> Page:
         "markdown": "\n\n".join(c.text for c in chunks),
         "hash": f"{zlib.crc32(repr(chunks).encode()):08x}",
     }
-    return Page(url=url, **(known | values))
+    return Page.of_facts({"url": url, **known, **values})
 
 
 async def search(generation: Generation, query: Query) -> tuple[Hit, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import StoreBusy, StoreError
-from app.core.types import Section
+from app.core.types import Derived, Section
 from tests.contract.pages import (
     RECIPE,
     SITE,
@@ -86,14 +86,19 @@ async def test_of_two_writers_only_one_publishes(store, open_store, writes):
                 elif writes == "removes":
                     await second.remove(SITE + "/one")
                 else:
-                    await second.touch([replace(page, status=500) for page in (await second.page_states()).values()])
+                    await second.touch(
+                        [
+                            replace(page, fetch=replace(page.fetch, status=500))
+                            for page in (await second.page_states()).values()
+                        ]
+                    )
                 await second.publish()
         if not (await store.live()).info.id > 1:
             await put(first, SITE + "/one", "one more")
             await first.publish()
     live = await store.live()
     assert sorted(await found(live, "one two more another")) == ["one more", "two"]
-    assert {page.status for page in await live.pages()} != {500}
+    assert {page.fetch.status for page in await live.pages()} != {500}
 
 
 async def test_a_finished_draft_refuses_more(store):
@@ -139,14 +144,14 @@ async def test_an_unchanged_chunk_is_not_written_again(store):
         await draft.publish()
     live = await store.live()
     assert [c.position for c in await live.fetch([c.id for c in moved])] == [0, 0, 1]
-    assert (await live.page(SITE + "/a")).chunk_ids == tuple(c.id for c in moved)
+    assert (await live.page(SITE + "/a")).derived.chunk_ids == tuple(c.id for c in moved)
 
 
 async def test_changed_fields_are_rewritten_with_the_vector_that_is_there(store):
     await publish(store, {"/a": ["one text", "two text"]})
     old = chunks_of(SITE + "/a", "one text", "two text")
     shown = {"title": "Renamed", "modified": "2025-05-05", "sections": (Section(0, ("Top", "Deep"), "deep"),)}
-    changed = (replace(old[0], **shown), old[1])
+    changed = (replace(old[0], **shown), replace(old[1], published="2024-04-01"))
     async with await store.draft(RECIPE) as draft:
         assert await draft.missing(changed) == ()
         await draft.put(page_of(SITE + "/a", changed), changed, {})
@@ -157,8 +162,10 @@ async def test_changed_fields_are_rewritten_with_the_vector_that_is_there(store)
     leg = (await live.search(semantic(vector("one text")))).vector
     assert leg[0].id == old[0].id
     assert leg[0].score == pytest.approx(1.0, abs=1e-3)
-    assert leg[0].dated == "2025-05-05"
-    assert len(leg) == 2
+    assert [one.dated for one in leg] == [
+        "2025-05-05",
+        "2024-04-01",
+    ]  # a page that never changed is of the day it came out
     assert await found(live, "renamed") == ["one text"]
 
 
@@ -242,14 +249,15 @@ async def test_pages_are_put_from_several_tasks_at_once(store):
 async def test_touch_replaces_records_and_writes_no_chunk(store):
     first = await publish(store, {"/a": ["one", "two"], "/b": ["three"]})
     before = await (await store.live()).page(SITE + "/a")
-    touched = replace(before, etag='"new"', status=500, stale_since="2025-01-01", markdown="ignored", chunk_ids=("x",))
+    fetch = replace(before.fetch, etag='"new"', status=500, stale_since="2025-01-01")
+    touched = replace(before, fetch=fetch, markdown="ignored", derived=Derived(("x",)))
     async with await store.draft(RECIPE) as draft:
         await draft.touch([touched])
         assert await draft.publish() == first
     live = await store.live()
     assert live.info == first
     assert await store.generations() == (first,)
-    expected = replace(touched, markdown=before.markdown, chunk_ids=before.chunk_ids)
+    expected = replace(touched, markdown=before.markdown, derived=before.derived)
     assert await live.page(SITE + "/a") == expected
     async with await store.draft(RECIPE) as draft:
         states = await draft.page_states()
@@ -261,19 +269,19 @@ async def test_touched_records_are_part_of_the_next_generation(store):
     first = await publish(store, {"/a": ["one"], "/b": ["two"]})
     page = await (await store.live()).page(SITE + "/a")
     async with await store.draft(RECIPE) as draft:
-        await draft.touch([replace(page, etag='"new"')])
+        await draft.touch([replace(page, fetch=replace(page.fetch, etag='"new"'))])
         await put(draft, SITE + "/b", "changed")
         second = await draft.publish()
     assert second.id > first.id
     stored = await (await store.live()).page(SITE + "/a")
-    assert (stored.etag, stored.markdown) == ('"new"', "one")
+    assert (stored.fetch.etag, stored.markdown) == ('"new"', "one")
 
 
 async def test_touched_records_of_an_aborted_draft_are_lost(store):
     await publish(store, {"/a": ["one"]})
     page = await (await store.live()).page(SITE + "/a")
     async with await store.draft(RECIPE) as draft:
-        await draft.touch([replace(page, etag='"new"')])
+        await draft.touch([replace(page, fetch=replace(page.fetch, etag='"new"'))])
     assert await (await store.live()).page(SITE + "/a") == page
 
 

@@ -22,6 +22,12 @@ async def three_kinds(store):
     return await store.live()
 
 
+async def both_legs(live, filters):
+    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), filters=filters)
+    legs = await live.search(query)
+    return legs.lexical, legs.vector
+
+
 async def test_pages_of_a_boosted_collection_or_place_come_first(store):
     live = await three_kinds(store)
     query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"))
@@ -35,58 +41,55 @@ async def test_pages_of_a_boosted_collection_or_place_come_first(store):
         assert len(hits) == 4
 
 
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        (Filters(), {"english", "czech", "blog", "odd"}),
-        (Filters(collections=("docs",)), {"english", "czech"}),
-        (Filters(collections=('blog\'s "own"', "odd")), {"blog", "odd"}),
-        (Filters(languages=("cs",)), {"czech"}),
-        (Filters(languages=("cs", "en")), {"english", "czech", "blog", "odd"}),
-        (Filters(url_prefixes=(SITE + "/en/",)), {"english", "blog"}),
-        (Filters(url_prefixes=(SITE + "/cs/", SITE + "/en/b")), {"czech", "blog"}),
-        (Filters(url_prefixes=("docs.example.org",)), set()),
-        (Filters(url_prefixes=(SITE + ODD,)), {"odd"}),
-        (Filters(url_prefixes=(SITE + "/%",)), set()),
-        (Filters(url_prefixes=(SITE + "/*",)), set()),
-        (Filters(url_prefixes=(SITE + "/.*",)), set()),
-        (Filters(collections=("docs",), languages=("en",), url_prefixes=(SITE,)), {"english"}),
-        (Filters(collections=("docs",), languages=("sk",)), set()),
-        (Filters(collections=("x' OR '1'='1",)), set()),
-    ],
-)
-async def test_filters_apply_to_both_legs(store, filters, expected):
+OF_KINDS: list[tuple[Filters, set[str]]] = [
+    (Filters(), {"english", "czech", "blog", "odd"}),
+    (Filters(collections=("docs",)), {"english", "czech"}),
+    (Filters(collections=('blog\'s "own"', "odd")), {"blog", "odd"}),
+    (Filters(languages=("cs",)), {"czech"}),
+    (Filters(languages=("cs", "en")), {"english", "czech", "blog", "odd"}),
+    (Filters(url_prefixes=(SITE + "/en/",)), {"english", "blog"}),
+    (Filters(url_prefixes=(SITE + "/cs/", SITE + "/en/b")), {"czech", "blog"}),
+    (Filters(url_prefixes=("docs.example.org",)), set()),
+    (Filters(url_prefixes=(SITE + ODD,)), {"odd"}),
+    (Filters(url_prefixes=(SITE + "/%",)), set()),
+    (Filters(url_prefixes=(SITE + "/*",)), set()),
+    (Filters(url_prefixes=(SITE + "/.*",)), set()),
+    (Filters(collections=("docs",), languages=("en",), url_prefixes=(SITE,)), {"english"}),
+    (Filters(collections=("docs",), languages=("sk",)), set()),
+    (Filters(collections=("x' OR '1'='1",)), set()),
+]
+
+
+async def test_filters_apply_to_both_legs(store):
     live = await three_kinds(store)
-    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), filters=filters)
-    legs = await live.search(query)
-    for leg in (legs.lexical, legs.vector):
-        chunks = await live.fetch([c.id for c in leg])
-        assert {c.text.removeprefix("common ") for c in chunks} == expected
+    for filters, expected in OF_KINDS:
+        for leg in await both_legs(live, filters):
+            chunks = await live.fetch([c.id for c in leg])
+            assert {c.text.removeprefix("common ") for c in chunks} == expected, filters
 
 
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        (Filters(sections=("/docs",)), {"old", "new", "latest", "plain"}),
-        (Filters(sections=("docs/2.0/",)), {"new"}),
-        (Filters(sections=("/docs/plain",)), {"plain"}),
-        (Filters(sections=("/",)), {"old", "new", "latest", "plain", "docset", "other"}),
-        (Filters(sections=("/docs", "/docset.html")), {"old", "new", "latest", "plain", "docset"}),
-        (Filters(sections=("/docs/.*", "/d(ocs")), set()),
-        (Filters(sections=("/docs",)).narrowed(Filters(sections=("/docs/v1.0",))), {"old"}),
-        (Filters(sections=("/docset.html",)).narrowed(Filters(sections=("/docs",))), set()),
-        (Filters(versions=("1.0",)), {"old"}),
-        (Filters(versions=("2.0", "latest")), {"new", "latest"}),
-        (Filters(versions=("1",)), set()),
-        (Filters(versions=("2.0",), sections=("/x",)), set()),
-        (Filters(versions=("2.0",)).narrowed(Filters(versions=("1.0",))), set()),
-        (Filters(versions=("1.0",)).narrowed(Filters(versions=("v1.0",))), {"old"}),
-        (Filters(versions=("v2.0", "v1.0")).narrowed(Filters(versions=("2.0", "1.0"))), {"old"}),
-        (Filters(url_prefixes=(SITE,)).narrowed(Filters(url_prefixes=("https://else.org/",))), set()),
-        (Filters().narrowed(Filters(url_prefixes=("https://else.org/",))), {"other"}),
-    ],
-)
-async def test_sections_and_versions_are_read_from_the_path(store, filters, expected):
+OF_PATHS: list[tuple[Filters, set[str]]] = [
+    (Filters(sections=("/docs",)), {"old", "new", "latest", "plain"}),
+    (Filters(sections=("docs/2.0/",)), {"new"}),
+    (Filters(sections=("/docs/plain",)), {"plain"}),
+    (Filters(sections=("/",)), {"old", "new", "latest", "plain", "docset", "other"}),
+    (Filters(sections=("/docs", "/docset.html")), {"old", "new", "latest", "plain", "docset"}),
+    (Filters(sections=("/docs/.*", "/d(ocs")), set()),
+    (Filters(sections=("/docs",)).narrowed(Filters(sections=("/docs/v1.0",))), {"old"}),
+    (Filters(sections=("/docset.html",)).narrowed(Filters(sections=("/docs",))), set()),
+    (Filters(versions=("1.0",)), {"old"}),
+    (Filters(versions=("2.0", "latest")), {"new", "latest"}),
+    (Filters(versions=("1",)), set()),
+    (Filters(versions=("2.0",), sections=("/x",)), set()),
+    (Filters(versions=("2.0",)).narrowed(Filters(versions=("1.0",))), set()),
+    (Filters(versions=("1.0",)).narrowed(Filters(versions=("v1.0",))), {"old"}),
+    (Filters(versions=("v2.0", "v1.0")).narrowed(Filters(versions=("2.0", "1.0"))), {"old"}),
+    (Filters(url_prefixes=(SITE,)).narrowed(Filters(url_prefixes=("https://else.org/",))), set()),
+    (Filters().narrowed(Filters(url_prefixes=("https://else.org/",))), {"other"}),
+]
+
+
+async def test_sections_and_versions_are_read_from_the_path(store):
     """They restrict both legs, whatever characters they have."""
     pages = {
         f"{SITE}/docs/v1.0/a": "old",
@@ -99,11 +102,11 @@ async def test_sections_and_versions_are_read_from_the_path(store, filters, expe
     async with await store.draft(RECIPE) as draft:
         for url, text in pages.items():
             await put(draft, url, f"common {text}")
-        live = await draft.publish() and await store.live()
-    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), filters=filters)
-    legs = await live.search(query)
-    for leg in (legs.lexical, legs.vector):
-        assert {pages[c.url] for c in leg} == expected
+        await draft.publish()
+    live = await store.live()
+    for filters, expected in OF_PATHS:
+        for leg in await both_legs(live, filters):
+            assert {pages[c.url] for c in leg} == expected, filters
 
 
 SAYING = {
@@ -126,33 +129,31 @@ async def saying(store, recipe=RECIPE):
     return await store.live()
 
 
+OF_VERSIONS: list[tuple[Filters, set[str]]] = [
+    (Filters(), set(SAYING)),
+    (Filters(versions=("1.0",)), {f"{SITE}/old-docs/a", f"{SITE}/docs/v1.0/a"}),
+    (Filters(versions=("V1.0",)), {f"{SITE}/old-docs/a"}),
+    (Filters(versions=("latest", "3.0")), {f"{SITE}/docs/a"}),
+    (Filters(versions=("2",)), set()),
+    (Filters(versions=("1.0",), sections=("/docs",)), {f"{SITE}/docs/v1.0/a"}),
+    (Filters(versions=("2.0",), sections=("/old-docs",)), set()),
+    (Filters(versions=("it's-1",)), {f"{SITE}/docs/it's"}),
+    (Filters(versions=("1.0",)).narrowed(Filters(versions=("2.0",))), set()),
+]
+
+
 @pytest.mark.parametrize("summaries", ["", "prompt-1"])
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        (Filters(), set(SAYING)),
-        (Filters(versions=("1.0",)), {f"{SITE}/old-docs/a", f"{SITE}/docs/v1.0/a"}),
-        (Filters(versions=("V1.0",)), {f"{SITE}/old-docs/a"}),
-        (Filters(versions=("latest", "3.0")), {f"{SITE}/docs/a"}),
-        (Filters(versions=("2",)), set()),
-        (Filters(versions=("1.0",), sections=("/docs",)), {f"{SITE}/docs/v1.0/a"}),
-        (Filters(versions=("2.0",), sections=("/old-docs",)), set()),
-        (Filters(versions=("it's-1",)), {f"{SITE}/docs/it's"}),
-        (Filters(versions=("1.0",)).narrowed(Filters(versions=("2.0",))), set()),
-    ],
-)
-async def test_pages_say_versions_that_their_address_does_not(store, filters, expected, summaries):
+async def test_pages_say_versions_that_their_address_does_not(store, summaries):
     """Both legs and the summaries are limited by them, and so is what may be read of the index otherwise."""
     live = await saying(store, replace(RECIPE, summaries=summaries))
-    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common summary"), filters=filters)
-    legs = await live.search(query)
-    for leg in (legs.lexical, legs.vector):
-        assert {c.url for c in leg} == expected
-        assert {c.url: c.versions for c in leg} == {url: SAYING[url] for url in expected}
     pages = await live.pages()
-    assert {p.url for p in pages if filters.admits(p.url, p.collection, {p.language}, p.versions)} == expected
     assert {p.url: p.versions for p in pages} == SAYING
-    assert all(chunk.versions == SAYING[chunk.url] for chunk in await live.fetch([c.id for c in legs.lexical]))
+    for filters, expected in OF_VERSIONS:
+        for leg in await both_legs(live, filters):
+            assert {c.url: c.versions for c in leg} == {url: SAYING[url] for url in expected}, filters
+        assert {p.url for p in pages if filters.admits(p.url, p.collection, {p.language}, p.versions)} == expected
+    lexical, _ = await both_legs(live, Filters())
+    assert all(chunk.versions == SAYING[chunk.url] for chunk in await live.fetch([c.id for c in lexical]))
 
 
 async def test_a_question_that_names_what_a_page_says_finds_that_page(store):
@@ -179,9 +180,8 @@ async def test_a_page_that_says_another_version_is_written_anew_without_a_vector
         await draft.publish()
     live = await store.live()
     for version, expected in (("2.0", []), ("3.0", [url])):
-        query = Query((LexicalText("en", "common"),), vector("common"), filters=Filters(versions=(version,)))
-        legs = await live.search(query)
-        assert [c.url for c in legs.lexical] == [c.url for c in legs.vector] == expected
+        for leg in await both_legs(live, Filters(versions=(version,))):
+            assert [c.url for c in leg] == expected
 
 
 async def test_of_a_page_in_several_versions_the_newest_is_found(store):

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from app.core.errors import NoIndex
-from app.core.types import Chunk, PlainText, Section
+from app.core.types import Chunk, Derived, PlainText, Section
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, page_of, publish, put, put_chunks, vector
 
 
@@ -84,21 +84,21 @@ async def test_plain_texts_come_back_whole_and_only_on_their_own(store):
     first, other = chunks_of(SITE + "/a", "one", "two"), chunks_of(SITE + "/b", "three")
     places = {first[0].id: (0, 5), first[1].id: (5, 8)}
     plain = PlainText("one\n\ntwo — „é“", (0, 5, 13), (Section(0, ("A", "B"), "b"), Section(5, ())), places)
-    pages = [replace(page_of(SITE + "/a", first), plain=plain), page_of(SITE + "/b", other)]
+    pages = [replace(page_of(SITE + "/a", first), derived=Derived(plain=plain)), page_of(SITE + "/b", other)]
     for page, chunks in zip(pages, (first, other), strict=True):
         async with await store.draft(RECIPE) as draft:
             await draft.put(page, chunks, {c.id: vector(c.text) for c in chunks})
             await draft.publish()
     async with await store.draft(RECIPE) as draft:
         known = (await draft.page_states())[SITE + "/a"]
-        await draft.touch([replace(known, etag="new")])
+        await draft.touch([replace(known, fetch=replace(known.fetch, etag="new"))])
         await draft.publish()
     live = await store.live()
     texts = await live.plain_texts([SITE + "/b", SITE + "/a", SITE + "/unknown"])
     assert texts == {SITE + "/a": plain, SITE + "/b": PlainText()}
     assert await live.plain_texts([]) == {}
-    assert (await live.page(SITE + "/a")).etag == "new"
-    assert all(page.plain == PlainText() for page in (*await live.pages(), await live.page(SITE + "/a")))
+    assert (await live.page(SITE + "/a")).fetch.etag == "new"
+    assert all(page.derived.plain == PlainText() for page in (*await live.pages(), await live.page(SITE + "/a")))
 
 
 async def test_a_chunk_that_only_moved_is_not_written_again(store):
@@ -106,7 +106,8 @@ async def test_a_chunk_that_only_moved_is_not_written_again(store):
     chunks = chunks_of(SITE + "/a", "one")
     for start in (0, 7):
         moved = [replace(chunk, start=start, end=start + 1) for chunk in chunks]
-        page = replace(page_of(SITE + "/a", chunks), plain=PlainText("x", (0, 1), (), {chunks[0].id: (start, 9)}))
+        plain = PlainText("x", (0, 1), (), {chunks[0].id: (start, 9)})
+        page = replace(page_of(SITE + "/a", chunks), derived=Derived(plain=plain))
         async with await store.draft(RECIPE) as draft:
             missing = await draft.missing(moved)
             await draft.put(page, moved, {c.id: vector(c.text) for c in missing})
@@ -143,7 +144,7 @@ async def test_pages_come_back_by_address(store):
         await put(draft, SITE + "/a", "three")
         await draft.publish()
     live = await store.live()
-    stored = replace(page, chunk_ids=tuple(c.id for c in chunks))
+    stored = replace(page, derived=replace(page.derived, chunk_ids=tuple(c.id for c in chunks)))
     assert await live.page(SITE + "/b") == stored
     assert await live.page(SITE + "/unknown") is None
     pages = await live.pages()
@@ -157,7 +158,7 @@ async def test_a_page_may_have_no_chunks(store):
         await put(draft, SITE + "/a", "one")
         info = await draft.publish()
     assert (info.pages, info.chunks) == (2, 1)
-    assert (await (await store.live()).page(SITE + "/empty")).chunk_ids == ()
+    assert (await (await store.live()).page(SITE + "/empty")).derived.chunk_ids == ()
 
 
 async def test_a_published_index_outlives_the_process(store, open_store):

@@ -73,10 +73,10 @@ async def test_summaries_are_never_shown_nor_searched_by_words_nor_counted(store
     assert await found(live, "about") == []
     assert await live.frequencies(["about"]) == {"about": 0}
     legs = await live.search(Query(texts=(LexicalText("en", "first about"),), vector=axis(0)))
-    ids = {c.id for page in await live.pages() for c in await live.fetch(page.chunk_ids)}
+    ids = {c.id for page in await live.pages() for c in await live.fetch(page.derived.chunk_ids)}
     assert {c.id for c in (*legs.lexical, *legs.vector)} <= ids
     page = await live.page(SITE + "/a")
-    assert (page.summary, len(page.chunk_ids)) == ("about a", 2)
+    assert (page.derived.summary, len(page.derived.chunk_ids)) == ("about a", 2)
 
 
 async def test_filters_apply_to_summaries(store):
@@ -110,12 +110,14 @@ async def test_a_changed_or_lost_summary_replaces_the_old_one(store):
 async def test_an_untouched_page_keeps_its_summary(store, open_store):
     await summarised(store)
     async with await store.draft(SUMMARISED) as draft:
-        await draft.touch([replace(page, etag="2") for page in (await draft.page_states()).values()])
+        await draft.touch(
+            [replace(page, fetch=replace(page.fetch, etag="2")) for page in (await draft.page_states()).values()]
+        )
         await put_summarised(draft, "/c", "about c", "first of c")
         await draft.publish()
     live = await (await open_store()).live()
     assert set((await near(live, axis(0)))[:2]) == {"first of a", "second of a"}
-    assert (await live.page(SITE + "/a")).summary == "about a"
+    assert (await live.page(SITE + "/a")).derived.summary == "about a"
 
 
 async def test_a_page_that_leads_to_another_one_is_not_found_by_its_summary(store):

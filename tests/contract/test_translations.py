@@ -103,20 +103,29 @@ async def test_a_changed_translation_set_is_a_new_generation(store: Store) -> No
     before = await published(store, ENGLISH, CZECH, set_="")
     async with await store.draft(RECIPE) as draft:
         states = await draft.page_states()
-        await draft.touch([replace(page, translation_set=EN) for page in states.values()])
-        assert {page.translation_set for page in (await draft.page_states()).values()} == {EN}
+        await draft.touch(
+            [replace(page, derived=replace(page.derived, translation_set=EN)) for page in states.values()]
+        )
+        assert {page.derived.translation_set for page in (await draft.page_states()).values()} == {EN}
         after = await draft.publish()
     assert after.id > before.info.id
     live = await store.live()
     assert {url: one.id for url, one in (await live.translation_sets()).of.items()} == {EN: EN, CS: EN}
-    assert {page.translation_set for page in await live.pages()} == {EN}
+    assert {page.derived.translation_set for page in await live.pages()} == {EN}
     assert await links(live, asked("grow volume", limit=1)) == ["/cs/disk#resize"]
     async with await store.draft(RECIPE) as draft:
-        await draft.touch([replace(page, etag="2") for page in (await draft.page_states()).values()])
+        await draft.touch(
+            [replace(page, fetch=replace(page.fetch, etag="2")) for page in (await draft.page_states()).values()]
+        )
         assert (await draft.publish()).id == after.id
-        assert {page.translation_set for page in await (await store.live()).pages()} == {EN}
+        assert {page.derived.translation_set for page in await (await store.live()).pages()} == {EN}
     async with await store.draft(RECIPE) as draft:
-        await draft.touch([replace(page, translation_set="") for page in (await draft.page_states()).values()])
+        await draft.touch(
+            [
+                replace(page, derived=replace(page.derived, translation_set=""))
+                for page in (await draft.page_states()).values()
+            ]
+        )
         await draft.publish()
     assert not (await (await store.live()).translation_sets()).of
 

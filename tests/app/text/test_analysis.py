@@ -91,8 +91,10 @@ def test_no_token_holds_a_space_or_encoded_data():
     assert "part" in tokens
 
 
-def test_folding_takes_case_and_accents_only():
+def test_folding_takes_case_accents_and_strokes_only():
     assert fold("Žluťoučký KŮŇ, Straße 1.5") == "zlutoucky kun, strasse 1.5"
+    assert fold("Założyć trwały wolumin, Đorđe på Røros") == "zalozyc trwaly wolumin, dorde pa roros"
+    assert set(analyse("trwaly", "pl")) & set(analyse("trwały", "pl"))
 
 
 def test_what_is_remembered_is_bounded_by_bytes_whatever_the_words() -> None:

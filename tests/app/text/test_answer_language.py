@@ -9,7 +9,9 @@ import pytest
 
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Event, Message, Request, Text, Turn
-from app.models.openai import Endpoint, OpenAIModel
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.answer_language import AnswerLanguage
 from tests.app.api.scripted import until
@@ -146,7 +148,7 @@ def test_no_written_answer_of_the_question_set_is_taken_for_a_switch(shared: Pat
 
 
 async def answer(llm: FakeLLM, given: Turn, **settings: object) -> list[Event]:
-    model = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
     try:
         step = Synthesize(model, PROMPTS, SETTINGS.model_copy(update=settings))
         return [event async for event in (await step(given))["events"]]
@@ -189,12 +191,25 @@ async def test_the_refused_call_is_cancelled_upstream(llm: FakeLLM) -> None:
     assert llm.cancelled == 1
 
 
-async def test_a_model_that_insists_is_asked_only_twice(llm: FakeLLM) -> None:
-    """Its second answer is shown, and told to be in the wrong language."""
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("second", [EN, SK])
+async def test_a_model_that_insists_is_asked_only_twice(llm: FakeLLM, second: str, whole: bool) -> None:
+    """Nothing of its second answer is shown: the pages are quoted, with the outcome in the end."""
+    llm.reply = in_turn(EN, second)
+    events = await answer(llm, asked("cs", whole=whole))
+    assert HITS[0].chunk.text in text_of(events)
+    assert second[:20] not in text_of(events)
+    assert events[-1] == Done(extractive=True, doubtful=True, language="wrong")
+    assert len(llm.calls) == 2
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_without_pages_to_quote_the_second_answer_is_shown(llm: FakeLLM, whole: bool) -> None:
+    """An answer about what the client attached is better than none."""
     llm.reply = in_turn(EN, EN)
-    events = await answer(llm, asked("cs"))
-    assert text_of(events).strip() == EN
-    assert events[-1] == Done(language="wrong")
+    request = Request((Message("user", "Limit?"),), id="t1", whole=whole, attached=("Limits are in the table.",))
+    events = await answer(llm, turn("Limit?", "cs", hits=(), request=request))
+    assert (text_of(events).strip(), events[-1]) == (EN, Done(language="wrong"))
 
 
 SWITCHING = f"{CS}\n\n{EN} {EN}"

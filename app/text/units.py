@@ -1,0 +1,298 @@
+"""The blocks of a chunk, their units (sentences, items, rows, code), how well each unit answers a question, and the
+stretches of units whose vectors are searched.
+
+A unit is what a reader is shown first: it is small enough to be about one thing, and its block says where it stands.
+"""
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from app.core.types import Chunk
+from app.text.analysis import analyse
+from app.text.blocks import CUT, plain, sentences
+
+Kind = Literal["paragraph", "list", "table", "code", "quote"]
+
+SHORTEST = 60  # characters: a shorter sentence is one unit with the next
+LONGEST_CODE = 400  # characters of code that are compared with the question
+STRETCH = 400  # characters: about 130 tokens, of which a model still tells a row or sentence apart
+LONGEST_LABEL = 60  # characters of the name of a tab or file above code
+CONTEXT = 0.5  # weight of a word that only the title, the heading or the introduction has
+
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
+_HEADING = re.compile(r"^#{1,6}\s")
+_MARK = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]|>)\s+")
+_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+_STOPPED = re.compile(r"[.!?…][\"'”’“»)\]*_`]*$")
+# possessive, because backtracking over the signs of a rule takes exponential time
+_NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of a chunk's text, which begins at `start`; `section` is the index of its section."""
+
+    text: str
+    kind: Kind
+    section: int
+    start: int
+
+    @property
+    def leads(self) -> bool:
+        """True if it introduces the next block: it ends with a colon, or has no full stop, as the label of a tab or file."""
+        return self.is_label or (self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":"))
+
+    @property
+    def is_label(self) -> bool:
+        """True for a short line without a full stop."""
+        short = self.kind == "paragraph" and len(self.text) <= LONGEST_LABEL and "\n" not in self.text
+        return short and not _STOPPED.search(self.text) and not self.text.rstrip(" *_").endswith(":")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of a chunk, from `start` to `end` of its text; `block` and `stretch` are the indexes of those that have it.
+
+    `tokens` are its own, `context` those of the title, the last heading and what introduces its block.
+    """
+
+    start: int
+    end: int
+    block: int
+    tokens: frozenset[str]
+    context: frozenset[str]
+    stretch: int
+
+    def score(self, weights: Mapping[str, float]) -> float:
+        """The weights of the tokens that it has; those of the context count less."""
+        own = sum(weight for token, weight in weights.items() if token in self.tokens)
+        return own + CONTEXT * sum(weights.get(token, 0.0) for token in self.context - self.tokens)
+
+
+def rarity(count: int, chunks: int) -> float:
+    """The weight of a token that `count` of the chunks have, as in BM25; above 0."""
+    return math.log(1 + (max(chunks, count) - count + 0.5) / (count + 0.5))
+
+
+def blocks_of(chunk: Chunk) -> tuple[Block, ...]:
+    """The blocks of the chunk in order, without headings, images and rules."""
+    return _read(chunk)[0]
+
+
+def units_of(chunk: Chunk) -> tuple[Unit, ...]:
+    """The units of the chunk in order."""
+    return _read(chunk)[1]
+
+
+class BlockUnits(NamedTuple):
+    """A block that has units, with its number, and the start and end of each unit in its text."""
+
+    number: int
+    block: Block
+    places: Sequence[tuple[int, int]]
+
+
+class Stretch(NamedTuple):
+    """Whole units in a row, from `start` to `end` of a chunk's text; `section` is the index of the section of the first one."""
+
+    start: int
+    end: int
+    section: int
+
+
+def _stretches(chunk: Chunk, units: Sequence[BlockUnits]) -> list[Stretch]:
+    """The chunk in stretches of about `STRETCH` characters, which begin with a section where that is near."""
+    size = len(chunk.text) / max(1, round(len(chunk.text) / STRETCH))
+    found, start, end, section = list[Stretch](), 0, 0, units[0].block.section if units else 0
+    for _, block, places in units:
+        for _, till in places:
+            after = block.start + till
+            other = block.section != section
+            if end and (end - start + (after - end) / 2 > size or (other and end - start > size / 2)):
+                found.append(Stretch(start, end, section))
+                start, section = end, block.section
+            end = after
+    return [*found, Stretch(start, len(chunk.text), section)]
+
+
+def stretch_texts(chunk: Chunk) -> list[str]:
+    """The text of each stretch as it is embedded, below the context of its section."""
+    found = _stretches(chunk, _block_units(tuple(_blocks(chunk))))
+    contexts = [replace(chunk, sections=chunk.sections[one.section : one.section + 1]).context for one in found]
+    texts = [plain(chunk.text[one.start : one.end]).strip() for one in found]
+    return [f"{context}\n\n{text}" for context, text in zip(contexts, texts, strict=True)]
+
+
+def _names(chunk: Chunk, block: Block) -> Sequence[str]:
+    """The title of the page and the last heading above the block, each once."""
+    return tuple(dict.fromkeys((chunk.title, *(chunk.sections[block.section].path[-1:] if chunk.sections else ()))))
+
+
+def _searched(text: str, start: int, end: int) -> str:
+    return plain(text[start : min(end, start + LONGEST_CODE)])
+
+
+@lru_cache(maxsize=500)  # the same chunks answer many questions; about 20 KB each
+def _read(chunk: Chunk) -> tuple[tuple[Block, ...], tuple[Unit, ...]]:
+    blocks = tuple(_blocks(chunk))
+    return blocks, tuple(_units(chunk, blocks, _block_units(blocks)))
+
+
+def _blocks(chunk: Chunk) -> Iterator[Block]:
+    offsets = [section.offset for section in chunk.sections[1:]]
+    waiting: Block | None = None
+    for start, lines in _groups(chunk.text):
+        section, end = bisect_right(offsets, start), start + len("\n".join(lines).rstrip())
+        goes_on = _ITEM.match(lines[0]) or lines[0].startswith(("  ", "\t"))  # the list above the lines
+        if waiting and (waiting.kind, waiting.section) == ("list", section) and goes_on:
+            waiting = Block(chunk.text[waiting.start : end], "list", section, waiting.start)
+            continue
+        if waiting:
+            yield waiting
+        waiting = Block(chunk.text[start:end], _kind(lines), section, start)
+    if waiting:
+        yield waiting
+
+
+def _kind(lines: list[str]) -> Kind:
+    if _FENCE.match(lines[0]) and not lines[0].startswith(" "):
+        return "code"
+    if lines[0].lstrip().startswith("|"):
+        return "table"
+    if lines[0].startswith(">"):
+        return "quote"
+    return "list" if any(_ITEM.match(line) for line in lines) else "paragraph"
+
+
+def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Groups of consecutive lines, each with the offset of its first; a fenced block is one group."""
+    lines: list[str] = []
+    fence, start, at = "", 0, 0
+    for line in text.splitlines(keepends=True):
+        bare, mark = line.rstrip("\r\n"), _FENCE.match(line)
+        closes = bool(fence and mark and mark[1].startswith(fence) and not line.strip(" `~\r\n"))
+        alone = not fence and (not bare.strip() or _HEADING.match(bare) or _NOTHING.match(bare))
+        if lines and (alone or (not fence and mark)):
+            yield start, lines
+            lines = []
+        if not alone:
+            start = start if lines else at
+            lines.append(bare)
+        if closes:
+            yield start, lines
+            lines, fence = [], ""
+        elif not fence and mark:
+            fence = mark[1]
+        at += len(line)
+    if lines:
+        yield start, lines
+
+
+def _block_units(blocks: Sequence[Block]) -> list[BlockUnits]:
+    """The blocks with units."""
+    found = list[BlockUnits]()
+    for i, block in enumerate(blocks):
+        followed = i + 1 < len(blocks) and blocks[i + 1].section == block.section
+        if followed and block.is_label and blocks[i + 1].kind == "code":
+            continue
+        places = parts(block, nested=True)
+        if followed and block.leads and len(places) > 1:
+            places.pop()  # it only announces what follows
+        found.append(BlockUnits(i, block, places))
+    return found
+
+
+def _units(chunk: Chunk, blocks: Sequence[Block], units: Sequence[BlockUnits]) -> Iterator[Unit]:
+    starts = [stretch.start for stretch in _stretches(chunk, units)]
+    for i, block, places in units:
+        above = (
+            [blocks[i - 1].text] if i and blocks[i - 1].section == block.section and block.kind != "paragraph" else []
+        )
+        head = block.text.partition("\n")[0] if block.kind == "table" else ""
+        context = frozenset(analyse(" ".join([*_names(chunk, block), *above[-1:], head]), chunk.language))
+        for start, end in places:
+            tokens = analyse(_searched(block.text, start, end), chunk.language)
+            at = block.start + start
+            yield Unit(at, block.start + end, i, frozenset(tokens), context, bisect_right(starts, at) - 1)
+
+
+def parts(block: Block, *, nested: bool = False) -> list[tuple[int, int]]:
+    """The start and end of each sentence, item or row in the text of a block; code is one part. With `nested`, inner
+    items are parts, too.
+    """
+    if block.kind in {"paragraph", "quote"}:
+        return list(_sentences(block.text))
+    lines, at, starts, fenced = block.text.splitlines(keepends=True), 0, list[int](), False
+    least = min((len(line) - len(line.lstrip()) for line in lines if _ITEM.match(line)), default=0)
+    for number, line in enumerate(lines):
+        fenced ^= block.kind == "list" and bool(_FENCE.match(line))
+        row = block.kind == "table" and (number > 1 or len(lines) < 3)
+        item = block.kind == "list" and not fenced and _ITEM.match(line)
+        if row or (item and (nested or len(line) - len(line.lstrip()) <= least)):
+            starts.append(at)
+        at += len(line)
+    starts = starts or [0]
+    ends = [*starts[1:], len(block.text)]
+    return [(start, start + len(block.text[start:end].rstrip())) for start, end in zip(starts, ends, strict=True)]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Sentences of at least `SHORTEST` characters; none ends within a code span."""
+    start = at = 0
+    in_code = False
+    for sentence in sentences(text):
+        at += len(sentence)
+        in_code ^= sentence.count("`") % 2 == 1
+        if at == len(text) or (not in_code and at - start > SHORTEST):
+            yield start, start + len(text[start:at].rstrip())
+            start = at
+
+
+def line_of(chunk: Chunk, unit: Unit) -> str:
+    """The unit as one line of Markdown: without list markers, cell borders, code below an item, and its colon."""
+    text = chunk.text[unit.start : unit.end]
+    if text.startswith("|"):
+        return " – ".join(cell.strip() for cell in text.strip("|").split("|") if cell.strip())
+    outside, code = _apart(plain(text))
+    return " ".join(_MARK.sub("", outside.strip() or code).split()).removesuffix(":")
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """The text without fenced code, and the code without its fences."""
+    outside, code, fence = list[str](), list[str](), ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and line.strip() == fence:
+            fence = ""
+        else:
+            (code if fence else outside).append(line)
+    return "\n".join(outside), "\n".join(code)
+
+
+def shortened(block: Block, longest: int, at: int) -> str:
+    """The part of the block that has the sign at this offset, and the neighbours that fit; omissions are marked."""
+    spans = parts(block)
+    first = last = max(bisect_right([start for start, _ in spans], at) - 1, 0)
+    head = block.text[: spans[0][0]] if block.kind == "table" else ""
+    room = longest - len(head) - 2 * len(f"{CUT}\n\n")
+    after = [(first, i) for i in range(first + 1, len(spans))]
+    before = [(i, last) for i in range(first - 1, -1, -1)]
+    # a text says first what it is about, and the rows above another one say nothing of it
+    for neighbours in (after, before) if block.kind == "table" else (before, after):
+        for near in neighbours:
+            wider = min(first, near[0]), max(last, near[1])
+            if spans[wider[1]][1] - spans[wider[0]][0] > room:
+                break
+            first, last = wider
+    excerpt, rest = block.text[spans[first][0] : spans[last][1]], last + 1 < len(spans)
+    if block.kind == "paragraph":
+        return f"{f'{CUT} ' if first else ''}{excerpt}{f' {CUT}' if rest else ''}"
+    above = head or (f"{CUT}\n\n" if first else "")
+    return f"{above}{excerpt}" + (f"\n\n{CUT}" if rest or (first and head) else "")

@@ -152,18 +152,25 @@ _MARKS = re.compile(r"[*_`>#\\“”„]+")
 
 def is_refusal(answer: str, language: Language, citations: Citations) -> bool:
     """True if the first sentence says that there is no answer, and no sentence that cites says anything else."""
-    if len(answer) > (LONGEST_CITING if citations.any else LONGEST) or "```" in answer or not language.no_answer:
+    if (
+        len(answer) > (LONGEST_CITING if citations.any else LONGEST)
+        or "```" in answer
+        or not language.replies.no_answer
+    ):
         return False
     lines = [line for line in answer.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    said = [sentence for line in lines for sentence in informal_sentences(line.strip(), language.abbreviations)]
+    said = [sentence for line in lines for sentence in informal_sentences(line.strip(), language.shared.abbreviations)]
     while len(said) > 1 and len(said[0].split()) <= GREETING and not _refuses(said[0], language, citations):
         said.pop(0)
     if not said or not _refuses(said[0], language, citations):
         return False
     parts = [
-        part for sentence in said for part in _contrast(language.contrast).split(sentence) if _cites(part, citations)
+        part
+        for sentence in said
+        for part in _contrast(language.replies.contrast).split(sentence)
+        if _cites(part, citations)
     ]
-    return all(_refuses(part, language, citations) or _only(language.only).search(fold(part)) for part in parts)
+    return all(_refuses(part, language, citations) or _only(language.replies.only).search(fold(part)) for part in parts)
 
 
 def _refuses(sentence: str, language: Language, citations: Citations) -> bool:
@@ -171,7 +178,7 @@ def _refuses(sentence: str, language: Language, citations: Citations) -> bool:
         return False
     uncited = BRACKET.sub(lambda found: "" if citations.numbers(inner(found[0])) else found[0], sentence)
     plain = " ".join(_MARKS.sub(" ", fold(uncited)).replace("’", "'").split())
-    return bool(re.search(language.no_answer, plain))
+    return bool(re.search(language.replies.no_answer, plain))
 
 
 def _cites(text: str, citations: Citations) -> bool:
@@ -199,6 +206,7 @@ class Wording:
 
     def __init__(self, words: Mapping[str, str], known: Callable[[], str]) -> None:
         self._words, self._known = words, known
+        self._beginnings = _beginnings(tuple(words))
         self._held = ""
         self._left = LONGEST if words else 0
 
@@ -211,7 +219,7 @@ class Wording:
             at, self._left = end.start() if end else self._left, 0
             return self._replaced(text[:at]) + text[at:]
         last = _LAST_WORD.search(text)
-        if last and any(word.startswith(last[0].strip().casefold()) for word in self._words):
+        if last and last[0].strip().casefold() in self._beginnings:
             text, self._held = text[: last.start()], last[0]
         self._left -= len(text)
         return self._replaced(text)
@@ -229,6 +237,12 @@ class Wording:
         if found[0].casefold() in self._known().casefold():
             return found[0]
         return word.capitalize() if found[0][0].isupper() else word
+
+
+@lru_cache(maxsize=32)
+def _beginnings(words: tuple[str, ...]) -> frozenset[str]:
+    """What the words begin with, and the words themselves."""
+    return frozenset(word[:end] for word in words for end in range(len(word) + 1))
 
 
 @lru_cache(maxsize=32)

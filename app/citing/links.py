@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import unescape
 from typing import ClassVar
 from urllib.parse import quote, unquote
@@ -96,11 +96,13 @@ def markdown_link(name: str, url: str) -> str:
     return f"[{escaped(name)}]({quote(url, safe=_SAFE)})"
 
 
+@lru_cache(maxsize=500)  # titles and headings, which answers repeat
 def escaped(name: str) -> str:
     """Plain text as Markdown on one line, with all signs escaped."""
     return _SIGN.sub(r"\\\g<0>", " ".join(name.split()))
 
 
+@lru_cache(maxsize=500)
 def untagged(name: str) -> str:
     """Plain text without HTML tags: their angle brackets become single quotation marks."""
     return _TAG.sub(lambda found: found[0].translate(_ANGLES), plain_title(name))

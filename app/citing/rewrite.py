@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from operator import methodcaller
 from typing import ClassVar, Literal, NamedTuple
 
 from app.citing.citations import (
@@ -182,7 +183,7 @@ class OwnList:
         name = line.lstrip(" \t#*_").casefold()
         if whole:
             return name.rstrip(" \t\r*_:#") in self._headings
-        return any(heading.startswith(name) or name.rstrip(" \t*_:#") == heading for heading in self._headings)
+        return name.rstrip(" \t*_:#") in self._headings or any(map(methodcaller("startswith", name), self._headings))
 
     def rest(self) -> tuple[str, str]:
         """The rest at the end: text, and the list that was removed."""

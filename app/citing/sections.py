@@ -1,20 +1,22 @@
-"""Sections that support an answer: where a statement stands, why a link leads there, and pages to offer when there is none."""
+"""Sections that support an answer, are quoted in place of one, or offered when there is none, and why a link leads there."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from app.citing.citations import BRACKET, Citations, inner
-from app.citing.links import markdown_link, page_title
+from app.citing.links import escaped, markdown_link, page_title, untagged
 from app.core.language import Language
-from app.core.turn import Link, Source, Turn
+from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Section
-from app.text.analysis import fold
-from app.text.language import without_stopwords
+from app.text.analysis import analyse, fold
+from app.text.blocks import CUT
+from app.text.language import what_is_asked, without_stopwords
+from app.text.units import Block, Unit, blocks_of, line_of, rarity, shortened, units_of
 
 STEM = 5  # letters; endings usually begin after them
 FEWEST_WORDS = 2  # single words are often headings
@@ -38,7 +40,8 @@ def read_section(text: str) -> tuple[str, frozenset[str]]:
 def asked_stems(turn: Turn) -> set[str]:
     """The stems of the question, the refined question and all keywords."""
     keywords = (*turn.keywords.values(), *turn.more_keywords.values())
-    return stems(" ".join((turn.referred, turn.question, turn.refined, *keywords)))
+    refined = (turn.refined.text,) if turn.refined else ()
+    return stems(" ".join((turn.asked.in_context, *refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
@@ -104,7 +107,7 @@ def _asked_words(text: str, asked: set[str]) -> list[str]:
 
 def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tuple[Hit, ...]:
     """The hits; first those with a heading or title that is the question word for word, then those that repeat it but for
-    function words.
+    function words, then those with one that has all of its other words.
 
     A question that repeats a heading or a suggested question asks for that section.
     """
@@ -113,14 +116,22 @@ def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tupl
 
     def place(hit: Hit) -> int:
         headings = {hit.chunk.title, *(section.path[-1] for section in hit.chunk.sections if section.path)}
-        if len(asked) >= FEWEST_WORDS and any(_words(heading) == asked for heading in headings):
+        read = [(heading, *_read_heading(heading)) for heading in headings]
+        if len(asked) >= FEWEST_WORDS and any(words == asked for _, words, _ in read):
             return 0
         if len(wanted) < FEWEST_WORDS:
-            return 2
-        near = [heading for heading in headings if stems(heading) >= wanted]  # few match, and the next check takes time
-        return 1 if any(stems(without_stopwords(heading, language)) == wanted for heading in near) else 2
+            return 3
+        near = [heading for heading, _, own in read if own >= wanted]  # few match, and the next check takes time
+        if any(stems(without_stopwords(heading, language)) == wanted for heading in near):
+            return 1
+        return 2 if near else 3
 
     return tuple(sorted(hits, key=place))
+
+
+@lru_cache(maxsize=2000)  # many questions find the same pages
+def _read_heading(text: str) -> tuple[list[str], set[str]]:
+    return _words(text), stems(text)
 
 
 def _words(text: str) -> list[str]:
@@ -144,12 +155,13 @@ _GAP = re.compile(r"[\s,;.)(]*")
 @dataclass(frozen=True, slots=True)
 class Place:
     """The section that a source leads to, and the words of the statements that it holds; none if it was chosen by the
-    question.
+    question. `sentence` is what was quoted of it, and why it was chosen.
     """
 
     passage: int
     section: Section | None
     words: tuple[str, ...] = ()
+    sentence: str = ""
 
 
 @dataclass(slots=True)
@@ -231,9 +243,7 @@ def _of_page(
 
 def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> tuple[int, list[str]] | None:
     """The section that holds most of the statement, and by which words; None if none of them does."""
-    folded = fold(statement)
-    exact = dict.fromkeys(_EXACT.findall(folded))
-    words = sorted(word for word in stems(folded).difference(exact) if not word.isdecimal())
+    exact, words = _stated(statement)
     holders = [(mark, EXACT, [i for i, (text, _) in enumerate(sections) if _holds(text, mark)]) for mark in exact]
     holders += [(word, 1.0, [i for i, (_, own) in enumerate(sections) if word in own]) for word in words]
     scores, words_of = [0.0] * len(sections), [list[str]() for _ in sections]
@@ -243,6 +253,14 @@ def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> tup
             words_of[i].append(mark)
     best = max(range(len(sections)), key=lambda i: (scores[i], -i))
     return (best, words_of[best]) if scores[best] else None
+
+
+@lru_cache(maxsize=256)  # each page that an answer lists is asked for the same statements
+def _stated(statement: str) -> tuple[Sequence[str], Sequence[str]]:
+    """What a statement says exactly, and its other words, as stems."""
+    folded = fold(statement)
+    exact = list(dict.fromkeys(_EXACT.findall(folded)))
+    return exact, sorted(word for word in stems(folded).difference(exact) if not word.isdecimal())
 
 
 def _holds(text: str, mark: str) -> bool:
@@ -264,7 +282,9 @@ def cited_links(turn: Turn, found: Iterable[tuple[Source, Sequence[Place]]], *, 
         for place in places:
             hit = turn.hits[place.passage - 1]
             reason = "" if cited else _UNCITED
-            if place.words:
+            if place.sentence:
+                reason += f"the passage's section with the sentence that answers best: {place.sentence[:LONGEST]}"
+            elif place.words:
                 words = ", ".join(place.words[:SHOWN])
                 reason += f"the passage's section that holds what is cited; words: {words}"
             else:
@@ -284,19 +304,19 @@ def offered_links(hits: Iterable[Hit], reason: str) -> list[Link]:
     return [Link(None, None, hit.chunk.id, hit.chunk.url, "", reason, hit.score) for hit in hits]
 
 
-MOST = 3
+MOST = 5
 WEAKEST = 0.25  # times the evidence that an answer needs
 
 
 def related_pages(turn: Turn, hits: Iterable[Hit], language: Language) -> list[Hit]:
-    """The first hit of each of up to three pages that have a word of the question in title, address or headings.
+    """The first hit of each of up to five pages that have a word of the question in title, address or headings.
 
     None if the best passage has next to nothing of the question, such as one on the weather.
     """
     # no evidence at all can also mean that a step has put all passages aside
-    if turn.evidence and turn.evidence < WEAKEST * turn.evidence_needed:
+    if turn.evidence and 0 < turn.evidence.share < WEAKEST * turn.evidence.needed:
         return []
-    wanted = asked_stems(turn) - stems(" ".join(language.stopwords))
+    wanted = asked_stems(turn) - stems(" ".join(language.traits.stopwords))
     pages: dict[str, Hit] = {}
     for hit in hits:
         headings = " ".join(section.path[-1] for section in hit.chunk.sections if section.path)
@@ -305,7 +325,241 @@ def related_pages(turn: Turn, hits: Iterable[Hit], language: Language) -> list[H
     return list(pages.values())[:MOST]
 
 
-def related_list(pages: Iterable[Hit], language: Language) -> str:
-    """Markdown of the pages under the heading for related pages; empty without pages."""
-    lines = [f"- {markdown_link(page_title(hit.chunk) or hit.chunk.url, hit.chunk.url)}" for hit in pages]
-    return f"\n\n{language.related}\n\n" + "\n".join(lines) if lines else ""
+LONGEST_QUOTE = 1200
+"""Characters; a single sentence, row, item or code block that is longer stays whole."""
+LONGEST_LINE = 150  # characters of a further section
+FURTHER = 5  # sections with a line each
+OF_UNIT = 0.1  # share of the unit in the score of a hit; the rest is of the ranking
+OF_NEAREST = 0.2  # share of the weight of the question that the units of its nearest stretch get for its vector
+SURE = 0.2  # share of the weight of the question that the best unit needs
+HEADED = 0.5  # share of it that headings have which say what is asked
+NEAR = 0.85  # share of the score of the first hit; a page above it may answer as well
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best unit of a hit, with the number of the hit in the answer."""
+
+    number: int
+    hit: Hit
+    unit: Unit
+
+    @property
+    def block(self) -> Block:
+        """The block that has the unit."""
+        return blocks_of(self.hit.chunk)[self.unit.block]
+
+    @property
+    def proof(self) -> Proof:
+        """What the link of its source leads to."""
+        return Proof(self.number, self.section, line_of(self.hit.chunk, self.unit))
+
+    @property
+    def section(self) -> Section | None:
+        """The section that has the unit."""
+        return self.hit.chunk.sections[self.block.section] if self.hit.chunk.sections else None
+
+
+def asked_tokens(turn: Turn, language: Language) -> list[str]:
+    """The tokens of the question, the refined question and all keywords; none of a question about all the documentation."""
+    if turn.overview:
+        return []
+    texts = {language.code: [turn.asked.in_context]}
+    if turn.refined:
+        texts[language.code].append(turn.refined.text)
+    for code, text in (*turn.keywords.items(), *turn.more_keywords.items()):
+        texts.setdefault(code, []).append(text)
+    asked = (analyse(what_is_asked(" ".join(own), language), code) for code, own in texts.items())
+    return list(dict.fromkeys(token for tokens in asked for token in tokens))
+
+
+async def weights_of(turn: Turn, language: Language) -> dict[str, float]:
+    """The rarity in the index of each token that is asked for."""
+    tokens, generation = asked_tokens(turn, language), turn.generation
+    if generation is None:  # steps can run without an index
+        return dict.fromkeys(tokens, 1.0)
+    counts = await generation.frequencies(tokens)
+    return {token: rarity(counts.get(token, 0), generation.info.chunks) for token in tokens}
+
+
+async def page_of(turn: Turn, found: Sequence[Found]) -> tuple[Chunk, ...]:
+    """The chunks of the page that is quoted."""
+    if not found or turn.generation is None:
+        return ()
+    url = found[0].hit.chunk.url
+    return tuple((await turn.generation.chunks_of([url])).get(url, ()))
+
+
+def ranked(hits: Sequence[Hit], weights: Mapping[str, float]) -> list[Found]:
+    """The best unit of each hit, the best one first, by its words, its vector and the rank of the hit."""
+    nearest = OF_NEAREST * sum(weights.values())
+    units = [
+        (number, hit, max(units, key=lambda unit: unit.score(weights) + nearest * (unit.stretch == hit.stretch)))
+        for number, hit in enumerate(hits, start=1)
+        if (units := units_of(hit.chunk))
+    ]
+    most = max((unit.score(weights) for *_, unit in units), default=0) or 1
+    # a hit that a step moved forward counts as much as those behind it
+    scores = [max(hit.score for hit in hits[number:]) for number in range(len(hits))]
+    best = max(scores, default=0) or 1
+
+    def order(found: Found) -> float:
+        return OF_UNIT * found.unit.score(weights) / most + (1 - OF_UNIT) * scores[found.number - 1] / best
+
+    return sorted((Found(*unit) for unit in units), key=order, reverse=True)
+
+
+def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
+    """Those in this language; all if there are none."""
+    return [one for one in found if one.hit.chunk.language == language] or found
+
+
+def sure(found: Sequence[Found], weights: Mapping[str, float]) -> bool:
+    """True if the first unit has more of what is asked for than its common words, and its headings say what is asked or no
+    other page is nearly as good.
+    """
+    first, needed = found[0], sum(weights.values())
+    chunk, unit = first.hit.chunk, first.unit
+    rival = max((other.hit.score for other in found if other.hit.chunk.url != chunk.url), default=0.0)
+    stands_out = rival <= NEAR * first.hit.score or (
+        _weight(weights, analyse(_heading(first), chunk.language)) >= HEADED * needed
+    )
+    return stands_out and _weight(weights, unit.tokens | unit.context) >= SURE * needed
+
+
+def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:
+    return sum(weights.get(token, 0.0) for token in set(tokens))
+
+
+def quotation(found: Found, page: Sequence[Chunk]) -> str:
+    """The section with the unit, whole, or the blocks around it that fit; they begin and end where a reader can begin and end.
+
+    `page` has the chunks of the page, as a section may go on in the next one.
+    """
+    blocks, best = _section_blocks(found, page)
+    first, last = _together(blocks, best)
+    length = sum(_length(block) for block in blocks[first : last + 1])
+    # a section says first what it is about; without its beginning the rest can be about anything
+    while first > 0:
+        start = _together(blocks, first - 1)[0]
+        more = sum(_length(block) for block in blocks[start:first])
+        if length + more > LONGEST_QUOTE:
+            break
+        first, length = start, length + more
+    while last + 1 < len(blocks):
+        end = _together(blocks, last + 1)[1]
+        more = sum(_length(block) for block in blocks[last + 1 : end + 1])
+        if length + more > LONGEST_QUOTE:
+            break
+        last, length = end, length + more
+    chosen, longest = blocks[first : last + 1], max(range(first, last + 1), key=lambda i: len(blocks[i].text))
+    if last > best and _leads(blocks, last):  # nothing follows that it could lead to
+        chosen = chosen[:-1]
+    room = LONGEST_QUOTE - sum(len(block.text) for block in chosen) + len(blocks[longest].text)
+    at = found.unit.start - found.block.start if longest == best else 0
+    texts = [
+        shortened(block, room, at) if i == longest and len(block.text) > room else _labelled(blocks, i)
+        for i, block in enumerate(chosen, start=first)
+    ]
+    above = [CUT] * (first > 0 and not texts[0].startswith(CUT))
+    below = [CUT] * (last + 1 < len(blocks) and not texts[-1].endswith(CUT))
+    return "\n\n".join([*above, *texts, *below])
+
+
+def _section_blocks(found: Found, page: Sequence[Chunk]) -> tuple[list[Block], int]:
+    """The blocks of the section that has the unit, also those in the chunks around, and the index of the one with the unit."""
+    placed = [
+        (block, chunk.id, chunk.sections[block.section] if chunk.sections else None)
+        for chunk in (page if found.hit.chunk in page else [found.hit.chunk])
+        for block in blocks_of(chunk)
+    ]
+    at = next(i for i, (block, id_, _) in enumerate(placed) if id_ == found.hit.chunk.id and block == found.block)
+    own = found.section and (found.section.path, found.section.anchor)
+    first = last = at
+    while first > 0 and _named(placed[first - 1][2]) == own:
+        first -= 1
+    while last + 1 < len(placed) and _named(placed[last + 1][2]) == own:
+        last += 1
+    return [block for block, *_ in placed[first : last + 1]], at - first
+
+
+def _named(section: Section | None) -> tuple[tuple[str, ...], str] | None:
+    return (section.path, section.anchor) if section else None
+
+
+def _together(blocks: Sequence[Block], at: int) -> tuple[int, int]:
+    """The first and last of the blocks that can't stand without each other: code and lists have an introduction."""
+    first = last = at
+    while first > 0 and _leads(blocks, first - 1):
+        first -= 1
+    while last + 1 < len(blocks) and _leads(blocks, last):
+        last += 1
+    return first, last
+
+
+def _leads(blocks: Sequence[Block], at: int) -> bool:
+    """True if the block introduces the next one."""
+    following = blocks[at + 1].kind if at + 1 < len(blocks) else ""
+    return blocks[at].leads or (blocks[at].kind == "paragraph" and following in {"list", "table", "code"})
+
+
+def _labelled(blocks: Sequence[Block], at: int) -> str:
+    """The text of a block; the label of code in bold."""
+    text = blocks[at].text
+    code = at + 1 < len(blocks) and blocks[at + 1].kind == "code"
+    return f"**{text}**" if blocks[at].is_label and code and not set(text) & set("*`_[<") else text
+
+
+def _length(block: Block) -> int:
+    return min(len(block.text), LONGEST_QUOTE)
+
+
+def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str) -> list[Text]:
+    """Quotes the section with the best unit under its heading, then has a line of each further section, best first.
+
+    `page` has the chunks of the first one's page. The intro comes first, and stands alone if nothing was found.
+    """
+    if not found:
+        return [Text(intro, own=True)]
+    first = found[0]
+    said = [
+        Text(f"{intro}\n\n**{escaped(_heading(first))}** [{first.number}]\n\n", own=True),
+        Text(quotation(first, page), quoted=True, proof=first.proof),
+    ]
+    further = _different(found)[1 : len(found) if turn.overview else FURTHER + 1]
+    for i, other in enumerate(further):
+        gap = "\n" if i else "\n\n"
+        said.append(Text(f"{gap}- {_link(other)} [{other.number}] – ", own=True))
+        said.append(Text(_line(other), quoted=True, proof=other.proof))
+    return said
+
+
+def nearest(found: Sequence[Found], language: Language) -> str:
+    """Markdown of the sections that are nearest to a question without an answer, each with its sentence; empty without any."""
+    lines = [f"- {_link(one)} – {_line(one)}" for one in found[:FURTHER]]
+    return f"\n\n{language.texts.related}\n\n" + "\n".join(lines) if lines else ""
+
+
+def _different(found: Sequence[Found]) -> list[Found]:
+    """The first unit of each section, each text once."""
+    sections: dict[tuple[str, object], Found] = {}
+    for one in found:
+        sections.setdefault((one.hit.chunk.url, _named(one.section)), one)
+    return list({_line(one): one for one in reversed(sections.values())}.values())[::-1]
+
+
+def _heading(found: Found) -> str:
+    """The title of the page and the headings above the unit, without a full stop, which ends a sentence."""
+    path = found.section.path if found.section else ()
+    return " > ".join(dict.fromkeys(name for name in (found.hit.chunk.title, *path) if name)).removesuffix(".")
+
+
+def _link(found: Found) -> str:
+    chunk, path = found.hit.chunk, found.section.path[-1:] if found.section else ()
+    name = " – ".join(dict.fromkeys((page_title(chunk), *map(untagged, path))))
+    return markdown_link(name or chunk.url, chunk.link_to(found.section))
+
+
+def _line(found: Found) -> str:
+    text = line_of(found.hit.chunk, found.unit)
+    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE].rsplit(maxsplit=1)[0]} …"

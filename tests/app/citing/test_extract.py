@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from app.citing.sections import LONGEST_QUOTE, asked_tokens, extract, own_language, ranked, sure
 from app.core.prompts import load_prompts
 from app.core.types import Chunk, Hit, Section
-from app.pipeline.steps.synthesize import LONGEST_QUOTE, extract
-from app.text.blocks import blocks_of, quotable_sentences
+from app.text.analysis import analyse
+from app.text.units import blocks_of, line_of, units_of
 from tests.app.pipeline.turns import hit, text_of, turn
 from tests.deadline import at_most
 
@@ -46,8 +47,11 @@ def guide(number: int = 1, text: str = GUIDE, **more: object) -> Hit:
     return replace(found, chunk=replace(found.chunk, sections=sections, **more))
 
 
-def extracted(question: str, *hits: Hit, language: str = "en", **more: object) -> str:
-    return text_of(extract(turn(question, language, hits=hits, **more), PROMPTS.language(language)))
+def extracted(question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), **more: object) -> str:
+    texts, asked = PROMPTS.language(language), turn(question, language, hits=hits, **more)
+    found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0)), language)
+    pages = tuple(hit.chunk for hit in page or hits[:1])
+    return text_of(extract(asked, found, pages, texts.texts.extractive_intro))
 
 
 def test_a_passage_falls_into_whole_blocks() -> None:
@@ -80,7 +84,7 @@ def test_the_part_about_the_question_is_quoted_under_its_own_section() -> None:
 def test_steps_come_whole_with_the_line_that_announces_them() -> None:
     """Also where the question's words are in one step only."""
     text = extracted("Where do I open the console?", guide())
-    assert text.startswith(PROMPTS.language("en").extractive_intro)
+    assert text.startswith(PROMPTS.language("en").texts.extractive_intro)
     assert "To make the disk larger:\n\n1. Open the console." in text
     assert "2. Choose the new size.\n- or ask support" in text
 
@@ -106,7 +110,7 @@ def test_of_a_long_paragraph_the_best_sentences_are_quoted() -> None:
 
 def test_of_a_long_paragraph_the_sentences_before_the_best_one_come_first() -> None:
     """They say what it is about; the rest of the room is for those after it."""
-    said = [f"Sentence {n} says a little of the matter at hand, and then some more of it." for n in range(16)]
+    said = [f"Sentence {n} says a little of the matter at hand, and then some more of it." for n in range(26)]
     said[6] = "The port of the service is 8000, as everybody here has known for many years."
     part = extracted("Which port has the service?", hit(1, " ".join(said))).split("[1]\n\n")[1]
     assert part.startswith(said[0])
@@ -119,30 +123,122 @@ def test_a_further_passage_has_its_line_without_the_code_below_it() -> None:
     step = "1. Make the disk larger:\n\n   ```sh\n   console --disk\n   ```\n"
     text = extracted("How do I make the disk larger?", guide(), hit(2, step), hit(3, "```sh\nmake disk larger\n```"))
     further = text.split("[2]")[1]
-    assert further.split("\n")[0] == ": Make the disk larger:"
-    assert further.endswith("[3]: make disk larger")
+    assert further.split("\n")[0] == " – Make the disk larger"
+    assert further.endswith("[3] – make disk larger")
 
 
-def test_sentences_end_neither_in_code_nor_behind_abbreviations() -> None:
-    """They are the pieces that may be quoted alone."""
-    assert quotable_sentences("Use `a. B` e.g. Docker. Then wait! Např. Helm. Konec.") == [
-        "Use `a. B` e.g. Docker.", "Then wait!", "Např. Helm.", "Konec."
-    ]  # fmt: skip
+def test_units_are_sentences_items_rows_and_code() -> None:
+    """Each with its place; labels of code and sentences that only announce something are none."""
+    text = """\
+Use `a. B` e.g. Docker, which is the usual way to do this here. Then wait until it has begun! As follows:
+
+config.yaml
+
+```yaml
+size: 10
+```
+
+- one
+  - two
+
+| name | value |
+|---|---|
+| port | 8000 |
+"""
+    chunk = hit(1, text).chunk
+    assert [line_of(chunk, unit) for unit in units_of(chunk)] == [
+        "Use `a. B` e.g. Docker, which is the usual way to do this here.",
+        "size: 10",
+        "one",
+        "two",
+        "port – 8000",
+    ]
+    assert [text[unit.start : unit.end].strip() for unit in units_of(chunk)][2:] == [
+        "- one",
+        "- two",
+        "| port | 8000 |",
+    ]
 
 
-def test_the_best_passage_is_quoted_and_the_others_have_a_line_each() -> None:
-    """In the order of the ranking, whatever words they have; the same line only once, and no line for a weak one."""
+def test_the_best_section_is_quoted_and_the_others_have_a_line_each() -> None:
+    """A link with the sentence that matched, best first; the same line only once, and at most five."""
     table = "Before.\n\n| what | when |\n|---|---|\n| logs | never |\n| backups of disks | at night |"
     hits = [
         hit(1, "Backups exist.", title="First"),
         hit(2, table, title="Second"),
         hit(3, "Some words. Backups of the disks are made at night. More words.", title="Third"),
         hit(4, "Backups of the disks are made at night.", title="Fourth"),
-        hit(5, "The night is dark. " * 10, title="Fifth"),
+        hit(5, "Backups of the disks are made at night.", title="Fifth"),
+        *(hit(n, f"The night is dark {n}.") for n in range(6, 10)),
     ]
     text = extracted("When are backups of disks made, at night?", *hits)
-    assert "**First** [1]\n\nBackups exist.\n\n- **Second** [2]: backups of disks – at night\n- **Third** [3]: " in text
-    assert text.endswith("[3]: Backups of the disks are made at night.")
+    lines = text.split("[1]\n\nBackups exist.\n\n")[1].split("\n")
+    assert lines[0] == "- [Second](https://docs.example.org/page-2) [2] – backups of disks – at night"
+    assert text.count("Backups of the disks are made at night.") == 2
+    assert len(lines) == 5
+
+
+def test_the_best_unit_leads_to_another_section_than_the_first_hit() -> None:
+    """The order of the hits counts, and so do the words of a row: a clear match wins over a slightly better rank."""
+    first, second = (
+        hit(1, "Settings change things."),
+        hit(2, "| name | is |\n|---|---|\n| port | 8000 |\n| host | local |"),
+    )
+    close = replace(second, fused=0.95)
+    assert "**Page 2** [2]\n\n| name | is |" in extracted("Which port?", first, close)
+
+
+def test_a_hit_that_was_moved_forward_leads_where_the_words_decide_nothing() -> None:
+    """A section headed by the question comes before others whatever their scores."""
+    headed = replace(hit(1, "Change the prompts here."), fused=0.6)
+    assert "[1]\n\nChange the prompts here." in extracted(
+        "change prompts", headed, hit(2, "Change a prompt in a file.")
+    )
+
+
+@pytest.mark.parametrize(
+    ("rival", "path", "is_sure"),
+    [(0.5, (), True), (0.9, (), False), (0.9, ("How large is a disk?",), True), (0.9, ("Prices",), False)],
+)
+def test_a_quotation_is_sure_if_it_stands_out_or_its_heading_says_what_is_asked(
+    rival: float, path: tuple[str, ...], is_sure: bool
+) -> None:
+    """Where another page is nearly as good, either may be what the reader looks for."""
+    hits = [hit(1, "A disk has 20 GB.", path=path), replace(hit(2, "Disks are round."), fused=rival)]
+    weights = dict.fromkeys(analyse("disk", "en"), 1.0)
+    assert sure(ranked(hits, weights), weights) is is_sure
+    assert sure(ranked(hits[:1], weights), weights)
+    assert not sure(ranked(hits[:1], weights), dict.fromkeys(analyse("banana", "en"), 1.0))
+
+
+def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> None:
+    """It was found by its vector; a unit with the words of the question still wins."""
+    text = f"Disks are large. {'There are many of them here. ' * 12}\n\nVolumes grow. {'It happens at night. ' * 16}"
+    near = replace(hit(1, text), stretch=1)
+    asked = [dict.fromkeys(analyse(question, "en"), 1.0) for question in ("storage", "disks")]
+    assert [ranked([near], weights)[0].unit.block for weights in asked] == [1, 0]
+
+
+def test_a_long_section_keeps_its_beginning() -> None:
+    """What it is about stands there; what doesn't fit is left out behind the best unit."""
+    said = [f"Paragraph {n} has something to say. {'More of it. ' * 14}" for n in range(12)]
+    said[4] = "The port is 8000."
+    part = extracted("Which port?", hit(1, "\n\n".join(said))).split("[1]\n\n")[1]
+    assert part.startswith("Paragraph 0 ")
+    assert "The port is 8000." in part
+    assert part.endswith("\n\n…")
+
+
+def test_a_section_comes_whole_with_its_code_from_the_next_chunk() -> None:
+    """A sentence that ends in a colon is followed by what it announces, and tabs have labels."""
+    first = hit(1, "## Install\n\nInstall it like this:", path=("Install",))
+    code = "npm\n\n```sh\nnpm install it\n```\n\nyarn\n\n```sh\nyarn add it\n```"
+    second = hit(1, code, path=("Install",))
+    second = replace(second, chunk=replace(second.chunk, id="c2"))
+    text = extracted("How do I install it?", first, page=(first, second))
+    assert "Install it like this:\n\n**npm**\n\n```sh\nnpm install it\n```\n\n**yarn**" in text
+    alone = extracted("How do I install it?", first, page=(first,))
+    assert "Install it like this:" in alone
 
 
 def test_long_tables_and_lists_are_shortened_to_their_best_rows_and_items() -> None:
@@ -185,4 +281,4 @@ def test_a_whole_page_as_one_passage_is_bounded() -> None:
 def test_a_chunk_without_text_is_no_failure() -> None:
     """Only a heading and a picture: there is still an answer."""
     chunk = Chunk("c", "docs", "https://docs.example.org/x", 0, "# T\n\n![x](y.png)", "en", "T")
-    assert extracted("What is T?", Hit(chunk)).startswith(PROMPTS.language("en").extractive_intro)
+    assert extracted("What is T?", Hit(chunk)).startswith(PROMPTS.language("en").texts.extractive_intro)

@@ -1,0 +1,101 @@
+"""Which statements of an answer its passages prove: literals, code, sentences and their opposites."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.prompts import load_prompts
+from app.proof.check import Checker, Evidence, Wording
+
+LANGUAGES = load_prompts(("cs", "en"), "").languages
+WORDING = Wording(LANGUAGES)
+BACKUPS = (
+    "Backups run every night at 02:00 and are kept for 30 days. A user must not delete the folder `data/`. Set `DOCS_TOP_K` to change"
+    " the number of passages (default 5). Use `docs-assistant ingest --all` to index all sites. Each project gets 3 replicas,"
+    " 16 GB of memory and 1,500 files. Write to help@example.org."
+)
+ZALOHY = "Zálohy běží každou noc a uchovávají se třicet dní. Uživatel nesmí smazat složku se zálohami. Projekt dostane 40GB paměti."
+
+
+def kinds(
+    sentence: str, *, language: str = "en", passages: tuple[str, ...] = (BACKUPS,), languages: tuple[str, ...] = ()
+) -> list[str]:
+    evidence = Evidence(passages, languages or (language,) * len(passages), "How are backups kept?")
+    return [fault.kind for fault in Checker(evidence, language, WORDING).sentence(sentence)]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Backups are kept for 30 days [1].",
+        "They run nightly, at 02:00.",
+        "Memory is 16 GB, and there may be 1500 files.",
+        "Two projects get 2 × 16 GB = 32 GB.",
+        "Set `DOCS_TOP_K=12` or `DOCS_TOP_K=<your-number>`.",
+        "Run `docs-assistant ingest --all`.",
+        "You must not delete `data/` [1].",
+        "1. First, do this.",
+        "Write to HELP@example.org.",
+        "The documentation does not say who restores the virtual machines of external departments.",
+    ],
+)
+def test_what_a_passage_says_in_other_words_is_proved(sentence: str) -> None:
+    """Thousands separators, sums that are shown, placeholders and list numbers are no faults."""
+    if "DOCS_TOP_K=12" in sentence:
+        assert kinds(sentence) == ["code"]  # 12 is nobody's number
+    else:
+        assert kinds(sentence) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("Backups are kept for 60 days [1].", "number"),
+        ("Projects get 16 GiB.", "number"),
+        ("Projects get 5 replicas.", "number"),
+        ("Backups run at 03:00.", "number"),
+        ("Run `docs-assistant ingest --everything`.", "code"),
+        ("Use the option --everything.", "name"),
+        ("Set DOCS_TOP_N.", "name"),
+        ("Write to support@example.org.", "name"),
+        ("The restore wizard recovers deleted indexes automatically after a confirmation by telephone.", "statement"),
+        ("A user must delete the folder.", "negation"),
+        ("Backups don't run every night.", "negation"),
+    ],
+)
+def test_what_no_passage_says_is_a_fault(sentence: str, kind: str) -> None:
+    assert kinds(sentence) == [kind]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Uživatel nesmí mazat složku se zálohami.", []),
+        ("Uživatel smí smazat složku se zálohami.", ["negation"]),
+        ("Projekt dostane 40 GB paměti.", []),
+        ("Projekt dostane 64 GB paměti.", ["number"]),
+    ],
+)
+def test_czech_forms_and_denials(sentence: str, expected: list[str]) -> None:
+    """Words are inflected, numbers stand right before their units, and verbs are denied by a prefix."""
+    assert kinds(sentence, language="cs", passages=(ZALOHY,)) == expected
+
+
+def test_a_word_that_denies_is_no_difference_of_its_own() -> None:
+    """It isn't counted among the words that a clause has in common with that of a passage."""
+    open_course = ("Kurz je otevřen pro studenty fakulty každý rok.",)
+    assert kinds("Kurz není v létě dostupný pro studenty fakulty.", language="cs", passages=open_course) == ["negation"]
+    assert kinds("Kurz je v létě dostupný pro studenty fakulty.", language="cs", passages=open_course) == []
+
+
+def test_across_languages_only_literals_decide() -> None:
+    """The words of a Czech answer don't occur in English passages, but numbers and names do."""
+    assert kinds("Zálohy se uchovávají 30 dní na vzdáleném úložišti.", language="cs", languages=("en",)) == []
+    assert kinds("Zálohy se uchovávají 90 dní.", language="cs", languages=("en",)) == ["number"]
+
+
+def test_code_is_proved_by_its_parts() -> None:
+    """What a reader has to fill in, comments and texts in quotes are no part of a command."""
+    checker = Checker(Evidence([BACKUPS], ["en"]), "en", WORDING)
+    assert not checker.code("docs-assistant ingest --all <your-site>  # indexes everything anew")
+    assert [fault.kind for fault in checker.code("docs-assistant reindex --fast")] == ["code"]

@@ -1,0 +1,174 @@
+"""What readers get of an answer that is proved while it streams."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from app.core.prompts import load_prompts
+from app.proof.check import Checker, Evidence, Wording
+from app.proof.stream import Instructions, Mode, Prover
+
+PROMPTS = load_prompts(("cs", "en"), "")
+WORDING = Wording(PROMPTS.languages)
+SIGN = "(?)"
+RULES = "Use nothing but this documentation. What it does not say, you do not know. Copy numbers word for word."
+PASSAGE = "Backups run every night at 02:00. They are kept for 30 days. Run `backup --all` to make one now."
+
+
+def proved(answer: str, mode: Mode = "mark", pieces: str = r"\S+\s*|\s+") -> tuple[str, Prover]:
+    checker = Checker(Evidence([PASSAGE], ["en"], "How are backups kept?"), "en", WORDING)
+    proof = Prover(checker, mode, SIGN, Instructions(RULES))
+    text = "".join(proof.feed(piece) for piece in re.findall(pieces, answer, re.DOTALL))
+    return text + proof.end(), proof
+
+
+@pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r".", r".+"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Backups run every night at 02:00 [1]. They are kept for 30 days. [1] That is all.",
+        "1. Backups run every night [1].\n2. Run this:\n\n   ```sh\n   backup --all\n   ```\n\n| a | b |\n|---|---|\n| 02:00 | 30 days |\n",
+        "Use e.g. a < b [link](https://docs.example.org/a), see [1][2].\n\n> **Note**: done",
+        "# Backups\n\nThey run every night.\n",
+    ],
+)
+def test_a_proved_answer_stays_as_it_is(answer: str, pieces: str) -> None:
+    """However it is cut into pieces."""
+    assert proved(answer, pieces=pieces)[0] == answer
+
+
+@pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r".", r".+"])
+def test_a_fault_is_marked_at_the_end_of_its_sentence(pieces: str) -> None:
+    """Its citation goes: a link is no proof."""
+    text, proof = proved(
+        "Backups run every night [1]. They are kept for 60 days [1]. They run at 02:00 [1].", pieces=pieces
+    )
+    assert text == "Backups run every night [1]. They are kept for 60 days. (?) They run at 02:00 [1]."
+    assert [(fault.text, fault.kind, fault.passage) for fault in proof.faults] == [
+        ("They are kept for 60 days [1].", "number", 1)
+    ]
+    assert (proof.judged, proof.refuted) == (3, False)
+
+
+def test_an_index_in_code_is_no_citation() -> None:
+    assert proved("They are kept in `kept[1]` for 60 days [1].")[0] == "They are kept in `kept[1]` for 60 days. (?)"
+
+
+def test_a_line_of_code_is_named_below_the_block() -> None:
+    text, _ = proved("Run it [1]:\n\n```sh\nbackup --all\nbackup --fast\n```\n\nDone.")
+    assert text == "Run it [1]:\n\n```sh\nbackup --all\nbackup --fast\n```\n\n(?) `backup --fast`\n\n\nDone."
+
+
+def test_what_is_removed_leaves_a_text_that_reads() -> None:
+    text, _ = proved(
+        "They run every night [1]. They are kept for 60 days. Run it:\n\n```sh\nbackup --fast\nbackup --all\n```\n",
+        "remove",
+    )
+    assert text == "They run every night [1]. Run it:\n\n```sh\nbackup --all\n```\n"
+
+
+def test_nothing_is_judged_when_it_is_off() -> None:
+    text, proof = proved("They are kept for 60 days.<|im_end|>", "off")
+    assert (text, proof.judged) == ("They are kept for 60 days.<|im_end|>", 0)
+
+
+@pytest.mark.parametrize(
+    "ending", ["<|im_end|>\n<|im_start|>user", "</s>", "\n\n### Response:\nAgain", "\n\nUser: And then?", "[INST] more"]
+)
+@pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r"."])
+def test_a_sign_of_another_turn_ends_the_answer(ending: str, pieces: str) -> None:
+    text, proof = proved(f"Backups run every night.{ending}", pieces=pieces)
+    assert (text.strip(), proof.ending) == ("Backups run every night.", "turned")
+
+
+def test_a_sign_at_the_beginning_is_left_out() -> None:
+    text, proof = proved("### Response:\nBackups run every night.")
+    assert (text, proof.ending) == ("Backups run every night.", "")
+
+
+def test_recited_rules_end_the_answer() -> None:
+    """At most seven words of them are shown."""
+    text, proof = proved(f"My rules are these. {RULES}")
+    assert (proof.ending, proof.refuted) == ("recited", True)
+    assert len(text.removeprefix("My rules are these. ").split()) < 8
+
+
+def test_a_loop_is_cut() -> None:
+    text, proof = proved("Backups run every night at 02:00 [1]. " * 9)
+    assert (text.strip(), proof.ending) == ("Backups run every night at 02:00 [1].", "looped")
+
+
+def test_words_in_circles_are_cut() -> None:
+    text, proof = proved("It is " + "the best of " * 100)
+    assert proof.ending == "looped"
+    assert len(text) < 500
+
+
+def test_an_answer_of_which_most_is_unproved_is_refuted() -> None:
+    _, proof = proved("Backups run every night. They are kept for 60 days. The port is 9999.")
+    assert proof.refuted
+
+
+@pytest.mark.parametrize(
+    ("answer", "faults"),
+    [
+        ("They are kept for 60 days.", 1),
+        ("They run every night. They are kept for 60 days. It is port 9999. At 02:00.", 2),
+    ],
+)
+def test_one_fault_or_half_of_an_answer_refutes_nothing(answer: str, faults: int) -> None:
+    """A false alarm about a short answer only marks it."""
+    text, proof = proved(answer)
+    assert (len(proof.faults), proof.refuted) == (faults, False)
+    assert text.count(SIGN) == faults
+
+
+RESTORE = "A restore takes an hour. Ask the administrators of the cluster for it, by mail to help@example.org."
+
+
+def cited(answer: str, pieces: str = r"\S+\s*|\s+", languages: tuple[str, str] = ("en", "en")) -> str:
+    evidence = Evidence([PASSAGE, RESTORE], languages, "How are backups kept?")
+    proof = Prover(Checker(evidence, "en", WORDING), "mark", SIGN, Instructions(RULES))
+    return "".join(proof.feed(piece) for piece in re.findall(pieces, answer, re.DOTALL)) + proof.end()
+
+
+@pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r".", r".+"])
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("A restore takes an hour.", "A restore takes an hour [2]."),
+        ("**A restore takes an hour.** Done.\n", "**A restore takes an hour.** Done.\n"),
+        ("Ask the administrators of the cluster `by mail`\n", "Ask the administrators of the cluster `by mail` [2]\n"),
+        ("A restore takes an hour [1]. Done.", "A restore takes an hour [2]. Done."),
+        ("Restore an hour with `hour[1]` [1].", "Restore an hour with `hour[1]` [2]."),
+        ("A restore takes an hour. [1] Done.", "A restore takes an hour. [2] Done."),
+        ("Ask the administrators of the cluster [1, 2].", "Ask the administrators of the cluster [2]."),
+        ("Ask the cluster's administrators [1][2].", "Ask the cluster's administrators [2]."),
+        ("Backups run at night; a restore takes an hour [1][2].", "Backups run at night; a restore takes an hour [1][2]."),
+        ("- Ask the administrators of the cluster by mail\n- A restore takes an hour\n", "- Ask the administrators of the cluster by mail [2]\n- A restore takes an hour\n"),
+    ],
+)  # fmt: skip
+def test_citations_follow_the_proof(written: str, shown: str, pieces: str) -> None:
+    """A sentence without a number gets that of its passage, a wrong number moves, and one that adds nothing goes."""
+    assert cited(written, pieces) == shown
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "## A restore takes an hour\n\nAsk the administrators of the cluster:\n\n| restore takes an hour | cluster |\n",
+        "Is a restore done in an hour? How are backups kept? Yes.",
+        "A restore takes an hour [1–2].",  # a range may mean both
+        "A restore takes an hour [7].",  # no passage has this number
+        "The documentation does not say who restores. A restore takes an hour.",
+    ],
+)
+def test_what_announces_asks_or_refuses_gets_no_number(answer: str) -> None:
+    assert cited(answer) == answer
+
+
+def test_a_number_of_a_passage_in_another_language_stays() -> None:
+    """Words don't tell whether it says the same."""
+    assert cited("A restore takes an hour [1].", languages=("cs", "en")) == "A restore takes an hour [1]."

@@ -12,7 +12,7 @@ from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo, kept_after, stored_entry
 from app.core.log_message import LogMessage
 from app.index.opensearch.connection import SLOW, Connection, Layout
-from app.index.opensearch.rows import TRANSLATION_SET, alive, chunk_index, meta_index, page_index, search_pipeline
+from app.index.opensearch.rows import alive, chunk_index, meta_index, page_index, search_pipeline
 from app.index.run_history import RunHistory, parse, unreadable
 
 log = logging.getLogger("app.index")
@@ -37,12 +37,7 @@ class Published:
     @property
     def pages(self) -> str:
         """The name of the index of its page records."""
-        return pages_of(self.chunks)
-
-    @property
-    def filter(self) -> dict[str, Any]:
-        """The filter of the alias, which identifies the generation."""
-        return {"bool": {"filter": alive(self.info.id)}}
+        return f"{self.chunks}-pages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +70,11 @@ class State:
             generations = (live, *generations)
         return replace(self, kept=generations, fading=tuple(fading.values()))
 
-    def with_generation(self, newest: Published, keep: int, *, supersede: bool = False) -> State:
-        """A copy with a newer generation; the oldest kept one may become `fading`, with `supersede` the live one."""
-        if supersede:
-            return replace(self, kept=(newest, *self.kept[1:])[:keep], fading=self.kept[:1])
+    def with_generation(self, newest: Published, keep: int) -> State:
+        """A copy with a newer generation; the oldest kept one may become `fading`."""
         listed = (newest, *self.kept, *self.fading)
         keep = kept_after(self.kept[0].info.recipe if self.kept else None, newest.info.recipe, keep)
         return replace(self, kept=listed[:keep], fading=listed[keep : keep + 1])
-
-
-def pages_of(chunks: str) -> str:
-    """The name of the index of page records that belongs to an index of chunks."""
-    return f"{chunks}-pages"
 
 
 class Catalog:
@@ -148,7 +136,8 @@ class Catalog:
     async def point(self, to: Published) -> None:
         """Make this generation live, in one atomic step."""
         pointer = await self.pointer()
-        add = {"index": to.chunks, "alias": self.name, "filter": to.filter}
+        # the filter tells which generation it is
+        add = {"index": to.chunks, "alias": self.name, "filter": {"bool": {"filter": alive(to.info.id)}}}
         actions: list[dict[str, Any]] = [{"add": add}]
         if pointer is not None and pointer[0] != to.chunks:
             actions.insert(0, {"remove": {"index": pointer[0], "alias": self.name}})
@@ -188,9 +177,7 @@ class Catalog:
                 )
 
     async def update(self, target: Published) -> None:
-        """Bring indices of earlier runs up to date: a field that old ones lack, and the replicas, if the address sets them."""
-        properties = {"metadata": {"properties": TRANSLATION_SET}}
-        await self._connection.call("PUT", f"/{target.pages}/_mapping", {"properties": properties}, timeout=60)
+        """Give indices of earlier runs the replicas that the address sets, if it does."""
         if self._layout.replicas is not None:
             indices = f"{target.chunks},{target.pages},{self.meta}"
             await self._connection.call("PUT", f"/{indices}/_settings", {"index": self._layout.copies}, timeout=60)
@@ -221,11 +208,11 @@ class Catalog:
     async def _check_place(self) -> None:
         """Raises `StoreError` if the server is too old or something else, or has an index of something else under this name."""
         server = await self._connection.call("GET", "/")
-        version = str(server.get("version", {}).get("number", "unknown"))
-        if server.get("version", {}).get("distribution") != "opensearch" or _numbers(version) < OLDEST:
+        told = server.get("version", {})
+        version, kind = str(told.get("number", "unknown")), told.get("distribution", "no OpenSearch")
+        if kind != "opensearch" or tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
             raise StoreError(
-                f"The server at {self._connection.url} is {server.get('version', {}).get('distribution', 'no OpenSearch')}"
-                f" {version}; OpenSearch {OLDEST[0]}.{OLDEST[1]} or newer is needed."
+                f"The server at {self._connection.url} is {kind} {version}; OpenSearch {OLDEST[0]}.{OLDEST[1]} or newer is needed."
             )
         if await self.pointer() is None and await self._connection.call("GET", f"/{self.name}", allow=(404,)):
             raise StoreError(
@@ -247,21 +234,16 @@ class Catalog:
     async def delete_others(self, state: State) -> None:
         """Delete the indices of this store that no generation in the state uses."""
         used = {name for p in (*state.kept, *state.fading) for name in (p.chunks, p.pages)}
-        for index in await self._numbers_of_indices():
-            if index not in used:
-                await self._delete(index)
+        await self.delete(*(index for index in await self._numbers_of_indices() if index not in used))
 
-    async def delete(self, published: Published) -> None:
-        """Delete the indices of this generation."""
-        for index in (published.chunks, published.pages):
-            await self._delete(index)
+    async def delete(self, *indices: str) -> None:
+        """Delete these indices."""
+        for index in indices:
+            await self._connection.call("DELETE", f"/{index}", allow=(404,), timeout=SLOW)
 
     async def highest(self) -> int:
         """The highest number of an index of this store; 0 if there is none."""
         return max((await self._numbers_of_indices()).values(), default=0)
-
-    async def _delete(self, index: str) -> None:
-        await self._connection.call("DELETE", f"/{index}", allow=(404,), timeout=SLOW)
 
     async def _numbers_of_indices(self) -> dict[str, int]:
         """The numbers of the indices of this store, by name."""
@@ -270,22 +252,9 @@ class Catalog:
         return {index: int(match[1]) for index in aliases if (match := ours.fullmatch(index))}
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-
-
 def _to_state(source: Mapping[str, Any]) -> State:
-    return State(
-        last_id=source["last_id"],
-        last_index=source["last_index"],
-        kept=tuple(_to_published(p) for p in source["kept"]),
-        fading=tuple(_to_published(p) for p in source["fading"]),
+    kept, fading = (
+        tuple(Published(GenerationInfo.stored(entry), entry["chunks"], entry["layout"]) for entry in source[name])
+        for name in ("kept", "fading")
     )
-
-
-def _to_published(source: Mapping[str, Any]) -> Published:
-    return Published(
-        info=GenerationInfo.stored(source),
-        chunks=source["chunks"],
-        layout=source["layout"],
-    )
+    return State(source["last_id"], source["last_index"], kept, fading)

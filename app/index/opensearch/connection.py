@@ -1,7 +1,5 @@
 """The connection to an OpenSearch cluster, by the address in DOCS_STORE: one HTTP client per event loop; failures are `StoreError`s."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,21 +1,21 @@
 """The next generation, written as rows that readers of the live generation don't see."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from app.core.errors import IndexMismatch, NoIndex, StoreBusy, StoreError
+from app.core.errors import NoIndex, StoreBusy, StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Chunk, Page, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.rows import (
+    Searched,
     chunk_row,
     chunk_row_id,
     page_record,
@@ -25,7 +25,9 @@ from app.index.opensearch.rows import (
     to_chunk,
     to_page,
 )
-from app.index.opensearch.writing import Batch, WriterLock, count, delete_rows, discard, reopen_rows, rows, vectors_of
+from app.index.opensearch.writing import Batch, Rows, WriterLock, delete_rows, discard, reopen_rows, searched_of
+from app.index.protocols import check_vectors
+from app.index.ranking.units import packed
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +61,7 @@ class OpenSearchDraft:
     """See `app.index.protocols.Draft`. Calls `published` after it has moved the pointer."""
 
     def __init__(
-        self,
-        connection: Connection,
-        catalog: Catalog,
-        lock: WriterLock,
-        plan: Plan,
-        published: Callable[[], None],
+        self, connection: Connection, catalog: Catalog, lock: WriterLock, plan: Plan, published: Callable[[], None]
     ) -> None:
         self._published = published
         self._connection = connection
@@ -88,10 +85,10 @@ class OpenSearchDraft:
         """Read the page records that the draft starts from."""
         base = self._plan.base
         if base is not None:
-            sources = rows(self._connection, base.pages, base.info.id, leave_out=("markdown", "plain"))
+            sources = Rows(self._connection, base.info.id).all(base.pages, leave_out=("markdown", "plain"))
             self._base = {source["metadata"]["url"]: (row_id, to_page(source)) async for row_id, source in sources}
             self._pages = {url: page for url, (_, page) in self._base.items()}
-            self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.chunk_ids)
+            self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.derived.chunk_ids)
 
     @property
     def rebuilds(self) -> bool:
@@ -110,9 +107,7 @@ class OpenSearchDraft:
         """Add the page, or replace its chunks with these."""
         async with self._turn:
             self._check_open()
-            self._check_vectors(chunks, vectors)
-            self._check_questions(chunks, vectors)
-            summary = self._summary(page, vectors)
+            check_vectors(self._plan.recipe, page, chunks, vectors, self._base_chunks)
             await self._claim_id()
             if page.url in self._put or page.url in self._removed:
                 await self._revert(page.url)
@@ -123,7 +118,7 @@ class OpenSearchDraft:
                 if chunk.id not in known
                 or replace(known[chunk.id][1], position=chunk.position, start=chunk.start, end=chunk.end) != chunk
             ]
-            kept_vectors = await vectors_of(
+            kept = await searched_of(
                 self._connection, self._plan.target.chunks, [known[c.id][0] for c in changed if c.id in known]
             )
             self._put.add(page.url)
@@ -133,14 +128,18 @@ class OpenSearchDraft:
             for id_ in sorted(leaving):
                 await self._end(self._plan.target.chunks, known[id_][0])
             for chunk in changed:
-                vector = kept_vectors.get(known[chunk.id][0]) if chunk.id in known else vectors[chunk.id]
-                row = chunk_row(chunk, vector, vectors.get(chunk.questions_id), self._plan.id)
+                if chunk.id in known:
+                    searched = kept[known[chunk.id][0]]
+                else:
+                    searched = Searched(vectors[chunk.id], units=b64encode(packed(chunk, vectors)).decode())
+                row = chunk_row(chunk, replace(searched, questions=vectors.get(chunk.questions_id)), self._plan.id)
                 await self._batch.index(self._plan.target.chunks, chunk_row_id(chunk.id, self._plan.id), row)
             if page.url in self._base:
                 await self._end(self._plan.target.pages, self._base[page.url][0])
+            summary = vectors[page.url] if self._plan.recipe.summaries and page.summary_text else None
             record = page_row(page, tuple(c.id for c in chunks), summary, self._plan.id)
             await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
-            self._pages[page.url] = replace(page, markdown="", chunk_ids=tuple(c.id for c in chunks))
+            self._pages[page.url] = page.without_texts(tuple(c.id for c in chunks))
             self._moved.discard(page.url)
 
     async def remove(self, url: str) -> None:
@@ -165,13 +164,13 @@ class OpenSearchDraft:
             known = self._pages.get(page.url)
             if known is None:
                 continue
-            self._touched[page.url] = self._pages[page.url] = replace(page, markdown="", chunk_ids=known.chunk_ids)
-            if page.translation_set != known.translation_set:
+            self._touched[page.url] = self._pages[page.url] = page.without_texts(known.derived.chunk_ids)
+            if page.derived.translation_set != known.derived.translation_set:
                 self._moved.add(page.url)
         if self._moved:
             await self._claim_id()
 
-    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:
+    async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step."""
         async with self._turn:
             self._check_open()
@@ -185,11 +184,17 @@ class OpenSearchDraft:
                 await self._batch.refresh(index)
             await self._catalog.check_health(target)
             published = replace(target, info=await self._describe())
-            before = replace(self._plan.state, kept=(), fading=()) if self._plan.replaces_all else self._plan.state
-            state = before.with_generation(published, self._plan.keep, supersede=supersede)
+            before = self._plan.state
+            state = before.with_generation(published, self._plan.keep)
             await self._lock.confirm()
-            await self._catalog.write(state)
-            await self._catalog.point(published)
+            if self._plan.replaces_all:  # killed before the pointer moves, the live generation must still be listed
+                await self._catalog.write(replace(before, fading=(published, *before.fading)))
+                await self._catalog.point(published)
+                state = replace(before, kept=(published,), fading=())
+                await self._catalog.write(state)
+            else:
+                await self._catalog.write(state)
+                await self._catalog.point(published)
             self._done = "published"
             self._published()
             await self._clean_up(state)
@@ -238,46 +243,13 @@ class OpenSearchDraft:
             )
         await discard(self._connection, self._catalog, self._plan.state)
 
-    def _check_vectors(self, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        for chunk in chunks:
-            if chunk.id in self._base_chunks:
-                continue
-            if chunk.id not in vectors:
-                raise StoreError(f"Chunk {chunk.id} of {chunk.url} has no vector: embed what `missing` names.")
-            self._check_length(vectors[chunk.id], f"Chunk {chunk.id} of {chunk.url}")
-
-    def _check_questions(self, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        for chunk in chunks:
-            if self._plan.recipe.questions and chunk.questions:
-                if chunk.questions_id not in vectors:
-                    raise StoreError(
-                        f"The questions of chunk {chunk.id} have no vector: embed the chunk's questions_text too."
-                    )
-                self._check_length(vectors[chunk.questions_id], f"The questions of chunk {chunk.id}")
-
-    def _check_length(self, vector: Vector, of: str) -> None:
-        dimension = self._plan.recipe.dimension
-        if len(vector) != dimension:
-            raise IndexMismatch(
-                f"{of} has a vector of {len(vector)} numbers, but the index is made for {dimension} "
-                f"({self._plan.recipe.embedder}). Build it again with the other embedder."
-            )
-
-    def _summary(self, page: Page, vectors: Mapping[str, Vector]) -> Vector | None:
-        if not (self._plan.recipe.summaries and page.summary_text):
-            return None
-        if page.url not in vectors:
-            raise StoreError(f"The summary of {page.url} has no vector: embed the page's summary_text too.")
-        self._check_length(vectors[page.url], f"The summary of {page.url}")
-        return vectors[page.url]
-
     async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
         """The rows and chunks of this page in the base, by chunk id."""
         base = self._plan.base
-        if base is None or url not in self._base or not self._base[url][1].chunk_ids:
+        if base is None or url not in self._base or not self._base[url][1].derived.chunk_ids:
             return {}
-        only = ({"term": {"metadata.url": url}},)
-        sources = rows(self._connection, base.chunks, base.info.id, only=only, leave_out=("tokens",))
+        this = {"term": {"metadata.url": url}}
+        sources = Rows(self._connection, base.info.id).all(base.chunks, this, leave_out=("tokens", "units"))
         return {source["chunk"]: (row_id, to_chunk(source)) async for row_id, source in sources}
 
     async def _end(self, index: str, row_id: str) -> None:
@@ -298,7 +270,6 @@ class OpenSearchDraft:
         for url, page in self._touched.items():
             row_id = page_row_id(url, self._plan.id) if url in self._put else self._base.get(url, ("",))[0]
             if row_id and url not in self._removed:
-                # an index of an earlier release lacks the field until `_claim_id`
                 moved = {"metadata": {"translation_set": set_of(page)}} if url in self._moved else {}
                 await self._batch.update(self._plan.target.pages, row_id, {"record": page_record(page), **moved})
         await self._batch.flush()
@@ -324,11 +295,11 @@ class OpenSearchDraft:
         return info
 
     async def _describe(self) -> GenerationInfo:
-        target, id_ = self._plan.target, self._plan.id
-        pages, languages = await count(self._connection, target.pages, id_, "metadata.language")
-        chunks, _ = await count(self._connection, target.chunks, id_)
+        target, rows = self._plan.target, Rows(self._connection, self._plan.id)
+        pages, languages = await rows.count(target.pages, "metadata.language")
+        chunks, _ = await rows.count(target.chunks)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return GenerationInfo(id_, self._plan.recipe, now, languages, pages, chunks, self._sources)
+        return GenerationInfo(self._plan.id, self._plan.recipe, now, languages, pages, chunks, self._sources)
 
     async def _clean_up(self, state: State) -> None:
         """Delete the rows that no generation in the state uses. After a failure, the next draft deletes them."""
@@ -337,7 +308,7 @@ class OpenSearchDraft:
         try:
             await self._lock.confirm()  # newer rows may belong to another writer by now
             if self._plan.replaces_all and state is self._plan.state:  # unknown which of the other indices are in use
-                await self._catalog.delete(self._plan.target)
+                await self._catalog.delete(self._plan.target.chunks, self._plan.target.pages)
             else:
                 await discard(self._connection, self._catalog, state)
         except StoreError as error:

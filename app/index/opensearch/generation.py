@@ -1,8 +1,7 @@
 """One published state of an index on an OpenSearch server, for reading."""
 
-from __future__ import annotations
-
 import asyncio
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -13,28 +12,19 @@ from app.core.generation import GenerationInfo
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, Connection
-from app.index.opensearch.query import (
-    ANSWER,
-    MOST_READ,
-    PAGES_AT_ONCE,
-    SET_FACTS,
-    TOKENS_AT_ONCE,
-    best_of_pages,
-    candidates,
-    legs,
-    of_pages,
-    summary_hits,
-    tokens_of_chunks,
-    translations,
-    vectors_of_languages,
-)
-from app.index.opensearch.rows import alive, to_chunk, to_page, to_plain_text
-from app.index.opensearch.writing import rows
+from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summary_hits
+from app.index.opensearch.rows import alive, to_chunk, to_page
+from app.index.opensearch.writing import Rows
 from app.index.protocols import TranslationSets
-from app.index.ranking.legs import SummaryHit, centres, nearest, pages_without_chunks, raised_to_summaries
+from app.index.ranking.legs import SAMPLE, centres, nearest, pages_without_chunks, raised_to_summaries
 from app.index.vocabulary import Vocabulary
 
-SOURCES = "responses.hits.hits._source,responses.error,responses.status"
+SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
+PAGES_AT_ONCE = 5000
+TOKENS_AT_ONCE = 1000
+MOST_READ = 10_000  # chunks that the words of an index are taken from
+MOST_CHUNKS = 5000  # of the pages that are read for one question
+OF_CHUNKS = {"excludes": ["*embedding", "tokens", "units"]}
 
 
 class OpenSearchGeneration:
@@ -43,6 +33,7 @@ class OpenSearchGeneration:
     def __init__(self, connection: Connection, published: Published, ef_search: int = 0) -> None:
         self._connection = connection
         self._published = published
+        self._rows = Rows(connection, published.info.id)
         self._ef_search = ef_search
         self._translation_sets: Shared[TranslationSets] = Shared()
         self._vocabulary: Shared[Vocabulary] = Shared()
@@ -64,12 +55,18 @@ class OpenSearchGeneration:
         candidates_of, summaries = await self._found(query)
         if summaries:
             candidates_of["vector"] = await self._with_summaries(candidates_of["vector"], summaries, query)
-        return Legs(**candidates_of)
+        return Legs(candidates_of.get("lexical", ()), candidates_of.get("vector", ()))
 
-    async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], tuple[SummaryHit, ...]]:
-        """The candidates of each leg, and the pages with the nearest summaries."""
+    async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], Mapping[str, float]]:
+        """The candidates of each leg, and the pages with the nearest summaries with their cosines."""
         names, lines = legs(self._published, query, self._ef_search)
-        responses = dict(zip(names, await self._searches(lines, names, ANSWER), strict=True))
+        if not names:
+            return {}, {}
+        answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
+        responses = dict(zip(names, answer["responses"], strict=True))
+        for name, response in responses.items():
+            if "error" in response:
+                raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
         summaries = summary_hits(responses.pop("summaries", {}))
         candidates_of = {name: candidates(name, response) for name, response in responses.items()}
         if "questions" in candidates_of:
@@ -77,7 +74,7 @@ class OpenSearchGeneration:
         return candidates_of, summaries
 
     async def _with_summaries(
-        self, leg: tuple[Candidate, ...], summaries: tuple[SummaryHit, ...], query: Query
+        self, leg: tuple[Candidate, ...], summaries: Mapping[str, float], query: Query
     ) -> tuple[Candidate, ...]:
         if urls := pages_without_chunks(leg, summaries, query.depth):
             body, params = best_of_pages(urls, query, self.info.id), ALL_SHARDS
@@ -87,28 +84,55 @@ class OpenSearchGeneration:
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids."""
-        rows = await self._chunk_rows(ids, {"excludes": ["*embedding", "tokens"]})
-        chunks = {row["chunk"]: to_chunk(row) for row in rows}
+        chunks = await self._chunks(len(ids), {"terms": {"chunk": ids}})
         return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+
+    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
+        """The chunks of each of these pages, in order; pages without chunks are left out."""
+        selected = {"terms": {"metadata.url": sorted(urls)}}
+        chunks, pages = await asyncio.gather(
+            self._chunks(MOST_CHUNKS, selected),
+            self._sources(self._published.pages, len(urls), ["chunk_ids", "metadata.url"], selected),
+        )
+        ids = {page["metadata"]["url"]: page.get("chunk_ids", ()) for page in pages}
+        return {url: tuple(chunks[id_] for id_ in own if id_ in chunks) for url, own in ids.items() if own}
 
     async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """The vectors of the texts of these chunks."""
-        rows = await self._chunk_rows(ids, ["chunk", "embedding"])
-        return {row["chunk"]: row["embedding"] for row in rows if "embedding" in row}
+        fields = ["chunk", "embedding"]
+        found = await self._sources(self._published.chunks, len(ids), fields, {"terms": {"chunk": ids}})
+        return {row["chunk"]: row["embedding"] for row in found if "embedding" in row}
 
-    async def _chunk_rows(self, ids: Sequence[str], fields: object) -> list[dict[str, Any]]:
-        """Returns these fields of the rows of the chunks with these ids."""
+    async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
+        """The plain texts of the pages with these addresses."""
+        fields = ["metadata.url", "plain"]
+        pages = await self._sources(self._published.pages, len(urls), fields, {"terms": {"metadata.url": urls}})
+        return {page["metadata"]["url"]: PlainText.of_json(page["plain"]) for page in pages}
+
+    async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """The units of these chunks."""
         if not ids:
+            return {}
+        body = {"size": len(ids), "stored_fields": "_none_", "docvalue_fields": ["chunk", "units"]}
+        selected = {"terms": {"chunk": ids}}
+        hits = await self._rows.hits(self._published.chunks, body, selected, parts="fields")
+        # the server leaves out the padding
+        fields = [hit["fields"] for hit in hits]
+        return {row["chunk"][0]: b64decode(row["units"][0] + "==") for row in fields if "units" in row}
+
+    async def _chunks(self, most: int, selected: dict[str, Any]) -> dict[str, Chunk]:
+        found = await self._sources(self._published.chunks, most, OF_CHUNKS, selected)
+        return {row["chunk"]: to_chunk(row) for row in found}
+
+    async def _sources(
+        self, index: str, most: int, fields: object, *selected: dict[str, Any], **more: Any
+    ) -> list[dict[str, Any]]:
+        """These fields of at most so many rows of this generation that match."""
+        if not most:
             return []
-        body = {
-            "size": len(ids),
-            "query": {"bool": {"filter": [{"terms": {"chunk": ids}}, *alive(self.info.id)]}},
-            "_source": fields,
-            "track_total_hits": False,
-        }
-        params = {"filter_path": "hits.hits._source", **ALL_SHARDS}
-        answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
-        return [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
+        body = {"size": most, "_source": fields, **more}
+        hits = await self._rows.hits(index, body, *selected, parts="_source")
+        return [hit["_source"] for hit in hits]
 
     async def translation_sets(self) -> TranslationSets:
         """The pages that are translations of each other. The first call reads them all."""
@@ -116,49 +140,25 @@ class OpenSearchGeneration:
 
     async def _read_translation_sets(self) -> TranslationSets:
         facts: list[tuple[str, str, str]] = []
-        params = {"filter_path": "hits.hits.fields,hits.hits.sort", **ALL_SHARDS}
-        after: Sequence[str] = ()
-        while True:
-            body = translations(self.info.id, after)
-            answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
-            hits = answer.get("hits", {}).get("hits", ())
+        body = {"size": PAGES_AT_ONCE, "stored_fields": "_none_", "docvalue_fields": SET_FACTS}
+        body["sort"] = [{"metadata.url": "asc"}]
+        selected = {"exists": {"field": "metadata.translation_set"}}
+        async for hits in self._rows.batches(self._published.pages, body, selected, parts="fields"):
             facts += (tuple(hit["fields"][name][0] for name in SET_FACTS) for hit in hits)
-            if len(hits) < PAGES_AT_ONCE:
-                return TranslationSets.read(facts)
-            after = hits[-1]["sort"]
+        return TranslationSets.read(facts)
 
     async def language_centres(self) -> Mapping[str, Vector]:
         """The mean vector of the chunks in each language."""
         return await self._language_centres.get(self._read_language_centres)
 
     async def _read_language_centres(self) -> Mapping[str, Vector]:
-        languages = self.info.languages
-        lines = vectors_of_languages(self._published.chunks, languages, self.info.id)
-        sources = await self._sources(lines, languages)
-        return centres((code, row["embedding"]) for code, of in zip(languages, sources, strict=True) for row in of)
-
-    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
-        """The chunks of each of these pages, in order; pages without chunks are left out."""
-        lines = of_pages(self._published.chunks, self._published.pages, urls, self.info.id)
-        rows, pages = await self._sources(lines, ("chunks", "pages"))
-        chunks = {row["chunk"]: to_chunk(row) for row in rows}
-        ids = {page["metadata"]["url"]: page.get("chunk_ids", ()) for page in pages}
-        return {url: tuple(chunks[id_] for id_ in own if id_ in chunks) for url, own in ids.items() if own}
-
-    async def _sources(self, lines: bytes, names: Sequence[str]) -> list[list[dict[str, Any]]]:
-        """The stored rows that each of these searches found."""
-        responses = await self._searches(lines, names, SOURCES)
-        return [[hit["_source"] for hit in response.get("hits", {}).get("hits", ())] for response in responses]
-
-    async def _searches(self, lines: bytes, names: Sequence[str], parts: str) -> list[dict[str, Any]]:
-        """The responses to these searches, in one call; none if there is nothing to search."""
-        if not names:
-            return []
-        answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": parts})
-        for name, response in zip(names, answer["responses"], strict=True):
-            if "error" in response:
-                raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
-        return list(answer["responses"])
+        languages, has_vector = self.info.languages, {"exists": {"field": "embedding"}}
+        chunks, lowest = self._published.chunks, [{"chunk": "asc"}]
+        of_languages = [{"term": {"metadata.language": code}} for code in languages]
+        samples = await asyncio.gather(
+            *(self._sources(chunks, SAMPLE, ["embedding"], one, has_vector, sort=lowest) for one in of_languages)
+        )
+        return centres((code, row["embedding"]) for code, of in zip(languages, samples, strict=True) for row in of)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens."""
@@ -181,42 +181,23 @@ class OpenSearchGeneration:
 
     async def _read_vocabulary(self) -> Vocabulary:
         counts: Counter[str] = Counter()
-        params = {"filter_path": "hits.hits._source.tokens,hits.hits.sort", **ALL_SHARDS}
-        after: Sequence[str] = ()
-        for _ in range(MOST_READ // TOKENS_AT_ONCE):
-            body = tokens_of_chunks(self.info.id, after)
-            answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
-            hits = answer.get("hits", {}).get("hits", ())
+        body = {"size": TOKENS_AT_ONCE, "_source": ["tokens"], "sort": [{"chunk": "asc"}]}
+        read = 0
+        async for hits in self._rows.batches(self._published.chunks, body, parts="_source.tokens"):
             counts.update(await asyncio.to_thread(_count, hits))
-            if len(hits) < TOKENS_AT_ONCE:
+            if (read := read + len(hits)) >= MOST_READ:
                 break
-            after = hits[-1]["sort"]
         return await asyncio.to_thread(Vocabulary.of, counts)
-
-    async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
-        """The plain texts of the pages with these addresses."""
-        if not urls:
-            return {}
-        body = {
-            "size": len(urls),
-            "query": {"bool": {"filter": [{"terms": {"metadata.url": urls}}, *alive(self.info.id)]}},
-            "_source": ["metadata.url", "plain"],
-            "track_total_hits": False,
-        }
-        params = {"filter_path": "hits.hits._source", **ALL_SHARDS}
-        answer = await self._connection.call("POST", f"/{self._published.pages}/_search", body, params=params)
-        sources = [hit["_source"] for hit in answer.get("hits", {}).get("hits", ())]
-        return {source["metadata"]["url"]: to_plain_text(source) for source in sources}
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
-        only = ({"term": {"metadata.url": url}},)
-        sources = rows(self._connection, self._published.pages, self.info.id, only=only, leave_out=("plain",))
-        return next((to_page(source) for source in [source async for _, source in sources]), None)
+        this = {"term": {"metadata.url": url}}
+        pages = await self._sources(self._published.pages, 1, {"excludes": ["plain", "*embedding"]}, this)
+        return to_page(pages[0]) if pages else None
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
-        sources = rows(self._connection, self._published.pages, self.info.id, leave_out=("markdown", "plain"))
+        sources = self._rows.all(self._published.pages, leave_out=("markdown", "plain"))
         return tuple([to_page(source) async for _, source in sources])
 
     async def lost(self) -> str:

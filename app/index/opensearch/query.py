@@ -1,17 +1,16 @@
 """Converts a `Query` to one `_msearch` with both legs, and the response to candidates with raw scores."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.core.types import Candidate, Filters, LexicalText, Query
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, to_lines
 from app.index.opensearch.rows import alive
-from app.index.ranking.legs import PAGES, SAMPLE, SummaryHit
+from app.index.ranking.legs import PAGES
 from app.index.vocabulary import tokens_of_question
 
 FACTS = ("url", "language", "dated", "versions", "collection")
@@ -21,12 +20,6 @@ ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,
 
 RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
 """Special characters of Lucene's regular expressions; opensearch-py has no function to escape them."""
-
-SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
-PAGES_AT_ONCE = 5000
-TOKENS_AT_ONCE = 1000
-MOST_READ = 10_000  # chunks that the words of an index are taken from
-MOST_CHUNKS = 5000  # of the pages that are read for one question
 
 WORDS_OF_ALL = {"search_type": "dfs_query_then_fetch"}
 """Parameter of searches by words: scores use the frequencies in all shards. The server ignores it for a single shard."""
@@ -42,39 +35,27 @@ def legs(published: Published, query: Query, ef_search: int = 0) -> tuple[list[s
     """
     recipe = published.info.recipe
     restrict = [*alive(published.info.id), *restrictions(query.filters)]
-    searches: dict[str, dict[str, Any]] = {}
-    should = lexical_clauses(query.texts)
-    if should:
-        searches["lexical"] = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
-    # a zero vector has no cosine
-    if query.vector is not None and any(query.vector):
-        searches["vector"] = _vector(query, restrict, ef_search=ef_search)
-        if recipe.questions:
-            searches["questions"] = _vector(query, restrict, "questions_embedding", ef_search=ef_search)
     header = {"index": published.chunks, **ALL_SHARDS}
-    headers = {"lexical": header | WORDS_OF_ALL}
-    lines = to_lines(
-        *(line for name, search in searches.items() for line in (headers.get(name, header), _body(search, query.depth)))
-    )
-    names = list(searches)
-    if recipe.summaries and "vector" in searches:
-        near = nearest_summaries(query, published.info.id)
-        lines += to_lines({**header, "index": published.pages}, near)
-        names.append("summaries")
-    return names, lines
+    searches: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    if should := lexical_clauses(query.texts):
+        words = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
+        searches["lexical"] = header | WORDS_OF_ALL, _body(words, query.depth)
+    if query.vector is not None and any(query.vector):  # one of zeros only has no cosine
+        searches["vector"] = header, _body(_vector(query, restrict, ef_search=ef_search), query.depth)
+        if recipe.questions:
+            near = _vector(query, restrict, "questions_embedding", ef_search=ef_search)
+            searches["questions"] = header, _body(near, query.depth)
+        if recipe.summaries:
+            near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
+            body = _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]}
+            searches["summaries"] = header | {"index": published.pages}, body
+    return list(searches), to_lines(*(line for search in searches.values() for line in search))
 
 
-def nearest_summaries(query: Query, generation: int) -> dict[str, Any]:
-    """A search for the pages whose summaries are nearest to the vector of the query."""
-    restrict = [*alive(generation), *restrictions(query.filters)]
-    near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
-    return _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]}
-
-
-def summary_hits(answer: Mapping[str, Any]) -> tuple[SummaryHit, ...]:
-    """The pages in the response to the search of summaries, best first, with cosines."""
+def summary_hits(answer: Mapping[str, Any]) -> dict[str, float]:
+    """The cosines of the pages in the response to the search of summaries, best first."""
     hits = answer.get("hits", {}).get("hits", ())
-    return tuple(SummaryHit(hit["fields"]["metadata.url"][0], hit["_score"] * 2.0 - 1.0) for hit in hits)
+    return {hit["fields"]["metadata.url"][0]: hit["_score"] * 2.0 - 1.0 for hit in hits}
 
 
 def best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[str, Any]:
@@ -84,80 +65,31 @@ def best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[st
     return _body(search, len(urls)) | {"collapse": {"field": "metadata.url"}}
 
 
+_candidate: Callable[[tuple[Any, ...]], Candidate] = partial(tuple.__new__, Candidate)
+
+
 def candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """The candidates in the response to one search; lexical scores are BM25, vector scores are cosines."""
     # Lucene's score is (1 + cosine) / 2
     slope, offset = (1.0, 0.0) if leg == "lexical" else (2.0, -1.0)
+    # a list, and tuples without a call of Python: this is done for hundreds of candidates per question
     return tuple(
-        Candidate(
-            id=fields["chunk"][0],
-            url=fields["metadata.url"][0],
-            language=fields["metadata.language"][0],
-            score=hit["_score"] * slope + offset,
-            dated=fields.get("metadata.dated", ("",))[0],
-            versions=tuple(fields.get("metadata.versions", ())),
-            collection=fields["metadata.collection"][0],
-        )
-        for hit in answer.get("hits", {}).get("hits", ())
-        for fields in (hit["fields"],)
+        [
+            _candidate(
+                (
+                    fields["chunk"][0],
+                    fields["metadata.url"][0],
+                    fields["metadata.language"][0],
+                    hit["_score"] * slope + offset,
+                    fields["metadata.dated"][0] if "metadata.dated" in fields else "",
+                    tuple(fields["metadata.versions"]) if "metadata.versions" in fields else (),
+                    fields["metadata.collection"][0],
+                )
+            )
+            for hit in answer.get("hits", {}).get("hits", ())
+            for fields in (hit["fields"],)
+        ]
     )
-
-
-def translations(generation: int, after: Sequence[str]) -> dict[str, Any]:
-    """A search for the pages in translation sets, by address, from `after` on."""
-    body = {
-        "size": PAGES_AT_ONCE,
-        "query": {"bool": {"filter": [*alive(generation), {"exists": {"field": "metadata.translation_set"}}]}},
-        "sort": [{"metadata.url": "asc"}],
-        "track_total_hits": False,
-        "stored_fields": "_none_",
-        "docvalue_fields": SET_FACTS,
-    }
-    return body | ({"search_after": after} if after else {})
-
-
-def tokens_of_chunks(generation: int, after: Sequence[str]) -> dict[str, Any]:
-    """A search for the tokens of the chunks, by chunk, from `after` on."""
-    body = {
-        "size": TOKENS_AT_ONCE,
-        "query": {"bool": {"filter": alive(generation)}},
-        "sort": [{"chunk": "asc"}],
-        "track_total_hits": False,
-        "_source": ["tokens"],
-    }
-    return body | ({"search_after": after} if after else {})
-
-
-def of_pages(chunks: str, pages: str, urls: Collection[str], generation: int) -> bytes:
-    """The body of an `_msearch` for the chunks of these pages, and for the order of the chunks."""
-    selected = {"bool": {"filter": [*alive(generation), {"terms": {"metadata.url": sorted(urls)}}]}}
-    return to_lines(
-        {"index": chunks, **ALL_SHARDS},
-        {
-            "size": MOST_CHUNKS,
-            "query": selected,
-            "_source": {"excludes": ["*embedding", "tokens"]},
-            "track_total_hits": False,
-        },
-        {"index": pages, **ALL_SHARDS},
-        {"size": len(urls), "query": selected, "_source": ["chunk_ids", "metadata.url"], "track_total_hits": False},
-    )
-
-
-def vectors_of_languages(chunks: str, languages: Sequence[str], generation: int) -> bytes:
-    """The body of `_msearch` with a search for each language: the vectors of its chunks with the lowest ids."""
-    lines: list[dict[str, Any]] = []
-    for language in languages:
-        wanted = [*alive(generation), {"term": {"metadata.language": language}}, {"exists": {"field": "embedding"}}]
-        body = {
-            "size": SAMPLE,
-            "query": {"bool": {"filter": wanted}},
-            "sort": [{"chunk": "asc"}],
-            "_source": ["embedding"],
-            "track_total_hits": False,
-        }
-        lines += ({"index": chunks, **ALL_SHARDS}, body)
-    return to_lines(*lines)
 
 
 def restrictions(filters: Filters) -> list[dict[str, Any]]:

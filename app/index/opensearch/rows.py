@@ -1,13 +1,11 @@
 """Converts chunks and page records to rows and back, and makes their mappings. A row is part of the generations `gen_from` <= g < `gen_to`."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from app.core.types import Chunk, Page, PlainText, Section, Vector
+from app.core.types import Chunk, Page, Vector, sections_of
 from app.index.opensearch.connection import Layout
 from app.index.vocabulary import tokens_of
 
@@ -16,32 +14,16 @@ PLAIN = Layout()
 OPEN = 2**31 - 1
 """`gen_to` of a row that is still valid."""
 
-VERSION = 4
+VERSION = 5
 """Increase it with every incompatible change below; the next run then rebuilds the index."""
 
 KEYWORDS = (
-    "url",
-    "title",
-    "language",
-    "collection",
-    "heading_path",
-    "anchor",
-    "link",
-    "file",
-    "published",
-    "modified",
-    "dated",
-    "translated_from",
-    "versions",
+    *("url", "title", "language", "collection", "heading_path", "anchor", "link", "file"),
+    *("published", "modified", "dated", "translated_from", "versions"),
 )
-
 
 FOLDED = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}
 """The analyzer for other clients of the index; this product searches `tokens`."""
-
-
-TRANSLATION_SET = {"translation_set": {"type": "keyword"}}
-"""A field of page records that indices of earlier releases lack until something is written to them."""
 
 
 def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = False) -> dict[str, Any]:
@@ -60,6 +42,8 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
                 # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
                 "embedding": _vector(dimension, layout),
+                # read beside the row, which is long
+                "units": {"type": "binary", "doc_values": True},
                 **(searched if questions else {}),
                 "sections": {"type": "object", "enabled": False},
                 "metadata": {
@@ -91,7 +75,7 @@ def page_index(dimension: int = 0, layout: Layout = PLAIN) -> dict[str, Any]:
                     "properties": {
                         "url": {"type": "keyword"},
                         "language": {"type": "keyword"},
-                        **TRANSLATION_SET,
+                        "translation_set": {"type": "keyword"},
                         **({name: {"type": "keyword"} for name in ("collection", "versions")} if searched else {}),
                         "gen_from": {"type": "integer"},
                         "gen_to": {"type": "integer"},
@@ -141,13 +125,8 @@ def _keyword() -> dict[str, Any]:
     return {**plain, "fields": {"keyword": plain}}
 
 
-RECORD = (
-    "collection", "title", "language", "hash", "fetched_url", "source", "canonical", "file", "published", "modified",
-    "etag", "last_modified", "fetched_at", "last_ok", "status", "stale_since",
-    "same_as", "reading", "translated_from", "summary", "summary_of", "questions_of", "fingerprint", "translation_set",
-    "lastmod",
-)  # fmt: skip
-"""Fields of a page that `touch` replaces, in addition to `alternates`, `translations`, `versions` and `links`."""
+_APART = frozenset({"url", "markdown", "chunk_ids"})
+"""Facts of a page that are elsewhere in its row, and that `touch` keeps."""
 
 
 def alive(generation: int) -> list[dict[str, Any]]:
@@ -165,8 +144,17 @@ def page_row_id(url: str, generation: int) -> str:
     return f"{blake2b(url.encode('utf-8', 'replace'), digest_size=16).hexdigest()}-{generation}"
 
 
-def chunk_row(chunk: Chunk, vector: Vector | None, questions: Vector | None, generation: int) -> dict[str, Any]:
-    """The row of a chunk, valid from this generation, with the vectors of its text and of its questions."""
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a chunk is found by beside its words: the vectors of its text and questions, and its units in Base64."""
+
+    vector: Vector | None
+    questions: Vector | None = None
+    units: str = ""
+
+
+def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, Any]:
+    """The row of a chunk, valid from this generation."""
     row: dict[str, Any] = {
         "chunk": chunk.id,
         "content": chunk.text,
@@ -193,10 +181,12 @@ def chunk_row(chunk: Chunk, vector: Vector | None, questions: Vector | None, gen
         },
     }
     # a zero vector has no cosine: such a chunk is found only by its words
-    if vector is not None and any(vector):
-        row["embedding"] = vector
-    if questions is not None and any(questions):
-        row["questions_embedding"] = questions
+    if searched.vector is not None and any(searched.vector):
+        row["embedding"] = searched.vector
+    if searched.questions is not None and any(searched.questions):
+        row["questions_embedding"] = searched.questions
+    if searched.units:
+        row["units"] = searched.units
     if chunk.questions:
         row["questions"] = dict(chunk.questions)
     return row
@@ -213,7 +203,7 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
         text=source["content"],
         language=known["language"],
         title=known["title"],
-        sections=_sections(source.get("sections", ())),
+        sections=sections_of(source.get("sections", ())),
         file=known["file"],
         published=known["published"],
         modified=known["modified"],
@@ -221,19 +211,6 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
         versions=tuple(known["versions"]),
         questions=tuple(source.get("questions", {}).items()),
     )
-
-
-def to_plain_text(source: Mapping[str, Any]) -> PlainText:
-    """The plain text in a page's row; an empty one in a row of an earlier release."""
-    values = source.get("plain")
-    if values is None:
-        return PlainText()
-    places = {id_: (start, end) for id_, (start, end) in values["places"].items()}
-    return PlainText(values["text"], tuple(values["borders"]), _sections(values["sections"]), places)
-
-
-def _sections(values: Sequence[Mapping[str, Any]]) -> tuple[Section, ...]:
-    return tuple(Section(section["offset"], tuple(section["path"]), section["anchor"]) for section in values)
 
 
 def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, generation: int) -> dict[str, Any]:
@@ -248,7 +225,7 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
         },
         "chunk_ids": chunk_ids,
         "markdown": page.markdown,
-        "plain": page.plain,
+        "plain": page.derived.plain,
         "record": page_record(page),
     }
     if summary is not None and any(summary):
@@ -259,30 +236,18 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
 
 def set_of(page: Page) -> str | None:
     """The translation set of a page that is searched; None for a page whose text another page has."""
-    return page.translation_set if page.translation_set and not page.same_as else None
+    return page.derived.translation_set if page.derived.translation_set and not page.derived.same_as else None
 
 
 def page_record(page: Page) -> dict[str, Any]:
     """The part of a page's row that `touch` replaces."""
+    facts = {name: value for name, value in page.facts.items() if name not in _APART}
     # a list of pairs: a partial update would merge objects and keep removed languages
-    return {name: getattr(page, name) for name in RECORD} | {
-        "alternates": list(page.alternates.items()),
-        "translations": list(page.translations),
-        "versions": list(page.versions),
-        "links": list(page.links),
-    }
+    return facts | {"alternates": list(page.alternates.items())}
 
 
 def to_page(source: Mapping[str, Any]) -> Page:
     """The page in a row; without Markdown if the row was read without it."""
-    record = source["record"]
-    return Page(
-        url=source["metadata"]["url"],
-        markdown=source.get("markdown", ""),
-        chunk_ids=tuple(source.get("chunk_ids", ())),
-        alternates=dict(record["alternates"]),
-        translations=tuple(record["translations"]),
-        versions=tuple(record["versions"]),
-        links=tuple(record.get("links", ())),
-        **{name: record[name] for name in RECORD if name in record},
-    )
+    facts = {**source["record"], "alternates": dict(source["record"]["alternates"])}
+    own = {"markdown": source.get("markdown", ""), "chunk_ids": source.get("chunk_ids", ())}
+    return Page.of_facts(facts | own | {"url": source["metadata"]["url"]})

@@ -1,11 +1,8 @@
 """The store on an OpenSearch server: all generations with the same recipe share one index of chunks, behind an alias."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from app.core.errors import IndexDamaged, NoIndex, SettingsError
@@ -27,10 +24,8 @@ class OpenSearchStore:
 
     Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
     reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms). `vector_share` is the weight (0..1) of
-    the vectors of an embedder, for hybrid queries of other clients. `generation_class` makes the generations that `live` returns.
+    the vectors of an embedder, for hybrid queries of other clients.
     """
-
-    generation_class: type[OpenSearchGeneration] = OpenSearchGeneration
 
     def __init__(  # noqa: PLR0913 - settings, all by name
         self,
@@ -44,7 +39,7 @@ class OpenSearchStore:
         auth: tuple[str, str] | None = None,
         lock_seconds: float = 60.0,
         notice_seconds: float = 0.0,
-        vector_share: Callable[[str], float] = lambda _: 0.3,
+        vector_share: float = 0.3,
     ) -> None:
         if not NAME.fullmatch(index):
             raise SettingsError(
@@ -78,7 +73,7 @@ class OpenSearchStore:
 
         If possible, the draft acquires the writer's lock with its first write, so that a run without changes writes nothing.
         """
-        await self._catalog.prepare(self._vector_share(recipe.embedder))
+        await self._catalog.prepare(self._vector_share)
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
         live = await self._catalog.live() if not rebuild and await lock.is_free() else None
         try:
@@ -151,7 +146,7 @@ class OpenSearchStore:
                 raise NoIndex(
                     f"The alias {self._catalog.name} at {self._connection.url} is gone; ingest the sites again."
                 )
-            self._pinned = self.generation_class(self._connection, live[0], self._layout.ef_search)
+            self._pinned = OpenSearchGeneration(self._connection, live[0], self._layout.ef_search)
             self._pointer = (live[0].chunks, live[0].info.id)
         if self._looking is asyncio.current_task():
             self._until = time.monotonic() + self._notice_seconds

@@ -1,24 +1,21 @@
 """Writes rows in batches, and reads, counts and deletes rows by query; one process at a time, by a lock that its owner renews."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from app.core.errors import StoreBusy, StoreError
-from app.core.types import Vector
 from app.index.opensearch.catalog import Catalog, State
 from app.index.opensearch.connection import ALL_SHARDS, SLOW, Connection, to_lines
-from app.index.opensearch.rows import OPEN, alive
+from app.index.opensearch.rows import OPEN, Searched, alive
 
 log = logging.getLogger(__name__)
 
@@ -111,8 +108,7 @@ class WriterLock:
         answer = await self._connection.call("PUT", self._path, body, params=condition, allow=(409,))
         if answer is None:
             return await self._is_ours()
-        self._version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
-        self._renewed = now
+        self._version, self._renewed = _version_of(answer), now
         return True
 
     async def _is_ours(self) -> bool:
@@ -120,18 +116,14 @@ class WriterLock:
         lock = await self._connection.call("GET", self._path, allow=(404,))
         if not lock or lock["_source"]["token"] != self._token:
             return False
-        self._version = {"if_seq_no": lock["_seq_no"], "if_primary_term": lock["_primary_term"]}
-        self._renewed = lock["_source"]["expires"] - self._seconds
+        self._version, self._renewed = _version_of(lock), lock["_source"]["expires"] - self._seconds
         return True
 
     async def _take_over(self) -> None:
         lock = await self._connection.call("GET", self._path, allow=(404,))
-        if lock is None:
-            condition: dict[str, Any] = {"op_type": "create"}
-        else:
+        if lock:
             self._refuse_live_owner(lock["_source"])
-            condition = {"if_seq_no": lock["_seq_no"], "if_primary_term": lock["_primary_term"]}
-        if not await self._write(condition):
+        if not await self._write(_version_of(lock) if lock else {"op_type": "create"}):
             raise self._busy(lock["_source"] if lock else {})
 
     def _refuse_live_owner(self, owner: dict[str, Any]) -> None:
@@ -144,6 +136,10 @@ class WriterLock:
             f"{owner.get('since', 'just now')}. Wait until it is done; if it was killed, its lock ends by itself "
             f"{self._seconds:g} s after its last sign of life."
         )
+
+
+def _version_of(document: Mapping[str, Any]) -> dict[str, int]:
+    return {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
 
 
 def _machine() -> str:
@@ -210,52 +206,68 @@ class Batch:
             await self.flush()
 
 
-async def rows(
-    connection: Connection,
-    index: str,
-    generation: int,
-    *,
-    only: Sequence[dict[str, Any]] = (),
-    leave_out: Sequence[str] = (),
-) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Id and source of each row of the generation, by id; `only` are additional filters."""
-    body: dict[str, Any] = {
-        "size": READ_ROWS,
-        "query": {"bool": {"filter": [*alive(generation), *only]}},
-        "_source": {"excludes": [*leave_out, "*embedding"]},
-        "sort": [{"metadata.url": "asc"}] if index.endswith("-pages") else [{"chunk": "asc"}],
-        "track_total_hits": False,
-    }
-    while True:
-        answer = await connection.call("POST", f"/{index}/_search", body, params=ALL_SHARDS)
-        hits = answer["hits"]["hits"]
-        for hit in hits:
-            yield hit["_id"], hit["_source"]
-        if len(hits) < READ_ROWS:
-            return
-        body["search_after"] = hits[-1]["sort"]
+class Rows:
+    """Reads the rows of one generation."""
+
+    def __init__(self, connection: Connection, generation: int) -> None:
+        self._connection, self._generation = connection, generation
+
+    async def hits(
+        self, index: str, body: Mapping[str, Any], *selected: dict[str, Any], parts: str = "_id,_source"
+    ) -> list[dict[str, Any]]:
+        """The hits of a search among the rows that match all filters; `parts` are those read of each hit."""
+        filters = [*alive(self._generation), *selected]
+        search = {"query": {"bool": {"filter": filters}}, "track_total_hits": False, **body}
+        path = ",".join(f"hits.hits.{part}" for part in (*parts.split(","), "sort"))
+        params = {"filter_path": path, **ALL_SHARDS}
+        answer = await self._connection.call("POST", f"/{index}/_search", search, params=params)
+        hits: list[dict[str, Any]] = answer.get("hits", {}).get("hits", [])
+        return hits
+
+    async def batches(
+        self, index: str, body: Mapping[str, Any], *selected: dict[str, Any], parts: str = "_id,_source"
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """All hits of a sorted search, as many at once as its `size`."""
+        after: dict[str, Any] = {}
+        while True:
+            hits = await self.hits(index, {**body, **after}, *selected, parts=parts)
+            yield hits
+            if len(hits) < body["size"]:
+                return
+            after = {"search_after": hits[-1]["sort"]}
+
+    async def all(
+        self, index: str, *selected: dict[str, Any], leave_out: Sequence[str] = ()
+    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Id and source of each row that matches all filters, by id."""
+        order = "metadata.url" if index.endswith("-pages") else "chunk"
+        body = {"size": READ_ROWS, "_source": {"excludes": [*leave_out, "*embedding"]}, "sort": [{order: "asc"}]}
+        async for hits in self.batches(index, body, *selected):
+            for hit in hits:
+                yield hit["_id"], hit["_source"]
+
+    async def count(self, index: str, field: str = "") -> tuple[int, tuple[str, ...]]:
+        """The number of rows, and the values of the field."""
+        filters = alive(self._generation)
+        body: dict[str, Any] = {"size": 0, "query": {"bool": {"filter": filters}}, "track_total_hits": True}
+        if field:
+            body["aggs"] = {"values": {"terms": {"field": field, "size": 1000}}}
+        answer = await self._connection.call("POST", f"/{index}/_search", body, params=ALL_SHARDS, timeout=60)
+        values = answer["aggregations"]["values"]["buckets"] if field else []
+        return answer["hits"]["total"]["value"], tuple(sorted(value["key"] for value in values if value["key"]))
 
 
-async def vectors_of(connection: Connection, index: str, row_ids: Sequence[str]) -> dict[str, Vector]:
-    """The vectors of the texts in these rows, by the id of the row."""
+async def searched_of(connection: Connection, index: str, row_ids: Sequence[str]) -> dict[str, Searched]:
+    """The vectors of the texts in these rows, and their units, by the id of the row."""
     if not row_ids:
         return {}
-    params = {"_source_includes": "embedding"}
+    params = {"_source_includes": "embedding,units"}
     answer = await connection.call("POST", f"/{index}/_mget", {"ids": row_ids}, params=params)
     for row in answer["docs"]:
         if "error" in row:
             raise connection.rejection(500, row["error"], f"to read row {row['_id']} of {index}")
-    return {row["_id"]: row["_source"]["embedding"] for row in answer["docs"] if "embedding" in row["_source"]}
-
-
-async def count(connection: Connection, index: str, generation: int, field: str = "") -> tuple[int, tuple[str, ...]]:
-    """The number of rows of the generation, and the values of the field."""
-    body: dict[str, Any] = {"size": 0, "query": {"bool": {"filter": alive(generation)}}, "track_total_hits": True}
-    if field:
-        body["aggs"] = {"values": {"terms": {"field": field, "size": 1000}}}
-    answer = await connection.call("POST", f"/{index}/_search", body, params=ALL_SHARDS, timeout=60)
-    values = answer["aggregations"]["values"]["buckets"] if field else []
-    return answer["hits"]["total"]["value"], tuple(sorted(value["key"] for value in values if value["key"]))
+    sources = {row["_id"]: row["_source"] for row in answer["docs"]}
+    return {id_: Searched(source.get("embedding"), units=source.get("units", "")) for id_, source in sources.items()}
 
 
 async def delete_rows(connection: Connection, index: str, *filters: dict[str, Any]) -> None:
@@ -274,9 +286,9 @@ async def discard(connection: Connection, catalog: Catalog, state: State) -> Non
     """Delete all rows and indices that no generation in the state uses."""
     used = (*state.kept, *state.fading)
     for chunks in {published.chunks for published in used}:
-        ids = [published.info.id for published in used if published.chunks == chunks]
-        newest, oldest = max(ids), min(ids)
-        for index in (chunks, next(p.pages for p in used if p.chunks == chunks)):
+        same = [published for published in used if published.chunks == chunks]
+        newest, oldest = (of(published.info.id for published in same) for of in (max, min))
+        for index in (chunks, same[0].pages):
             await connection.call("POST", f"/{index}/_refresh", timeout=SLOW)
             dead = [{"range": {"metadata.gen_from": {"gt": newest}}}, {"range": {"metadata.gen_to": {"lte": oldest}}}]
             await delete_rows(connection, index, {"bool": {"should": dead, "minimum_should_match": 1}})

@@ -3,12 +3,7 @@
 Called by assistants, pipeline, ingestion and eval; imports app.core and app.text.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -30,8 +25,8 @@ def open_store(settings: Settings) -> Store:
     if not address:
         raise SettingsError("DOCS_STORE is empty: name a directory, or opensearch://host:9200/index.")
     parts = urlsplit(address)
-    if parts.scheme in STORES:
-        return STORES[parts.scheme](parts, settings)
+    if parts.scheme in ("opensearch", "opensearchs"):
+        return _opensearch(parts, settings)
     if "://" in address:
         raise SettingsError(
             f"DOCS_STORE={masked(parts.geturl())}: unknown scheme. Name a directory, or write opensearch://host:9200/index (opensearchs:// for TLS)."
@@ -65,12 +60,8 @@ def _opensearch(parts: SplitResult, settings: Settings) -> Store:
         timeout=settings.tuning.store_timeout,
         auth=address.auth,
         notice_seconds=NOTICE_SECONDS,
-        vector_share=partial(settings.vector_share, ""),
+        vector_share=settings.vector_share(""),
     )
 
 
 NOTICE_SECONDS = 1.0  # delay until a service notices that another process has published a newer generation
-
-STORES: Mapping[str, Callable[[SplitResult, Settings], Store]] = MappingProxyType(
-    {"opensearch": _opensearch, "opensearchs": _opensearch}
-)

@@ -1,19 +1,16 @@
 """A wrapper of a store with a circuit breaker, which keeps lately read chunks; a search takes a place of the gate (`app.core.gate`)."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
 
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
-from app.core.generation import GenerationInfo, Recipe
-from app.core.types import Chunk, Legs, Page, PlainText, Query, Vector
-from app.index.protocols import Draft, Generation, Store, TranslationSets
+from app.core.generation import GenerationInfo
+from app.core.types import Chunk, PlainText
+from app.index.protocols import Generation, Store
 from app.index.run_history import RunHistory
-from app.index.vocabulary import Vocabulary
 
 MOST_BYTES = 16_000_000
 """About what the plain texts of 500 pages of documentation take, or 5,000 chunks."""
@@ -90,41 +87,25 @@ class GuardedStore:
     async def live(self) -> Generation:
         """The live generation."""
         with self._breaker.call("live", proves=False):  # a store may answer from memory, so success proves nothing
-            return GuardedGeneration(await self._store.live(), self._breaker, self._texts, self._chunks)
+            live = GuardedGeneration(await self._store.live(), self._breaker, self._texts, self._chunks)
+        return cast("Generation", live)
 
-    async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
-        """Begin the next generation."""
-        return await self._store.draft(recipe, rebuild=rebuild)
-
-    async def generations(self) -> tuple[GenerationInfo, ...]:
-        """The kept generations, newest first."""
-        return await self._store.generations()
+    def __getattr__(self, name: str) -> Any:
+        """Each other method is that of the store: commands call them, and wait for it."""
+        return getattr(self._store, name)
 
     async def runs(self) -> RunHistory:
         """The results of the runs so far."""
         with self._breaker.call("runs", proves=False):
             return await self._store.runs()
 
-    @property
-    def facts(self) -> Mapping[str, str | int]:
-        """The server's facts for traces."""
-        return self._store.facts
 
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Replace the results."""
-        await self._store.write_runs(runs)
-
-    async def rollback(self) -> GenerationInfo:
-        """Make the previous generation live again."""
-        return await self._store.rollback()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._store.close()
+FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary", "lost"})
+"""What a generation reads once and keeps: a success of these calls proves nothing about the server."""
 
 
 class GuardedGeneration:
-    """See `app.index.protocols.Generation`."""
+    """See `app.index.protocols.Generation`: each of its calls goes through the breaker."""
 
     __slots__ = ("_breaker", "_chunks", "_generation", "_texts", "info")
 
@@ -136,65 +117,29 @@ class GuardedGeneration:
         self._breaker = breaker
         self._texts, self._chunks = texts, chunks
 
-    async def search(self, query: Query) -> Legs:
-        """The lexical and the vector leg, each best first, with raw scores."""
-        with self._breaker.call("search"), busy():
-            return await self._generation.search(query)
+    def __getattr__(self, name: str) -> Any:
+        """The method of the generation with this name, guarded."""
+        method = getattr(self._generation, name)
+
+        async def guarded(*arguments: Any) -> Any:
+            with self._breaker.call(name, proves=name not in FROM_MEMORY), busy():
+                return await method(*arguments)
+
+        return guarded
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
-        """The chunks with these ids, in the order of the ids."""
-        with self._breaker.call("fetch", proves=False), busy():  # a chunk that is kept proves nothing
-            chunks = await self._chunks.of(self.info, ids, self._fetched)
-        return tuple(chunks[id_] for id_ in ids if id_ in chunks)
+        """The chunks with these ids, in the order of the ids; those that are kept need no store."""
+        chunks = await self._chunks.of(self.info, ids, self._fetched)
+        return tuple([chunks[id_] for id_ in ids if id_ in chunks])
 
     async def _fetched(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        return {chunk.id: chunk for chunk in await self._generation.fetch(ids)}
+        with self._breaker.call("fetch"), busy():
+            return {chunk.id: chunk for chunk in await self._generation.fetch(ids)}
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
-        """The plain texts of the pages with these addresses."""
-        with self._breaker.call("plain_texts", proves=False), busy():  # a text that is kept proves nothing
-            return await self._texts.of(self.info, urls, self._generation.plain_texts)
+        """The plain texts of the pages with these addresses; those that are kept need no store."""
+        return await self._texts.of(self.info, urls, self._read_texts)
 
-    async def translation_sets(self) -> TranslationSets:
-        """The pages that are translations of each other."""
-        with self._breaker.call("translation_sets", proves=False), busy():  # they are cached, so success proves nothing
-            return await self._generation.translation_sets()
-
-    async def language_centres(self) -> Mapping[str, Vector]:
-        """The mean vector of the chunks in each language."""
-        with self._breaker.call("language_centres", proves=False), busy():  # they are cached, so success proves nothing
-            return await self._generation.language_centres()
-
-    async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
-        """The chunks of each of these pages."""
-        with self._breaker.call("chunks_of"), busy():
-            return await self._generation.chunks_of(urls)
-
-    async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of the texts of these chunks."""
-        with self._breaker.call("vectors"), busy():
-            return await self._generation.vectors(ids)
-
-    async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
-        """The number of chunks with each of these tokens."""
-        with self._breaker.call("frequencies"), busy():
-            return await self._generation.frequencies(tokens)
-
-    async def vocabulary(self) -> Vocabulary:
-        """The words of the chunks."""
-        with self._breaker.call("vocabulary", proves=False), busy():  # it is cached, so success proves nothing
-            return await self._generation.vocabulary()
-
-    async def lost(self) -> str:
-        """Returns the damage that is made up for."""
-        return await self._generation.lost()
-
-    async def page(self, url: str) -> Page | None:
-        """A page with its Markdown."""
-        with self._breaker.call("page"), busy():
-            return await self._generation.page(url)
-
-    async def pages(self) -> tuple[Page, ...]:
-        """All pages, by address, without Markdown."""
-        with self._breaker.call("pages"), busy():
-            return await self._generation.pages()
+    async def _read_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
+        with self._breaker.call("plain_texts"), busy():
+            return await self._generation.plain_texts(urls)

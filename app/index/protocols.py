@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from app.core.errors import IndexMismatch, StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.vocabulary import Vocabulary
@@ -81,7 +82,6 @@ class Generation(Protocol):
     @property
     def info(self) -> GenerationInfo:
         """The facts about this generation."""
-        ...
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with at most `query.depth` candidates and raw scores.
@@ -89,54 +89,42 @@ class Generation(Protocol):
         Filters apply to both. Questions of chunks and summaries of pages, if there are any, are searched too and raise the
         vector scores of their chunks (see `app.index.ranking`).
         """
-        ...
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids; unknown ids are left out."""
-        ...
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
-        """The plain texts of the pages with these addresses, in one round trip; without those that aren't there.
-
-        They are empty in an index of an earlier release.
-        """
-        ...
+        """The plain texts of the pages with these addresses, in one round trip; without those that aren't there."""
 
     async def translation_sets(self) -> TranslationSets:
         """The pages that are translations of each other. Read once per generation and cached."""
-        ...
 
     async def language_centres(self) -> Mapping[str, Vector]:
         """The mean vector of the chunks in each language, of a sample of them. Read once per generation and cached."""
-        ...
 
     async def chunks_of(self, urls: Collection[str]) -> Mapping[str, tuple[Chunk, ...]]:
         """The chunks of each of these pages, in the order of the page; pages without chunks are left out."""
-        ...
 
     async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """The vectors of the texts of these chunks, by id; of any length. Unknown ids and chunks without a vector are left out."""
-        ...
+
+    async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """The vectors of the stretches of these chunks, by id, as `app.index.ranking.units.packed` made them; without those that have none."""
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
         """The number of chunks with each of these tokens (of `app.text.analysis`); 0 for an unknown token."""
-        ...
 
     async def vocabulary(self) -> Vocabulary:
         """The words of the chunks, of a sample of them in a large index. Read once per generation and cached."""
-        ...
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
-        ...
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
-        ...
 
     async def lost(self) -> str:
         """Returns the damage that is made up for, so that answers are worse; empty if nothing is damaged."""
-        ...
 
 
 class Draft(Protocol):
@@ -145,28 +133,24 @@ class Draft(Protocol):
     @property
     def rebuilds(self) -> bool:
         """True if nothing can be shared with the live generation (another recipe, or none is live)."""
-        ...
 
     async def page_states(self) -> Mapping[str, Page]:
         """The pages as the draft has them, by address, without Markdown: first those of the live generation, or none."""
-        ...
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
         """The chunks that the draft doesn't have yet: `put` needs vectors for them."""
-        ...
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these. `vectors` are by chunk id, for the `missing` chunks.
 
         If the recipe has summaries or questions, `vectors` must contain that of the page's `summary_text` under its address,
-        and those of the chunks' `questions_text` under their `questions_id`. An unchanged chunk
-        isn't written again; a chunk with other changes (sections, title, dates) keeps its vector.
+        and those of the chunks' `questions_text` under their `questions_id`. Vectors of stretches (`app.index.ranking.units`) may be
+        there, too. An unchanged chunk isn't written again, nor are the vectors of its questions; a chunk with other changes
+        (sections, title, dates) keeps its vector and those of its stretches.
         """
-        ...
 
     async def remove(self, url: str) -> None:
         """Remove the page and its chunks; an unknown address is no error."""
-        ...
 
     async def touch(self, pages: Iterable[Page]) -> None:
         """Replace the records of these pages (etag, last_ok, status ...) without writing chunks.
@@ -174,18 +158,15 @@ class Draft(Protocol):
         `chunk_ids` and `markdown` of the given pages are ignored; the stored values are kept. Another `translation_set` makes a
         new generation, as `put` does.
         """
-        ...
 
-    async def publish(self, sources: Sequence[SourceRecord] = (), *, supersede: bool = False) -> GenerationInfo:
+    async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept.
 
-        `sources` become those of the info; without any, those of the live generation stay. With `supersede`, the live
-        generation isn't kept for a rollback, so that one returns to the generation before it.
+        `sources` become those of the info; without any, those of the live generation stay.
 
         If nothing was put or removed, no new generation is made: touched records and other `sources` are saved, and the
         info of the live generation is returned.
         """
-        ...
 
     async def __aenter__(self) -> Self: ...
 
@@ -194,17 +175,43 @@ class Draft(Protocol):
     ) -> None: ...
 
 
+def check_vectors(
+    recipe: Recipe, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector], known: Collection[str]
+) -> None:
+    """Check what `Draft.put` is given; `known` are the ids of the chunks that aren't `missing`.
+
+    Raises `StoreError` if a vector is missing, and `IndexMismatch` if one has another length than the index.
+    """
+    wanted = {chunk.id: f"chunk {chunk.id} of {chunk.url}" for chunk in chunks if chunk.id not in known}
+    if recipe.questions:
+        wanted |= {chunk.questions_id: f"the questions of chunk {chunk.id}" for chunk in chunks if chunk.questions}
+    if recipe.summaries and page.summary_text:
+        wanted[page.url] = f"the summary of {page.url}"
+    for id_, what in wanted.items():
+        if id_ not in vectors:
+            raise StoreError(
+                f"There is no vector of {what}: embed what `missing` names, and its questions and summary."
+            )
+        if len(vectors[id_]) != recipe.dimension:
+            raise IndexMismatch(
+                f"The vector of {what} has {len(vectors[id_])} numbers, but the index is made for {recipe.dimension} "
+                f"({recipe.embedder}). Build it again with the other embedder."
+            )
+
+
 class Store(Protocol):
-    """An index with its generations."""
+    """An index with its generations.
+
+    A class that `DOCS_STORE` names as `module:Class` is called with the `Settings`. Indexing and the service are different
+    processes, so what one of them keeps in its memory alone the other doesn't see.
+    """
 
     @property
     def facts(self) -> Mapping[str, str | int]:
         """The server's facts for traces: OpenTelemetry's attributes of a database, such as `db.system.name`."""
-        ...
 
     async def live(self) -> Generation:
         """The published generation, pinned. Raises `NoIndex` when nothing was published yet. Cheap: called per question."""
-        ...
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
         """Begin the next generation, first clearing what an aborted run left. Use it as `async with await store.draft(...)`.
@@ -214,24 +221,18 @@ class Store(Protocol):
         `StoreBusy` while another draft is written, in any process. A store may let two drafts begin as long as
         nothing was written: the second to write then raises it, so that it never publishes over the first.
         """
-        ...
 
     async def generations(self) -> tuple[GenerationInfo, ...]:
         """The kept generations, newest first, including the live one."""
-        ...
 
     async def runs(self) -> RunHistory:
         """The results of the runs so far. Raises `IndexDamaged` if they can't be read."""
-        ...
 
     async def write_runs(self, runs: RunHistory) -> None:
         """Replace them; the index stays as it is."""
-        ...
 
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again. Raises `NoIndex` if none is kept."""
-        ...
 
     async def close(self) -> None:
         """Close all connections; safe to call twice."""
-        ...

@@ -23,22 +23,39 @@ RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A page that isn't in the index because of its language, so that it is read again only when it changes.
+
+    `mark` stands for the settings by which it was read; `note` is what the report says of its language.
+    """
+
+    url: str
+    mark: str
+    etag: str
+    last_modified: str
+    language: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceRuns:
     """Lessons of runs about a sitemap, directory or reader. `read` is when one last read all of it, in Unix seconds.
 
     `proofs` are pages whose text changed together with their lastmod, since a text last changed without it; that happened in
-    `lies` runs. `pages` is how many pages the index had of it after each of the last runs that were published.
+    `lies` runs. `pages` is how many pages the index had of it after each of the last runs that were published, `left_out` are those that it hasn't.
     """
 
     read: float = 0.0
     proofs: int = 0
     lies: int = 0
     pages: tuple[int, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SourceRuns:
         """Makes one of these values of `RunHistory.as_json`."""
-        return cls(**{**values, "pages": tuple(map(int, values.get("pages", ())))})
+        left_out = tuple(LeftOut(**page) for page in values.get("left_out", ()))
+        return cls(**{**values, "pages": tuple(map(int, values.get("pages", ()))), "left_out": left_out})
 
     def with_pages(self, count: int, *, accepted: bool) -> SourceRuns:
         """A copy with a published run that left so many pages; what was before an `accepted` loss no longer counts."""
@@ -70,10 +87,10 @@ class RunHistory:
 
     def last_ok(self, page: Page) -> str:
         """Returns the time when a run last found the page as the index has it, in ISO 8601; empty if that isn't known."""
-        read = self.sources.get(page.source, SourceRuns()).read
-        if page.stale_since or not read:
-            return page.last_ok
-        return max(page.last_ok, datetime.fromtimestamp(read, UTC).isoformat(timespec="seconds"))
+        read = self.sources.get(page.fetch.source, SourceRuns()).read
+        if page.fetch.stale_since or not read:
+            return page.fetch.last_ok
+        return max(page.fetch.last_ok, datetime.fromtimestamp(read, UTC).isoformat(timespec="seconds"))
 
     def as_json(self) -> dict[str, Any]:
         """The values for JSON."""
@@ -106,7 +123,7 @@ async def readable_runs_of(store: Store) -> RunHistory:
 async def as_last_read(store: Store, pages: Iterable[Page]) -> tuple[Page, ...]:
     """The pages with the time of the last run that found them as they are: their records aren't written for that."""
     runs = await readable_runs_of(store)
-    return tuple(replace(page, last_ok=runs.last_ok(page)) for page in pages)
+    return tuple(replace(page, fetch=replace(page.fetch, last_ok=runs.last_ok(page))) for page in pages)
 
 
 async def add_run(

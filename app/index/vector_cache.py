@@ -1,13 +1,10 @@
 """Vectors that an unfinished run has computed, in a file of the index's directory: an interrupted run goes on from there."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +61,3 @@ class VectorCache:
                 return []
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{self._path}: {error}. Delete this file: it only spares work.") from error
-
-
-def unfinished(directory: Path) -> dict[str, Any]:
-    """Returns what an unfinished run has computed: embedder, number of texts, time of the last one. Empty without one.
-
-    It reads the whole file (1 ms for 1,000 texts), so call it in a thread.
-    """
-    path = directory / FILE
-    try:
-        last = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=0)) as database:
-            counted = database.execute(
-                "SELECT embedder, count(*) FROM vectors GROUP BY embedder ORDER BY 2 DESC"
-            ).fetchone()
-    except (OSError, sqlite3.Error):  # none, or it is being written right now
-        return {}
-    return {"embedder": counted[0], "texts": counted[1], "updated_at": last} if counted else {}

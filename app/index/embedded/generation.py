@@ -8,10 +8,11 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from app.core.errors import IndexDamaged
@@ -20,21 +21,23 @@ from app.core.generation import GenerationInfo
 from app.core.process import give_back_memory
 from app.core.types import Candidate, Chunk, Legs, LexicalText, Page, PlainText, Query, Vector
 from app.index.embedded.pointer import Published
-from app.index.embedded.rows import (
+from app.index.embedded.tables import (
     QUESTIONS,
     TRANSLATION_SET,
+    UNITS,
+    Tables,
     condition,
+    count_words,
+    lance_errors,
     quoted,
+    read_words,
     to_chunk,
     to_page,
-    to_plain_text,
     unit,
 )
-from app.index.embedded.tables import ANY, Clusters, Tables, count_words, lance_errors, read_words
 from app.index.protocols import TranslationSets
 from app.index.ranking.legs import (
     PAGES,
-    SummaryHit,
     best_of_each_page,
     centres,
     nearest,
@@ -91,7 +94,7 @@ class Columns:
         urls, languages, *others = (column.at(places) for column in self._repeated)
         ids = self._ids.take(places).to_pylist()
         candidates = starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))
-        return tuple(sorted(candidates, key=lambda candidate: (-candidate.score, candidate.id)))
+        return tuple(sorted(sorted(candidates, key=attrgetter("id")), key=attrgetter("score"), reverse=True))
 
     def rows_of(self, ids: Sequence[str]) -> Mapping[str, int]:
         """The row ids of the chunks with these ids; without unknown ones."""
@@ -106,7 +109,6 @@ class Columns:
 
 
 EXACT_BYTES = 32_000_000  # up to here, vectors are kept as they are: 31,000 of 256 numbers
-MOST_BYTES = 512_000_000  # of vectors rounded to one byte for each number; more are left to LanceDB
 STEPS = 127
 RESCORED = 2  # times the wanted vectors, so that rounding the question changes little
 
@@ -123,11 +125,6 @@ class Vectors:
         self._matrix: NDArray[Any] = np.empty((count, dimension), np.float32 if exact else np.int8)
         self._steps = np.ones(count, np.float32)
         self._exact, self._filled = exact, 0
-
-    @staticmethod
-    def fit(count: int, dimension: int) -> bool:
-        """True if so many vectors are kept in memory."""
-        return 0 < count * dimension <= MOST_BYTES
 
     def add(self, rows: NDArray[Any], vectors: NDArray[np.float32]) -> None:
         """Add vectors of length 1 or 0 with their row ids."""
@@ -192,9 +189,9 @@ ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """See `app.index.protocols.Generation`. `with_plain_texts` is False for an index that has none.
+    """See `app.index.protocols.Generation`. `words` is None where `words_damage` says why they can't be read.
 
-    `words` is None in an index of an earlier release, and where `words_damage` says why they can't be read.
+    `with_units` is False for an index that has none.
     """
 
     info: GenerationInfo
@@ -203,8 +200,7 @@ class EmbeddedGeneration:
     records: Any
     summaries: Any = None
     words: Any = None
-    clusters: Clusters = ANY
-    with_plain_texts: bool = True
+    with_units: bool = True
     words_damage: str = ""
     _columns: Shared[Columns] = field(default_factory=Shared)
     _vectors: Shared[Vectors] = field(default_factory=Shared)
@@ -215,16 +211,16 @@ class EmbeddedGeneration:
     @classmethod
     async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
         """Open the generation of this entry."""
-        named = (entry.chunks, entry.texts, entry.pages, entry.summaries)
-        opened: list[Any] = [table and await tables.open_version(table) for table in named]
+        opened = {kind: await tables.open_version(pinned) for kind, pinned in entry.tables.items() if kind != "words"}
         words, damage = None, ""
         try:
-            words = entry.words and await tables.open_version(entry.words)
+            words = await tables.open_version(entry.tables["words"])
         except IndexDamaged as error:
             damage = str(error)
-        with lance_errors(f"read the columns of {entry.texts.name}"):
-            plain = "plain" in (await opened[1].schema()).names
-        return cls(entry.info, *(*opened, words, tables.clusters, plain, damage))
+        with lance_errors(f"read the columns of {entry.tables['chunks'].name}"):
+            units = UNITS in (await opened["chunks"].schema()).names
+        chunks, texts, records = opened["chunks"], opened["texts"], opened["pages"]
+        return cls(entry.info, chunks, texts, records, opened.get("summaries"), words, units, damage)
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -234,13 +230,21 @@ class EmbeddedGeneration:
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids; unknown ids are left out."""
-        if not ids:
-            return ()
-        at = (await self._candidate_columns()).rows_of(ids)
-        rows = await _fetched(self.chunks.take_row_ids(list(at.values())).select(["id", "record"])) if at else []
-        records = {row["id"]: row["record"] for row in rows}
+        records = await self._taken("record", ids)
         with lance_errors("read the chunks that were found", IndexDamaged):
             return tuple(to_chunk(records[id_]) for id_ in ids if id_ in records)
+
+    async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """The units of these chunks."""
+        return await self._taken(UNITS, ids) if self.with_units else {}
+
+    async def _taken(self, name: str, ids: Sequence[str]) -> dict[str, Any]:
+        """One column of these chunks by id, read where their rows lie."""
+        places = (await self._candidate_columns()).rows_of(ids) if ids else {}
+        if not places:
+            return {}
+        rows = await _fetched(self.chunks.take_row_ids(list(places.values())).select(["id", name]))
+        return {row["id"]: row[name] for row in rows}
 
     async def _candidate_columns(self) -> Columns:
         return await self._columns.get(self._read_columns)
@@ -258,13 +262,7 @@ class EmbeddedGeneration:
         return await self._translation_sets.get(self._read_translation_sets)
 
     async def _read_translation_sets(self) -> TranslationSets:
-        with lance_errors("read the columns of its pages", IndexDamaged):
-            known = TRANSLATION_SET in (await self.records.schema()).names
-        rows = (
-            await self._rows(self.records, f"{TRANSLATION_SET} != ''", ["url", "language", TRANSLATION_SET])
-            if known
-            else []
-        )
+        rows = await self._rows(self.records, f"{TRANSLATION_SET} != ''", ["url", "language", TRANSLATION_SET])
         return TranslationSets.read(
             (row["url"], row["language"], row[TRANSLATION_SET]) for row in sorted(rows, key=itemgetter("url"))
         )
@@ -288,7 +286,9 @@ class EmbeddedGeneration:
             chunks = {chunk.id: chunk for chunk in (to_chunk(row["record"]) for row in rows)}
             pages = [to_page(row["record"]) for row in records]
         return {
-            page.url: tuple(chunks[id_] for id_ in page.chunk_ids if id_ in chunks) for page in pages if page.chunk_ids
+            page.url: tuple(chunks[id_] for id_ in page.derived.chunk_ids if id_ in chunks)
+            for page in pages
+            if page.derived.chunk_ids
         }
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
@@ -297,7 +297,7 @@ class EmbeddedGeneration:
         return {token: words.count(token) for token in tokens}
 
     async def vocabulary(self) -> Vocabulary:
-        """The words of the chunks. The first call reads them; in an index of an earlier release, it reads all chunks."""
+        """The words of the chunks. The first call reads them; where they are damaged, it reads all chunks."""
         return (await self._vocabulary.get(self._read_vocabulary))[0]
 
     async def lost(self) -> str:
@@ -307,12 +307,11 @@ class EmbeddedGeneration:
     async def _read_vocabulary(self) -> tuple[Vocabulary, str]:
         damage = self.words_damage
         try:
-            if self.words:
+            if not damage:
                 return await read_words(self.words), ""
         except IndexDamaged as error:
             damage = str(error)
-        if damage:
-            log.warning("the words of the chunks are counted again, because theirs can't be read: %s", damage)
+        log.warning("the words of the chunks are counted again, because theirs can't be read: %s", damage)
         return await count_words(self.chunks), damage
 
     async def page(self, url: str) -> Page | None:
@@ -334,16 +333,20 @@ class EmbeddedGeneration:
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         """The plain texts of the pages with these addresses."""
-        if not urls or not self.with_plain_texts:
+        if not urls:
             return {}
         rows = await self._rows(self.texts, f"url IN ({quoted(urls)})", ["url", "plain"])
         with lance_errors("read the texts of the pages that were found", IndexDamaged):
-            return {row["url"]: to_plain_text(row["plain"]) for row in rows}
+            return {row["url"]: PlainText.of_json(orjson.loads(row["plain"])) for row in rows}
 
     async def column(self, name: str, ids: Sequence[str] = ()) -> dict[str, Any]:
         """One column of the chunks by id; of all chunks if no ids are given."""
-        rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})" if ids else "", ["id", name])
-        return {row["id"]: row[name] for row in rows}
+        return {id_: row[name] for id_, row in (await self.columns((name,), ids)).items()}
+
+    async def columns(self, names: Sequence[str], ids: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+        """These columns of the chunks by id; of all chunks if no ids are given."""
+        rows = await self._rows(self.chunks, f"id IN ({quoted(ids)})" if ids else "", ["id", *names])
+        return {row["id"]: row for row in rows}
 
     async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """The vectors of the texts of these chunks; a zero vector stands for none."""
@@ -373,23 +376,21 @@ class EmbeddedGeneration:
         vector = unit(query.vector, self.info.recipe.dimension, "the question")
         if not any(vector):
             return ()
-        leg = await (self._in_memory if self._fits_memory(query) else self._in_files)(query, vector, where)
+        if query.exact:
+            leg = await self._cosines(_near(self.chunks, vector, where).limit(query.depth).bypass_vector_index())
+        else:
+            leg = await self._in_memory(query, vector, where)
         if self.info.recipe.questions:
             leg = nearest(leg, await self._cosines(_near(self.chunks, vector, where, QUESTIONS).limit(query.depth)))
         if self.summaries is None:
             return leg
         rows = await _fetched(_near(self.summaries, vector, where).select(["url", "_distance"]).limit(PAGES))
-        pages = [SummaryHit(row["url"], 1.0 - float(row["_distance"])) for row in rows]
+        pages = {row["url"]: 1.0 - float(row["_distance"]) for row in rows}
         if urls := pages_without_chunks(leg, pages, query.depth):
             within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
             search = _near(self.chunks, vector, within).limit(ROWS_OF_PAGES).bypass_vector_index()
             leg = (*leg, *best_of_each_page(await self._cosines(search)))
         return raised_to_summaries(leg, pages, query.depth)
-
-    def _fits_memory(self, query: Query) -> bool:
-        """True if the vectors in memory answer the query: not if it must be exact, or a number of clusters was chosen."""
-        fits = Vectors.fit(self.info.chunks, self.info.recipe.dimension)
-        return fits and not query.exact and not self.clusters.wanted
 
     async def _in_memory(self, query: Query, vector: Sequence[float], where: str) -> tuple[Candidate, ...]:
         within = None
@@ -410,11 +411,6 @@ class EmbeddedGeneration:
                 await asyncio.to_thread(vectors.add, batch.column(ROW).to_numpy(), read)
         await asyncio.to_thread(give_back_memory)
         return vectors
-
-    async def _in_files(self, query: Query, vector: Sequence[float], where: str) -> tuple[Candidate, ...]:
-        search = _near(self.chunks, vector, where).limit(query.depth)
-        search = search.bypass_vector_index() if query.exact else search.nprobes(self.clusters.probes(self.info.chunks))
-        return await self._cosines(search)
 
     async def _cosines(self, search: Any) -> tuple[Candidate, ...]:
         hits = await _found(search.with_row_id())

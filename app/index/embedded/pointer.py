@@ -24,6 +24,8 @@ FILE = "index.json"
 RUNS = "runs.json"
 LOCK = "write.lock"
 FORMAT = 1
+ALWAYS = ("chunks", "texts", "pages", "words")
+KINDS = (*ALWAYS, "summaries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +38,13 @@ class TableVersion:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A generation and its tables; `summaries` is None if its recipe has none.
+    """A generation and its tables by kind, which must be kept while it may be read.
 
-    `words` is None in an index of an earlier release.
+    There are no `summaries` if its recipe has none.
     """
 
     info: GenerationInfo
-    chunks: TableVersion
-    texts: TableVersion
-    pages: TableVersion
-    summaries: TableVersion | None = None
-    words: TableVersion | None = None
-
-    @property
-    def tables(self) -> tuple[TableVersion, ...]:
-        """The tables that must be kept while this generation may be read."""
-        tables = (self.chunks, self.texts, self.pages, self.summaries, self.words)
-        return tuple(table for table in tables if table)
+    tables: dict[str, TableVersion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +73,16 @@ class Pointer:
     @property
     def tables(self) -> frozenset[TableVersion]:
         """All tables that a reader may use."""
-        holders: Iterable[Published | Retired] = (*self.generations, *self.retired)
-        return frozenset(table for holder in holders for table in holder.tables)
+        used = [table for entry in self.generations for table in entry.tables.values()]
+        return frozenset([*used, *(table for retired in self.retired for table in retired.tables)])
 
-    def with_generation(self, entry: Published, keep: int, now: float, *, supersede: bool = False) -> Pointer:
-        """A copy with a new live generation, and at most `keep` generations (see `kept_after`): with `supersede`, without the live one."""
-        if self.generations and not supersede:
+    def with_generation(self, entry: Published, keep: int, now: float) -> Pointer:
+        """A copy with a new live generation, and at most `keep` generations (see `kept_after`)."""
+        if self.generations:
             keep = kept_after(self.live.info.recipe, entry.info.recipe, keep)
-        dropped = self.generations[: int(supersede)]
-        generations = (entry, *self.generations[int(supersede) :])
+        generations = (entry, *self.generations)
         copy = replace(self, last_id=entry.info.id, generations=generations[:keep])
-        return copy.with_retired((*dropped, *generations[keep:]), now)
+        return copy.with_retired(generations[keep:], now)
 
     def with_live(self, entry: Published, now: float) -> Pointer:
         """A copy with different tables for the live generation."""
@@ -113,22 +104,13 @@ class Pointer:
 
     def with_retired(self, entries: Iterable[Published], now: float) -> Pointer:
         """A copy that keeps the tables of these generations readable for the grace period."""
-        return replace(self, retired=(*self.retired, *(Retired(entry.tables, now) for entry in entries)))
+        return replace(
+            self, retired=(*self.retired, *(Retired(tuple(entry.tables.values()), now) for entry in entries))
+        )
 
     def without_retired(self, before: float) -> Pointer:
         """A copy without the tables that were retired before this time."""
         return replace(self, retired=tuple(r for r in self.retired if r.since >= before))
-
-
-def stamp(directory: Path) -> tuple[int, int, int] | None:
-    """A value that changes with every write of the pointer; None before the first publish."""
-    try:
-        stat = (directory / FILE).stat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _unreadable(directory, error) from error
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def read(directory: Path) -> Pointer:
@@ -139,7 +121,7 @@ def read(directory: Path) -> Pointer:
     except FileNotFoundError:
         return Pointer()
     except OSError as error:
-        raise _unreadable(directory, error) from error
+        raise unreachable(directory, error) from error
     try:
         values = orjson.loads(content)
         if values["format"] != FORMAT:
@@ -152,7 +134,8 @@ def read(directory: Path) -> Pointer:
         raise unreadable(str(file), error) from error
 
 
-def _unreadable(directory: Path, error: OSError) -> StoreUnavailable:
+def unreachable(directory: Path, error: OSError) -> StoreUnavailable:
+    """The error for a directory that can't be read, with what to do."""
     if isinstance(error, NotADirectoryError):
         return StoreUnavailable(
             f"{directory} is a file, not a directory: name another place for the index (DOCS_STORE)."
@@ -163,7 +146,7 @@ def _unreadable(directory: Path, error: OSError) -> StoreUnavailable:
 def write(directory: Path, pointer: Pointer) -> None:
     """Replace the pointer atomically, even in a crash."""
     values = asdict(pointer)
-    entries = [stored_entry(entry) for entry in values["generations"]]
+    entries = [stored_entry({"info": entry["info"], **entry["tables"]}) for entry in values["generations"]]
     _replace(directory / FILE, {"format": FORMAT, **values, "generations": entries})
 
 
@@ -253,20 +236,15 @@ def sync(path: Path) -> None:
 def _pointer(values: dict[str, Any]) -> Pointer:
     return Pointer(
         last_id=int(values["last_id"]),
-        generations=tuple(_entry(entry) for entry in values["generations"]),
+        generations=tuple(
+            Published(
+                GenerationInfo.stored(entry),
+                {kind: TableVersion(**entry[kind]) for kind in KINDS if entry.get(kind) or kind in ALWAYS},
+            )
+            for entry in values["generations"]
+        ),
         retired=tuple(
             Retired(tuple(TableVersion(**table) for table in retired["tables"]), float(retired["since"]))
             for retired in values["retired"]
         ),
-    )
-
-
-def _entry(values: dict[str, Any]) -> Published:
-    return Published(
-        info=GenerationInfo.stored(values),
-        chunks=TableVersion(**values["chunks"]),
-        texts=TableVersion(**values["texts"]),
-        pages=TableVersion(**values["pages"]),
-        summaries=TableVersion(**values["summaries"]) if values.get("summaries") else None,
-        words=TableVersion(**values["words"]) if values.get("words") else None,
     )

@@ -3,8 +3,6 @@
 A generation is a set of tables at fixed versions. `index.json` names them and is replaced atomically.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -16,7 +14,7 @@ from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.draft import EmbeddedDraft, Start
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer
-from app.index.embedded.tables import ANY, Clusters, Tables, load_lancedb
+from app.index.embedded.tables import Tables, load_lancedb
 from app.index.run_history import RunHistory
 
 log = logging.getLogger(__name__)
@@ -26,29 +24,39 @@ class EmbeddedStore:
     """An index in a directory, for one writer and any number of readers in any processes of one machine.
 
     `keep` is the number of generations kept. A dropped generation stays readable for `grace` seconds, for requests in
-    progress. `clusters` configures the two-stage vector search.
+    progress.
     """
 
-    def __init__(self, path: str | Path, *, keep: int = 2, grace: float = 600.0, clusters: Clusters = ANY) -> None:
+    def __init__(self, path: str | Path, *, keep: int = 2, grace: float = 600.0) -> None:
         load_lancedb()
         self._directory = Path(path)
         self.facts = {"db.system.name": "lancedb", "db.collection.name": self._directory.name}
         self._keep = keep
         self._grace = grace
-        self._tables = Tables(self._directory, clusters)
+        self._tables = Tables(self._directory)
         self._opening = asyncio.Lock()
         self._stamp: tuple[int, int, int] | None = None
         self._live: EmbeddedGeneration | None = None
 
     async def live(self) -> EmbeddedGeneration:
         """The live generation. Raises `NoIndex` if nothing was published yet."""
-        stamp = embedded_pointer.stamp(self._directory)
+        stamp = self._pointer_stamp()
         if self._live is None or stamp != self._stamp:
             async with self._opening:
                 if self._live is None or stamp != self._stamp:
                     await self._open_live(stamp)
         assert self._live is not None
         return self._live
+
+    def _pointer_stamp(self) -> tuple[int, int, int] | None:
+        """A value that changes with every write of the pointer; None before the first publish."""
+        try:
+            stat = (self._directory / embedded_pointer.FILE).stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise embedded_pointer.unreachable(self._directory, error) from error
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> EmbeddedDraft:
         """Clean up after an aborted run and begin the next generation. Raises `StoreBusy` while another draft is open."""
@@ -106,6 +114,6 @@ class EmbeddedStore:
     async def _open_live(self, stamp: tuple[int, int, int] | None) -> None:
         entry = embedded_pointer.read(self._directory).live
         # LanceDB keeps what it read for as long as the connection lives, up to 7 GB, also of versions that nobody reads now
-        self._tables = Tables(self._directory, self._tables.clusters)
+        self._tables = Tables(self._directory)
         self._live = await EmbeddedGeneration.open(self._tables, entry)
         self._stamp = stamp

@@ -1,10 +1,13 @@
-"""Access to LanceDB: tables, their versions and indices, words and clusters of vectors, and its errors as `StoreError`s."""
+"""Access to LanceDB: tables, their rows, versions and indices, words, and its errors as `StoreError`s.
 
-from __future__ import annotations
+Fields for search and filters are columns of a row, the rest is one JSON record.
+"""
 
 import asyncio
 import errno
+import hashlib
 import logging
+import math
 import os
 import re
 import shutil
@@ -13,7 +16,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -21,42 +24,155 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from app.core.errors import AssistantError, IndexDamaged, SettingsError, StoreError
+import numpy as np
+import orjson
+
+from app.core.errors import AssistantError, IndexDamaged, IndexMismatch, SettingsError, StoreError
 from app.core.process import bound_memory, give_back_memory
+from app.core.types import Chunk, Filters, Page, Vector, sections_of
 from app.index.embedded.pointer import TableVersion, sync
-from app.index.vocabulary import Vocabulary
+from app.index.vocabulary import Vocabulary, tokens_of
+
+UNITS = "units"
+"""The column with the units of a chunk; tables of earlier releases lack it."""
+
+TRANSLATION_SET = "translation_set"
+"""The column with the translation set of a page."""
+
+QUESTIONS = "questions_vector"
+"""The column with the vector of a chunk's questions, in an index that has questions; zero for a chunk without any."""
+
+
+def digest(chunk: Chunk) -> bytes:
+    """A digest of everything but where the chunk stands in its page, which alone is no reason to write it."""
+    return _digest(orjson.dumps(replace(chunk, position=0, start=0, end=0)))
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def unit(vector: Vector, dimension: int, of: str) -> list[float]:
+    """The vector scaled to length 1, so that the dot product of two is their cosine; a zero vector stays zero."""
+    values = np.asarray(vector, dtype=np.float32)
+    if values.shape != (dimension,):
+        raise IndexMismatch(
+            f"The vector of {of} has {values.size} numbers and the index {dimension}: "
+            "it was built with another embedder; use that one, or ingest again."
+        )
+    length = float(np.linalg.norm(values.astype(np.float64)))
+    if not math.isfinite(length):
+        raise StoreError(f"The vector of {of} has numbers that aren't finite: check the embedder.")
+    unit_values: list[float] = (values / length if length else values).tolist()
+    return unit_values
+
+
+def schemas(dimension: int, *, questions: bool = False) -> dict[str, Any]:
+    """The columns of each kind of table; chunks have vectors of their questions or not."""
+    import pyarrow as pa
+
+    text, data, texts = pa.string(), pa.binary(), pa.list_(pa.string())
+    vector = pa.list_(pa.float32(), dimension)
+    chunks = dict.fromkeys(("id", "url", "collection", "language", "modified", "tokens"), text)
+    chunks |= {"versions": texts, "record": data, "digest": data, "vector": vector, UNITS: data}
+    kinds = {
+        "chunks": chunks | ({QUESTIONS: vector} if questions else {}),
+        "texts": {"url": text, "markdown": text, "plain": data},
+        "pages": {"url": text, "language": text, TRANSLATION_SET: text, "record": data},
+        "summaries": dict.fromkeys(("url", "collection", "language"), text)
+        | {"versions": texts, "digest": data, "vector": vector},
+    }
+    return {
+        kind: pa.schema([pa.field(name, type_, nullable=False) for name, type_ in columns.items()])
+        for kind, columns in kinds.items()
+    }
+
+
+def chunk_row(chunk: Chunk, vector: Sequence[float], questions: Sequence[float], units: bytes) -> dict[str, Any]:
+    """The row of a chunk, with vectors of length 1 and its packed units. Analysis takes about 1 ms, so call it in a thread."""
+    return {
+        "id": chunk.id,
+        "url": chunk.url,
+        "collection": chunk.collection,
+        "language": chunk.language,
+        "modified": chunk.dated,
+        "versions": chunk.versions,
+        "tokens": " ".join(tokens_of(chunk)),
+        "record": orjson.dumps(replace(chunk, start=0, end=0)),
+        "digest": digest(chunk),
+        "vector": vector,
+        QUESTIONS: questions,
+        UNITS: units,
+    }
+
+
+def to_chunk(record: bytes) -> Chunk:
+    """A chunk from its record."""
+    values = orjson.loads(record)
+    sections = sections_of(values.pop("sections"))
+    questions = tuple((code, text) for code, text in values.pop("questions", ()))
+    return Chunk(**(values | {"versions": tuple(values["versions"])}), sections=sections, questions=questions)
+
+
+def summary_row(page: Page, vector: Sequence[float]) -> dict[str, Any]:
+    """The row of a page with the vector of its summary, of length 1, and the digest of the fields that it is found by."""
+    found_by = (page.summary_text, page.collection, page.language, page.versions)
+    row = {name: getattr(page, name) for name in ("url", "collection", "language", "versions")}
+    return row | {"digest": _digest(orjson.dumps(found_by)), "vector": vector}
+
+
+def text_row(page: Page) -> dict[str, Any]:
+    """The row of a page's Markdown and plain text."""
+    return {"url": page.url, "markdown": page.markdown, "plain": orjson.dumps(page.derived.plain)}
+
+
+def page_row(page: Page) -> dict[str, Any]:
+    """The row of a page's record."""
+    return {
+        "url": page.url,
+        "language": page.language,
+        TRANSLATION_SET: "" if page.derived.same_as else page.derived.translation_set,  # another page has the text
+        "record": orjson.dumps(page.facts),
+    }
+
+
+def to_page(record: bytes) -> Page:
+    """A page from its record, without Markdown."""
+    return Page.of_facts(orjson.loads(record))
+
+
+def condition(filters: Filters) -> str:
+    """The filters in SQL; empty if they don't restrict."""
+    parts = [
+        f"{column} IN ({quoted(values)})"
+        for column, values in (("collection", filters.collections), ("language", filters.languages))
+        if values
+    ]
+    if filters.url_prefixes:
+        parts.append("(" + " OR ".join(f"starts_with(url, {quoted([p])})" for p in filters.url_prefixes) + ")")
+    if filters.section_pattern:
+        parts.append(f"regexp_like(url, {quoted([filters.section_pattern])})")
+    if filters.version_pattern:
+        said = f"array_has_any(versions, make_array({quoted(filters.said_versions)}))"
+        parts.append(f"(regexp_like(url, {quoted([filters.version_pattern])}) OR {said})")
+    return " AND ".join(parts)
+
+
+def quoted(values: Sequence[str]) -> str:
+    """The texts as SQL literals, separated by commas."""
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+
 
 log = logging.getLogger(__name__)
-
-# Below this number of rows, comparing every vector is faster than an index.
-ROWS_FOR_CLUSTERS = 20_000
-FEWEST_IN_CLUSTER = 10
-# Small clusters: with the square root alone, searching a fifth of them found only .90 of the nearest 30.
-TIMES_ROOT = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Clusters:
-    """The number of clusters (0: by the number of chunks), and the percentage of them that is searched."""
-
-    wanted: int = 0
-    searched: int = 20
-
-    def of(self, rows: int) -> int:
-        """The number of clusters for this number of chunks; 0 if all chunks are compared."""
-        if not self.wanted:
-            return round(TIMES_ROOT * rows**0.5) if rows >= ROWS_FOR_CLUSTERS else 0
-        most = min(self.wanted, rows // FEWEST_IN_CLUSTER)
-        return most if most > 1 else 0
-
-    def probes(self, rows: int) -> int:
-        """The number of clusters to search, at least one."""
-        return max(1, self.of(rows) * self.searched // 100)
-
 
 REMOTE = "lance_namespace_urllib3_client"
 """A generated HTTP client of remote catalogs, with 366 functions that pydantic prepares. lancedb imports it for names of types:
 two thirds of the seconds that its import takes, and 18 MB, in every process that opens an index in a directory."""
+
+
+CHECKED = "overrides"
+"""A check that each method which lancedb marks as overriding another one does so. It disassembles the code of the classes for that,
+each time they are imported: a fifth of the rest."""
 
 
 def load_lancedb() -> Any:
@@ -96,19 +212,29 @@ class _UnusedFinder(MetaPathFinder, Loader):
         pass
 
 
+def _unchecked() -> ModuleType:
+    """The module `CHECKED` without its checks."""
+    module = ModuleType(CHECKED)
+    vars(module).update(override=lambda method: method, EnforceOverrides=type("EnforceOverrides", (), {}))
+    return module
+
+
 @contextmanager
 def _without_remote_catalogs() -> Iterator[None]:
-    """Gives empty classes from `REMOTE` to what is imported in this context; what is imported later gets the real ones."""
-    if "lancedb" in sys.modules or REMOTE in sys.modules:
+    """Gives empty classes from `REMOTE`, and no checks of `CHECKED`, to what is imported in this context; what is imported
+    later gets the real ones.
+    """
+    if {"lancedb", REMOTE, CHECKED} & sys.modules.keys():
         yield
         return
     finder = _UnusedFinder()
     sys.meta_path.insert(0, finder)
+    sys.modules[CHECKED] = _unchecked()
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if name.partition(".")[0] in {REMOTE, "lance_namespace"}]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in {REMOTE, CHECKED, "lance_namespace"}]:
             del sys.modules[name]
 
 
@@ -117,13 +243,10 @@ def _without_remote_catalogs() -> Iterator[None]:
 FRAGMENTS = 12
 VERSIONS = 40
 UNINDEXED_SHARE = 0.1
-CLUSTERED = "vector_"  # and the number of clusters: the name of their index
-GROWN = 2  # times as many clusters should there be: four times the rows
 NEVER = timedelta(days=36500)
 SLACK = timedelta(seconds=1)  # LanceDB takes the current time later
 
 
-ANY = Clusters()
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 _OURS = re.compile(r"(chunks|texts|pages|summaries|words)_[0-9a-f]{12}\.lance")
@@ -145,9 +268,8 @@ def lance_errors(what: str, kind: type[StoreError] = StoreError) -> Iterator[Non
 class Tables:
     """The tables of one directory. Names are never reused, so a leftover is never mistaken for a table."""
 
-    def __init__(self, directory: Path, clusters: Clusters = ANY) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.clusters = clusters
         self._connection: Any = None
 
     async def connection(self) -> Any:
@@ -175,6 +297,14 @@ class Tables:
         values = {"schema": content} if isinstance(content, pa.Schema) else {"data": content}
         with lance_errors(f"create a table in {self.directory}"):
             return name, await connection.create_table(name, **values)
+
+    async def write(self, kind: str, rows: Sequence[dict[str, Any]], schema: Any) -> TableVersion:
+        """Write these rows to a new table of this kind."""
+        import pyarrow as pa
+
+        name, table = await self.create(kind, pa.Table.from_pylist(rows, schema=schema))
+        with lance_errors(f"read the version of {name}"):
+            return TableVersion(name, await table.version())
 
     async def open_for_writing(self, pinned: TableVersion) -> Any:
         """The table, opened for writing and reset to this version, without later writes of a failed run."""
@@ -252,23 +382,8 @@ async def merge(table: Any, oldest: int) -> None:
             log.warning("Old versions of a table stay until the next run: %s", error)
 
 
-async def outgrown(table: Any, clusters: Clusters = ANY) -> int:
-    """The number of clusters that the table should have now; 0 if those that it has are enough."""
-    with lance_errors("read its indices"):
-        if not (wanted := clusters.of(await table.count_rows())):
-            return 0
-        counts = [_count(index.name) for index in await table.list_indices() if index.columns == ["vector"]]
-    return wanted if wanted >= GROWN * max(counts, default=0) else 0
-
-
-def _count(name: str) -> int:
-    """The number of clusters in the name of their index; 1 for an index without one, of an earlier release."""
-    number = name.removeprefix(CLUSTERED)
-    return int(number) if number.isdecimal() else 1
-
-
-async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
-    """Create the missing indices of the table, and the clusters again if it has outgrown them."""
+async def index_chunks(table: Any) -> None:
+    """Index the words of the table, if they aren't yet."""
     from lancedb.index import FTS
 
     # The text is already analysed; only spaces separate tokens.
@@ -282,22 +397,8 @@ async def index_chunks(table: Any, clusters: Clusters = ANY) -> None:
         ascii_folding=False,
     )
     with lance_errors("index the chunks"):
-        present = await table.list_indices()
-        if not any(index.columns == ["tokens"] for index in present):
+        if not await table.list_indices():
             await table.create_index("tokens", config=words)
-        if count := await outgrown(table, clusters):
-            for index in present:
-                if index.columns == ["vector"]:
-                    await table.drop_index(index.name)
-            await cluster(table, count)
-
-
-async def cluster(table: Any, count: int) -> None:
-    """Put the vectors of the table into so many clusters."""
-    from lancedb.index import IvfFlat
-
-    parts = IvfFlat(distance_type="dot", num_partitions=count)
-    await table.create_index("vector", config=parts, name=f"{CLUSTERED}{count}")
 
 
 async def _worth_merging(table: Any, oldest: int) -> bool:
@@ -317,9 +418,7 @@ async def write_words(tables: Tables, chunks: TableVersion) -> TableVersion:
     words = await count_words(await tables.open_version(chunks))
     row = {"tokens": words.tokens, "counts": words.counts}
     schema = pa.schema([pa.field(name, pa.large_binary(), nullable=False) for name in row])
-    name, table = await tables.create("words", pa.Table.from_pylist([row], schema=schema))
-    with lance_errors("write the words of the index"):
-        return TableVersion(name, await table.version())
+    return await tables.write("words", [row], schema)
 
 
 async def read_words(table: Any) -> Vocabulary:

@@ -2,8 +2,6 @@
 scores stay comparable.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from collections import Counter, defaultdict
@@ -216,62 +214,37 @@ def _names(chunks: Sequence[Chunk]) -> frozenset[str]:
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate
 LimitCut = Literal["", "translation", "per_page", "top_k"]
+OF_UNITS = 0.8  # share of a chunk's nearest stretch in what its vectors add
 RRF_K = 60  # the constant of Cormack et al. 2009; it dampens the first ranks
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A ranked candidate: its raw score in each leg (None if the leg lacks it) and the fused score.
-
-    The fused score is 0 to 1 times `boost`.
-    """
-
-    id: str
-    url: str
-    language: str
-    lexical: float | None
-    cosine: float | None
-    fused: float
-    boost: float = 1.0
-    found_in: str = ""
-
-
 async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, ...]:
-    """The hits that `fuse` chooses from the legs, with the texts of their chunks."""
-    ranked = _chosen(await merge_translations(generation, scored(legs, query), query), legs, query)
-    chunks = {chunk.id: chunk for chunk in await generation.fetch([r.id for r in ranked])}
-    return tuple(
-        Hit(chunks[r.id], lexical=r.lexical, cosine=r.cosine, fused=r.fused, boost=r.boost, found_in=r.found_in)
-        for r in ranked
-        if r.id in chunks
-    )
+    """The hits of the legs: the candidates that `chosen` gives, with the texts of their chunks."""
+    fused = await merge_translations(generation, scored(legs, query), query)
+    candidates = chosen(fused, query)
+    chunks = await generation.fetch([candidate.id for candidate in candidates])
+    return hits(candidates, {chunk.id: chunk for chunk in chunks}, fused, legs, query)
 
 
 def joined(*searches: Legs | None) -> Legs:
-    """The legs of several searches as one: each candidate once, with its best score, best first. None is skipped."""
+    """The legs of several searches as one, without units: each candidate once, with its best score, best first. None is
+    skipped.
+    """
     searched = [legs for legs in searches if legs is not None]
     if len(searched) == 1:
         return searched[0]
-    return Legs(
-        nearest(*(legs.lexical for legs in searched)),
-        nearest(*(legs.vector for legs in searched)),
-    )
-
-
-def fuse(legs: Legs, query: Query) -> tuple[Ranked, ...]:
-    """The best candidates of both legs, best first: at most `query.limit`, and at most `query.per_page` of one page.
-
-    Equal scores are ordered by id.
-    """
-    return _chosen(scored(legs, query), legs, query)
+    return Legs(nearest(*(legs.lexical for legs in searched)), nearest(*(legs.vector for legs in searched)))
 
 
 def scored(legs: Legs, query: Query) -> Scored:
     """All candidates of both legs with their fused scores."""
-    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
-    fused = _rrf(lexical, vector) if query.fusion == "rrf" else _weighted(lexical, vector, query)
-    candidates = {candidate.id: candidate for candidate in (*vector, *lexical)}
-    scores = {id_: fused[id_] * language_factor(candidate, query) for id_, candidate in candidates.items()}
+    candidates = {one.id: one for one in (*legs.vector[: query.depth], *legs.lexical[: query.depth])}
+    words, vectors = leg_scores(legs, query)
+    scores = dict(vectors)
+    for id_, score in words.items():
+        scores[id_] = scores.get(id_, 0.0) + score
+    if (factor := query.of_another_language) != 1:
+        scores |= {id_: scores[id_] * factor for id_, one in candidates.items() if one.language != query.language}
     if scores and (most := max(scores.values())) > 1:
         scores = {id_: score / most for id_, score in scores.items()}
     boosts = factors(candidates, query)
@@ -296,55 +269,65 @@ def comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate]
 
 def in_order(found: Scored) -> list[Candidate]:
     """The candidates, best first."""
-    return sorted(found.candidates.values(), key=lambda candidate: (-found.scores[candidate.id], candidate.id))
+    by_id = sorted(found.candidates)
+    by_id.sort(key=found.scores.__getitem__, reverse=True)  # equal scores stay in the order of their ids
+    return [found.candidates[id_] for id_ in by_id]
 
 
-def _chosen(fused: Scored, legs: Legs, query: Query) -> tuple[Ranked, ...]:
+def chosen(fused: Scored, query: Query) -> list[Candidate]:
+    """The best candidates, best first: at most `query.limit`, at most `query.per_page` of one page, and one page of each
+    translation set. Equal scores are ordered by id.
+    """
+    cuts = with_cuts(one_version(in_order(fused), query), fused, query)
+    return list(islice((candidate for candidate, cut in cuts if not cut), query.limit))
+
+
+def hits(
+    candidates: Sequence[Candidate], chunks: Mapping[str, Chunk], fused: Scored, legs: Legs, query: Query
+) -> tuple[Hit, ...]:
+    """The candidates with their chunks and scores; without those that have no chunk."""
     raw_lexical, raw_vector = _scores(legs.lexical[: query.depth]), _scores(legs.vector[: query.depth])
-
-    def ranked(candidate: Candidate) -> Ranked:
-        shown = fused.found_as.get(candidate.id, candidate)
-        return Ranked(
-            id=candidate.id,
-            url=candidate.url,
-            language=candidate.language,
-            lexical=raw_lexical.get(shown.id),
-            cosine=raw_vector.get(shown.id),
-            fused=fused.scores[candidate.id],
-            boost=fused.boosts.get(shown.id, 1.0),
-            found_in="" if shown is candidate else shown.language,
+    scored_as = {candidate.id: fused.found_as.get(candidate.id, candidate) for candidate in candidates}
+    return tuple(
+        Hit(
+            chunks[id_],
+            raw_lexical.get(candidate.id),
+            raw_vector.get(candidate.id),
+            fused.scores[id_],
+            fused.boosts.get(candidate.id, 1.0),
+            found_in=candidate.language if id_ in fused.found_as else "",
+            stretch=legs.nearest.get(id_),
         )
-
-    return tuple(ranked(candidate) for candidate in spread(one_version(in_order(fused), query), fused, query))
-
-
-def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
-    return {candidate.id: candidate.score for candidate in leg}
-
-
-def leg_scores(
-    lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query
-) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Returns the share of each leg in the fused scores, by id, before all factors."""
-    if query.fusion == "rrf":
-        return _rrf(lexical, ()), _rrf((), vector)
-    words, vectors = leg_weights(lexical, vector, query)
-    return (
-        {id_: words * score for id_, score in _stretched(lexical, query).items()},
-        {id_: vectors * score for id_, score in _stretched(vector, query).items()},
+        for id_, candidate in scored_as.items()
+        if id_ in chunks
     )
 
 
-def _weighted(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> Mapping[str, float]:
-    fused: dict[str, float] = {}
-    for leg, weight in zip((lexical, vector), leg_weights(lexical, vector, query), strict=True):
-        for id_, score in _stretched(leg, query).items():
-            fused[id_] = fused.get(id_, 0.0) + weight * score
-    return fused
+_ID_AND_SCORE, _URL_AND_SCORE = (
+    itemgetter(Candidate._fields.index(of), Candidate._fields.index("score")) for of in ("id", "url")
+)
 
 
-def leg_weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> tuple[float, float]:
+def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
+    return dict(map(_ID_AND_SCORE, leg))
+
+
+def leg_scores(legs: Legs, query: Query) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """Returns the share of the words and of the vectors in the fused scores, by id, before all factors."""
+    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
+    if query.fusion == "rrf":
+        return _rrf(lexical), _rrf(vector)
+    words, vectors = leg_weights(legs, query)
+    of_units = OF_UNITS * vectors if legs.units else 0.0
+    near = {id_: (vectors - of_units) * score for id_, score in _stretched(vector, query).items()}
+    for id_, score in _stretched(comparable(legs.units, query), query).items():
+        near[id_] = near.get(id_, 0.0) + of_units * score
+    return {id_: words * score for id_, score in _stretched(lexical, query).items()}, near
+
+
+def leg_weights(legs: Legs, query: Query) -> tuple[float, float]:
     """The weights of both legs for this question: the configured ones, moved towards the leg that decides more clearly."""
+    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
     words, vectors = query.lexical_weight, query.vector_weight
     if lexical and vector:
         words, vectors = words * _distinctness(lexical), vectors * _distinctness(vector)
@@ -360,8 +343,8 @@ def _distinctness(leg: Sequence[Candidate]) -> float:
     """
     scores = [candidate.score for candidate in leg]
     mean, most = sum(scores) / len(scores), max(scores)
-    spread = math.sqrt(sum([(score - mean) ** 2 for score in scores]) / len(scores)) or 1.0
-    best_of_pages = {candidate.url: candidate.score for candidate in reversed(leg)}  # a leg is sorted, best first
+    spread = math.dist(scores, [mean] * len(scores)) / math.sqrt(len(scores)) or 1.0
+    best_of_pages = dict(map(_URL_AND_SCORE, reversed(leg)))  # a leg is sorted, best first
     return 1 / math.hypot(*[math.exp((score - most) / spread) for score in best_of_pages.values()])
 
 
@@ -376,41 +359,34 @@ def _stretched(leg: Sequence[Candidate], query: Query) -> Mapping[str, float]:
     low, high = min(scores.values()), max(scores.values())
     if high == low:
         return dict.fromkeys(scores, 1.0)
-    own = max((c.score for c in leg if not query.language or c.language == query.language), default=high)
+    own = next((c.score for c in leg if not query.language or c.language == query.language), high)  # best first
     reach = max(own - low, (high - low) / MOST_SOFTENED)
     return {id_: (score - low) / reach for id_, score in scores.items()}
 
 
-def _rrf(lexical: Sequence[Candidate], vector: Sequence[Candidate]) -> Mapping[str, float]:
-    """Reciprocal rank fusion, scaled so that the first of both legs is 1. Both legs have the same weight."""
-    fused: dict[str, float] = {}
-    for leg in (lexical, vector):
-        for rank, candidate in enumerate(sorted(leg, key=lambda c: (-c.score, c.id)), start=1):
-            fused[candidate.id] = fused.get(candidate.id, 0.0) + (RRF_K + 1) / 2 / (RRF_K + rank)
-    return fused
+def _rrf(leg: Sequence[Candidate]) -> Mapping[str, float]:
+    """Reciprocal rank fusion, scaled so that the first of both legs has 1 in all. Both legs have the same weight."""
+    ranked = enumerate(sorted(leg, key=lambda c: (-c.score, c.id)), start=1)
+    return {candidate.id: (RRF_K + 1) / 2 / (RRF_K + rank) for rank, candidate in ranked}
 
 
 def one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]:
     """The candidates without those of other versions of their page than the one that the query returns."""
     if query.filters.versions:
         return order
-    said = {split_version(candidate.url): candidate.versions for candidate in order}
+    versions_of = {candidate.url: candidate.versions for candidate in order}
+    said = {split_version(url): versions for url, versions in versions_of.items()}
     if len({page for page, _ in said}) == len(said):
         return order  # no page exists in two versions
-    chosen: dict[str, str] = {}
+    newest: dict[str, str] = {}
 
     def of_page(page: str, version: str) -> tuple[bool, int, tuple[int, ...]]:
         return newness(version, query.versions, said[page, version])
 
     for page, version in said:
-        if of_page(page, version) > of_page(page, chosen.setdefault(page, version)):
-            chosen[page] = version
-    return [candidate for candidate in order if chosen[(of := split_version(candidate.url))[0]] == of[1]]
-
-
-def spread(order: Sequence[Candidate], fused: Scored, query: Query) -> list[Candidate]:
-    """The first candidates, within the limits of the query: in all, of one page, and of one translation set."""
-    return list(islice((candidate for candidate, cut in with_cuts(order, fused, query) if not cut), query.limit))
+        if of_page(page, version) > of_page(page, newest.setdefault(page, version)):
+            newest[page] = version
+    return [candidate for candidate in order if newest[(of := split_version(candidate.url))[0]] == of[1]]
 
 
 def with_cuts(order: Sequence[Candidate], fused: Scored, query: Query) -> Iterator[tuple[Candidate, LimitCut]]:
@@ -512,21 +488,11 @@ class Explained:
     found_in: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """All candidates of a ranking, best first, and the weights of both legs for this question."""
-
-    candidates: tuple[Explained, ...]
-    words_weight: float
-    vector_weight: float
-
-
-async def explained(generation: Generation, legs: Legs, query: Query) -> Explanation:
-    """Explains how `rank` gets from these legs to its hits."""
-    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
+async def explained(generation: Generation, legs: Legs, query: Query) -> list[Explained]:
+    """Explains how `rank` gets from these legs to its hits: all candidates, best first."""
     first = scored(legs, query)
     merged = await merge_translations(generation, first, query)
-    shares = _shares(leg_scores(lexical, vector, query))
+    shares = _shares(leg_scores(legs, query))
     cuts = _cuts(merged, query)
 
     def one(candidate: Candidate, score: float, cut: Cut) -> Explained:
@@ -539,13 +505,9 @@ async def explained(generation: Generation, legs: Legs, query: Query) -> Explana
         )
 
     rows = [one(candidate, merged.scores[id_], cuts[id_]) for id_, candidate in merged.candidates.items()]
-    rows += [
-        one(candidate, first.scores[id_], "translation")
-        for id_, candidate in first.candidates.items()
-        if id_ not in cuts
-    ]
-    weights = leg_weights(lexical, vector, query)
-    return Explanation(tuple(sorted(rows, key=lambda row: (bool(row.cut), -row.fused, row.candidate.id))), *weights)
+    others = ((id_, candidate) for id_, candidate in first.candidates.items() if id_ not in cuts)
+    rows += [one(candidate, first.scores[id_], "translation") for id_, candidate in others]
+    return sorted(rows, key=lambda row: (bool(row.cut), -row.fused, row.candidate.id))
 
 
 def _shares(scores: tuple[Mapping[str, float], Mapping[str, float]]) -> Mapping[str, float]:

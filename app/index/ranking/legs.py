@@ -1,10 +1,7 @@
 """Corrections of a leg before it is fused: offsets of languages, summaries of pages, and lists of several searches merged."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -53,22 +50,14 @@ PAGES = 20
 """The number of summaries per search: later pages wouldn't reach the hits."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryHit:
-    """A page found by its summary; `score` is a cosine."""
-
-    url: str
-    score: float
-
-
-def pages_without_chunks(leg: Sequence[Candidate], pages: Sequence[SummaryHit], depth: int) -> list[str]:
-    """The pages without a chunk in the leg whose score is high enough for the leg."""
+def pages_without_chunks(leg: Sequence[Candidate], pages: Mapping[str, float], depth: int) -> list[str]:
+    """The pages without a chunk in the leg, of those with the cosines of their summaries, whose score is high enough for it."""
     there = {candidate.url for candidate in leg}
     least = leg[-1].score if len(leg) >= depth else -1.0
-    return [page.url for page in pages if page.url not in there and page.score > least]
+    return [url for url, score in pages.items() if url not in there and score > least]
 
 
-def raised_to_summaries(leg: Sequence[Candidate], pages: Sequence[SummaryHit], depth: int) -> tuple[Candidate, ...]:
+def raised_to_summaries(leg: Sequence[Candidate], pages: Mapping[str, float], depth: int) -> tuple[Candidate, ...]:
     """The leg with the scores of each page raised by the same amount, so that its best chunk has the summary's score.
 
     The order of the chunks within a page stays that of their own vectors.
@@ -76,7 +65,7 @@ def raised_to_summaries(leg: Sequence[Candidate], pages: Sequence[SummaryHit], d
     best: dict[str, float] = {}
     for candidate in leg:
         best[candidate.url] = max(candidate.score, best.get(candidate.url, candidate.score))
-    rise = {page.url: max(0.0, page.score - best[page.url]) for page in pages if page.url in best}
+    rise = {url: max(0.0, score - best[url]) for url, score in pages.items() if url in best}
     moved = [candidate._replace(score=candidate.score + rise.get(candidate.url, 0.0)) for candidate in leg]
     return tuple(sorted(moved, key=lambda candidate: (-candidate.score, candidate.id))[:depth])
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.core.types import Boost, Candidate, Legs, Query, Recency
-from app.index.ranking.fuse import NEAR_THE_READER, factors, fuse, near_page
+from app.index.ranking.fuse import NEAR_THE_READER, factors, near_page
+from tests.app.index.test_fuse import fuse
 
 DATES = {"old": "2022-03-01T10:00:00+00:00", "middle": "2023-09-01", "new": "2025-03-01", "undated": ""}
 SCORES = {"old": 10.0, "undated": 9.0, "middle": 8.0, "new": 7.0, "last": 1.0}
@@ -21,7 +22,7 @@ def fused(dates: dict[str, str] | None = None, **values) -> dict[str, float]:
         for id_, score in SCORES.items()
     )
     ranked = fuse(Legs(leg), Query(texts=(), limit=10, lexical_weight=1.0, **values))
-    return {one.id: one.fused for one in ranked}
+    return {one.chunk.id: one.fused for one in ranked}
 
 
 PLAIN = fused()

@@ -3,6 +3,7 @@
 import gc
 
 from app.index import run_history
+from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.store import EmbeddedStore
 from app.index.guarded import GuardedGeneration, GuardedStore
 from tests.app.index.embedded.pages import publish
@@ -21,8 +22,8 @@ async def test_a_result_is_valid_for_a_while_and_keeps_no_generation_alive(tmp_p
         searches.append(generation.info.id)
         return await found(generation, query)
 
-    found = GuardedGeneration.search
-    monkeypatch.setattr(GuardedGeneration, "search", search)
+    found = EmbeddedGeneration.search
+    monkeypatch.setattr(EmbeddedGeneration, "search", search)
     monkeypatch.setattr(run_history, "FIRST_WAIT", 60)
     monkeypatch.setattr(run_history, "FRESH", 3600)
     others = set(map(id, generations()))

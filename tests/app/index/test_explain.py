@@ -11,7 +11,8 @@ import pytest
 
 from app.core.types import Boost, Candidate, Legs, Query, Recency
 from app.index.protocols import TranslationSets
-from app.index.ranking.fuse import explained, fuse, leg_scores
+from app.index.ranking.fuse import explained, leg_scores, leg_weights
+from tests.app.index.test_fuse import fuse
 
 QUERIES = [
     Query(texts=(), language="en", limit=4, per_page=2),
@@ -50,16 +51,16 @@ async def test_it_has_all_candidates_their_scores_and_the_same_hits():
         for query in QUERIES:
             told = await explained(GENERATION, legs, query)
             ranked = fuse(legs, query)
-            hits = [row for row in told.candidates if not row.cut]
+            hits = [row for row in told if not row.cut]
             told_of = [(row.candidate.id, row.fused, row.boost) for row in hits]
-            assert told_of == [(one.id, one.fused, one.boost) for one in ranked]
-            assert {row.candidate.id for row in told.candidates} == {c.id for c in (*legs.lexical, *legs.vector)}
-            for row in told.candidates:
+            assert told_of == [(one.chunk.id, one.fused, one.boost) for one in ranked]
+            assert {row.candidate.id for row in told} == {c.id for c in (*legs.lexical, *legs.vector)}
+            for row in told:
                 assert row.words + row.vectors == pytest.approx(row.fused)
                 if not any(c.id == row.candidate.id for c in legs.lexical):
                     assert row.words == pytest.approx(0)
-            reasons |= {row.cut for row in told.candidates}
-            assert told.words_weight + told.vector_weight == pytest.approx(1)
+            reasons |= {row.cut for row in told}
+            assert sum(leg_weights(legs, query)) == pytest.approx(1)
     assert reasons == {"", "version", "language", "per_page", "top_k"}
 
 
@@ -69,9 +70,9 @@ async def test_what_is_dropped_for_its_language_would_be_a_hit_without_the_facto
     for seed in range(60):
         legs, query = made(seed), QUERIES[1]
         told = await explained(GENERATION, legs, query)
-        free = {r.id for r in fuse(legs, replace(query, other_language=1.0, per_page=99, limit=99))}
-        least = min((row.fused for row in told.candidates if not row.cut), default=0)
-        for row in (one for one in told.candidates if one.cut == "language"):
+        free = {r.chunk.id for r in fuse(legs, replace(query, other_language=1.0, per_page=99, limit=99))}
+        least = min((row.fused for row in told if not row.cut), default=0)
+        for row in (one for one in told if one.cut == "language"):
             assert row.candidate.language != "en"
             assert row.candidate.id in free
             assert row.fused / row.language_factor > least
@@ -84,8 +85,8 @@ async def test_the_legs_alone_add_up_in_both_fusions():
     legs = made(3)
     for fusion in ("weighted", "rrf"):
         query = Query(texts=(), limit=99, per_page=99, fusion=fusion)
-        words, vectors = leg_scores(legs.lexical, legs.vector, query)
+        words, vectors = leg_scores(legs, query)
         sums = {id_: words.get(id_, 0) + vectors.get(id_, 0) for id_ in {**words, **vectors}}
         most = max(1.0, *sums.values())
         for ranked in fuse(legs, replace(query, filters=replace(query.filters, versions=("1",)))):
-            assert ranked.fused == pytest.approx(sums[ranked.id] / most)
+            assert ranked.fused == pytest.approx(sums[ranked.chunk.id] / most)

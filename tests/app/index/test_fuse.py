@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from app.core.types import Candidate, Legs, Query
-from app.index.ranking.fuse import fuse
+from app.core.types import Candidate, Chunk, Hit, Legs, Query
+from app.index.ranking.fuse import chosen, hits, scored
 from app.index.ranking.legs import offsets
 
 
@@ -19,15 +19,22 @@ def query(**values) -> Query:
     return Query(texts=(), **({"limit": 10, "lexical_weight": 0.7, "vector_weight": 0.3} | values))
 
 
+def fuse(legs: Legs, query: Query) -> tuple[Hit, ...]:
+    """The ranking where no page is a translation of another."""
+    fused = scored(legs, query)
+    chunks = {one.id: Chunk(one.id, "", one.url, 0, "", one.language, "") for one in fused.candidates.values()}
+    return hits(chosen(fused, query), chunks, fused, legs, query)
+
+
 def test_weighted_sum_of_min_max_normalised_scores():
     legs = Legs(leg(("a", 12.0), ("b", 7.0), ("c", 2.0)), leg(("c", 0.9), ("d", 0.5), ("b", 0.1)))
     ranked = fuse(legs, query())
-    assert [(r.id, pytest.approx(r.fused)) for r in ranked] == [("a", 0.7), ("b", 0.35), ("c", 0.3), ("d", 0.15)]
+    assert [(r.chunk.id, pytest.approx(r.fused)) for r in ranked] == [("a", 0.7), ("b", 0.35), ("c", 0.3), ("d", 0.15)]
     assert fuse(Legs(), query()) == ()
 
 
 def test_raw_scores_stay_and_none_says_that_a_leg_did_not_bring_it():
-    ranked = {r.id: r for r in fuse(Legs(leg(("a", 12.0), ("b", 7.0)), leg(("b", -0.2), ("c", -0.5))), query())}
+    ranked = {r.chunk.id: r for r in fuse(Legs(leg(("a", 12.0), ("b", 7.0)), leg(("b", -0.2), ("c", -0.5))), query())}
     raw = {id_: (r.lexical, r.cosine) for id_, r in ranked.items()}
     assert raw == {"a": (12.0, None), "b": (7.0, -0.2), "c": (None, -0.5)}
 
@@ -39,15 +46,17 @@ def test_equal_scores_of_a_leg_all_count_in_full():
 
 def test_the_weights_decide():
     legs = Legs(leg(("a", 2.0), ("b", 1.0)), leg(("b", 0.9), ("a", 0.1)))
-    assert fuse(legs, query(lexical_weight=0.6, vector_weight=0.4))[0].id == "a"
-    assert fuse(legs, query(lexical_weight=0.4, vector_weight=0.6))[0].id == "b"
+    assert fuse(legs, query(lexical_weight=0.6, vector_weight=0.4))[0].chunk.id == "a"
+    assert fuse(legs, query(lexical_weight=0.4, vector_weight=0.6))[0].chunk.id == "b"
 
 
 def test_reciprocal_ranks_ignore_how_far_scores_are_apart():
     legs = Legs(leg(("a", 1000.0), ("b", 1.0), ("c", 0.5)), leg(("b", 0.9), ("c", 0.89)))
     ranked = fuse(legs, query(fusion="rrf"))
     shares = {"b": 1 / 62 + 1 / 61, "c": 1 / 63 + 1 / 62, "a": 1 / 61}
-    assert [(r.id, pytest.approx(r.fused)) for r in ranked] == [(id_, 61 / 2 * share) for id_, share in shares.items()]
+    assert [(r.chunk.id, pytest.approx(r.fused)) for r in ranked] == [
+        (id_, 61 / 2 * share) for id_, share in shares.items()
+    ]
     assert fuse(Legs(leg(("a", 1.0)), leg(("a", 1.0))), query(fusion="rrf"))[0].fused == pytest.approx(1.0)
 
 
@@ -55,21 +64,21 @@ def test_reciprocal_ranks_ignore_how_far_scores_are_apart():
 def test_other_languages_are_multiplied(fusion):
     """Where the reader's own language has the best candidate, the others lose just the factor."""
     legs = Legs(lexical=leg(("b", 2.0), language="cs") + leg(("a", 1.9)) + leg(("c", 1.0), language="cs"))
-    plain = {r.id: r.fused for r in fuse(legs, query(fusion=fusion))}
-    czech = {r.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=0.5))}
+    plain = {r.chunk.id: r.fused for r in fuse(legs, query(fusion=fusion))}
+    czech = {r.chunk.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=0.5))}
     assert czech == {"a": plain["a"] / 2, "b": plain["b"], "c": plain["c"]}
-    assert {r.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=1.0))} == plain
+    assert {r.chunk.id: r.fused for r in fuse(legs, query(fusion=fusion, language="cs", other_language=1.0))} == plain
 
 
 @pytest.mark.parametrize(("sureness", "first"), [(1.0, "own"), (0.25, "other"), (0.0, "other")])
 def test_a_guessed_language_decides_between_equals_only(sureness: float, first: str):
     """The less sure the language is, the less its preference weighs; forbidding other languages stays so."""
     legs = Legs(leg(("other", 10.0)) + leg(("own", 9.0), ("low", 0.0), language="cs"))
-    assert fuse(legs, query(language="cs", other_language=0.7, sureness=sureness))[0].id == first
+    assert fuse(legs, query(language="cs", other_language=0.7, sureness=sureness))[0].chunk.id == first
     forbidden = fuse(legs, query(language="cs", other_language=0.0, sureness=0.25))
-    assert {r.id: r.fused for r in forbidden}["other"] == 0
+    assert {r.chunk.id: r.fused for r in forbidden}["other"] == 0
     equal = Legs(leg(("a", 9.0)) + leg(("b", 9.0), ("low", 0.0), language="cs"))
-    assert fuse(equal, query(language="cs", other_language=0.7, sureness=0.25))[0].id == "b"
+    assert fuse(equal, query(language="cs", other_language=0.7, sureness=0.25))[0].chunk.id == "b"
 
 
 @pytest.mark.parametrize(("own", "first"), [(9.0, "own"), (7.5, "own"), (5.0, "other"), (1.5, "other")])
@@ -77,7 +86,7 @@ def test_the_preference_softens_where_the_own_language_has_weak_evidence(own: fl
     """A page in the other language wins as soon as it has clearly more of what was asked."""
     legs = Legs(leg(("other", 10.0)) + leg(("own", own), ("low", 0.0), language="cs"))
     ranked = fuse(legs, query(language="cs", other_language=0.7))
-    assert ranked[0].id == first
+    assert ranked[0].chunk.id == first
     assert 0 <= min(r.fused for r in ranked) <= max(r.fused for r in ranked) <= 1
 
 
@@ -85,27 +94,27 @@ def test_a_language_without_any_evidence_does_not_let_one_leg_drown_the_other():
     """However weak the reader's language is in one leg, the other leg still counts."""
     lexical = leg(("a", 100.0), ("b", 99.0)) + leg(("own", 0.1), ("low", 0.0), language="cs")
     vector = leg(("b", 0.9), ("a", 0.2)) + leg(("own", 0.8), language="cs")
-    assert [r.id for r in fuse(Legs(lexical, vector), query(language="cs", other_language=0.7))][:2] == ["b", "a"]
+    assert [r.chunk.id for r in fuse(Legs(lexical, vector), query(language="cs", other_language=0.7))][:2] == ["b", "a"]
 
 
 def test_never_more_of_one_page_than_allowed_even_if_less_remains():
     same = tuple(Candidate(id=f"a{i}", url="https://x/a", language="en", score=9.0 - i) for i in range(5))
     ranked = fuse(Legs(lexical=same + leg(("b", 0.5))), query(limit=5, per_page=2))
-    assert [r.id for r in ranked] == ["a0", "a1", "b"]
+    assert [r.chunk.id for r in ranked] == ["a0", "a1", "b"]
 
 
 def test_the_limit_and_the_depth_cut():
     legs = Legs(leg(*((f"c{i:02}", 50.0 - i) for i in range(50))))
-    assert [r.id for r in fuse(legs, query(limit=3))] == ["c00", "c01", "c02"]
+    assert [r.chunk.id for r in fuse(legs, query(limit=3))] == ["c00", "c01", "c02"]
     legs = Legs(leg(("a", 3.0), ("b", 2.0), ("c", -100.0)))
-    assert {r.id: r.fused for r in fuse(legs, query(depth=2))} == {"a": pytest.approx(0.7), "b": 0.0}
+    assert {r.chunk.id: r.fused for r in fuse(legs, query(depth=2))} == {"a": pytest.approx(0.7), "b": 0.0}
 
 
 @pytest.mark.parametrize("fusion", ["weighted", "rrf"])
 def test_ties_are_ordered_by_id_whatever_the_order_they_came_in(fusion):
     scored = [(id_, 1.0) for id_ in "edcba"]
     expected = fuse(Legs(leg(*scored), leg(*scored)), query(fusion=fusion))
-    assert [r.id for r in expected] == ["a", "b", "c", "d", "e"]
+    assert [r.chunk.id for r in expected] == ["a", "b", "c", "d", "e"]
     for seed in range(5):
         random.Random(seed).shuffle(scored)
         assert fuse(Legs(leg(*scored), leg(*reversed(scored))), query(fusion=fusion)) == expected
@@ -118,14 +127,14 @@ def test_cosines_that_hardly_differ_do_not_drown_clear_words(least: float, most:
     near += leg(*((f"w{i:02}", least) for i in range(30)))
     words = leg(("named", 20.0), *((f"v{i:02}", 4.0 - i / 100) for i in range(60)))
     for share in (0.2, 0.35, 0.5, 0.65):
-        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].id == "named"
+        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].chunk.id == "named"
 
 
 def test_a_clear_vector_outweighs_words_that_all_have():
     words = leg(*((f"c{i:02}", 4.0 - i / 100) for i in range(60)))
     near = leg(("c40", 0.9), *((f"c{i:02}", 0.5 - i / 1000) for i in range(40)), ("c59", 0.3))
     for share in (0.35, 0.5, 0.65):
-        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].id == "c40"
+        assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].chunk.id == "c40"
 
 
 def test_an_answer_in_another_language_is_not_behind_pages_that_are_near_for_their_language_only():
@@ -135,7 +144,7 @@ def test_an_answer_in_another_language_is_not_behind_pages_that_are_near_for_the
     means = {"cs": (1.0, 0.0), "en": (0.92, 0.39)}
     shifted = query(language="cs", language_offsets=offsets(means, (1.0, 0.0), "cs"))
     assert shifted.language_offsets == (("en", pytest.approx(-0.08, abs=0.01)),)
-    assert fuse(legs, query(language="cs"))[0].id == "c0"
-    assert (first := fuse(legs, shifted)[0]).id == "answer"
+    assert fuse(legs, query(language="cs"))[0].chunk.id == "c0"
+    assert (first := fuse(legs, shifted)[0]).chunk.id == "answer"
     assert first.cosine == 0.85  # what is shown stays raw
     assert offsets(means, (1.0, 0.0), "de") == offsets({"cs": (1.0, 0.0)}, (1.0, 0.0), "cs") == ()

@@ -48,8 +48,8 @@ def test_rounded_vectors_find_what_exact_ones_find(monkeypatch: pytest.MonkeyPat
     assert rounded.nearest(np.zeros(DIMENSION, np.float32), 5)[1].tolist() == [0.0] * 5
 
 
-async def test_vectors_in_memory_find_what_lancedb_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With filters and without, in an index of several runs with removed chunks; too many are left to LanceDB."""
+async def test_vectors_in_memory_find_what_lancedb_finds(tmp_path: Path) -> None:
+    """With filters and without, in an index of several runs with removed chunks."""
     rng, store = random.Random(5), EmbeddedStore(tmp_path / "index")
     for run in (1, 2):
         async with await store.draft(Recipe("e", 8, "s", "a")) as draft:
@@ -66,10 +66,7 @@ async def test_vectors_in_memory_find_what_lancedb_finds(tmp_path: Path, monkeyp
         asked = Query((), vector, filters=filters, depth=7)
         exact = (await live.search(Query((), vector, filters=filters, depth=7, exact=True))).vector
         assert len(exact) == (0 if filters.collections else 7)
-        for most in (embedded_vectors.MOST_BYTES, 0):
-            monkeypatch.setattr(embedded_vectors, "MOST_BYTES", most)
-            found = (await live.search(asked)).vector
-            assert [one.id for one in found] == [one.id for one in exact]
-            assert [one.score for one in found] == pytest.approx([one.score for one in exact], abs=1e-6)
-        monkeypatch.undo()
+        found = (await live.search(asked)).vector
+        assert [one.id for one in found] == [one.id for one in exact]
+        assert [one.score for one in found] == pytest.approx([one.score for one in exact], abs=1e-6)
     await store.close()

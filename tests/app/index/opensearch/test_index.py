@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from app.core.types import LexicalText, Query
-from app.index.opensearch import draft as draft_module
-from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, page, publish, put
+from app.index.opensearch.catalog import Catalog
+from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, publish, put
 
 
 @pytest.mark.opensearch
@@ -48,6 +48,36 @@ class TestIndex:
         assert await shown() == {"new", "same"}
         await store.rollback()
         assert await shown() == {"old", "same"}
+
+    @pytest.mark.parametrize("after", [False, True])
+    async def test_a_rebuild_that_ends_beside_the_move_of_the_pointer_leaves_a_whole_index(
+        self, open_store, monkeypatch, after
+    ):
+        """As a killed process ends: at once before the pointer moves, or at once after."""
+
+        class Killed(BaseException):
+            pass
+
+        store = open_store()
+        await publish(store, "old text")
+        point = Catalog.point
+
+        async def killed(catalog, to):
+            if after:
+                await point(catalog, to)
+            raise Killed
+
+        draft = await store.draft(RECIPE, rebuild=True)
+        await put(draft, "/0", "new text")
+        monkeypatch.setattr(Catalog, "point", killed)
+        with pytest.raises(Killed):
+            await draft.publish()
+        monkeypatch.undo()
+        await draft._lock.release()
+        expected = "new text" if after else "old text"
+        assert await found(open_store(), "text") == [expected]
+        await publish(open_store(), "next text")
+        assert await found(open_store(), "text") == ["next text"]
 
     @pytest.mark.slow
     async def test_every_look_at_the_alias_sees_one_whole_generation(self, store, http):
@@ -117,51 +147,8 @@ class TestIndex:
             legs = await live.search(Query(texts))
             assert legs.lexical[0].url == SITE + "/0"
 
-    async def test_an_approximate_search_finds_what_an_exact_one_does(self, store):
-        """On a small index both legs' nearest are the same rows with the same cosines."""
-        async with await store.draft(RECIPE) as draft:
-            for number in range(80):
-                record, chunks = page(f"/{number}", f"text {number}")
-                angle = [1.0, number / 40, (number * 7 % 80) / 80, -number / 80]
-                await draft.put(record, chunks, {chunks[0].id: angle})
-            await draft.publish()
-        live = await store.live()
-        for vector in ([1.0, 0.1, 0.2, 0.0], [0.0, 1.0, 1.0, -1.0], [-1.0, 0.0, 0.0, 0.0]):
-            near = await live.search(Query((), vector, depth=80))
-            exact = await live.search(Query((), vector, depth=80, exact=True))
-            assert [c.score for c in near.vector] == pytest.approx([c.score for c in exact.vector], abs=1e-5)
-            assert {c.id for c in near.vector} == {c.id for c in exact.vector}
-            assert len(near.vector) == 80
-
     async def test_a_release_that_knows_no_sources_can_read_the_list_of_generations(self, store, http):
         """To it, an info with one more field is a damaged index, which it builds anew from its own sites alone."""
         await publish(store, "text")
         (entry,) = (await http.get(f"/{name_of(store)}-meta/_doc/state")).json()["_source"]["kept"]
         assert set(entry["info"]) == {"id", "recipe", "built_at", "languages", "pages", "chunks"}
-
-    async def test_an_index_of_an_earlier_release_gets_translation_sets(self, open_store, monkeypatch):
-        """Its pages lack the field, and its mapping refuses it until the next write."""
-        with monkeypatch.context() as earlier:
-            earlier.setattr("app.index.opensearch.rows.TRANSLATION_SET", {})
-            earlier.setattr("app.index.opensearch.catalog.TRANSLATION_SET", {})
-            made = draft_module.page_row
-
-            def row(*given) -> dict:
-                values = made(*given)
-                del values["metadata"]["translation_set"]
-                return values
-
-            earlier.setattr("app.index.opensearch.draft.page_row", row)
-            await publish(open_store(), "one", "two")
-        store = open_store()
-        assert not (await (await store.live()).translation_sets()).of
-        async with await store.draft(RECIPE) as draft:
-            states = (await draft.page_states()).values()
-            await draft.touch([replace(each, etag="2") for each in states])
-            await draft.publish()
-        async with await store.draft(RECIPE) as draft:
-            states = (await draft.page_states()).values()
-            languages = zip(("cs", "en"), states, strict=True)
-            await draft.touch([replace(each, language=code, translation_set="s") for code, each in languages])
-            await draft.publish()
-        assert {each.translation_set for each in await (await store.live()).pages()} == {"s"}

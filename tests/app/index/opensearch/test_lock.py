@@ -23,14 +23,6 @@ class TestLock:
         async with await open_store().draft(RECIPE):
             pass
 
-    async def test_a_rollback_is_refused_while_a_writer_is_active(self, store, open_store):
-        await publish(store, "one")
-        await publish(store, "two")
-        async with await store.draft(RECIPE) as draft:
-            await put(draft, "/0", "three")
-            with pytest.raises(StoreBusy):
-                await open_store().rollback()
-
     async def test_a_draft_that_changes_nothing_writes_nothing(self, store, http):
         """Not even its lock: no operation in any index, counted by the server."""
 

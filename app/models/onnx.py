@@ -1,139 +1,131 @@
-"""Embedders and rerankers of fastembed (extra `local`): ONNX models of its list, or from a directory."""
+"""Models on ONNX Runtime (extra `local`): embedders and cross-encoders from a directory with an ONNX export.
+
+Each text is read alone, in one thread: padding to the longest of a batch costs more than a batch spares on a processor, and
+the threads of the embedder read several at once.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.errors import ModelTimeout, ModelUnavailable, SettingsError, did_you_mean
-from app.models.local import InThreads, LocalEmbedder, encodable
-from app.models.protocols import AUTO, prefixes_of
+from app.core.errors import ModelUnavailable, SettingsError
+from app.models.local import LocalEmbedder
+from app.models.protocols import AUTO, missing, prefixes_of
 
-BATCH = 8
-SHOWN = 5  # models in a message
-"""Texts that the model reads at once: all are padded to the longest, and memory grows with their number."""
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx", "model_optimized.onnx")
+TOKENIZER = "tokenizer.json"
+ORGANISATION = "onnx-community"
+"""The one that has exports of most models on the hub."""
 _HASHED = 1 << 20
-_POOLING = {"pooling_mode_cls_token": "CLS", "pooling_mode_lasttoken": "LAST_TOKEN"}
-
+_LONGEST = 512  # tokens, where the model's files don't say it
 T = TypeVar("T")
 
 
+def session(model: bytes | Path) -> InferenceSession:
+    """The model, ready to run: each call uses the thread that makes it, and memory goes back after it."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3  # errors
+    given = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+
+
+class OnnxModel:
+    """A model with its tokenizer, out of a directory. May be called in several threads."""
+
+    def __init__(self, directory: Path) -> None:
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_longest(directory))
+        self._session = session(directory / _onnx_file(directory))
+        self._inputs = {put.name for put in self._session.get_inputs()}
+
+    def read(self, text: str, beside: str | None = None) -> NDArray[np.float32]:
+        """What the model says of a text, or of two together: its first output, without the dimension of the batch."""
+        encoding = self._tokenizer.encode(text, beside)
+        feeds = {
+            "input_ids": encoding.ids,
+            "attention_mask": encoding.attention_mask,
+            "token_type_ids": encoding.type_ids,
+        }
+        arrays = {name: np.array([feed], np.int64) for name, feed in feeds.items() if name in self._inputs}
+        output, *_ = self._session.run(None, arrays)
+        return np.asarray(output[0])
+
+
 class OnnxEmbedder(LocalEmbedder):
-    """An embedding model of fastembed by its name, also without the organisation, or in a directory.
+    """An embedding model in a directory. Raises `SettingsError` if it is incomplete, or ONNX Runtime isn't installed."""
 
-    One of its list is downloaded at the first call, from the hub to `FASTEMBED_CACHE_PATH` (`~/.cache/fastembed`).
-    Raises `SettingsError` if fastembed isn't installed, or for an unknown name or an incomplete directory.
-    """
-
-    def __init__(self, name: str, prefixes: tuple[str, str], max_chars: int) -> None:
-        library = _fastembed().TextEmbedding
-        if directory := _directory(name):
-            prefixes, name = _prompts(directory, prefixes), f"{directory.name}#{_print_of(directory)}"
-            make: Callable[[], Any] = partial(_from_directory, library, name, directory)
-        else:
-            known = _known(name, library)
-            prefixes, name = prefixes_of(known, *prefixes), known
-            make = partial(library, known, cache_dir=_cache())
+    def __init__(self, path: str, prefixes: tuple[str, str], max_chars: int) -> None:
+        directory = directory_of(path)
+        name = f"{directory.name}#{_print_of(directory)}"
         super().__init__(
-            f"local:{name}", lambda: OnnxEngine(_loaded(name, make)), prefixes=prefixes, max_chars=max_chars, threads=1
+            f"local:{name}",
+            partial(loaded, directory, lambda: _Pooled(directory)),
+            prefixes=_prompts(directory, prefixes),
+            max_chars=max_chars,
         )
 
 
-class OnnxEngine:
-    """A loaded model of fastembed. It uses all cores for each call."""
+class _Pooled(OnnxModel):
+    """An embedding model whose output for each token becomes one vector, as its files say."""
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        written = _read_json(directory / "1_Pooling/config.json")
+        self._of_first, self._of_last = written.get("pooling_mode_cls_token"), written.get("pooling_mode_lasttoken")
 
-    def embed(self, texts: Sequence[str], *, question: bool) -> NDArray[np.float32]:
-        """A row for each text."""
-        embed = self._model.query_embed if question else self._model.passage_embed
-        return np.stack(list(embed(list(texts), batch_size=BATCH)))
-
-
-class OnnxReranker:
-    """A cross-encoder of fastembed by its name, also without the organisation, or in a directory.
-
-    Raises `SettingsError` as `OnnxEmbedder` does.
-    """
-
-    def __init__(self, name: str, timeout: float) -> None:
-        _fastembed()
-        from fastembed.rerank.cross_encoder import TextCrossEncoder as Library
-
-        if directory := _directory(name):
-            make: Callable[[], Any] = partial(_from_directory, Library, str(directory), directory)
-        else:
-            known = _known(name, Library)
-            make = partial(Library, known, cache_dir=_cache())
-        self.name = f"local:{name}"
-        self._model = InThreads(self.name, lambda: _loaded(name, make), threads=1)
-        self._timeout = timeout
-
-    async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
-        """A score in 0..1 for each passage, in their order: the sigmoid of what the model says.
-
-        Raises `ModelError` if the model can't be loaded or takes longer than the timeout in seconds.
-        """
-        texts = [encodable(text) for text in passages]
-        try:
-            async with asyncio.timeout(self._timeout):
-                scores = await self._model.call(
-                    lambda model: np.array([*model.rerank(encodable(question), texts, batch_size=BATCH)], np.float64)
-                )
-        except TimeoutError as error:
-            raise ModelTimeout(f"{self.name} took over {self._timeout:g} s for {len(texts)} passages.") from error
-        return list((1 / (1 + np.exp(-np.clip(scores, -700, 700)))).tolist())
-
-    async def close(self) -> None:
-        """Release the weights and threads."""
-        self._model.close()
+    def __call__(self, text: str) -> NDArray[np.float32]:
+        """The vector of a text."""
+        output = self.read(text)
+        if output.ndim == 1:  # the model itself did it
+            return output
+        if self._of_first or self._of_last:
+            return np.asarray(output[0 if self._of_first else -1])
+        return np.asarray(output.mean(axis=0))
 
 
-def _fastembed() -> Any:
-    try:
-        import fastembed
-    except ImportError as error:
-        raise SettingsError(f"Local ONNX models need fastembed ({error}): install docs-assistant[local].") from error
-    return fastembed
-
-
-def _known(name: str, library: Any) -> str:
-    """The full name of a model in the library's list."""
-    names = [str(model["model"]) for model in library.list_supported_models()]
-    matches = [full for full in names if name.lower() in {full.lower(), full.rpartition("/")[2].lower()}]
-    if not matches:
+def directory_of(path: str) -> Path:
+    """The directory with this path, with all files that are needed."""
+    if path[:1] not in {"/", ".", "~"}:
         raise SettingsError(
-            f"local:{name}: fastembed has no such model.{did_you_mean(name, [full.rpartition('/')[2] for full in names])} It has"
-            f" {', '.join(names[:SHOWN])} and {len(names) - SHOWN} more. For another one, name the directory of its ONNX"
-            " export: local:/path/to/model."
+            f"local:{path}: no such model comes with this package. Download its ONNX export, for example with"
+            f" `hf download {ORGANISATION}/{path.rpartition('/')[2]} --local-dir model`, and name the directory: local:./model."
         )
-    return matches[0]
-
-
-def _directory(name: str) -> Path | None:
-    """The directory with this path, checked; None for a name without a leading `/`, `.` or `~`."""
-    if name[:1] not in {"/", ".", "~"}:
-        return None
-    directory = Path(name).expanduser().resolve()
-    for needed in ("tokenizer.json", "tokenizer_config.json"):
-        if not (directory / needed).is_file():
-            raise SettingsError(
-                f"local:{name}: there is no file {directory / needed}. Export the model with its tokenizer."
-            )
+    if names := missing("onnxruntime", "tokenizers"):
+        raise SettingsError(f"local:{path} needs {names}: install docs-assistant[local].")
+    directory = Path(path).expanduser().resolve()
+    if not (directory / TOKENIZER).is_file():
+        raise SettingsError(
+            f"local:{path}: there is no file {directory / TOKENIZER}. Export the model with its tokenizer."
+        )
     _onnx_file(directory)
     return directory
+
+
+def _longest(directory: Path) -> int:
+    """How many tokens the model reads of a text."""
+    sizes = (
+        _read_json(directory / "sentence_bert_config.json").get("max_seq_length"),
+        _read_json(directory / "tokenizer_config.json").get("model_max_length"),
+    )
+    return min((int(size) for size in sizes if isinstance(size, int | float) and size > 0), default=_LONGEST)
 
 
 def _onnx_file(directory: Path) -> str:
@@ -179,31 +171,9 @@ def _prompts(directory: Path, given: tuple[str, str]) -> tuple[str, str]:
     return prefixes_of(directory.name, query, passage)
 
 
-def _from_directory(library: Any, name: str, directory: Path) -> Any:
-    """The model in this directory, registered under the name."""
-    from fastembed.common.model_description import ModelSource, PoolingType
-
-    file = _onnx_file(directory)
-    if name not in {model["model"] for model in library.list_supported_models()}:
-        more: dict[str, Any] = {}
-        if library is _fastembed().TextEmbedding:
-            written = _read_json(directory / "1_Pooling/config.json")
-            pooling = next((kind for key, kind in _POOLING.items() if written.get(key)), "MEAN")
-            more = {"pooling": PoolingType[pooling], "normalization": True, "dim": 0}
-        # fastembed insists on a source, but reads only the directory
-        library.add_custom_model(model=name, sources=ModelSource(url="file:///"), model_file=file, **more)
-    return library(name, specific_model_path=str(directory))
-
-
-def _loaded(name: str, make: Callable[[], T]) -> T:
+def loaded(directory: Path, make: Callable[[], T]) -> T:
+    """What `make` returns. Raises `ModelUnavailable` if it fails."""
     try:
         return make()
-    except Exception as error:  # of the hub's client, of onnxruntime, of tokenizers: each has its own
-        raise ModelUnavailable(
-            f"The model local:{name} can't be loaded: {error}. If its download fails, put its ONNX export into a directory"
-            " and set local:/path/to/model."
-        ) from error
-
-
-def _cache() -> str:
-    return os.environ.get("FASTEMBED_CACHE_PATH") or str(Path.home() / ".cache/fastembed")
+    except Exception as error:  # of onnxruntime, of tokenizers: each has its own
+        raise ModelUnavailable(f"The model local:{directory} can't be loaded: {error}") from error

@@ -1,47 +1,38 @@
-"""Language models and embedders on any OpenAI-compatible server.
+"""Any OpenAI-compatible server, and embedders on it; the language models are in `openai_chat`.
 
 Uses aiohttp: httpx, and so the official client, scans its whole connection pool for each request and
 becomes unusable at a hundred open streams.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
 
 import aiohttp
 import orjson
+from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from app.core import spans
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.log_message import upstream_headers
-from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models import responses
-from app.models.protocols import CallOptions, recorded_name
-from app.models.responses import ThinkFilter
+from app.models.local import MOST_TEXTS
+from app.models.loop_thread import LoopThread
+from app.models.protocols import recorded_name
 
 CONNECT_TIMEOUT = 10.0
-HINTS: Mapping[int, str] = MappingProxyType(
-    {
-        401: " Check the key.",
-        403: " Check the key.",
-        404: " Check the name of the model, and the address, which usually ends in /v1.",
-    }
-)
+HINTS: Mapping[int, str] = {
+    401: " Check the key.",
+    403: " Check the key.",
+    404: " Check the name of the model, and the address, which usually ends in /v1.",
+}
 PROBE_TIMEOUT = 5.0
-TOGETHER = 0.04
-"""Seconds in which the pieces of a text that runs are gathered. Passing one on costs the same however long it is; a reader sees
-25 steps a second. vLLM (`--stream-interval`) and SGLang do so by the number of tokens."""
-RUNS = 100  # characters from which on a text runs: before, each piece may be the first that readers see
-FEW = 3  # pieces that arrive together; of more, enough are gathered already
 
 
 class Endpoint:
@@ -51,15 +42,18 @@ class Endpoint:
         self.url = url.rstrip("/")
         self.timeout = timeout
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions = WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession]()
 
     def _open(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
+        """The session of the running loop: callers that block have a loop of their own."""
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None or session.closed:
             # not trust_env: aiohttp would read the environment and .netrc in a thread for each request
-            self._session = aiohttp.ClientSession(
+            session = self._sessions[loop] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0), headers=self._headers, proxy=_proxy(self.url)
             )
-        return self._session
+        return session
 
     @asynccontextmanager
     async def post(
@@ -95,9 +89,9 @@ class Endpoint:
             return await self._open().post(address, **request)
 
     async def close(self) -> None:
-        """Close all connections."""
-        if self._session:
-            await self._session.close()
+        """Close all connections of the running loop."""
+        if session := self._sessions.pop(asyncio.get_running_loop(), None):
+            await session.close()
 
 
 def _reason(error: Exception) -> str:
@@ -141,113 +135,25 @@ async def _status_error(address: str, response: aiohttp.ClientResponse) -> Model
     )
 
 
-class OpenAIModel:
-    """A chat model at `<url>/chat/completions`."""
+class OnServer:
+    """A model behind an endpoint."""
 
-    provider = "openai"
+    _endpoint: Endpoint
 
-    def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
-        self.name = name
-        self._endpoint = endpoint
-        self.probe = endpoint.probe
-        self._extra = dict(extra_body or {})
+    async def probe(self) -> None:
+        """See `Endpoint.probe`."""
+        await self._endpoint.probe()
 
-    def _body(self, messages: Sequence[Message], options: CallOptions, **more: Any) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self.name,
-            "messages": [{"role": m.role, "content": m.content} for m in messages],
-            "temperature": options.temperature,
-            "max_tokens": options.max_tokens,
-            "stop": list(options.stop) or None,
-            "seed": options.seed,
-            **more,
-            **self._extra,
-        }
-        return {key: value for key, value in body.items() if value is not None}
-
-    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, without reasoning."""
-        body = self._body(messages, options)
-        total = options.timeout or self._endpoint.timeout
-        async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
-            answer = responses.completion(await responses.read_body(response), self._endpoint.url)
-        return replace(answer, text=ThinkFilter.remove(answer.text))
-
-    async def stream(
-        self, messages: Sequence[Message], options: CallOptions
-    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """Stream the answer; closing the iterator cancels the upstream call."""
-        body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
-        think = ThinkFilter()
-        finish, length = "", 0
-        async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
-            async for pieces in _stream_pieces(response, self._endpoint.url):
-                finish = next((piece.finish for piece in reversed(pieces) if piece.finish), finish)
-                for event in _events(pieces, think):
-                    yield event
-                length += sum(len(piece.text) for piece in pieces)
-                if length > responses.TEXT_LENGTH:
-                    raise ModelError(
-                        f"{self._endpoint.url} doesn't end its answer: over {responses.TEXT_LENGTH} characters."
-                    )
-        for event in think.flush():
-            yield event
-        if not finish:
-            raise ModelUnavailable(f"{self._endpoint.url} broke off in mid-answer.")
-        yield Done("length" if finish == "length" else "stop")
-
-    async def close(self) -> None:
-        """Close all connections."""
+    async def aclose(self) -> None:
+        """Close all connections of this event loop."""
         await self._endpoint.close()
 
 
-def _events(pieces: Iterable[responses.Piece], think: ThinkFilter) -> Iterator[Text | Reasoning | Usage]:
-    """The pieces as events; adjacent texts become one, because passing each on costs more than the text itself."""
-    text = ""
-    for piece in pieces:
-        other: list[Usage | Reasoning] = [piece.usage] if piece.usage is not responses.NO_USAGE else []
-        if piece.reasoning:
-            other.append(Reasoning(piece.reasoning))
-        if other and text:
-            yield from think.feed(text)
-            text = ""
-        yield from other
-        text += piece.text
-    if text:
-        yield from think.feed(text)
+class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
+    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model. Raises `ModelError`."""
 
-
-async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[responses.Piece]]:
-    """The pieces of an event stream, in lists that arrived together: line by line costs twice the CPU."""
-    rest, received, length = b"", 0, 0
-    async for data in response.content.iter_any():
-        *lines, rest = (rest + data).split(b"\n")
-        received += len(data)
-        pieces: list[responses.Piece] = []
-        for line in lines:
-            if not line.startswith(b"data:"):
-                continue
-            payload = line[5:].strip()
-            if payload == b"[DONE]":
-                yield pieces
-                return
-            try:
-                pieces.append(responses.piece(payload, url))
-            except ModelError:
-                yield pieces  # the pieces before the broken one are still delivered
-                raise
-        yield pieces
-        if len(rest) > responses.LINE_BYTES or received > responses.STREAM_BYTES:
-            raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
-        length += sum(len(piece.text) for piece in pieces)
-        if length > RUNS and len(pieces) <= FEW:
-            await asyncio.sleep(TOGETHER)
-
-
-class OpenAIEmbedder:
-    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model."""
-
-    provider = "openai"
+    provider: ClassVar[str] = "openai"
+    index_name: str
 
     def __init__(
         self,
@@ -258,45 +164,31 @@ class OpenAIEmbedder:
         max_chars: int = 8000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        self.name = recorded_name(name, prefixes[1], extra_body)
-        self._model = name
+        recorded = recorded_name(name, prefixes[1], extra_body)
+        super().__init__(model_name=name, index_name=recorded, embed_batch_size=MOST_TEXTS)
         self._endpoint = endpoint
-        self.probe = endpoint.probe
-        self._query_prefix, self._passage_prefix = prefixes
+        self._prefixes = prefixes
         self._max_chars = max_chars
         self._extra = dict(extra_body or {})
-        self._dimension = 0
-        self._first = asyncio.Lock()
+        self._loop = LoopThread(self, endpoint)
 
-    async def dimension(self) -> int:
-        """Length of the vectors; calls the server once."""
-        async with self._first:
-            if not self._dimension:
-                await self._embed(["dimension"])
-        return self._dimension
+    async def _aget_query_embedding(self, query: str) -> Vector:
+        return (await self._embed([self._prefixes[0] + query]))[0]
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each question."""
-        return await self._embed([self._query_prefix + text for text in texts])
+    def _get_query_embedding(self, query: str) -> Vector:
+        return self._loop.run(self._embed([self._prefixes[0] + query]))[0]
 
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each passage."""
-        return await self._embed([self._passage_prefix + text for text in texts])
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[Vector]:
+        return await self._embed([self._prefixes[1] + text for text in texts])
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[Vector]:
+        return self._loop.run(self._embed([self._prefixes[1] + text for text in texts]))
+
+    def _get_text_embedding(self, text: str) -> Vector:
+        return self._get_text_embeddings([text])[0]
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
-        body = {"model": self._model, "input": [text[: self._max_chars] for text in texts], **self._extra}
+        body = {"model": self.model_name, "input": [text[: self._max_chars] for text in texts], **self._extra}
         async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
             answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
-        vectors = responses.embeddings(answer, len(texts), self._endpoint.url)
-        self._dimension = len(vectors[0]) if vectors else self._dimension
-        return vectors
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._endpoint.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        return responses.embeddings(answer, len(texts), self._endpoint.url)

@@ -1,4 +1,4 @@
-"""LlamaIndex node postprocessors: the rerankers and filters of its ecosystem."""
+"""The guard around LlamaIndex node postprocessors: rerankers and filters, ours and those of its ecosystem."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from app.core.errors import ModelError, ModelTimeout, ModelUnavailable, SettingsError
-from app.core.gate import away
+from app.core.errors import AssistantError, ModelError, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.gate import away, busy
 from app.core.plugins import made
 from app.core.types import Hit
-from app.models.guarded import breaker
+from app.models.guarded import breaker, closed, probe_of
 from app.models.llamaindex import in_thread
+
+if TYPE_CHECKING:
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import NodeWithScore
 
 Scores = Literal["relative", "0..1", "sigmoid"]
 MOST_RUNNING = 8
@@ -31,15 +35,19 @@ def _derives(class_: type, name: str) -> bool:
     return any(base.__name__ == name and base.__module__.startswith("llama_index.") for base in class_.__mro__)
 
 
-def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], scores: Scores, what: str) -> Postprocessor:
-    """The postprocessor at `module:Class`. Raises `SettingsError`, which begins with `what`.
+def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], what: str) -> Postprocessor:
+    """The postprocessor at `module:Class` for the step of this name. Raises `SettingsError`, which begins with `what`.
 
     An argument `{"class": "module:Class", "args": {...}}` is an object of that class, such as a language model.
     """
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
     values = {key: _argument(value, f"{what}={path}: {key}") for key, value in arguments.items()}
-    return Postprocessor(name, made(path, BaseNodePostprocessor, values, what), scores)
+    inner = made(path, BaseNodePostprocessor, values, what)
+    sigmoid = (
+        'write scores = "sigmoid" in its [[step]] if these are logits; without `scores`, they only compare passages'
+    )
+    return Postprocessor(inner, f"{type(inner).__module__}:{type(inner).__name__}", sigmoid, label=f"step {name}")
 
 
 def _argument(value: Any, what: str) -> Any:
@@ -52,36 +60,40 @@ def _argument(value: Any, what: str) -> Any:
     return made(path, object, arguments, what)
 
 
+class OutsideScores(ModelError):
+    """Scores aren't in 0..1, as they should be."""
+
+
 class Postprocessor:
     """A node postprocessor with a circuit breaker. Classes without asynchronous code of their own run in threads.
 
-    `scores` says what scores mean that it changes: "relative" compares the passages of one question with each other,
-    "0..1" says how well a passage answers, and "sigmoid" the same as logits. `asks_model` is True if the class has a
-    language model among its fields.
+    `sigmoid` tells an operator how to say that scores are logits, and `label` is the name of the breaker, else `name`.
+    `asks_model` is True if the class has a language model among its fields.
     """
 
-    def __init__(self, name: str, inner: Any, scores: Scores) -> None:
-        self.name = f"{type(inner).__module__}:{type(inner).__name__}"
-        self._label, self._inner, self._scores = name, inner, scores
+    def __init__(self, inner: BaseNodePostprocessor, name: str, sigmoid: str, *, label: str = "") -> None:
+        self.name, self._inner, self._sigmoid = name, inner, sigmoid
         self._blocks = inspect.unwrap(type(inner)._apostprocess_nodes).__qualname__.startswith("BaseNodePostprocessor.")  # noqa: SLF001  # there is no public way to know
         self._free = threading.Semaphore(MOST_RUNNING)
         self.asks_model = any(_derives(type(value), "BaseLLM") for value in vars(inner).values())
-        self._breaker = breaker("reranker", f"step {name}")
+        self._breaker = breaker("reranker", label or name, inner, probe_of(inner))
+        self._place = busy if getattr(inner, "in_process", False) else away
         self.breakers = (self._breaker,)
 
-    async def chosen(self, question: str, hits: Sequence[Hit], seconds: float) -> tuple[Hit, ...]:
+    async def chosen(self, question: str, hits: Sequence[Hit], scores: Scores, seconds: float) -> tuple[Hit, ...]:
         """The hits that it keeps, in its order, with its scores.
 
-        Raises `ModelTimeout` after that many seconds, `ModelUnavailable` at once if it failed that way several times, and
+        `scores` says what scores mean that it changes: "relative" compares the passages of one question with each other,
+        "0..1" says how well a passage answers, and "sigmoid" the same as logits. Raises `OutsideScores` for others than 0..1, `ModelTimeout` after that many seconds, `ModelUnavailable` at once if it failed that way several times, and
         `ModelError` for an error of its own or a result that hits can't have.
         """
         nodes = [_node(hit) for hit in hits]
-        with self._breaker.call("postprocess"), away():
+        with self._breaker.call("rerank"), self._place():
             try:
                 async with asyncio.timeout(seconds) as limit:
                     returned = await self._called(nodes, question)
-                return self._hits(returned, {hit.chunk.id: hit for hit in hits})
-            except ModelError:
+                return self._hits(returned, {hit.chunk.id: hit for hit in hits}, scores)
+            except AssistantError:
                 raise
             except Exception as error:  # anything can happen in a class from outside
                 if limit.expired():
@@ -101,7 +113,7 @@ class Postprocessor:
         finally:
             self._free.release()
 
-    def _hits(self, found: Any, given: Mapping[str, Hit]) -> tuple[Hit, ...]:
+    def _hits(self, found: Any, given: Mapping[str, Hit], meaning: Scores) -> tuple[Hit, ...]:
         scored: dict[str, tuple[Hit, float | None]] = {}
         for returned in found:
             hit = given.get(returned.node.node_id)
@@ -116,35 +128,45 @@ class Postprocessor:
             return tuple(hits)
         if not all(map(math.isfinite, scores)):
             raise ModelError(f"{self.name} gives scores that aren't numbers.")
-        if self._scores == "relative":  # the score of a reranker before it stays: it is evidence
+        if meaning == "relative":  # the score of a reranker before it stays: it is evidence
             fused = scores if _all_within(scores) else sorted((hit.fused for hit in hits), reverse=True)
             return tuple(replace(hit, fused=score) for hit, score in zip(hits, fused, strict=True))
-        return tuple(replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True))
+        return tuple(replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores, meaning), strict=True))
 
-    def _within(self, scores: Sequence[float]) -> list[float]:
-        if self._scores == "sigmoid":
+    def _within(self, scores: Sequence[float], meaning: Scores) -> list[float]:
+        if meaning == "sigmoid":
             return [1 / (1 + math.exp(-max(-700.0, min(700.0, score)))) for score in scores]
         if not _all_within(scores):
-            raise ModelError(
-                f'{self.name} scores outside of 0..1 ({min(scores):g} to {max(scores):g}): write scores = "sigmoid" in its'
-                " [[step]] if these are logits; without `scores`, they only compare passages."
+            raise OutsideScores(
+                f"{self.name} scores outside of 0..1 ({min(scores):g} to {max(scores):g}): {self._sigmoid}."
             )
         return list(scores)
+
+    async def close(self) -> None:
+        """Close all connections, if the class has any."""
+        await closed(self._inner)
 
 
 def _all_within(scores: Sequence[float]) -> bool:
     return all(0 <= score <= 1 for score in scores)
 
 
-def _node(hit: Hit) -> Any:
-    """The chunk as LlamaIndex sees it; of the metadata, models read the title and the headings."""
+def _node(hit: Hit) -> NodeWithScore:
+    """The chunk as LlamaIndex sees it: of the metadata, models read the context, so that they read what embedders read."""
     from llama_index.core.schema import NodeWithScore, TextNode
 
     chunk = hit.chunk
-    read = {"title": chunk.title, "headings": " > ".join(chunk.heading_path)}
-    other = {
+    facts = {
+        "title": chunk.title, "headings": " > ".join(chunk.heading_path),
         "url": chunk.link, "language": chunk.language, "collection": chunk.collection, "date": chunk.dated,
         "published": chunk.published, "modified": chunk.modified, "versions": list(chunk.versions),
     }  # fmt: skip
-    hidden = {"excluded_embed_metadata_keys": list(other), "excluded_llm_metadata_keys": list(other)}
-    return NodeWithScore(node=TextNode(id_=chunk.id, text=chunk.text, metadata=read | other, **hidden), score=hit.score)
+    node = TextNode(
+        id_=chunk.id,
+        text=chunk.text,
+        metadata={"context": chunk.context, **facts},
+        metadata_template="{value}",
+        excluded_embed_metadata_keys=list(facts),
+        excluded_llm_metadata_keys=list(facts),
+    )
+    return NodeWithScore(node=node, score=hit.score)

@@ -1,20 +1,12 @@
-"""Protocols of language models and embedders, and the prefixes that embedders need. Their failures are `ModelError`s."""
-
-from __future__ import annotations
+"""Options of calls to language models, and the names and prefixes of embedders."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Protocol
 
-from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
-from app.core.types import Vector
-
 AUTO = "auto"
-_MULTILINGUAL = re.compile(
-    r"multilingual|bge-m3|labse|gte-qwen2|qwen3-embedding|embeddinggemma|jina-embeddings-v[3-9]|nomic-embed-text-v2"
-    r"|arctic-embed2|arctic-embed[^/\s]{0,40}v2|text-embedding-3"
-)
 _TASK = "Given a web search query, retrieve relevant passages that answer the query"
 _BGE = "Represent this sentence for searching relevant passages: "
 
@@ -37,15 +29,15 @@ def prefixes_of(model: str, query: str = AUTO, passage: str = AUTO) -> tuple[str
     return known[0] if query == AUTO else query, known[1] if passage == AUTO else passage
 
 
-def is_multilingual(model: str) -> bool:
-    """True if the model with this name is known to bring texts in different languages together."""
-    return bool(_MULTILINGUAL.search(model.lower().replace("_", "-")))
-
-
 def recorded_name(model: str, passage_prefix: str, extra: Mapping[str, Any] | None = None) -> str:
     """The name that the index records: the model and the settings that change its vectors."""
     length = [f"dimensions={extra['dimensions']}"] if extra and "dimensions" in extra else []
     return " ".join([model, *length, *([f"prefix={passage_prefix!r}"] if passage_prefix else [])])
+
+
+def missing(*packages: str) -> str:
+    """Those of the packages that aren't installed; empty without any."""
+    return " and ".join(name for name in packages if find_spec(name) is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,63 +53,8 @@ class CallOptions:
     timeout: float | None = None
 
 
-class Model(Protocol):
-    """A chat model."""
-
-    @property
-    def name(self) -> str:
-        """The name of the model on its server."""
-        ...
-
-    async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, without reasoning."""
-        ...
-
-    def stream(
-        self, messages: Sequence[Message], options: CallOptions
-    ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
-        """Stream the answer; the last event is Done. Closing the iterator cancels the upstream call."""
-        ...
-
-    async def close(self) -> None:
-        """Close all connections."""
-        ...
-
-
-def for_index(embedder: Embedder, built_with: str) -> Embedder:
-    """The embedder of an index that records this name: among several, the one of that name; else the given one."""
-    others: Mapping[str, Embedder] = getattr(embedder, "others", {})
-    return others.get(built_with, embedder)
-
-
 class Closable(Protocol):
     """An object that holds connections."""
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
-
-
-class Embedder(Protocol):
-    """Turns texts into vectors of one length."""
-
-    @property
-    def name(self) -> str:
-        """The name that the index records; a different name means incompatible vectors."""
-        ...
-
-    async def dimension(self) -> int:
-        """Length of the vectors (may call the server once)."""
-        ...
-
-    async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each question."""
-        ...
-
-    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each passage."""
-        ...
-
-    async def close(self) -> None:
-        """Close all connections."""
-        ...

@@ -3,13 +3,11 @@
 Sizes are those after decompression, which aiohttp does piece by piece as the body is read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re
-from collections.abc import Sequence, Sized
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence, Sized
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +17,7 @@ import numpy as np
 import orjson
 
 from app.core.errors import ModelError, ModelUnavailable
-from app.core.turn import Completion, Reasoning, Text, Usage
+from app.core.turn import Completion, Done, Reasoning, Text, Usage
 from app.core.types import Vector
 
 OPEN, CLOSE = "<think>", "</think>"
@@ -98,6 +96,7 @@ MAX_COMPONENT = 1e30  # largest number in a vector: its norm must fit into 32 bi
 MAX_RETRY_AFTER = 86_400.0
 NUMBERS = (int, float, np.number)
 NO_USAGE = Usage()
+Events = AsyncGenerator[Text | Reasoning | Usage | Done, None]
 
 T = TypeVar("T")
 
@@ -105,10 +104,46 @@ T = TypeVar("T")
 class Piece(NamedTuple):
     """The content of one event of a stream; missing parts are empty."""
 
-    text: str
-    reasoning: str
-    finish: str
-    usage: Usage
+    text: str = ""
+    reasoning: str = ""
+    finish: str = ""
+    usage: Usage = NO_USAGE
+
+
+async def events(stream: AsyncGenerator[list[Piece], None], name: str) -> Events:
+    """The pieces of the model of this name as events, with its reasoning apart. Raises `ModelError` if they don't end as they should."""
+    think, finish, length = ThinkFilter(), "", 0
+    async with aclosing(stream) as batches:
+        async for pieces in batches:
+            for event in _merged(pieces, think):
+                yield event
+            for piece in pieces:
+                finish = piece.finish or finish
+                length += len(piece.text)
+            if length > TEXT_LENGTH:
+                raise ModelError(f"{name} doesn't end its answer: over {TEXT_LENGTH} characters.")
+    for event in think.flush():
+        yield event
+    if not finish:
+        raise ModelUnavailable(f"{name} broke off in mid-answer.")
+    yield Done("length" if finish == "length" else "stop")
+
+
+def _merged(pieces: Iterable[Piece], think: ThinkFilter) -> list[Text | Reasoning | Usage]:
+    """The pieces as events; adjacent texts become one, because passing each on costs more than the text itself."""
+    merged: list[Text | Reasoning | Usage] = []
+    text = ""
+    for piece in pieces:
+        counted = piece.usage is not NO_USAGE and piece.usage != NO_USAGE  # mostly the same object
+        if text and (counted or piece.reasoning):
+            merged += think.feed(text)
+            text = ""
+        if counted:
+            merged.append(piece.usage)
+        if piece.reasoning:
+            merged.append(Reasoning(piece.reasoning))
+        text += piece.text
+    return [*merged, *think.feed(text)] if text else merged
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:
@@ -159,24 +194,39 @@ def completion(body: bytes, url: str) -> Completion:
         raise ModelError(f"{url} sent no chat completion ({error}): {body[:200]!r}") from error
 
 
-def piece(payload: bytes, url: str) -> Piece:
-    """One event of a stream. Raises `ModelError`."""
+def pieces(payloads: Sequence[bytes], url: str) -> Iterator[Piece]:
+    """The events of a stream that came together. Raises `ModelError` at the first that is broken, after those before it."""
+    events: list[Any] = []
+    with suppress(orjson.JSONDecodeError):  # parsed at once, which takes half the time of one by one
+        events = orjson.loads(b"[%b]" % b",".join(payloads))
+    if len(events) != len(payloads):
+        yield from (_piece(_parsed(payload, url), payload, url) for payload in payloads)
+        return
+    for event, payload in zip(events, payloads, strict=True):
+        yield _piece(event, payload, url)
+
+
+def _parsed(payload: bytes, url: str) -> Any:
     try:
-        event = orjson.loads(payload)
+        return orjson.loads(payload)
     except orjson.JSONDecodeError as error:
         raise ModelError(f"{url} sent a broken event: {payload[:200]!r}") from error
+
+
+def _piece(event: Any, payload: bytes, url: str) -> Piece:
     if not isinstance(event, dict) or event.get("error"):
         raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
     text = reasoning = finish = ""
     try:
-        for choice in _as(list, event.get("choices") or [], "choices"):
-            delta = _as(dict, _as(dict, choice, "choice").get("delta") or {}, "delta")
-            text += _text(delta.get("content"))
+        for choice in event.get("choices") or ():
+            delta = choice.get("delta") or {}
+            content = delta.get("content")
+            text += content if type(content) is str else _text(content)
             if thought := delta.get("reasoning_content") or delta.get("reasoning"):
                 reasoning += str(thought)
             if reason := choice.get("finish_reason"):
                 finish = _as(str, reason, "finish_reason")
-    except ValueError as error:
+    except (ValueError, AttributeError, TypeError) as error:  # a part is of another type
         raise ModelError(f"{url} sent an odd event ({error}): {payload[:200]!r}") from error
     return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NO_USAGE)
 

@@ -1,0 +1,156 @@
+"""Language models on any OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+import aiohttp
+from llama_index.core.base.llms import generic_utils, types
+from llama_index.core.llms.llm import LLM
+
+from app.core.errors import ModelError
+from app.core.turn import Completion, Message, Text
+from app.models import responses
+from app.models.loop_thread import LoopThread
+from app.models.openai import Endpoint, OnServer
+from app.models.protocols import CallOptions
+from app.models.responses import Events, Piece, ThinkFilter
+
+TOGETHER = 0.04
+"""Seconds in which the pieces of a text that runs are gathered. Passing one on costs the same however long it is; a reader sees
+25 steps a second. vLLM (`--stream-interval`) and SGLang do so by the number of tokens."""
+RUNS = 100  # characters from which on a text runs: before, each piece may be the first that readers see
+FEW = 3  # pieces that arrive together; of more, enough are gathered already
+
+
+class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't typed
+    """A chat model at `<url>/chat/completions`. The guard calls `completion` and `pieces`; other programs call LlamaIndex's methods,
+    whose options are those of `CallOptions`.
+    """
+
+    provider: ClassVar[str] = "openai"
+    name: str
+
+    def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
+        super().__init__(name=name)
+        self._endpoint, self._loop = endpoint, LoopThread(self, endpoint)
+        self._extra = dict(extra_body or {})
+
+    async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        """The whole answer, with its reasoning where that is part of the text. Raises `ModelError`."""
+        body = self._body(messages, options)
+        total = options.timeout or self._endpoint.timeout
+        async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
+            return responses.completion(await responses.read_body(response), self._endpoint.url)
+
+    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
+        """The answer, in lists of pieces that arrived together. Raises `ModelError`, after the pieces before it.
+
+        Closing the iterator cancels the call.
+        """
+        body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
+        async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
+            async for pieces in _stream_pieces(response, self._endpoint.url):
+                yield pieces
+
+    def _body(self, messages: Sequence[Message], options: CallOptions, **more: Any) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.name,
+            "messages": [{"role": m.role, "content": m.content} for m in messages],
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "stop": list(options.stop) or None,
+            "seed": options.seed,
+            **more,
+            **self._extra,
+        }
+        return {key: value for key, value in body.items() if value is not None}
+
+    @property
+    def metadata(self) -> types.LLMMetadata:
+        """See `LLM`."""
+        return types.LLMMetadata(model_name=self.name, is_chat_model=True)
+
+    async def achat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponse:
+        """See `LLM`."""
+        answer = await self.completion(_plain(messages), CallOptions(**options))
+        return _response(ThinkFilter.remove(answer.text), raw={"usage": asdict(answer.usage)})
+
+    async def astream_chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponseAsyncGen:
+        """See `LLM`."""
+        return _responses(responses.events(self.pieces(_plain(messages), CallOptions(**options)), self.name))
+
+    def chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponse:
+        """See `LLM`."""
+        return self._loop.run(self.achat(messages, **options))
+
+    def stream_chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponseGen:
+        """See `LLM`."""
+        return self._loop.each(self._loop.run(self.astream_chat(messages, **options)))
+
+    def complete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponse:  # noqa: ARG002
+        """See `LLM`."""
+        return generic_utils.chat_to_completion_decorator(self.chat)(prompt, **options)
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponseGen:  # noqa: ARG002
+        """See `LLM`."""
+        return generic_utils.stream_chat_to_completion_decorator(self.stream_chat)(prompt, **options)
+
+    async def acomplete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponse:  # noqa: ARG002
+        """See `LLM`."""
+        return await generic_utils.achat_to_completion_decorator(self.achat)(prompt, **options)
+
+    async def astream_complete(
+        self,
+        prompt: str,
+        formatted: bool = False,  # noqa: ARG002
+        **options: Any,
+    ) -> types.CompletionResponseAsyncGen:
+        """See `LLM`."""
+        return await generic_utils.astream_chat_to_completion_decorator(self.astream_chat)(prompt, **options)
+
+
+def _plain(messages: Sequence[types.ChatMessage]) -> list[Message]:
+    return [Message(message.role.value, message.content or "") for message in messages]
+
+
+def _response(text: str, **more: Any) -> types.ChatResponse:
+    return types.ChatResponse(message=types.ChatMessage(text, role="assistant"), **more)
+
+
+async def _responses(stream: Events) -> types.ChatResponseAsyncGen:
+    text = ""
+    async with aclosing(stream) as events:
+        async for event in events:
+            if isinstance(event, Text):
+                text += event.text
+                yield _response(text, delta=event.text)
+
+
+async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[Piece]]:
+    """The pieces of an event stream, in lists that arrived together: line by line costs twice the CPU."""
+    rest, received, length = b"", 0, 0
+    async for data in response.content.iter_any():
+        *lines, rest = (rest + data).split(b"\n")
+        received += len(data)
+        payloads = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        if ended := b"[DONE]" in payloads:
+            payloads = payloads[: payloads.index(b"[DONE]")]
+        pieces: list[Piece] = []
+        try:
+            pieces.extend(responses.pieces(payloads, url))
+        except ModelError:
+            yield pieces  # the pieces before the broken one are still delivered
+            raise
+        yield pieces
+        if ended:
+            return
+        if len(rest) > responses.LINE_BYTES or received > responses.STREAM_BYTES:
+            raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
+        length += sum([len(piece.text) for piece in pieces])
+        if length > RUNS and len(pieces) <= FEW:
+            await asyncio.sleep(TOGETHER)

@@ -8,10 +8,11 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import JsonResponse
-from app.api.description import body_of, described
-from app.api.feedback import FAILURES, PAGING, TAG, Deleted, ends, paging_of, unknown_after
-from app.api.keeping import Place, check_listing, found, owner_of, store_of
+from app.api.admin.queries import parameters, query_of
+from app.api.bodies import JsonResponse, unstored
+from app.api.description import add_routes, body_of
+from app.api.feedback import FAILURES, TAG, Deleted, PagingQuery, ends, unknown_after
+from app.api.keeping import Place, check_listing, found, store_of
 from app.api.service import Service
 from app.conversations.records import Conversation, KeptAnswer, Order, Paging
 from app.core.errors import RequestError, quoted
@@ -26,10 +27,6 @@ from plugins.more_apis.objects import (
 )
 from plugins.more_apis.responses import ResponsesFormat, part
 
-NO_STORE = {"cache-control": "no-store"}
-MOST = 100
-
-
 ASKED = "_in"
 """The end of the id of a question; without it, it is that of the answer."""
 
@@ -42,7 +39,7 @@ class Conversations:
 
     async def create(self, request: Request) -> Response:
         """A new conversation."""
-        owner = owner_of(self.service.access(request))
+        owner = self.service.access(request).owner
         body = await self.service.read(request, ConversationRequest, default=b"{}")
         made = await store_of(self.service).create(owner, body.title or "", body.metadata or {})
         return JsonResponse(_object(made))
@@ -52,42 +49,41 @@ class Conversations:
         access = self.service.access(request)
         store = store_of(self.service)
         check_listing(self.service, request, access)
-        paging = paging_of(request)
-        if (some := await store.conversations(owner_of(access), paging)) is None:
+        paging = query_of(request, PagingQuery).paging
+        if (some := await store.conversations(access.owner, paging)) is None:
             raise unknown_after(paging)
         data = [_object(one) for one in some.data]
         body: ConversationList = {"object": "list", "data": data, "has_more": some.has_more, **ends(data)}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(body)
 
     async def get(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One conversation."""
-        owner = owner_of(self.service.access(request))
+        owner = self.service.access(request).owner
         one = found(await store_of(self.service).conversation(owner, id), id)
-        return JsonResponse(_object(one), headers=NO_STORE)
+        return unstored(_object(one))
 
     async def change(self, request: Request, id: str) -> Response:  # noqa: A002
         """The conversation with another title or other metadata."""
-        owner = owner_of(self.service.access(request))
+        owner = self.service.access(request).owner
         body = await self.service.read(request, ConversationRequest, default=b"{}")
         changed = await store_of(self.service).change(owner, id, title=body.title, metadata=body.metadata)
         return JsonResponse(_object(found(changed, id)))
 
     async def delete(self, request: Request, id: str) -> Response:  # noqa: A002
         """Delete a conversation with its answers and their feedback."""
-        owner = owner_of(self.service.access(request))
+        owner = self.service.access(request).owner
         found(await store_of(self.service).delete(owner, id) or None, id)
-        body: Deleted = {"id": id, "object": "conversation.deleted", "deleted": True}
-        return JsonResponse(body)
+        return JsonResponse(Deleted(id=id, object="conversation.deleted", deleted=True))
 
     async def reset(self, request: Request, id: str) -> Response:  # noqa: A002
         """The conversation without its answers."""
-        owner = owner_of(self.service.access(request))
+        owner = self.service.access(request).owner
         return JsonResponse(_object(found(await store_of(self.service).reset(owner, id), id)))
 
     async def items(self, request: Request, id: str) -> Response:  # noqa: A002
         """A part of the questions and answers, the newest first."""
-        owner = owner_of(self.service.access(request))
-        store, paging = store_of(self.service), paging_of(request)
+        owner = self.service.access(request).owner
+        store, paging = store_of(self.service), query_of(request, PagingQuery).paging
         found(await store.conversation(owner, id), id)
         number = await self._number(owner, id, paging)
         some = await store.answers_of(id, Paging(limit=paging.limit // 2 + 2, order=paging.order), number=number)
@@ -97,7 +93,22 @@ class Conversations:
         data = items[: paging.limit]
         more = some.has_more or len(items) > paging.limit
         body: ItemList = {"object": "list", "data": data, "has_more": more, **ends(data)}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(body)
+
+    async def get_response(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+        """The response, without its usage, which isn't kept."""
+        owner = self.service.access(request).owner
+        answer = await store_of(self.service).answer(owner, id) if id.startswith(PREFIX) else None
+        if answer is None:
+            raise _not_found(id)
+        return unstored(_response(answer))
+
+    async def delete_response(self, request: Request, id: str) -> Response:  # noqa: A002
+        """Delete a response and its feedback."""
+        owner, store = self.service.access(request).owner, store_of(self.service)
+        if not (id.startswith(PREFIX) and await store.delete_answer(owner, id)):
+            raise _not_found(id)
+        return JsonResponse(Deleted(id=id, object="response", deleted=True))
 
     async def _number(self, owner: str, conversation: str, paging: Paging) -> int | None:
         """The number of the answer that the item `after` belongs to; None without one."""
@@ -121,14 +132,9 @@ def _object(one: Conversation) -> ConversationObject:
     }
 
 
-def item_id(answer: str) -> str:
-    """The id of the message with the answer, which is `msg_…` for `resp_…` and `chatcmpl-…`."""
-    return f"msg_{answer.removeprefix('resp_').removeprefix('chatcmpl-')}"
-
-
 def _items(one: KeptAnswer, order: Order) -> list[ConversationItem]:
     """A question and its answer, in this order."""
-    name = item_id(one.id)
+    name = f"msg_{one.id.removeprefix('resp_').removeprefix('chatcmpl-')}"
     asked: ConversationItem = {
         "id": f"{name}{ASKED}",
         "type": "message",
@@ -154,29 +160,6 @@ def _items(one: KeptAnswer, order: Order) -> list[ConversationItem]:
 PREFIX = "resp_"
 
 
-@dataclass(frozen=True)
-class StoredResponses:
-    """The handlers of the routes."""
-
-    service: Service
-
-    async def get(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
-        """The response, without its usage, which isn't kept."""
-        owner = owner_of(self.service.access(request))
-        answer = await store_of(self.service).answer(owner, id) if id.startswith(PREFIX) else None
-        if answer is None:
-            raise _not_found(id)
-        return JsonResponse(_response(answer), headers=NO_STORE)
-
-    async def delete(self, request: Request, id: str) -> Response:  # noqa: A002
-        """Delete a response and its feedback."""
-        owner, store = owner_of(self.service.access(request)), store_of(self.service)
-        if not (id.startswith(PREFIX) and await store.delete_answer(owner, id)):
-            raise _not_found(id)
-        body: Deleted = {"id": id, "object": "response", "deleted": True}
-        return JsonResponse(body)
-
-
 def _not_found(id_: str) -> RequestError:
     return RequestError(f"Response with id {quoted(id_)} not found.", param="response_id", code="response_not_found")
 
@@ -194,20 +177,20 @@ def _response(answer: KeptAnswer) -> ResponseObject:
 def add_to(app: FastAPI, service: Service) -> None:
     """Add the routes; without a store, each says that nothing is kept."""
     conversations = Conversations(service)
-    responses = StoredResponses(service)
     all_, one, kept = "/v1/conversations", "/v1/conversations/{id}", "/v1/responses/{id}"
-    paging, begun = {"parameters": PAGING}, body_of(ConversationRequest, required=False)
-    for name, method, path, handler, summary, model, extra in (
-        ("conversation_create", "POST", all_, conversations.create, "Begin a conversation", ConversationObject, begun),
-        ("conversations", "GET", all_, conversations.list_all, "List the conversations of the key", ConversationList, paging),
-        ("conversation", "GET", one, conversations.get, "Read one conversation", ConversationObject, {}),
-        ("conversation_change", "POST", one, conversations.change, "Change title or metadata", ConversationObject, begun),
-        ("conversation_delete", "DELETE", one, conversations.delete, "Delete a conversation, its answers and their feedback", Deleted, {}),
-        ("conversation_reset", "POST", f"{one}/reset", conversations.reset, "Forget what was said in a conversation", ConversationObject, {}),
-        ("conversation_items", "GET", f"{one}/items", conversations.items, "List questions and answers", ItemList, paging),
-        ("response", "GET", kept, responses.get, "Read a kept response", ResponseObject, {}),
-        ("response_delete", "DELETE", kept, responses.delete, "Delete a kept response", Deleted, {}),
-    ):  # fmt: skip
-        tag = "OpenAI API" if path == kept else TAG
-        told = described(summary, model, FAILURES, name=name, tag=tag, **extra)
-        app.add_api_route(path, handler, methods=[method], **told)
+    paging, begun = {"parameters": parameters(PagingQuery)}, body_of(ConversationRequest, required=False)
+    add_routes(app, TAG, (
+        ("conversation_create", "POST", all_, conversations.create, "Begin a conversation", ConversationObject, FAILURES, begun),
+        ("conversations", "GET", all_, conversations.list_all, "List the conversations of the key", ConversationList, FAILURES, paging),
+        ("conversation", "GET", one, conversations.get, "Read one conversation", ConversationObject, FAILURES, {}),
+        ("conversation_change", "POST", one, conversations.change, "Change title or metadata", ConversationObject, FAILURES, begun),
+        ("conversation_delete", "DELETE", one, conversations.delete, "Delete a conversation, its answers and their feedback", Deleted,
+         FAILURES, {}),
+        ("conversation_reset", "POST", f"{one}/reset", conversations.reset, "Forget what was said in a conversation", ConversationObject,
+         FAILURES, {}),
+        ("conversation_items", "GET", f"{one}/items", conversations.items, "List questions and answers", ItemList, FAILURES, paging),
+    ))  # fmt: skip
+    add_routes(app, "OpenAI API", (
+        ("response", "GET", kept, conversations.get_response, "Read a kept response", ResponseObject, FAILURES, {}),
+        ("response_delete", "DELETE", kept, conversations.delete_response, "Delete a kept response", Deleted, FAILURES, {}),
+    ))  # fmt: skip

@@ -8,28 +8,23 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, field_validator
 from typing_extensions import TypedDict
 
-from app.api.answer_models import Extractive, Sources
-from app.api.request_models import (
+from app.api.answer_models import Confidence, Extractive, Sources, SupportField, UnsupportedField
+from app.api.bodies import (
     MAX_INT,
-    ConversationField,
-    Language,
+    AnswerRequest,
+    MessagePart,
     Name,
-    PageAddress,
     Place,
     RequestModel,
     ResponseFormat,
-    SearchFilters,
-    Store,
-    id_of,
 )
+from app.api.feedback import ListPart
 
 
-class InputPart(RequestModel):
+class InputPart(MessagePart):
     """A part of a message of /v1/responses."""
 
     type: Literal["input_text", "output_text", "refusal", "input_image", "input_file", "input_audio"]
-    text: str | None = None
-    refusal: str | None = None
 
 
 class InputItem(RequestModel):
@@ -46,34 +41,18 @@ class TextOptions(RequestModel):
     format: ResponseFormat | None = None
 
 
-class ResponsesRequest(RequestModel):
+class ResponsesRequest(AnswerRequest):
     """A request of the Responses API."""
 
-    model: Name = Field(description="Name of an assistant, as /v1/models lists them.", examples=["docs-assistant"])
     input: str | list[InputItem] = Field(min_length=1, examples=["How do I create a volume?"])
     instructions: str | None = Field(None, description="Instructions on style, like a system message.")
-    stream: bool | None = Field(default=False, description="Send the answer as it is written.")
-    temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
     text: TextOptions | None = None
-    filters: SearchFilters = Field(default_factory=SearchFilters, description="The answer is from these pages only.")
-    language: Language = None
-    persona: Name | None = Field(
-        None, description="Name of a persona, which sets the tone of the answer.", examples=["kids"]
-    )
-    page: PageAddress = None
     previous_response_id: Name | None = Field(None, description="Id of the answer that this question follows.")
-    conversation: ConversationField = None
-    store: Store = None
     background: bool | None = Field(
         None, description="Only false is supported.", json_schema_extra={"enum": [False, None]}
     )
     metadata: dict[Name, Place] | None = Field(None, max_length=16, description="Returned unchanged.")
-
-    @property
-    def conversation_id(self) -> str:
-        """The id of its conversation; empty without one."""
-        return id_of(self.conversation)
 
     @field_validator("background")
     @classmethod
@@ -83,19 +62,13 @@ class ResponsesRequest(RequestModel):
         return value
 
 
-Key = Annotated[str, Field(max_length=64)]
-Value = Annotated[str, Field(max_length=512)]
-Metadata = Annotated[
-    dict[Key, Value] | None, Field(max_length=16, description="Up to 16 texts of the client, returned unchanged.")
-]
-Title = Annotated[str | None, Field(max_length=200, description="Without one, the first question is the title.")]
-
-
 class ConversationRequest(RequestModel):
     """A new conversation, or what changes in one."""
 
-    title: Title = None
-    metadata: Metadata = None
+    title: str | None = Field(None, max_length=200, description="Without one, the first question is the title.")
+    metadata: dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]] | None = Field(
+        None, max_length=16, description="Up to 16 texts of the client, returned unchanged."
+    )
     items: None = Field(None, description="Refused: send earlier messages with the question.")
 
 
@@ -201,6 +174,9 @@ class ResponseObject(TypedDict):
     usage: ResponseUsage | None
     sources: NotRequired[Annotated[Sources, Field(description="As in a chat completion; absent until the end.")]]
     extractive: NotRequired[Extractive]
+    unsupported: NotRequired[UnsupportedField]
+    confidence: NotRequired[Confidence]
+    support: NotRequired[SupportField]
 
 
 class EventFields(TypedDict, total=False):
@@ -234,14 +210,10 @@ class ConversationObject(TypedDict):
     metadata: Mapping[str, str]
 
 
-class ConversationList(TypedDict):
+class ConversationList(ListPart):
     """A part of the list of conversations."""
 
-    object: Literal["list"]
     data: list[ConversationObject]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
 
 
 class InputText(TypedDict):
@@ -265,11 +237,7 @@ class ConversationItem(TypedDict):
     rating: NotRequired[Annotated[str, Field(description="up, down, or empty.")]]
 
 
-class ItemList(TypedDict):
+class ItemList(ListPart):
     """A part of the questions and answers of a conversation."""
 
-    object: Literal["list"]
     data: Sequence[ConversationItem]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import orjson
@@ -15,18 +15,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import encodable
-from app.api.chat import ROLES, Answer, InputMessage, earlier, request_of, with_fields
-from app.api.description import ANSWER_FAILURES, body_of, described, json_of, stream_of
+from app.api.chat import ROLES, InputMessage, earlier, request_of
+from app.api.description import ANSWER_FAILURES, add_routes, answers, body_of
 from app.api.errors import api_error
-from app.api.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id, owner_of
+from app.api.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id
+from app.api.middleware.door import info_of
 from app.api.middleware.keys import Access
-from app.api.middleware.requestlog import info_of
 from app.api.service import Service
-from app.api.stream import CompletedAnswer
+from app.api.stream import Answer, own_fields
 from app.core import turn
 from app.core.errors import RequestError, quoted
 from app.core.log_message import LogMessage
-from app.core.turn import AnswerRecord, Done, Failure, Source, Status, Usage
+from app.core.turn import AnswerRecord, Failure, Source, Status
 from plugins.more_apis.objects import (
     Citation,
     EventFields,
@@ -37,7 +37,6 @@ from plugins.more_apis.objects import (
     ResponsesRequest,
     ResponseStatus,
     ResponseStreamEvent,
-    ResponseUsage,
 )
 
 log = logging.getLogger("app.api")
@@ -57,8 +56,8 @@ def from_responses(
         messages_in.append(InputMessage("user", parts, "input"))
     else:
         messages_in += [_input_item(item, i) for i, item in enumerate(parts)]
-    request = request_of(messages_in, "input")
-    return with_fields(replace(request, id=id, sampling=turn.Sampling(body.temperature, body.max_output_tokens)), body)
+    sampling = turn.Sampling(body.temperature, body.max_output_tokens)
+    return request_of(body, "input", messages_in, id=id, sampling=sampling)
 
 
 def _input_item(item: InputItem, index: int) -> InputMessage:
@@ -68,7 +67,7 @@ def _input_item(item: InputItem, index: int) -> InputMessage:
 
 async def place_of_response(service: Service, access: Access, body: ResponsesRequest) -> Place:
     """The place of a question of the Responses API. Raises `RequestError` as OpenAI does."""
-    owner, store = owner_of(access), service.conversations
+    owner, store = access.owner, service.conversations
     id_, previous = body.conversation_id, body.previous_response_id or ""
     if id_ and previous:
         raise RequestError(
@@ -119,30 +118,88 @@ class Responses:
         return Answer(self.service, info, form, events, stream=stream)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResponsesFormat:
-    """The format of the Responses API. Its fields are the same in all events; `created` is in Unix seconds."""
+    """The form of the Responses API: named server-sent events, numbered from 0. `created` is in Unix seconds."""
 
     id: str
     created: int
     model: str
     asked: ResponsesRequest
     place: Place
+    _number: int = -1
 
-    def encoder(self) -> ResponsesEncoder:
-        """An encoder for a stream."""
-        return ResponsesEncoder(self)
-
-    def whole(self, answer: CompletedAnswer) -> ResponseObject:
+    def whole(self, record: AnswerRecord) -> ResponseObject:
         """The response object of a complete answer."""
-        cut = answer.done.finish_reason == "length"
-        body = self.response("incomplete" if cut else "completed", [self.item([part(answer.text, answer.sources)])])
-        body["usage"] = _usage(answer.usage)
+        assert record.done is not None
+        cut = record.done.finish_reason == "length"
+        content = [part("".join(record.texts), record.sources)]
+        body = self.response("incomplete" if cut else "completed", [self.item(content)])
+        usage = record.usage
+        body["usage"] = {
+            "input_tokens": usage.prompt_tokens,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": usage.completion_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        }
         body["incomplete_details"] = {"reason": "max_output_tokens"} if cut else None
-        body["sources"] = answer.sources
-        if answer.done.extractive:
-            body["extractive"] = True
+        body["sources"] = record.sources
+        body.update(own_fields(record.done))
         return body
+
+    def text(self, text: str) -> bytes:
+        """A piece of the answer; the first one follows the events that open the response."""
+        return self._begin() + self._content_event("output_text.delta", {"delta": encodable(text), "logprobs": []})
+
+    def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # required by `AnswerFormat`
+        """Nothing: sources are part of the complete text, and the API has no status lines."""
+        return b""
+
+    def done(self, record: AnswerRecord) -> bytes:
+        """The events with the complete text and the complete response."""
+        body = self.whole(record)
+        (item,) = body["output"]
+        (written,) = item["content"]
+        return b"".join(
+            (
+                self._content_event("output_text.done", {"text": written["text"], "logprobs": []}),
+                self._content_event("content_part.done", {"part": written}),
+                self._event("output_item.done", {"output_index": 0, "item": item}),
+                self._event(body["status"], {"response": body}),
+            )
+        )
+
+    def failure(self, event: Failure, request_id: str, record: AnswerRecord) -> bytes:
+        """The failed response with the text so far."""
+        begin = self._begin()
+        error = api_error(event.error, request_id).error
+        output = [self.item([part("".join(record.texts), ())])] if record.texts else []
+        body = self.response("failed", output)
+        body["error"] = {"code": error["code"] or error["type"], "message": error["message"]}
+        return begin + self._event("failed", {"response": body})
+
+    def _begin(self) -> bytes:
+        """The events that open the response the first time, then nothing."""
+        if self._number >= 0:
+            return b""
+        opened = self.response("in_progress", [])
+        return b"".join(
+            (
+                self._event("created", {"response": opened}),
+                self._event("in_progress", {"response": opened}),
+                self._event("output_item.added", {"output_index": 0, "item": self.item([])}),
+                self._content_event("content_part.added", {"part": part("", ())}),
+            )
+        )
+
+    def _content_event(self, kind: str, fields: EventFields) -> bytes:
+        return self._event(kind, {"item_id": self.item_id, "output_index": 0, "content_index": 0, **fields})
+
+    def _event(self, kind: str, fields: EventFields) -> bytes:
+        self._number += 1
+        event: ResponseStreamEvent = {"type": f"response.{kind}", "sequence_number": self._number, **fields}
+        return b"event: " + event["type"].encode() + b"\ndata: " + orjson.dumps(event) + b"\n\n"
 
     def response(self, status: ResponseStatus, output: list[OutputMessage]) -> ResponseObject:
         """The response object with this status and output."""
@@ -188,107 +245,19 @@ def part(text: str, sources: Sequence[Source]) -> OutputText:
     """The text with an annotation for each citation `[n]` of a source."""
     by_number = {source.number: source for source in sources}
     places = [(match, by_number.get(int(match[1]))) for match in re.finditer(r"\[(\d{1,4})\](?!\()", text)]
-    annotations: list[Citation] = [
-        {
-            "type": "url_citation",
-            "start_index": match.start(),
-            "end_index": match.end(),
-            "url": source.url,
-            "title": source.name,
-        }
-        for match, source in places
+    annotations = [
+        Citation(type="url_citation", start_index=at.start(), end_index=at.end(), url=source.url, title=source.name)
+        for at, source in places
         if source
     ]
     return {"type": "output_text", "text": encodable(text), "annotations": annotations, "logprobs": []}
 
 
-def _usage(usage: Usage) -> ResponseUsage:
-    return {
-        "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-    }
-
-
-@dataclass
-class ResponsesEncoder:
-    """Encodes events as named server-sent events, numbered from 0."""
-
-    form: ResponsesFormat
-    _texts: list[str] = field(default_factory=list)
-    _number: int = -1
-
-    def text(self, text: str) -> bytes:
-        """A piece of the answer; the first one follows the events that open the response."""
-        begin = b"" if self._texts else self._begin()
-        self._texts.append(text)
-        return begin + self._content_event("output_text.delta", {"delta": encodable(text), "logprobs": []})
-
-    def event(self, event: Source | Status) -> bytes:  # noqa: ARG002  # required by `StreamEncoder`
-        """Nothing: sources are part of the complete text, and the API has no status lines."""
-        return b""
-
-    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The events with the complete text and the complete response."""
-        body = self.form.whole(CompletedAnswer("".join(self._texts), usage, sources, event))
-        (item,) = body["output"]
-        (written,) = item["content"]
-        return b"".join(
-            (
-                self._content_event("output_text.done", {"text": written["text"], "logprobs": []}),
-                self._content_event("content_part.done", {"part": written}),
-                self._event("output_item.done", {"output_index": 0, "item": item}),
-                self._event(body["status"], {"response": body}),
-            )
-        )
-
-    def failure(self, event: Failure, request_id: str) -> bytes:
-        """The failed response with the text so far."""
-        begin = b"" if self._texts else self._begin()
-        error = api_error(event.error, request_id).error
-        content = [part("".join(self._texts), ())] if self._texts else []
-        body = self.form.response("failed", [self.form.item(content)] if content else [])
-        body["error"] = {"code": error["code"] or error["type"], "message": error["message"]}
-        return begin + self._event("failed", {"response": body})
-
-    def _begin(self) -> bytes:
-        opened = self.form.response("in_progress", [])
-        return b"".join(
-            (
-                self._event("created", {"response": opened}),
-                self._event("in_progress", {"response": opened}),
-                self._event("output_item.added", {"output_index": 0, "item": self.form.item([])}),
-                self._content_event("content_part.added", {"part": part("", ())}),
-            )
-        )
-
-    def _content_event(self, kind: str, fields: EventFields) -> bytes:
-        return self._event(kind, {"item_id": self.form.item_id, "output_index": 0, "content_index": 0, **fields})
-
-    def _event(self, kind: str, fields: EventFields) -> bytes:
-        self._number += 1
-        event: ResponseStreamEvent = {"type": f"response.{kind}", "sequence_number": self._number, **fields}
-        return b"event: " + event["type"].encode() + b"\ndata: " + orjson.dumps(event) + b"\n\n"
-
-
-_RESPONSES = described(
-    "Ask a question, in the form of the Responses API",
-    failures=ANSWER_FAILURES
-    | {
-        200: {
-            "description": "The answer, or with `stream` named server-sent events.",
-            "content": {**json_of(ResponseObject), **stream_of(ResponseStreamEvent)},
-        }
-    },
-    name="responses",
-    tag="OpenAI API",
-    description="Like the chat API. `previous_response_id` or `conversation` put what was said before it.",
-    **body_of(ResponsesRequest),
-)
-
-
 def add_to(app: FastAPI, service: Service) -> None:
     """Add the route."""
-    app.add_api_route("/v1/responses", Responses(service), methods=["POST"], **_RESPONSES)
+    said = "The answer, or with `stream` named server-sent events."
+    told = "Like the chat API. `previous_response_id` or `conversation` put what was said before it."
+    add_routes(app, "OpenAI API", (
+        ("responses", "POST", "/v1/responses", Responses(service), "Ask a question, in the form of the Responses API", None,
+         ANSWER_FAILURES | answers(ResponseObject, ResponseStreamEvent, said), {"description": told, **body_of(ResponsesRequest)}),
+    ))  # fmt: skip

@@ -1,12 +1,10 @@
 """Chooses among the hits: by a reranker, by the model, or only the sentences that it picks."""
 
-from __future__ import annotations
-
 import logging
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 from app.core.errors import ModelError, SettingsError
@@ -14,14 +12,13 @@ from app.core.language import Vocabulary
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn
-from app.core.types import Hit, Passage, Query
-from app.index.ranking.fuse import rank
-from app.models.protocols import Model
-from app.models.rerank import Reranker
+from app.core.types import Hit, Passage
+from app.models import Model
+from app.models.postprocessor import OutsideScores, Postprocessor, Scores
 from app.pipeline.calls import call_helper, replied_numbers, retry_once
-from app.pipeline.conversation import CHARACTERS_PER_TOKEN, numbered, read_passages, room_in, standalone
-from app.pipeline.runner import Changes
-from app.pipeline.steps.postprocess import SCORE_TEST
+from app.pipeline.conversation import CHARACTERS_PER_TOKEN, Asking, numbered, read_passages, room_in, standalone
+from app.pipeline.runner import Changes, Declared
+from app.pipeline.steps.postprocess import SCORE_TEST, wide_hits
 from app.text.growth import grown
 from app.text.literals import addresses, code_lines, code_spans, occurs, spaced, without_code
 
@@ -29,60 +26,46 @@ log = logging.getLogger("app.pipeline")
 
 
 @dataclass(frozen=True)
-class Rerank:
+class Rerank(Declared):
     """Sends more candidates to the reranker than are kept; if it fails, the order stays."""
 
-    reranker: Reranker
+    reranker: Postprocessor
     settings: Settings
     name = "rerank"
-    reads = ("question", "search", "legs", "generation")
-    uses = ("referred", "refined", "refined_language")
+    reads = ("asked", "search", "generation")
+    uses = ("refined",)
     writes = ("hits", "hits.rerank")
     optional = True
-    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits with their scores (0..1), best first; boosts and the preferred language apply as in the ranking.
 
         Raises `ModelError` for scores outside of 0..1 without `rerank_sigmoid`.
         """
-        if turn.search is None or turn.legs is None:
+        if turn.search is None:
             return {}
-        wide = replace(turn.search, limit=max(self.settings.tuning.rerank_candidates, turn.search.limit))
-        hits = await rank(turn.generation, turn.legs, wide)
-        if not hits:
+        query = turn.search.query
+        if not (hits := await wide_hits(turn, turn.search, self.settings)):
             return {}
-        texts = [hit.chunk.embedded_text for hit in hits]
-        scores = await retry_once(lambda: self.reranker.rerank(standalone(turn), texts))
-        scored = [replace(hit, rerank=score) for hit, score in zip(hits, self._within(scores), strict=True)]
-        best = sorted(scored, key=lambda hit: -_ranking_score(hit, wide))
-        return {"hits": tuple(best[: turn.search.limit])}
+        scored = await retry_once(lambda: self._scored(standalone(turn), hits))
+        foreign = query.of_another_language
+        of_language = {hit.chunk.id: 1.0 if hit.chunk.language == query.language else foreign for hit in scored}
+        best = sorted(scored, key=lambda hit: -(hit.rerank or 0.0) * hit.boost * of_language[hit.chunk.id])
+        return {"hits": tuple(best[: query.limit])}
 
     async def check_scores(self) -> None:
         """Rerank two passages. Raises `SettingsError` for scores outside of 0..1; ignores a server that is unavailable."""
         try:
-            scores = await self.reranker.rerank(*SCORE_TEST)
+            await self._scored(*SCORE_TEST)
+        except OutsideScores as error:
+            raise SettingsError(f"The step rerank can't be used: {error}") from error
         except ModelError as error:
             log.warning("reranker not checked, passages keep their order while it is unavailable: %s", error)
-            return
-        try:
-            self._within(scores)
-        except ModelError as error:
-            raise SettingsError(f"The step rerank can't be used: {error}") from error
 
-    def _within(self, scores: Sequence[float]) -> list[float]:
-        if self.settings.tuning.rerank_sigmoid:
-            return [1 / (1 + math.exp(-max(-700.0, min(700.0, score)))) for score in scores]
-        if outside := [score for score in scores if not 0 <= score <= 1]:
-            raise ModelError(
-                f"{self.reranker.name} scores outside of 0..1 ({outside[0]:g}): set DOCS_TUNING__RERANK_SIGMOID=true for such a model."
-            )
-        return list(scores)
-
-
-def _ranking_score(hit: Hit, query: Query) -> float:
-    of_language = 1.0 if hit.chunk.language == query.language else query.of_another_language
-    return (hit.rerank or 0.0) * hit.boost * of_language
+    async def _scored(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        tuning = self.settings.tuning
+        meaning: Scores = "sigmoid" if tuning.rerank_sigmoid else "0..1"
+        return await self.reranker.chosen(question, hits, meaning, tuning.helper_timeout)
 
 
 UNSURE = 0.30
@@ -101,8 +84,8 @@ class Helpful:
     prompts: Prompts
     settings: Settings
     name = "helpful"
-    reads = ("question", "language", "hits", "hits.rerank")
-    uses = ("referred", "refined", "refined_language", "related")
+    reads = ("asked", "hits", "hits.rerank")
+    uses = ("refined", "related")
     writes = ("hits", "related")
     optional = True
     helper_calls = 1  # a retry counts as the same call
@@ -122,13 +105,10 @@ class Helpful:
         """The hits that the model chooses, and the well scored ones of those that didn't fit into its prompt."""
         lengths = accumulate(len(hit.chunk.text) + LONGEST_HEAD for hit in turn.hits)
         hits = turn.hits[: max(1, sum(length <= ROOM for length in lengths))]
-        system = self.prompts.render(turn.language, "helpful", passages=numbered(grown(hits, {}, ROOM)))
+        system = self.prompts.render(turn.asked.language, "helpful", passages=numbered(grown(hits, {}, ROOM)))
         messages = [Message("system", system), Message("user", standalone(turn))]
         answer = await call_helper(
-            self.name,
-            lambda options: retry_once(lambda: model.complete(messages, options)),
-            turn,
-            self.settings,
+            self.name, lambda options: retry_once(lambda: model.complete(messages, options)), turn, self.settings
         )
         named = tuple(hits[number - 1] for number in parse_helpful(answer.text, len(hits), self.prompts.vocabulary))
         return named + tuple(hit for hit in by_score(turn.hits) if hit not in hits)
@@ -163,49 +143,37 @@ _AROUND = "`.,;:!?()[]{}\"'„“”*|"
 
 
 @dataclass(frozen=True)
-class Condense:
+class Condense(Asking):
     """Asks the model to condense the longest passages; citations still use the passages themselves."""
 
-    model: Model
-    prompts: Prompts
-    settings: Settings
     name = "condense"
-    reads = ("question", "language", "hits", "generation")
-    uses = ("referred", "refined", "refined_language", "passages")
-    writes = ("passages", "condensed")
-    optional = True
-    helper_calls = 1
+    reads = ("asked", "hits", "generation")
+    uses = ("refined", "passages")
+    writes = ("passages",)
 
     async def __call__(self, turn: Turn) -> Changes:
-        """Shorter texts by the ids of their chunks; no changes if all passages are short."""
+        """The passages, long ones with a shorter text."""
         tokens = min(int(self.settings.tuning.helper_timeout * TOKENS_A_SECOND), self.settings.tuning.llm_max_tokens)
         most = tokens * CHARACTERS_PER_TOKEN
         passages = await read_passages(turn, self.settings, self.prompts)
         long = whole(too_long(passages, CONDENSE_OVER, most), room_in(self.settings, tokens))
         if not long:
             return {"passages": passages}
-        system = self.prompts.render(turn.language, "condense", passages=numbered(long), most=str(most))
+        system = self.prompts.render(turn.asked.language, "condense", passages=numbered(long), most=str(most))
         messages = [Message("system", system), Message("user", standalone(turn))]
-        answer = await call_helper(
-            self.name,
-            lambda options: self.model.complete(messages, options),
-            turn,
-            self.settings,
-            max_tokens=tokens,
-        )
+        ask = partial(self.model.complete, messages)
+        answer = await call_helper(self.name, ask, turn, self.settings, max_tokens=tokens)
         texts = parse_picked(answer.text, cut=answer.finish_reason == "length")
         if not texts:
             raise ModelError(
                 f"The reply has no condensed passages: {answer.text[:200]!r}. The passages are used unchanged."
             )
-        return {
-            "passages": passages,
-            "condensed": {
-                passage.chunk.id: text
-                for number, passage in enumerate(long, start=1)
-                if faithful(text := texts.get(number, ""), passage.chunk.text)
-            },
+        condensed = {
+            passage.chunk.id: text
+            for number, passage in enumerate(long, start=1)
+            if faithful(text := texts.get(number, ""), passage.chunk.text)
         }
+        return {"passages": tuple(replace(one, condensed=condensed.get(one.chunk.id, "")) for one in passages)}
 
 
 def too_long(passages: Sequence[Passage], over: int, most: int) -> tuple[Passage, ...]:

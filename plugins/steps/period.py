@@ -1,7 +1,5 @@
 """Reads the period of time that a question is about, and ranks pages of it first."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re
@@ -13,11 +11,11 @@ from typing import Any, Literal
 from app.core.errors import ModelError, PromptError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Message, Turn, WantedDates
 from app.core.types import Boost, Recency
-from app.models.protocols import Model
+from app.models import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.runner import Changes, Fallback
+from app.pipeline.runner import Changes, Declared, Fallback
 from app.text.language import without_stopwords
 
 Span = tuple[dt.date, dt.date]
@@ -50,11 +48,6 @@ def back(today: dt.date, count: int, unit: str) -> dt.date:
     index = today.year * 12 + today.month - 1 - count * MONTHS[unit]
     first, last = months(index // 12, index % 12 + 1, 1)
     return min(first + (today.day - 1) * ONE_DAY, last)
-
-
-def weekday_before(today: dt.date, weekday: int) -> dt.date:
-    """The last day before today that is this weekday (Monday is 0)."""
-    return today - ((today.weekday() - weekday - 1) % 7 + 1) * ONE_DAY
 
 
 def _around(unit: str, day: dt.date) -> Span:
@@ -186,11 +179,9 @@ class PeriodRules:
         for operator, bare, pattern in self._patterns:
             for match in pattern.finditer(text):
                 span, kind = self._span(match["period"], today)
-                if (
-                    span is None
-                    or span[0] > today
-                    or (kind == "bare_year" and not self._ends_there(text[match.end() :]))
-                ):
+                if span is None or span[0] > today:
+                    continue
+                if kind == "bare_year" and not self._ends_there(text[match.end() :]):
                     continue
                 certain = kind in SURE and not bare and operator != "eq"
                 yield _Found(match.start(), match.end(), operator, span, kind, certain)
@@ -221,8 +212,8 @@ class PeriodRules:
 
     def _written_span(self, parts: Mapping[str, str | None], today: dt.date) -> Span | None:
         if weekday := parts.get("weekday"):
-            day = weekday_before(today, _index(self._weekdays, weekday))
-            return day, day
+            back_to = (today.weekday() - _index(self._weekdays, weekday) - 1) % 7 + 1  # 1 to 7 days: it isn't today
+            return (today - back_to * ONE_DAY,) * 2
         month = int(parts.get("m") or 0) or _index(self._months, parts.get("month") or "") + 1
         day_of_month = int(parts.get("d") or 0)
         if parts.get("last_year") or parts.get("this_year"):
@@ -273,7 +264,7 @@ def open_rules(prompts: Prompts) -> Mapping[str, PeriodRules]:
     rules = {}
     for code, language in prompts.languages.items():
         try:
-            rules[code] = PeriodRules(language.dates, language.stopwords)
+            rules[code] = PeriodRules(language.dates, language.traits.stopwords)
         except (KeyError, TypeError, AttributeError, ValueError, re.error) as error:
             raise PromptError(f"prompts/{code}/dates.toml is invalid: {type(error).__name__} {error}.") from error
     return rules
@@ -326,7 +317,7 @@ def _today() -> dt.date:
 
 
 @dataclass(frozen=True)
-class AskedPeriod:
+class AskedPeriod(Declared):
     """Finds the period by rules, or asks the model if the question names a time that the rules don't understand."""
 
     model: Model | None
@@ -335,40 +326,39 @@ class AskedPeriod:
     rules: Mapping[str, PeriodRules]
     today: Callable[[], dt.date] = field(default=_today)
     name = "period"
-    reads = ("question", "language")
-    uses = ()
-    writes = ("topic", "period", "recency")
+    reads = ("asked",)
+    writes = ("dates",)
     optional = True
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question without its period and the boost of that time's pages; without a period, the preference for newer pages.
+        """The boost of pages of the period that the question names; without a period, the preference for newer pages.
 
         Raises `Fallback` with that preference if the model fails.
         """
         today = self.today()
-        newer: Changes = {"recency": Recency(today.isoformat(), RECENCY_LOSS)}
-        period = self.rules[turn.language].period(turn.question, today)
-        if period is None and self.model is not None and self.rules[turn.language].hinted(turn.question, today):
+        newer: Changes = {"dates": WantedDates(recency=Recency(today.isoformat(), RECENCY_LOSS))}
+        period = self.rules[turn.asked.language].period(turn.asked.text, today)
+        if period is None and self.model is not None and self.rules[turn.asked.language].hinted(turn.asked.text, today):
             try:
                 period = await self._asked(self.model, turn, today)
             except ModelError as error:
                 raise Fallback(newer) from error
         if period is None:
             return newer
-        boosted = {"period": period.boost(PERIOD_BOOST)}
-        shorter = period.question != turn.question and self._tells(period.question, turn)
-        return {"topic": period.question, **boosted} if shorter else boosted
+        shorter = period.question != turn.asked.text and self._tells(period.question, turn)
+        topic = period.question if shorter else ""
+        return {"dates": WantedDates(topic, period.boost(PERIOD_BOOST))}
 
     async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:
-        system = self.prompts.render(turn.language, "period", today=today.isoformat())
-        messages = [Message("system", system), Message("user", turn.question)]
-        period = parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.question)
+        system = self.prompts.render(turn.asked.language, "period", today=today.isoformat())
+        messages = [Message("system", system), Message("user", turn.asked.text)]
+        period = parse(await ask_helper(self.name, model, messages, turn, self.settings), turn.asked.text)
         return None if period and int(period.date[:4]) > today.year else period  # the number isn't a year
 
     def _tells(self, question: str, turn: Turn) -> bool:
         """True if the question without its period still has enough content words."""
-        telling = without_stopwords(question, self.prompts.language(turn.language)).split()
+        telling = without_stopwords(question, self.prompts.language(turn.asked.language)).split()
         return len([word for word in telling if re.search(r"\w", word)]) >= FEWEST_WORDS
 
 

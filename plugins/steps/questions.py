@@ -1,7 +1,5 @@
 """Understands the question in one call of the model, or asks back where it has several meanings."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -13,12 +11,11 @@ from urllib.parse import urlsplit
 from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Turn
+from app.core.turn import Question, Turn
 from app.core.types import Hit
-from app.models.protocols import Model
-from app.pipeline.calls import ask_helper, braced, unquoted
-from app.pipeline.conversation import helper_messages
-from app.pipeline.runner import Changes
+from app.pipeline.calls import braced, unquoted
+from app.pipeline.conversation import Asking, ask_about
+from app.pipeline.runner import Changes, Declared
 from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, LONGEST_QUESTION, codes_of
 from app.text.language import LanguageDetector, names_of, without_stopwords
 from app.text.language import parse as parse_lines
@@ -28,19 +25,14 @@ _QUESTION = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE 
 
 
 @dataclass(frozen=True)
-class Analyze:
+class Analyze(Asking):
     """Asks the language model for a JSON object with the question and keywords per language."""
 
-    model: Model
-    prompts: Prompts
-    settings: Settings
     detector: LanguageDetector
     name = "analyze"
-    reads = ("question", "language")
+    reads = ("asked",)
     uses = ("sure",)
-    writes = ("refined", "refined_language", "keywords")
-    optional = True
-    helper_calls = 1
+    writes = ("refined", "keywords")
 
     async def __call__(self, turn: Turn) -> Changes:
         """Returns what can be read of the two; raises `ModelError` when it is nothing."""
@@ -48,20 +40,15 @@ class Analyze:
             return {}
         codes = codes_of(turn, self.prompts)
         lines = ['  "question": "…"', *(f'  "{code}": ["…", "…", "…"]' for code in codes)]
-        system = self.prompts.render(
-            turn.language,
-            "analyze",
-            languages=names_of(codes, self.prompts),
-            form="{\n" + ",\n".join(lines) + "\n}",
-        )
-        messages = helper_messages(system, turn, self.prompts)
-        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        form = "{\n" + ",\n".join(lines) + "\n}"
+        answer = await ask_about(self, turn, "analyze", languages=names_of(codes, self.prompts), form=form)
         question, keywords = parse(answer, codes)
-        if len(question) > max(LONGEST_QUESTION, 2 * len(turn.question)):
+        if len(question) > max(LONGEST_QUESTION, 2 * len(turn.asked.text)):
             question = ""  # too long for a question
         if not question and not keywords:
             raise ModelError(f"The reply has neither question nor keywords: {answer[:200]!r}; the original is used.")
-        return {"refined": question, "refined_language": self.detector.shown(question), "keywords": keywords}
+        refined = Question(question, self.detector.shown(question)) if question else None
+        return {"refined": refined, "keywords": keywords}
 
 
 def parse(answer: str, codes: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -109,22 +96,23 @@ MOST_CHOICES = 3
 
 
 @dataclass(frozen=True)
-class Clarify:
+class Clarify(Declared):
     """Finds the readings of a short question that the passages support equally; never asks twice in a row."""
 
     prompts: Prompts
     settings: Settings
     name = "clarify"
-    reads = ("question", "language", "hits")
-    uses = ("referred", "topic")
+    reads = ("asked", "hits")
+    uses = ("dates",)
     writes = ("choices",)
     optional = True
-    helper_calls = 0
 
     async def __call__(self, turn: Turn) -> Changes:
         """The best hit of each reading; no changes if there is only one."""
-        words = without_stopwords(turn.topic or turn.question, self.prompts.language(turn.language)).split()
-        if turn.referred or len(words) > MOST_WORDS or self._asked_before(turn):
+        words = without_stopwords(
+            turn.dates.topic or turn.asked.text, self.prompts.language(turn.asked.language)
+        ).split()
+        if turn.asked.referred or len(words) > MOST_WORDS or self._asked_before(turn):
             return {}
         choices = readings(turn.hits)
         return {"choices": choices} if len(choices) > 1 else {}

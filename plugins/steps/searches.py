@@ -1,7 +1,5 @@
 """Searches otherwise than by the question: by a made-up answer, by several questions, in sections that the model picks, first without its help, or a second time."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict
@@ -11,15 +9,13 @@ from urllib.parse import unquote
 
 from app.core.errors import ModelError
 from app.core.language import Vocabulary
-from app.core.prompts import Prompts
-from app.core.settings import Settings
 from app.core.turn import Turn
 from app.core.types import Boost, Filters, Legs, Page, Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
-from app.models.protocols import Embedder, Model, for_index
-from app.pipeline.calls import ask_helper, replied_numbers, says_none, unquoted
-from app.pipeline.conversation import helper_messages
+from app.models import Embedder
+from app.pipeline.calls import replied_numbers, says_none, unquoted
+from app.pipeline.conversation import Asking, Searching, ask_about
 from app.pipeline.runner import Changes
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
 from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Probe, Retrieve, codes_of, query_for
@@ -29,32 +25,22 @@ LONGEST_DRAFT = 2000
 
 
 @dataclass(frozen=True)
-class HypotheticalAnswer:
+class HypotheticalAnswer(Asking):
     """Asks the model for a passage that could be the answer, and searches for its nearest neighbours."""
 
-    model: Model
     embedder: Embedder
-    prompts: Prompts
-    settings: Settings
     name = "hyde"
-    reads = ("question", "language", "generation")
-    uses = ()
+    reads = ("asked", "generation")
     writes = ("hypothetical",)
-    optional = True
-    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The vector leg of the hypothetical answer. Raises `ModelError` if the reply is empty."""
-        system = self.prompts.render(turn.language, "hyde")
-        messages = helper_messages(system, turn, self.prompts)
-        text = (await ask_helper(self.name, self.model, messages, turn, self.settings)).strip()
+        text = (await ask_about(self, turn, "hyde")).strip()
         if not text:
             raise ModelError("The model returned no hypothetical answer. Searching for the question alone.")
         generation: Generation = turn.generation
-        vector = (
-            await for_index(self.embedder, generation.info.recipe.embedder).embed_passages([text[:LONGEST_DRAFT]])
-        )[0]
-        results = await generation.search(replace(query_for(turn, self, vector), texts=()))
+        (vector,) = await self.embedder.embed_passages([text[:LONGEST_DRAFT]])
+        results = await generation.search(replace(query_for(turn.asked, turn, self, vector), texts=()))
         return {"hypothetical": Legs(vector=results.vector)}
 
 
@@ -65,45 +51,30 @@ _MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
 
 
 @dataclass(frozen=True)
-class MultiQuery:
+class MultiQuery(Asking):
     """Asks the model for other wordings and searches for all of them in parallel."""
 
-    model: Model
     embedder: Embedder
-    prompts: Prompts
-    settings: Settings
     name = "multi_query"
-    reads = ("question", "language", "generation")
-    uses = ()
+    reads = ("asked", "generation")
     writes = ("variants",)
-    optional = True
-    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """The merged legs of all wordings. Raises `ModelError` if the reply has no wordings."""
-        wordings = await self._wordings(turn)
+        answer = await ask_about(self, turn, "multi_query", count=str(VARIANTS))
+        if not (wordings := parse_questions(answer)):
+            raise ModelError(f"The reply has no other wordings: {answer[:200]!r}. Searching for the question alone.")
         generation: Generation = turn.generation
-        vectors = await self._vectors(wordings, for_index(self.embedder, generation.info.recipe.embedder))
+        vectors: list[Vector | None]
+        try:
+            vectors = list(await self.embedder.embed_queries(wordings))
+        except ModelError:  # the words are searched; the probe reports the failing embedder
+            vectors = [None] * len(wordings)
         queries = [
-            replace(query_for(replace(turn, question=text, referred=""), self, vector), depth=DEPTH)
+            replace(query_for(replace(turn.asked, text=text, referred=""), turn, self, vector), depth=DEPTH)
             for text, vector in zip(wordings, vectors, strict=True)
         ]
         return {"variants": joined(*await asyncio.gather(*(generation.search(query) for query in queries)))}
-
-    async def _wordings(self, turn: Turn) -> list[str]:
-        system = self.prompts.render(turn.language, "multi_query", count=str(VARIANTS))
-        messages = helper_messages(system, turn, self.prompts)
-        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
-        if not (wordings := parse_questions(answer)):
-            raise ModelError(f"The reply has no other wordings: {answer[:200]!r}. Searching for the question alone.")
-        return wordings
-
-    @staticmethod
-    async def _vectors(texts: list[str], embedder: Embedder) -> list[Vector | None]:
-        try:
-            return list(await embedder.embed_queries(texts))
-        except ModelError:  # the words are searched; the probe reports the failing embedder
-            return [None] * len(texts)
 
 
 def parse_questions(answer: str) -> list[str]:
@@ -137,19 +108,13 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Associate:
+class Associate(Asking):
     """Shows the model the sections of the site and boosts those that it picks."""
 
-    model: Model
-    prompts: Prompts
-    settings: Settings
     _known: dict[tuple[int, Filters], tuple[Part, ...]] = field(default_factory=dict, compare=False)
     name = "associate"
-    reads = ("question", "language", "generation")
-    uses = ()
+    reads = ("asked", "generation")
     writes = ("sections",)
-    optional = True
-    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """A boost of the picked sections; no changes if none fits or the site has fewer than two."""
@@ -158,9 +123,7 @@ class Associate:
         if len(listed) < 2:
             return {}
         lines = "\n".join(f"{number}. {_line(part)}" for number, part in enumerate(listed, start=1))
-        system = self.prompts.render(turn.language, "associate", sections=lines)
-        messages = helper_messages(system, turn, self.prompts)
-        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        answer = await ask_about(self, turn, "associate", sections=lines)
         names = set(parse_sections(answer, [part.name for part in listed], self.prompts.vocabulary))
         if not names:
             return {}
@@ -183,7 +146,7 @@ class Associate:
 
 def _admitted(page: Page, filters: Filters) -> bool:
     # only chunks have the languages of translations, and reading all chunks takes too long
-    languages = {page.language, *(filters.languages if page.translations else ())}
+    languages = {page.language, *(filters.languages if page.derived.translations else ())}
     return filters.admits(page.url, page.collection, languages, page.versions)
 
 
@@ -256,46 +219,35 @@ SURE = 0.8  # evidence: with less, keywords find better pages (docs/decisions/03
 
 
 @dataclass(frozen=True)
-class FirstSearch:
+class FirstSearch(Searching):
     """Stands in the place of `probe`. If the question alone finds its evidence, later steps don't ask the model for help."""
 
-    probe: Probe
-    retrieve: Retrieve
-    relevance: Relevance
     name = "first_search"
-    reads = ("question", "language", "generation")
-    uses = Probe.uses
-    writes = ("vector", "legs", "sure")
-    optional = False
-    helper_calls = 0
+    reads = ("asked", "generation")
+    writes = ("probe", "sure")
 
     async def __call__(self, turn: Turn) -> Changes:
         """Returns the findings of `probe`, and whether they are sure. A question that needs an earlier one never is."""
-        changes = await self.probe(turn)
-        words = without_stopwords(turn.question, self.relevance.prompts.language(turn.language)).split()
-        if turn.referred or len(words) < FEWEST_WORDS:
+        changes = await Probe(self.embedder, self.prompts, self.settings)(turn)
+        words = without_stopwords(turn.asked.text, self.prompts.language(turn.asked.language)).split()
+        if turn.asked.referred or len(words) < FEWEST_WORDS:
             return {**changes, "sure": False}
         # no keywords yet, and no boosts: they say nothing of evidence
-        searched = Turn(turn.request, turn.generation, turn.question, turn.language, turn.unsure, **changes)
-        judged = await self.relevance(replace(searched, **await self.retrieve(searched)))
-        return {**changes, "sure": judged["evidence"] >= SURE}
+        searched = Turn(turn.request, turn.generation, turn.asked, **changes)
+        searched = replace(searched, **await Retrieve(self.embedder, self.prompts, self.settings)(searched))
+        judged = await Relevance(self.prompts, self.settings)(searched)
+        return {**changes, "sure": judged["evidence"].share >= SURE}
 
 
 @dataclass(frozen=True)
-class SecondSearch:
+class SecondSearch(Asking):
     """Asks the model for other keywords if no passage was good enough, then searches and checks the evidence again."""
 
-    model: Model
-    retrieve: Retrieve
-    relevance: Relevance
-    prompts: Prompts
-    settings: Settings
+    embedder: Embedder
     name = "second_search"
-    reads = ("question", "language", "generation", "hits", "evidence")
+    reads = ("asked", "generation", "hits", "evidence")
     uses = tuple(dict.fromkeys((*Retrieve.uses, *Relevance.uses)))
-    writes = ("more_keywords", "evidence", "evidence_needed", "hits", "related")
-    optional = True
-    helper_calls = 1
+    writes = ("more_keywords", "evidence", "hits", "related")
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits of the second search if they have more evidence; no changes if the first search was good enough."""
@@ -303,25 +255,19 @@ class SecondSearch:
             return {}
         more = await self._keywords(turn)
         # the vector leg of the first search stays
-        again = replace(turn, keywords=more)
-        again = replace(again, hits=(await self.retrieve(again))["hits"])
-        judged = await self.relevance(again)
-        if judged["evidence"] <= (turn.evidence or 0.0):
+        again = turn.changed(keywords=more, probe=turn.search)
+        retrieve = Retrieve(self.embedder, self.prompts, self.settings)
+        again = replace(again, hits=(await retrieve(again))["hits"])
+        judged = await Relevance(self.prompts, self.settings)(again)
+        if turn.evidence and judged["evidence"].share <= turn.evidence.share:
             return {"more_keywords": more}
         return {"more_keywords": more, "hits": again.hits, "related": (), **judged}
 
     async def _keywords(self, turn: Turn) -> dict[str, str]:
         codes = codes_of(turn, self.prompts)
-        tried = "; ".join(turn.keywords.values()) or turn.question
-        system = self.prompts.render(
-            turn.language,
-            "second_keywords",
-            languages=names_of(codes, self.prompts),
-            form=form_of(codes),
-            tried=tried,
-        )
-        messages = helper_messages(system, turn, self.prompts)
-        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        tried = "; ".join(turn.keywords.values()) or turn.asked.text
+        languages, form = names_of(codes, self.prompts), form_of(codes)
+        answer = await ask_about(self, turn, "second_keywords", languages=languages, form=form, tried=tried)
         if not (keywords := parse(answer, codes, LONGEST_KEYWORDS)):
             raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
         return keywords

@@ -1,19 +1,23 @@
 """Models and stores of the service: nothing of them is waited for in vain. Every wait here is cut to a fraction of a second."""
 
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
 from app.core import breaker as breaking
 from app.core.errors import ModelTimeout, ModelUnavailable, StoreUnavailable
 from app.core.gate import Gate
-from app.core.turn import Done, Message, Reasoning, Text
+from app.core.turn import Completion, Done, Message, Text
 from app.core.types import Query
 from app.index.guarded import GuardedStore
-from app.models.guarded import THINKING_FACTOR, GuardedEmbedder, GuardedModel, GuardedReranker
-from app.models.openai import Endpoint, OpenAIModel
+from app.models.guarded import THINKING_FACTOR, Embedder, Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
+from app.models.postprocessor import Postprocessor
 from app.models.protocols import CallOptions
-from app.models.rerank import Reranker
+from app.models.responses import Piece
+from tests.app.pipeline.turns import hit
 from tests.fake_llm import Reply, fake_llm
 from tests.virtual_time import in_virtual_time
 
@@ -35,14 +39,14 @@ class Endless:
     def __init__(self, *events, pause=0.01):
         self.events, self.pause, self.closed = events, pause, False
 
-    async def stream(self, messages, options):
+    async def pieces(self, messages, options):
         try:
             for event in self.events[:-1]:
-                yield event
+                yield [event]
             while True:
                 await asyncio.sleep(self.pause)
                 if self.events:
-                    yield self.events[-1]
+                    yield [self.events[-1]]
         finally:
             self.closed = True
 
@@ -61,7 +65,7 @@ async def test_what_is_no_text_does_not_outwait_the_timeout(form):
     """A real server over HTTP that sends such a piece again and again."""
     async with fake_llm() as llm:
         llm.reply = lambda _: Reply("", repeated=SILENT[form], piece_delay=0.01)
-        model = GuardedModel(OpenAIModel(Endpoint(llm.url, timeout=QUICK.timeout), "m"))
+        model = Model(OpenAIModel(Endpoint(llm.url, timeout=QUICK.timeout), "m"))
         try:
             _, took = await until_it_stalls(model)
         finally:
@@ -71,15 +75,15 @@ async def test_what_is_no_text_does_not_outwait_the_timeout(form):
 
 @in_virtual_time
 async def test_a_model_that_stalls_in_mid_answer_is_ended_and_closed():
-    endless = Endless(Text("A"), Text(" "))
-    heard, _ = await until_it_stalls(GuardedModel(endless))
+    endless = Endless(Piece("A"), Piece(" "))
+    heard, _ = await until_it_stalls(Model(endless))
     assert heard[0] == Text("A")
     assert endless.closed
 
 
 @in_virtual_time
 async def test_thinking_counts_as_text_for_some_time_only():
-    heard, took = await until_it_stalls(GuardedModel(Endless(Reasoning("hm"))))
+    heard, took = await until_it_stalls(Model(Endless(Piece(reasoning="hm"))))
     assert len(heard) > 1
     assert took > THINKING_FACTOR * QUICK.timeout
 
@@ -89,14 +93,14 @@ async def test_text_that_keeps_coming_and_a_slow_reader_are_no_stall():
     class Slow:
         name = "slow"
 
-        async def stream(self, messages, options):
+        async def pieces(self, messages, options):
             for _ in range(4):
                 await asyncio.sleep(0.08)
-                yield Text("a")
-            yield Done()
+                yield [Piece("a")]
+            yield [Piece(finish="stop")]
 
     heard = []
-    async for event in GuardedModel(Slow()).stream(QUESTION, QUICK):
+    async for event in Model(Slow()).stream(QUESTION, QUICK):
         heard.append(event)
         if len(heard) == 2:
             await asyncio.sleep(0.4)  # the reader's own time
@@ -105,7 +109,7 @@ async def test_text_that_keeps_coming_and_a_slow_reader_are_no_stall():
 
 async def test_a_model_that_keeps_failing_is_not_asked_and_short_calls_are_counted_apart(monkeypatch):
     async with fake_llm() as llm:
-        model = GuardedModel(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
+        model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
         llm.reply = lambda _: Reply("down", status=503)
         for _ in range(breaking.FAILURES + 3):
             with pytest.raises(ModelUnavailable):
@@ -122,7 +126,7 @@ async def test_a_model_that_keeps_failing_is_not_asked_and_short_calls_are_count
 
 @in_virtual_time
 async def test_streams_that_break_off_or_stall_are_not_begun_any_more():
-    model = GuardedModel(Endless(pause=60))
+    model = Model(Endless(pause=60))
     for _ in range(breaking.FAILURES):
         await until_it_stalls(model, CallOptions(timeout=0.01))
     with pytest.raises(ModelUnavailable, match=r"endless is skipped .* said nothing new for 0.01 s"):
@@ -132,14 +136,16 @@ async def test_streams_that_break_off_or_stall_are_not_begun_any_more():
 @in_virtual_time
 async def test_an_embedder_that_hangs_ends_in_time_and_is_then_not_asked():
     class Hangs:
-        name, asked = "e", 0
+        index_name, asked = "e", 0
 
-        async def embed_queries(self, texts):
+        async def _aget_query_embedding(self, query):
             self.asked += 1
             await asyncio.sleep(60)
 
+        _aget_text_embeddings = _aget_query_embedding
+
     hangs = Hangs()
-    embedder = GuardedEmbedder(hangs, 0.01)
+    embedder = Embedder(hangs, 0.01)
     for _ in range(breaking.FAILURES):
         with pytest.raises(ModelTimeout, match=r"e did not answer within 0.01 s"):
             await embedder.embed_queries(["a"])
@@ -174,25 +180,52 @@ async def test_calls_to_servers_take_no_place_and_a_stream_gives_its_place_back(
     seen = []
 
     class Looks:
-        name = "m"
+        name = index_name = "m"
 
-        async def stream(self, messages, options):
+        async def pieces(self, messages, options):
             seen.append(gate.working)
-            yield Text("a")
+            yield [Piece("a", finish="stop")]
 
-        async def embed_queries(self, *given):
+        async def completion(self, *given):
             seen.append(gate.working)
+            return Completion("")
 
-        complete = rerank = embed_queries
+        async def apostprocess_nodes(self, nodes, query_str):
+            await self.completion()
+            return nodes
+
+        _apostprocess_nodes = _aget_query_embedding = _aget_text_embeddings = completion
 
     looks = Looks()
     async with gate.place():
-        await GuardedModel(looks).complete(QUESTION, QUICK)
-        await GuardedEmbedder(looks, 1).embed_queries(["a"])
-        await GuardedReranker(looks).rerank("a", ["b"])
+        await Model(looks).complete(QUESTION, QUICK)
+        await Embedder(looks, 1).embed_queries(["a"])
+        await Postprocessor(looks, "m", "").chosen("a", [hit(1)], "0..1", 60)
         assert gate.working == 1
-        async for _ in GuardedModel(looks).stream(QUESTION, QUICK):
+        async for _ in Model(looks).stream(QUESTION, QUICK):
             pass
         assert gate.working == 0
     assert seen == [0, 0, 0, 0]
-    assert issubclass(GuardedReranker, Reranker)
+
+
+@in_virtual_time
+async def test_the_speed_of_reading_is_that_of_the_last_long_prompts():
+    """A call that ran out of time counts, a short prompt doesn't."""
+    long = [Message("user", "x" * 8000)]
+    patient = CallOptions(timeout=60)
+    quick, slow = (Model(Endless(Piece("a"), pause=pause)) for pause in (0.1, 40))
+    for model in (quick, slow):
+        await first_of(model, QUESTION, patient)
+        assert model.reading.characters_in(20) == float("inf")
+        await first_of(model, long, patient)
+    assert quick.reading.characters_in(20) > 100_000
+    assert slow.reading.characters_in(20) == pytest.approx(4000, rel=0.01)
+    silent = Model(Endless(pause=100))
+    with pytest.raises(ModelTimeout):
+        await first_of(silent, long, patient)
+    assert silent.reading.characters_in(20) == pytest.approx(8000 / 3, rel=0.01)
+
+
+async def first_of(model, messages, options):
+    async with aclosing(model.stream(messages, options)) as events:
+        await anext(events)

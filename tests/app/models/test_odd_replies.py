@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from email.utils import formatdate
 from itertools import cycle
@@ -20,12 +20,15 @@ import pytest
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
 from app.models import responses
-from app.models.llamaindex import LlamaIndexEmbedder
-from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
+from app.models.guarded import Embedder, Model
+from app.models.openai import Endpoint, OpenAIEmbedder
+from app.models.openai_chat import OpenAIModel
+from app.models.postprocessor import Postprocessor
 from app.models.protocols import CallOptions
-from app.models.rerank import Reranker
+from app.models.rerank import HttpReranker
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import CHAT, chat, client_of
+from tests.app.pipeline.turns import hit
 from tests.fake_llm import Reply
 
 QUESTION = [Message("user", "How much memory?")]
@@ -68,7 +71,7 @@ def event(delta: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def opened(kind: type[Any], reply: Iterable[bytes]) -> AsyncIterator[Any]:
+async def opened(kind: Callable[[Endpoint, str], Any], reply: Iterable[bytes]) -> AsyncIterator[Any]:
     """A client of this kind, of a server that gives this reply."""
     async with serving(reply) as url:
         made = kind(Endpoint(url, timeout=60), "m")
@@ -79,24 +82,25 @@ async def opened(kind: type[Any], reply: Iterable[bytes]) -> AsyncIterator[Any]:
 
 
 async def completed(reply: Iterable[bytes]) -> Completion:
-    async with opened(OpenAIModel, reply) as model:
+    async with opened(lambda *of: Model(OpenAIModel(*of)), reply) as model:
         return await model.complete(QUESTION, CallOptions())
 
 
 async def streamed(reply: Iterable[bytes]) -> str:
-    async with opened(OpenAIModel, reply) as model:
+    async with opened(lambda *of: Model(OpenAIModel(*of)), reply) as model:
         pieces = model.stream(QUESTION, CallOptions())
         return "".join([piece.text async for piece in pieces if isinstance(piece, Text)])
 
 
 async def embedded(reply: Iterable[bytes]) -> list[list[float]]:
-    async with opened(OpenAIEmbedder, reply) as embedder:
+    async with opened(lambda *of: Embedder(OpenAIEmbedder(*of), 60), reply) as embedder:
         return [list(vector) for vector in await embedder.embed_passages(["a", "b"])]
 
 
 async def reranked(reply: Iterable[bytes]) -> list[float]:
-    async with opened(Reranker, reply) as model:
-        return await model.rerank("How much?", ["a", "b"])
+    async with opened(lambda *of: Postprocessor(HttpReranker(*of), "m", ""), reply) as model:
+        chosen = await model.chosen("How much?", [hit(1), hit(2)], "0..1", 60)
+        return [one.rerank for one in sorted(chosen, key=lambda one: one.chunk.id)]
 
 
 NO_CHOICES = (b"7", b"[]", b"null", *(b'{"choices": ' + odd + b"}" for odd in (b"{}", b'["x"]', b'"x"', b"[[]]")))
@@ -180,13 +184,18 @@ async def test_a_class_of_llamaindex_with_odd_vectors_is_a_model_error():
         model_name = "odd"
         rows: object = None
 
-        async def aget_text_embedding_batch(self, texts: list[str]) -> object:
+        embed_batch_size = 10
+
+        async def _aget_query_embedding(self, query: str) -> object:
+            return None
+
+        async def _aget_text_embeddings(self, texts: list[str]) -> object:
             return self.rows
 
     for rows in ([[1.0], [2.0, 3.0]], [["1"], ["2"]], [[float("nan")], [1.0]], [None, None], [[1.0]]):
         Odd.rows = rows
         with pytest.raises(ModelError):
-            await LlamaIndexEmbedder(Odd()).embed_passages(["a", "b"])
+            await Embedder(Odd(), 60).embed_passages(["a", "b"])
 
 
 async def test_a_question_is_answered_from_the_pages_whatever_the_models_reply(tmp_path: Path):

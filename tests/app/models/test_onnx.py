@@ -1,11 +1,10 @@
-"""ONNX models by fastembed: a real embedder out of a jar, and a small cross-encoder that counts common words."""
+"""ONNX models from a directory: a real embedder out of a jar, and a small cross-encoder that counts common words."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,12 @@ import pytest
 from app.core.errors import ModelTimeout, ModelUnavailable, SettingsError
 from app.core.settings import Settings
 from app.models import open_embedder, open_reranker
-from app.models.guarded import GuardedReranker
 from bench.embedders import ONNX, onnx_model
 from plugins.steps.choices import Rerank
-from tests.app.models.test_static import cosine
+from tests.app.models.test_local import cosine
+from tests.app.pipeline.turns import hit
 
-pytest.importorskip("fastembed", reason="needs the extra local")
+pytest.importorskip("tokenizers", reason="needs the extra local")
 OVERLAP = Path(__file__).with_name("overlap.onnx")
 """Scores 2 for each word of the question that is in the passage, less 6."""
 QUESTION = "how do i delete an account"
@@ -74,14 +73,17 @@ async def test_a_directory_with_an_onnx_model_embeds_with_the_prefixes_of_its_fa
 
 async def test_a_local_cross_encoder_reranks(cross_encoder: Path):
     settings = Settings.load(None, rerank_model=f"local:{cross_encoder}")
-    reranker = GuardedReranker(open_reranker(settings))
-    scores = await reranker.rerank(QUESTION.capitalize(), PASSAGES)
-    assert scores == pytest.approx([1 / (1 + 2.718281828 ** -(2 * n - 6)) for n in (0, 3, 0)], abs=1e-5)
+    reranker = open_reranker(settings)
+    hits = [hit(number, text) for number, text in enumerate(PASSAGES, start=1)]
+    chosen = await reranker.chosen(QUESTION.capitalize(), hits, "0..1", 60)
+    assert [one.chunk.text for one in chosen] == [PASSAGES[1], PASSAGES[0], PASSAGES[2]]
+    assert [one.rerank for one in chosen] == pytest.approx(
+        [1 / (1 + 2.718281828 ** -(2 * n - 6)) for n in (3, 0, 0)], abs=1e-5
+    )
     await Rerank(reranker, settings).check_scores()
     await reranker.close()
-    slow = GuardedReranker(open_reranker(settings.model_copy(update={"helper_timeout": 1e-6})))
-    with pytest.raises(ModelTimeout, match=r"took over 1e-06 s for 3 passages"):
-        await slow.rerank("How?", PASSAGES)
+    with pytest.raises(ModelTimeout, match=r"did not answer within 1e-06 s"):
+        await reranker.chosen("How?", hits, "0..1", 1e-6)
 
 
 async def test_a_local_model_that_cannot_be_opened_is_refused_by_name(cross_encoder: Path, monkeypatch):
@@ -92,8 +94,8 @@ async def test_a_local_model_that_cannot_be_opened_is_refused_by_name(cross_enco
     (two / "a.onnx").touch()
     (two / "b.onnx").touch()
     wrong = [
-        ({"embedding_model": "local:no-such"}, "fastembed has no such model. It has .*local:/path/to/model"),
-        ({"rerank_model": "local:bge-m3"}, "fastembed has no such model"),
+        ({"embedding_model": "local:no-such"}, "no such model comes with this package. Download .*local:./model"),
+        ({"rerank_model": "local:BAAI/bge-m3"}, "hf download onnx-community/bge-m3 "),
         ({"embedding_model": f"local:{missing}"}, "there is no file .*gone/tokenizer.json"),
         ({"rerank_model": f"local:{none}"}, r"there must be one ONNX file .*there is: \[\]"),
         ({"rerank_model": f"local:{two}"}, r"there must be one ONNX file .*'a.onnx', 'b.onnx'"),
@@ -105,20 +107,8 @@ async def test_a_local_model_that_cannot_be_opened_is_refused_by_name(cross_enco
     (cross_encoder / "model.onnx").write_bytes(b"not a model")
     reranker = open_reranker(Settings.load(None, rerank_model=f"local:{cross_encoder}"))
     with pytest.raises(ModelUnavailable, match=r"overlap can't be loaded"):
-        await reranker.rerank("How?", ["so"])
-    monkeypatch.setitem(sys.modules, "fastembed", None)
-    for kind in ("embedding_model", "rerank_model"):
-        with pytest.raises(SettingsError, match=r"install docs-assistant\[local\]"):
-            (open_embedder if kind == "embedding_model" else open_reranker)(
-                Settings.load(None, **{kind: "local:bge-small-en-v1.5"})
-            )
-
-
-def test_models_of_fastembed_are_named_with_or_without_their_organisation():
-    names = {
-        "local:multilingual-e5-large": "local:intfloat/multilingual-e5-large prefix='passage: '",
-        "local:intfloat/multilingual-e5-large": "local:intfloat/multilingual-e5-large prefix='passage: '",
-        "local:bge-small-en-v1.5": "local:BAAI/bge-small-en-v1.5",
-        "local:qwen3-embedding-0.6b": "local:Qwen/Qwen3-Embedding-0.6B",
-    }
-    assert {name: open_embedder(Settings.load(None, embedding_model=name)).name for name in names} == names
+        await reranker.chosen("How?", [hit(1)], "0..1", 60)
+    monkeypatch.setattr("app.models.protocols.find_spec", {"onnxruntime": "there"}.get)
+    for kind, open_ in {"embedding_model": open_embedder, "rerank_model": open_reranker}.items():
+        with pytest.raises(SettingsError, match=r"needs tokenizers: install docs-assistant\[local\]"):
+            open_(Settings.load(None, **{kind: f"local:{cross_encoder}"}))

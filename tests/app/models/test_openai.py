@@ -1,12 +1,18 @@
 """The OpenAI-compatible client: what it sends, what it reads, and a named error for every way to fail."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
+from llama_index.core.llms import ChatMessage
 
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.turn import Done, Message, Reasoning, Text, Usage
-from app.models.openai import Endpoint, OpenAIEmbedder, OpenAIModel
+from app.models import Model
+from app.models.guarded import Embedder
+from app.models.openai import Endpoint, OpenAIEmbedder
+from app.models.openai_chat import OpenAIModel
 from app.models.protocols import CallOptions
 from tests.fake_llm import FakeLLM, Reply
 
@@ -14,13 +20,19 @@ QUESTION = [Message("user", "How much memory?")]
 
 
 @pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
-    opened = OpenAIModel(Endpoint(llm.url, "secret", timeout=60), "m", {"top_k": 3, "seed": None})
-    yield opened
-    await opened.close()
+async def client(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
+    async with aclosing(
+        OpenAIModel(Endpoint(llm.url, "secret", timeout=60), "m", {"top_k": 3, "seed": None})
+    ) as opened:
+        yield opened
 
 
-async def test_complete_returns_text_usage_and_sends_what_was_asked(llm: FakeLLM, model: OpenAIModel) -> None:
+@pytest.fixture
+def model(client: OpenAIModel) -> Model:
+    return Model(client)
+
+
+async def test_complete_returns_text_usage_and_sends_what_was_asked(llm: FakeLLM, model: Model) -> None:
     """Options and extra body reach the server; what is None does not."""
     done = await model.complete(QUESTION, CallOptions(temperature=0.2, max_tokens=9, stop=("x",), seed=1))
     assert (done.text, done.usage) == ("The answer [1].", Usage(11, 7))
@@ -29,7 +41,7 @@ async def test_complete_returns_text_usage_and_sends_what_was_asked(llm: FakeLLM
     assert sent == {"temperature": 0.2, "max_tokens": 9, "stop": ["x"], "top_k": 3}
 
 
-async def test_stream_yields_text_thinking_usage_and_the_end(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_stream_yields_text_thinking_usage_and_the_end(llm: FakeLLM, model: Model) -> None:
     """Thinking comes apart from the answer, both as its own field and as tags."""
     llm.reply = lambda _: Reply("<think>so so</think>Take 8 GB.", reasoning="hm", finish="length")
     events = [event async for event in model.stream(QUESTION, CallOptions())]
@@ -39,7 +51,7 @@ async def test_stream_yields_text_thinking_usage_and_the_end(llm: FakeLLM, model
     assert events[-1] == Done("length")
 
 
-async def test_pieces_of_a_text_that_runs_are_passed_on_together(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_pieces_of_a_text_that_runs_are_passed_on_together(llm: FakeLLM, model: Model) -> None:
     """A fast model's pieces cost the service once in 40 ms, not once each."""
     words = " ".join(f"word{n}" for n in range(100))
     llm.reply = lambda _: Reply(words, piece_delay=0.005)
@@ -58,21 +70,21 @@ async def test_pieces_of_a_text_that_runs_are_passed_on_together(llm: FakeLLM, m
         (Reply(delay=60), ModelTimeout),
     ],
 )
-async def test_every_refusal_has_a_name(llm: FakeLLM, model: OpenAIModel, reply: Reply, error: type) -> None:
+async def test_every_refusal_has_a_name(llm: FakeLLM, client: OpenAIModel, reply: Reply, error: type) -> None:
     """Statuses and silence become our errors, whole and streamed, and name the address."""
     llm.reply = lambda _: reply
     options = CallOptions(timeout=0.1 if reply.delay else None)
     with pytest.raises(error, match=llm.url) as whole:
-        await model.complete(QUESTION, options)
+        await Model(client).complete(QUESTION, options)
     with pytest.raises(error, match=llm.url):
-        [event async for event in model.stream(QUESTION, options)]
+        [piece async for piece in client.pieces(QUESTION, options)]
     if isinstance(whole.value, ModelRateLimited):
         assert whole.value.retry_after == 7
 
 
 async def test_a_closed_port_is_named() -> None:
     """Nobody listens: ModelUnavailable says where."""
-    model = OpenAIModel(Endpoint("http://127.0.0.1:9/v1", timeout=1), "m")
+    model = Model(OpenAIModel(Endpoint("http://127.0.0.1:9/v1", timeout=1), "m"))
     with pytest.raises(ModelUnavailable, match=r"127\.0\.0\.1:9"):
         await model.complete(QUESTION, CallOptions())
     await model.close()
@@ -88,7 +100,7 @@ async def test_a_closed_port_is_named() -> None:
         Reply("one two", raw="data: 7\n\n"),
     ],
 )
-async def test_a_stream_that_breaks_off_fails_after_its_text(llm: FakeLLM, model: OpenAIModel, reply: Reply) -> None:
+async def test_a_stream_that_breaks_off_fails_after_its_text(llm: FakeLLM, model: Model, reply: Reply) -> None:
     """What was said is passed on, then the failure: never a silent end."""
     llm.reply = lambda _: reply
     seen = []
@@ -98,7 +110,7 @@ async def test_a_stream_that_breaks_off_fails_after_its_text(llm: FakeLLM, model
     assert "one" in "".join(e.text for e in seen if isinstance(e, Text))
 
 
-async def test_pieces_that_arrive_together_travel_together(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_pieces_that_arrive_together_travel_together(llm: FakeLLM, model: Model) -> None:
     """One read of several chunks is one piece of the answer; what comes later is another."""
     chunk = 'data: {"choices": [{"index": 0, "delta": {"content": "%s"}}]}\n\n'
     llm.reply = lambda _: Reply("", raw=chunk % "one " + chunk % "two " + chunk % "three")
@@ -109,12 +121,12 @@ async def test_pieces_that_arrive_together_travel_together(llm: FakeLLM, model: 
 async def test_the_environments_proxy_is_used(llm: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> None:
     """HTTP_PROXY carries the call, NO_PROXY exempts a host from it."""
     monkeypatch.setenv("http_proxy", llm.url.removesuffix("/v1"))
-    behind = OpenAIModel(Endpoint("http://model.invalid/v1", timeout=1), "m")
+    behind = Model(OpenAIModel(Endpoint("http://model.invalid/v1", timeout=1), "m"))
     assert (await behind.complete(QUESTION, CallOptions())).text == "The answer [1]."
     await behind.close()
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    beside = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
+    beside = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
     assert (await beside.complete(QUESTION, CallOptions())).text == "The answer [1]."
     await beside.close()
 
@@ -122,7 +134,9 @@ async def test_the_environments_proxy_is_used(llm: FakeLLM, monkeypatch: pytest.
 async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: FakeLLM) -> None:
     """The server's index decides the order; prefixes and the cut are the model's settings."""
     prefixes = ("query: ", "passage: ")
-    async with OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e", prefixes=prefixes, max_chars=12) as embedder:
+    opened = OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e", prefixes=prefixes, max_chars=12)
+    embedder = Embedder(opened, 60)
+    async with aclosing(opened):
         vectors = await embedder.embed_passages(["alpha", "beta beta beta"])
         assert [list(v) for v in vectors] == [llm._vector("passage: alp"), llm._vector("passage: bet")]
         await embedder.embed_queries(["alpha"])
@@ -132,10 +146,33 @@ async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: Fake
 
 async def test_embedding_failures_are_named(llm: FakeLLM) -> None:
     """A refusing server and a wrong answer are ModelErrors."""
-    async with OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e") as embedder:
+    opened = OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e")
+    embedder = Embedder(opened, 60)
+    async with aclosing(opened):
         llm.embedding_status = 503
         with pytest.raises(ModelUnavailable, match="503"):
             await embedder.embed_queries(["a"])
         llm.embedding_status, llm.dimension = 200, 0
         with pytest.raises(ModelError, match="vectors of lengths"):
             await embedder.embed_queries(["a"])
+
+
+async def test_llamaindex_calls_it_like_any_llm(llm: FakeLLM, client: OpenAIModel) -> None:
+    """Roles and options arrive, reasoning stays out of answers; whole and streamed, awaited and from a thread that blocks."""
+    llm.reply = lambda _: Reply("<think>hm</think>Take 8 GB.", reasoning="so")
+    asked = [ChatMessage("Be brief.", role="system"), ChatMessage("How much?")]
+    whole = await client.achat(asked, temperature=0.5)
+    assert (whole.message.content, whole.raw["usage"]["prompt_tokens"]) == ("Take 8 GB.", 11)
+    assert [message["role"] for message in llm.calls[0]["messages"]] == ["system", "user"]
+    assert llm.calls[0]["temperature"] == 0.5
+    assert (await client.acomplete("How much?")).text == "Take 8 GB."
+    streams = [
+        [one async for one in await stream] for stream in (client.astream_chat(asked), client.astream_complete("?"))
+    ]
+    streams += await asyncio.to_thread(lambda: [list(client.stream_chat(asked)), list(client.stream_complete("?"))])
+    for pieces in streams:
+        assert "".join(piece.delta for piece in pieces).strip() == "Take 8 GB."
+        assert str(pieces[-1]).removeprefix("assistant: ").strip() == "Take 8 GB."
+    assert (await asyncio.to_thread(client.chat, asked)).message.content == "Take 8 GB."
+    assert (await asyncio.to_thread(client.complete, "?")).text == "Take 8 GB."
+    assert client.metadata.model_name == "m"

@@ -1,13 +1,10 @@
 """Calls of a step to language models: counted, retried once after a rate limit, and their short replies parsed."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -15,8 +12,9 @@ from app.core.errors import ModelError, ModelRateLimited
 from app.core.language import Vocabulary, vocabulary
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.settings import Settings
-from app.core.turn import Completion, Done, Message, Reasoning, Text, Turn, Usage
-from app.models.protocols import CallOptions, Model
+from app.core.turn import Completion, Message, Turn
+from app.models import Model
+from app.models.protocols import CallOptions
 from app.text.analysis import fold
 
 log = logging.getLogger("app.pipeline")
@@ -27,9 +25,8 @@ LONGEST_REPLY = 20_000  # characters: some servers ignore max_tokens
 
 async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
     """The reply of the model, at most `LONGEST_REPLY` characters. Raises `ModelError` if it fails or no helper call is left."""
-    return (await call_helper(step, lambda options: model.complete(messages, options), turn, settings)).text[
-        :LONGEST_REPLY
-    ]
+    completion = await call_helper(step, lambda options: model.complete(messages, options), turn, settings)
+    return completion.text[:LONGEST_REPLY]
 
 
 async def call_helper(
@@ -56,32 +53,6 @@ async def call_helper(
         raise
     turn.calls.add(step, started, completion.usage)
     return completion
-
-
-Events = AsyncGenerator[Text | Reasoning | Usage | Done, None]
-
-
-async def recorded(events: Events, turn: Turn, step: str) -> Events:
-    """The events of a streamed call; its duration and tokens are added to the turn's calls."""
-    started, usage, error = time.perf_counter(), Usage(), "cancelled"
-    turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
-    done: Done | None = None
-    try:
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Usage):
-                    usage += event
-                if isinstance(event, Done):
-                    error, done = "", event
-                else:
-                    yield event
-    except ModelError as failed:
-        error = str(failed)
-        raise
-    finally:
-        turn.calls.add(step, started, usage, error)
-    if done:  # last, so that its reader finds the call recorded
-        yield done
 
 
 def unquoted(answer: str) -> str:

@@ -1,25 +1,26 @@
 """Texts that a model reads: the earlier conversation, and the sections of the hits, numbered, within a budget."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from app.core.errors import AnswerTimeout, StoreError
 from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Message, Question, Turn
 from app.core.types import Passage, PlainText
 from app.index.protocols import Generation
+from app.models import Embedder, Model
+from app.pipeline.calls import ask_helper
+from app.pipeline.runner import Declared
 from app.text.analysis import fold
 from app.text.blocks import outside_code
 from app.text.growth import grown, heading_line
@@ -32,7 +33,6 @@ KEPT_CHARACTERS = 1500
 FEWEST_CONTENT_WORDS = 2
 MOST_REFERRING = 3  # content words: in a longer question "it" points to the question's own words
 MOST_OPENED = 4  # content words after "And ..."
-ABOUT_AS_GOOD = 0.8  # share of the best lexical score; a translation of the best page has at least as much
 _CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
 
@@ -41,9 +41,8 @@ def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...
     """The last messages before the question, without our source lists, each of at most `KEPT_CHARACTERS`."""
     last_question = max((i for i, m in enumerate(messages) if m.role == "user"), default=0)
     talk = [m for m in messages[:last_question] if m.role in {"user", "assistant"}]
-    heading = _heading(
-        tuple(text for language in prompts.languages.values() for text in (language.sources, language.related))
-    )
+    texts_of = (language.texts for language in prompts.languages.values())
+    heading = _heading(tuple(heading for texts in texts_of for heading in (texts.sources, texts.related)))
     texts = ((message.role, _clean(message, heading)) for message in reversed(talk))
     newest = list(islice((Message(role, text[:KEPT_CHARACTERS]) for role, text in texts if text), KEPT_MESSAGES))
     return tuple(reversed(newest))
@@ -95,10 +94,10 @@ def referred(messages: Sequence[Message], language: Language) -> str:
         return ""
     written = re.findall(r"[^\W_]+", last)
     words = [fold(word) for word in written]
-    content = [word for word in written if fold(word) not in language.stopwords]
-    if words[:1] and words[0] in language.openers:
+    content = [word for word in written if fold(word) not in language.traits.stopwords]
+    if words[:1] and words[0] in language.questions.openers:
         refers = len(content) <= MOST_OPENED
-    elif language.references.intersection(words):
+    elif language.questions.references.intersection(words):
         refers = len(content) <= MOST_REFERRING
     else:
         refers = len(content) < FEWEST_CONTENT_WORDS and not any(
@@ -109,56 +108,79 @@ def referred(messages: Sequence[Message], language: Language) -> str:
 
 def _is_name(word: str, language: Language) -> bool:
     """True if a word is a name ("Kubernetes"). An acronym such as CPU isn't: it is a property of many things."""
-    capital = word[1:] != word[1:].lower() if language.nouns_capitalised else word[:1].isupper()
+    capital = word[1:] != word[1:].lower() if language.traits.nouns_capitalised else word[:1].isupper()
     return capital and not word.isupper()
 
 
-def spelled_out(turn: Turn) -> Turn:
-    """The turn with the refined question, in its language, in place of one that refers to an earlier question.
+@dataclass(frozen=True)
+class Searching(Declared):
+    """A step that searches for the question."""
+
+    embedder: Embedder
+    prompts: Prompts
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Asking(Declared):
+    """A step that asks the language model once. If that fails, the turn goes on without its changes."""
+
+    model: Model
+    prompts: Prompts
+    settings: Settings
+    name: ClassVar[str]
+    optional = True
+    helper_calls = 1
+
+
+def spelled_out(turn: Turn) -> Question:
+    """The refined question, in its language, in place of one that refers to an earlier question.
 
     A question that stands on its own stays unchanged: retrieval is better with the original.
     """
-    if not (turn.refined and turn.referred):
-        return turn
-    return replace(turn, question=turn.refined, referred="", language=turn.refined_language or turn.language)
+    asked, refined = turn.asked, turn.refined
+    if not (refined and asked.referred):
+        return asked
+    return replace(asked, text=refined.text, language=refined.language or asked.language, referred="")
 
 
-def searched(turn: Turn) -> Turn:
-    """The turn with the question that is searched: spelled out, or without the time that it names."""
-    asked = spelled_out(turn)
-    return replace(turn, question=turn.topic) if asked is turn and turn.topic else asked
+def searched(turn: Turn) -> Question:
+    """The question that is searched: spelled out, or without the time that it names."""
+    question = spelled_out(turn)
+    if question is turn.asked and turn.dates.topic:
+        question = replace(question, text=turn.dates.topic)
+    return replace(question, language=turn.search.query.language) if question.unsure and turn.search else question
 
 
 def with_answer_language(turn: Turn, configured: Container[str]) -> Turn:
-    """The turn with the language of the answer. If it was a guess, the best pages decide, unless pages in the guessed
-    language are about as good.
+    """The turn with the language of the answer. If it was a guess, it is that of the search, which the pages decide.
 
     A refined question in another language is dropped, because models answer in the language they are asked in.
     """
-    if not turn.unsure and turn.refined_language in {"", turn.language}:
+    refined, language = turn.refined, turn.asked.language
+    if not turn.asked.unsure and (refined is None or refined.language in {"", language}):
         return turn
-    language = turn.language
-    if turn.unsure and turn.hits:
-        # the words alone: fused scores prefer the guessed language
-        best = max(turn.hits, key=lambda hit: hit.lexical or 0.0)
-        least = ABOUT_AS_GOOD * (best.lexical or 0.0)
-        near = {hit.chunk.language for hit in turn.hits if (hit.lexical or 0.0) >= least}
-        if language not in near and best.chunk.language in configured:
-            language = best.chunk.language
-    refined = turn.refined if turn.refined_language in {"", language} else ""
-    return replace(turn, language=language, unsure=False, refined=refined)
+    if turn.asked.unsure and turn.search and turn.search.query.language in configured:
+        language = turn.search.query.language
+    if refined and refined.language not in {"", language}:
+        refined = None
+    return turn.changed(asked=replace(turn.asked, language=language, unsure=False), refined=refined)
 
 
 def standalone(turn: Turn) -> str:
     """The question, understandable without the conversation: refined, else after the question that it refers to."""
-    asked = spelled_out(turn)
-    return f"{asked.referred} {asked.question}".strip()
+    return spelled_out(turn).in_context
 
 
-def helper_messages(system: str, turn: Turn, prompts: Prompts) -> list[Message]:
-    """The messages of a helper call: its prompt, then the question below the conversation."""
-    history = earlier(turn.request.messages, prompts)
-    return [Message("system", system), Message("user", conversation(turn.question, history))]
+async def ask_about(step: Asking, turn: Turn, prompt: str, **values: str) -> str:
+    """What the model of a step replies to one of its prompts with the question, below the conversation.
+
+    Raises `ModelError` as `ask_helper` does.
+    """
+    system = step.prompts.render(turn.asked.language, prompt, **values)
+    history = earlier(turn.request.messages, step.prompts)
+    messages = [Message("system", system), Message("user", conversation(turn.asked.text, history))]
+    return await ask_helper(step.name, step.model, messages, turn, step.settings)
 
 
 def conversation(question: str, history: Sequence[Message]) -> str:
@@ -174,17 +196,29 @@ LONGEST_QUESTION_TOKENS = 2000
 LONGEST_STYLE = 2000
 
 
-async def read_passages(turn: Turn, settings: Settings, prompts: Prompts) -> tuple[Passage, ...]:
-    """The passages for the model, grown from the hits; those of an earlier step if there are any.
+READING_SECONDS = 20.0
+"""Seconds that a slow model may read passages before its first text; its readers wait for it."""
+SLOW_READS = 3000
+"""Characters that the slowest model gets: with less, the answer often isn't there."""
+
+
+async def read_passages(
+    turn: Turn, settings: Settings, prompts: Prompts, model: Model | None = None
+) -> tuple[Passage, ...]:
+    """The passages for the model, grown from the hits; those of an earlier step if there are any. A `model` that was measured to
+    read slowly gets what it reads in `READING_SECONDS`.
 
     If the texts of the pages can't be read, the passages are the chunks.
     """
-    return turn.passages or tuple(grown(turn.hits, await _plain_texts(turn), _budget(turn, settings, prompts)))
+    budget: float = _budget(turn, settings, prompts)
+    if speed := getattr(model, "reading", None):
+        budget = min(budget, max(SLOW_READS, speed.characters_in(READING_SECONDS)))
+    return turn.passages or tuple(grown(turn.hits, await _plain_texts(turn), int(budget)))
 
 
 def as_found(turn: Turn) -> Turn:
     """The turn with the best hit of each passage in the place of the hits, so that both have the same numbers."""
-    return replace(turn, hits=tuple(passage.hits[0] for passage in turn.passages)) if turn.passages else turn
+    return turn.changed(hits=tuple(passage.hits[0] for passage in turn.passages)) if turn.passages else turn
 
 
 async def _plain_texts(turn: Turn) -> Mapping[str, PlainText]:
@@ -220,22 +254,14 @@ def room_in(settings: Settings, answer: int) -> int:
     return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
 
 
-def numbered(passages: Sequence[Passage], condensed: Mapping[str, str] | None = None, first: int = 1) -> str:
-    """The passages with their numbers from `first` on, each below its site, page and headings.
-
-    A text of `condensed`, by the id of the chunk, replaces that of the passage.
-    """
-    texts = (
-        f"[{number}] {heading_line(passage.chunk)}\n{(condensed or {}).get(passage.chunk.id) or _below_title(passage)}"
-        for number, passage in enumerate(passages, start=first)
-    )
+def numbered(passages: Sequence[Passage], first: int = 1) -> str:
+    """The passages as the model reads them, with their numbers from `first` on, each below its site, page and headings."""
+    texts = list[str]()
+    for number, passage in enumerate(passages, start=first):
+        chunk = passage.chunk
+        below_title = chunk.text.removeprefix(f"# {chunk.title}\n").lstrip("\n")  # the line above has it
+        texts.append(f"[{number}] {heading_line(chunk)}\n{passage.condensed or below_title}")
     return "\n\n".join(texts)
-
-
-def _below_title(passage: Passage) -> str:
-    """The text without the title of its page, which the line above it has."""
-    title = f"# {passage.chunk.title}\n"
-    return passage.chunk.text.removeprefix(title).lstrip("\n")
 
 
 LONG = 20_000  # characters; shorter texts take too little time to matter

@@ -1,250 +1,180 @@
 """Runs a plan for one request with other parts: settings, prompts, or parts that record what they did."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any
 
 from app.core.errors import PromptError, RequestError, did_you_mean, quoted
 from app.core.prompts import Prompts, shipped_files
 from app.core.settings import Settings
+from app.core.trace import LegPlace, TraceCall, TraceSearch
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Turn, Usage
-from app.core.types import Chunk, Legs, Query, Vector
-from app.index.protocols import Generation
-from app.models.protocols import CallOptions, Embedder, Model
-from app.models.rerank import Reranker
+from app.core.types import Candidate, Hit, Legs, Query, Vector
+from app.models.postprocessor import Scores
+from app.models.protocols import CallOptions
 from app.pipeline.runner import Changes, Plan, Step
 
-
-@dataclass(slots=True)
-class Span:
-    """Times of a step; `ended` is 0 while it runs."""
-
-    step: str
-    group: int
-    began: float
-    ended: float = 0.0
-
-
-@dataclass(slots=True)
-class CallRecord:
-    """A call to a model, by a step; filled while it runs."""
-
-    step: str
-    kind: Literal["chat", "embedding", "rerank"]
-    model: str
-    messages: Sequence[Message] = ()
-    texts: Sequence[str] = ()
-    options: CallOptions = field(default_factory=CallOptions)
-    began: float = field(default_factory=time.perf_counter)
-    first: float = 0.0
-    ended: float = 0.0
-    usage: Usage = field(default_factory=Usage)
-    error: str = "cancelled"
-    reply: list[str] = field(default_factory=list)
-    scores: Sequence[float] = ()
-
-    def done(self, reply: str = "") -> None:
-        """The call has succeeded."""
-        self.error = ""
-        self.reply += [reply] if reply else []
-
-    def __enter__(self) -> Self:
-        """Begin the call."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        """End the call; one that raised an error has failed."""
-        self.ended = time.perf_counter()
-        if isinstance(error, Exception):
-            self.error = f"{type(error).__name__}: {error}"
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRecord:
-    """A search in the index, by a step."""
-
-    step: str
-    query: Query
-    legs: Legs
-    began: float
-    ended: float
+LONGEST_MESSAGE = 200_000  # characters, more than any context window has for one
+CUT = " … (cut)"
 
 
 @dataclass(slots=True)
 class Recorder:
-    """Record of the steps of one request. `began` is a time of `time.perf_counter`."""
+    """Record of the calls and searches of one request, by step. `began` is a time of `time.perf_counter`.
+
+    `reranked` are the hits with their first scores of the reranker.
+    """
 
     began: float
-    steps: list[Span] = field(default_factory=list)
-    calls: list[CallRecord] = field(default_factory=list)
-    searches: list[SearchRecord] = field(default_factory=list)
-    fetched: dict[str, tuple[Chunk, ...]] = field(default_factory=dict)  # by step
+    calls: dict[str, list[TraceCall]] = field(default_factory=lambda: defaultdict(list))
+    searches: list[TraceSearch] = field(default_factory=list)
+    reranked: tuple[Hit, ...] = ()
 
     def watching(self, plan: Plan) -> Plan:
         """The plan with steps that are recorded here."""
-        return tuple(tuple(self._watched(step, number) for step in group) for number, group in enumerate(plan))
+        return tuple(tuple(self._watched(step) for step in group) for group in plan)
 
-    def _watched(self, step: Step, group: int) -> Step:
-        parts = {"model": self._model, "embedder": self._embedder, "reranker": self._reranker}
-        with_models = with_parts(step, {name: wrap(step.name) for name, wrap in parts.items()})
-        return _WatchedStep(with_models, group, self)
+    def _watched(self, step: Step) -> Step:
+        watchers = {"model": _WatchedModel, "embedder": _WatchedEmbedder, "reranker": _WatchedReranker}
 
-    def _model(self, step: str) -> Any:
-        return lambda model: _WatchedModel(model, step, self) if model else None
+        def watching(watcher: type[_Watched]) -> Change:
+            return lambda part: part and watcher(part, step.name, self)
 
-    def _embedder(self, step: str) -> Any:
-        return lambda embedder: _WatchedEmbedder(embedder, step, self) if embedder else None
-
-    def _reranker(self, step: str) -> Any:
-        return lambda reranker: _WatchedReranker(reranker, step, self) if reranker else None
-
-    def call(self, record: CallRecord) -> CallRecord:
-        """Record this call, which begins now."""
-        self.calls.append(record)
-        return record
+        parts = with_parts(step, {name: watching(watcher) for name, watcher in watchers.items()})
+        watched: Any = _WatchedStep(parts, step.name, self)
+        return watched  # type: ignore[no-any-return]  # the attributes are those of the step
 
     def ms(self, then: float) -> float:
         """Milliseconds from the beginning of the request."""
         return round((then - self.began) * 1000, 2)
 
+    def now(self) -> float:
+        """Milliseconds from the beginning of the request until now."""
+        return self.ms(time.perf_counter())
 
-class _WatchedStep:
-    """A step that records its times, and gives its step a generation that records its searches."""
-
-    def __init__(self, step: Step, group: int, recorder: Recorder) -> None:
-        self._step, self._group, self._recorder = step, group, recorder
-        self.name, self.reads, self.uses, self.writes = step.name, step.reads, step.uses, step.writes
-        self.optional, self.helper_calls = step.optional, step.helper_calls
-
-    async def __call__(self, turn: Turn) -> Changes:
-        span = Span(self.name, self._group, time.perf_counter())
-        self._recorder.steps.append(span)
+    @contextmanager
+    def call(self, step: str, call: TraceCall) -> Iterator[TraceCall]:
+        """Record a call from its beginning to its end; one that raised an error has failed."""
+        call.start, call.error = self.now(), "cancelled"
+        self.calls[step].append(call)
         try:
-            return await self._step(
-                replace(turn, generation=WatchedGeneration(turn.generation, self.name, self._recorder))
-            )
+            yield call
+            call.error = ""
+        except Exception as error:
+            call.error = f"{type(error).__name__}: {error}"
+            raise
         finally:
-            span.ended = time.perf_counter()
+            call.end = self.now()
 
 
-class WatchedGeneration:
-    """A generation that records its searches; see `app.index.protocols.Generation`."""
+def bounded(text: str) -> str:
+    """The text, cut if it is longer than any prompt or reply should be."""
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + CUT
 
-    def __init__(self, generation: Generation, step: str, recorder: Recorder) -> None:
-        self._generation, self._step, self._recorder = generation, step, recorder
+
+def places(leg: Sequence[Candidate]) -> list[LegPlace]:
+    """The candidates of one leg with their ranks."""
+    return [LegPlace(candidate.id, rank, round(candidate.score, 4)) for rank, candidate in enumerate(leg, start=1)]
+
+
+class _Watched:
+    """A part of a step that records what the step does with it. All else is that of the part."""
+
+    def __init__(self, part: Any, step: str, recorder: Recorder) -> None:
+        self._part, self._step, self._recorder = part, step, recorder
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._generation, name)
+        return getattr(self._part, name)
 
+
+class _WatchedStep(_Watched):
+    async def __call__(self, turn: Turn) -> Changes:
+        changes: Changes = await self._part(
+            turn.changed(generation=_WatchedGeneration(turn.generation, self._step, self._recorder))
+        )
+        return changes
+
+
+class _WatchedGeneration(_Watched):
     async def search(self, query: Query) -> Legs:
-        """The legs of the search."""
-        began = time.perf_counter()
-        legs = await self._generation.search(query)
-        self._recorder.searches.append(SearchRecord(self._step, query, legs, began, time.perf_counter()))
+        start = self._recorder.now()
+        legs: Legs = await self._part.search(query)
+        self._recorder.searches.append(
+            TraceSearch(
+                step=self._step,
+                start=start,
+                end=self._recorder.now(),
+                texts=[asdict(text) for text in query.texts],
+                vector=query.vector is not None,
+                words=places(legs.lexical),
+                vectors=places(legs.vector),
+            )
+        )
         return legs
 
-    async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
-        """The chunks with these ids."""
-        self._recorder.fetched[self._step] = chunks = await self._generation.fetch(ids)
-        return chunks
 
-
-@dataclass(frozen=True, slots=True)
-class _WatchedModel:
-    model: Model
-    step: str
-    recorder: Recorder
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    def _begun(self, messages: Sequence[Message], options: CallOptions) -> CallRecord:
-        return self.recorder.call(CallRecord(self.step, "chat", self.name, tuple(messages), options=options))
+class _WatchedModel(_Watched):
+    def _begun(self, messages: Sequence[Message], options: CallOptions) -> AbstractContextManager[TraceCall]:
+        shown = [Message(message.role, bounded(message.content)) for message in messages]
+        call = TraceCall(
+            "chat", self.name, temperature=options.temperature, max_tokens=options.max_tokens, messages=shown
+        )
+        return self._recorder.call(self._step, call)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         with self._begun(messages, options) as call:
-            completion = await self.model.complete(messages, options)
-            call.usage = completion.usage
-            call.done(completion.text)
+            completion: Completion = await self._part.complete(messages, options)
+            call.add(completion.usage)
+            call.reply = bounded(completion.text)
             return completion
 
     async def stream(
         self, messages: Sequence[Message], options: CallOptions
     ) -> AsyncGenerator[Text | Reasoning | Usage | Done, None]:
         with self._begun(messages, options) as call:
-            async with aclosing(self.model.stream(messages, options)) as events:
+            async with aclosing(self._part.stream(messages, options)) as events:
                 async for event in events:
                     if isinstance(event, Text):
-                        call.first = call.first or time.perf_counter()
-                        call.reply.append(event.text)
+                        call.first_text = call.first_text or self._recorder.now()
+                        call.reply += event.text
                     elif isinstance(event, Usage):
-                        call.usage += event
+                        call.add(event)
                     elif isinstance(event, Done):
-                        call.done()
-                        call.ended = time.perf_counter()
+                        call.error, call.end = "", self._recorder.now()
                     yield event
 
-    async def close(self) -> None:
-        await self.model.close()
 
-
-@dataclass(frozen=True, slots=True)
-class _WatchedEmbedder:
-    embedder: Embedder
-    step: str
-    recorder: Recorder
-
-    @property
-    def name(self) -> str:
-        return self.embedder.name
-
-    @property
-    def others(self) -> Mapping[str, Embedder]:
-        others: Mapping[str, Embedder] = getattr(self.embedder, "others", {})
-        return {name: _WatchedEmbedder(embedder, self.step, self.recorder) for name, embedder in others.items()}
-
-    async def dimension(self) -> int:
-        return await self.embedder.dimension()
-
+class _WatchedEmbedder(_Watched):
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
-        with self.recorder.call(CallRecord(self.step, "embedding", self.name, texts=tuple(texts))) as call:
-            vectors = await self.embedder.embed_queries(texts)
-            call.done(_vectors_text(vectors))
-            return vectors
+        return await self._embedded(self._part.embed_queries, texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        with self.recorder.call(CallRecord(self.step, "embedding", self.name, texts=tuple(texts))) as call:
-            vectors = await self.embedder.embed_passages(texts)
-            call.done(_vectors_text(vectors))
+        return await self._embedded(self._part.embed_passages, texts)
+
+    async def _embedded(
+        self, embed: Callable[[Sequence[str]], Awaitable[list[Vector]]], texts: Sequence[str]
+    ) -> list[Vector]:
+        call = TraceCall("embedding", self.name, texts=[bounded(text) for text in texts])
+        with self._recorder.call(self._step, call):
+            vectors = await embed(texts)
+            call.reply = f"{len(vectors)} vectors of {len(vectors[0]) if vectors else 0} numbers"
             return vectors
 
-    async def close(self) -> None:
-        await self.embedder.close()
 
-
-def _vectors_text(vectors: Sequence[Vector]) -> str:
-    return f"{len(vectors)} vectors of {len(vectors[0]) if vectors else 0} numbers"
-
-
-class _WatchedReranker(Reranker):
-    def __init__(self, reranker: Reranker, step: str, recorder: Recorder) -> None:
-        self.name = reranker.name
-        self._reranker, self._step, self._recorder = reranker, step, recorder
-
-    async def rerank(self, question: str, passages: Sequence[str]) -> list[float]:
-        with self._recorder.call(CallRecord(self._step, "rerank", self.name, texts=(question, *passages))) as call:
-            call.scores = scores = await self._reranker.rerank(question, passages)
-            call.done(", ".join(f"{score:g}" for score in scores))
-            return scores
-
-    async def close(self) -> None:
-        await self._reranker.close()
+class _WatchedReranker(_Watched):
+    async def chosen(self, question: str, hits: Sequence[Hit], scores: Scores, seconds: float) -> tuple[Hit, ...]:
+        texts = [question, *(hit.chunk.embedded_text for hit in hits)]
+        call = TraceCall("rerank", self.name, texts=[bounded(text) for text in texts])
+        with self._recorder.call(self._step, call):
+            chosen: tuple[Hit, ...] = await self._part.chosen(question, hits, scores, seconds)
+            self._recorder.reranked = self._recorder.reranked or chosen
+            by_id = {hit.chunk.id: hit.score for hit in chosen}
+            call.reply = ", ".join(f"{by_id[hit.chunk.id]:g}" for hit in hits if hit.chunk.id in by_id)
+            return chosen
 
 
 Change = Callable[[Any], Any]
@@ -252,26 +182,12 @@ Change = Callable[[Any], Any]
 
 
 def with_parts(step: Step, changes: Mapping[str, Change]) -> Step:
-    """The step in which each part of these names is changed, also in the steps inside it.
-
-    A step of a project that is no dataclass keeps its parts.
-    """
+    """The step with these parts changed. A step of a project that is no dataclass keeps its parts."""
     if not is_dataclass(step):
         return step
-    changed: dict[str, Any] = {}
-    for part in (declared for declared in fields(step) if declared.init):
-        value = getattr(step, part.name)
-        if part.name in changes:
-            new = changes[part.name](value)
-        else:
-            new = with_parts(value, changes) if _is_step(value) else value
-        if new is not value:
-            changed[part.name] = new
+    parts = {part.name: getattr(step, part.name) for part in fields(step) if part.name in changes}
+    changed = {name: new for name, part in parts.items() if (new := changes[name](part)) is not part}
     return replace(step, **changed) if changed else step
-
-
-def _is_step(value: object) -> bool:
-    return is_dataclass(value) and not isinstance(value, type) and callable(value) and hasattr(value, "writes")
 
 
 SHIPPED = "shipped"

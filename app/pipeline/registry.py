@@ -1,7 +1,5 @@
 """The steps of an assistant: makes them by name or from a class of the operator, and proves their order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -18,9 +16,9 @@ from app.core.plugins import check_arguments, instance, load
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
-from app.models.postprocessor import Scores, is_postprocessor, open_postprocessor
-from app.models.protocols import Embedder, Model
-from app.models.rerank import Reranker
+from app.models import Model
+from app.models.guarded import Embedder
+from app.models.postprocessor import Postprocessor, Scores, is_postprocessor, open_postprocessor
 from app.pipeline.runner import Changes, Fallback, Plan, Step, StepDeclaration
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.postprocess import Postprocess
@@ -39,21 +37,17 @@ class Tools:
     detector: LanguageDetector
     model: Model | None
     embedder: Embedder
-    reranker: Reranker | None = None
+    reranker: Postprocessor | None = None
 
 
 class NoModel(SettingsError):
     """The step needs a language model, but none is configured."""
 
 
-class NoReranker(SettingsError):
-    """The step needs a reranker, but none is configured."""
-
-
 @dataclass(frozen=True, slots=True)
 class StepFactory:
     """A known step: its class, which declares what it reads and writes, and the function that makes one. In an order in
-    which all known steps can run, it comes `before` another one; without it, `eval grid` tries all places.
+    which all known steps can run, it comes `before` another one.
     """
 
     step: StepDeclaration
@@ -61,33 +55,40 @@ class StepFactory:
     before: str = ""
 
     @property
-    def has_place(self) -> bool:
-        """True if the step stands at its place in `steps()`."""
-        return bool(self.before) or self in _FACTORIES
-
-    @property
     def asks_model(self) -> bool:
         """True if the step calls a language model if there is one."""
         return "model" in signature(self.step).parameters  # type: ignore[arg-type]  # steps are classes
 
 
-def model_of(tools: Tools) -> Model:
-    """The language model. Raises `NoModel` if none is configured; then the step is left out."""
-    if tools.model is None:
-        raise NoModel
-    return tools.model
+def tools_of(step: Any, tools: Tools) -> dict[str, Any]:
+    """The tools that the parameters of a step name. One that isn't there is None, or left to its default.
+
+    Raises `NoModel` if there is no language model and the step can't be without: then it is left out. Raises
+    `SettingsError` if there is no reranker.
+    """
+    found: dict[str, Any] = {}
+    for name, parameter in signature(step).parameters.items():
+        if name not in _TOOLS:
+            continue
+        found[name] = getattr(tools, name)
+        if found[name] is None and parameter.default is parameter.empty and "None" not in str(parameter.annotation):
+            if name == "model":
+                raise NoModel
+            raise SettingsError(
+                f"The step {step.name} needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL, or "
+                "DOCS_RERANK_MODEL=local:NAME, or leave it out."
+            )
+    return found
+
+
+def factory_of(step: Any, before: str = "") -> StepFactory:
+    """The factory of a step that needs nothing but tools."""
+    return StepFactory(step, lambda tools: step(**tools_of(step, tools)), before)
 
 
 _FACTORIES = (
-    StepFactory(Detect, lambda t: Detect(t.detector, t.prompts)),
-    StepFactory(Refine, lambda t: Refine(model_of(t), t.prompts, t.settings, t.detector)),
-    StepFactory(Keywords, lambda t: Keywords(model_of(t), t.prompts, t.settings)),
-    StepFactory(Probe, lambda t: Probe(t.embedder, t.prompts, t.settings)),
-    StepFactory(Retrieve, lambda t: Retrieve(t.embedder, t.prompts, t.settings)),
-    StepFactory(Relevance, lambda t: Relevance(t.prompts, t.settings)),
-    StepFactory(Overview, lambda t: Overview(t.prompts)),
-    StepFactory(Synthesize, lambda t: Synthesize(t.model, t.prompts, t.settings)),
-    StepFactory(Cite, lambda t: Cite(t.prompts, t.settings.tuning.images)),
+    *map(factory_of, (Detect, Refine, Keywords, Probe, Retrieve, Relevance, Overview, Synthesize)),
+    StepFactory(Cite, lambda tools: Cite(tools.prompts, tools.settings.tuning.images, tools.settings.tuning.unproven)),
 )
 
 
@@ -150,17 +151,6 @@ def flat(names: Names) -> list[str]:
     return [name for group in _grouped(names) for name in group]
 
 
-def missing_tool(factory: StepFactory, tools: Tools) -> str:
-    """Returns what the step lacks: "a language model", "a reranker", or an empty string."""
-    try:
-        factory.make(tools)
-    except NoModel:
-        return "a language model"
-    except NoReranker:
-        return "a reranker"
-    return ""
-
-
 def _grouped(names: Names) -> list[Sequence[str]]:
     return [[item] if isinstance(item, str) else item for item in names]
 
@@ -221,7 +211,9 @@ def validate(groups: Groups, known: Mapping[str, StepDeclaration]) -> None:
     that is missing or not final, or writes only fields that no step reads, or if no step writes an answer. `known` has
     all existing steps by name.
     """
-    _validate_once([step.name for group in groups for step in group])
+    names = [step.name for group in groups for step in group]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise SettingsError(f"Step {twice} is named twice: remove one of them.")
     written = set(GIVEN)
     for index, group in enumerate(groups):
         _validate_apart(group)
@@ -234,11 +226,6 @@ def validate(groups: Groups, known: Mapping[str, StepDeclaration]) -> None:
     for index, group in enumerate(groups):
         for step in group:
             _validate_read(step, groups[index + 1 :])
-
-
-def _validate_once(names: Sequence[str]) -> None:
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise SettingsError(f"Step {twice} is named twice: remove one of them.")
 
 
 def _validate_apart(group: Sequence[StepDeclaration]) -> None:
@@ -268,8 +255,10 @@ def _validate_final(step: StepDeclaration, later: Sequence[StepDeclaration]) -> 
 
 def _validate_read(step: StepDeclaration, later: Groups) -> None:
     if not any(field == ANSWER or _is_read(field, later) for field in step.writes):
+        anew = next((other.name for group in later for other in group if set(step.writes) & set(other.writes)), "")
+        before = f" before {anew} overwrites it" if anew else ""
         raise SettingsError(
-            f"Step {step.name} has no effect: no step reads its {', '.join(step.writes)}{_overwritten(step, later)}. Remove it."
+            f"Step {step.name} has no effect: no step reads its {', '.join(step.writes)}{before}. Remove it."
         )
 
 
@@ -281,11 +270,6 @@ def _is_read(field: str, later: Groups) -> bool:
         if any(field in step.writes for step in group):
             return False
     return False
-
-
-def _overwritten(step: StepDeclaration, later: Groups) -> str:
-    anew = next((other.name for group in later for other in group if set(step.writes) & set(other.writes)), "")
-    return f" before {anew} overwrites it" if anew else ""
 
 
 def _made(step: StepDeclaration) -> frozenset[str]:
@@ -340,33 +324,27 @@ def _factory(found: Any, name: str, table: OwnStep, what: str) -> StepFactory:
     if table.scores:
         raise SettingsError(f"{what}: `scores` is for postprocessors of LlamaIndex, and this is none.")
     _check_declaration(found, what)
-    tools = {key: parameter for key, parameter in signature(found).parameters.items() if key in _TOOLS}
-    if both := ", ".join(tools.keys() & table.arguments.keys()):
+    named = {name: None for name in signature(found).parameters if name in _TOOLS}
+    if both := ", ".join(named.keys() & table.arguments.keys()):
         raise SettingsError(f"{what}: {both} comes from the settings, so leave it out of `args`.")
-    check_arguments(found, {**tools, **table.arguments}, what)
+    check_arguments(found, {**named, **table.arguments}, what)
 
     def make(given: Tools) -> Any:
         given = replace(given, prompts=given.prompts.with_own(_prompts_beside(found), given.settings.prompts))
-        parts = {key: getattr(given, key) for key in tools}
-        lacking = {
-            key for key, parameter in tools.items() if parts[key] is None and parameter.default is parameter.empty
-        }
-        if "model" in lacking:
-            raise NoModel
-        if lacking:
-            raise NoReranker(f"The step {name} needs a reranker: set DOCS_RERANK_URL and DOCS_RERANK_MODEL.")
-        seconds = table.timeout or given.settings.tuning.helper_timeout
-        return instance(_guarded(found, name, seconds), {**parts, **table.arguments}, what)
+        guarded = _guarded(found, name, table.timeout or given.settings.tuning.helper_timeout)
+        return instance(guarded, {**tools_of(guarded, given), **table.arguments}, what)
 
     return StepFactory(_guarded(found, name), make)
 
 
 def _postprocess(name: str, table: OwnStep, what: str) -> StepFactory:
-    processor = open_postprocessor(name, table.path, table.arguments, table.scores or "relative", what)
+    processor, scores = open_postprocessor(name, table.path, table.arguments, what), table.scores or "relative"
     named: Any = type(Postprocess.__name__, (Postprocess,), {"name": name})
-    return StepFactory(
-        named, lambda tools: named(processor, tools.settings, table.timeout or tools.settings.tuning.helper_timeout)
-    )
+
+    def make(tools: Tools) -> Any:
+        return named(processor, tools.settings, scores, table.timeout or tools.settings.tuning.helper_timeout)
+
+    return StepFactory(named, make)
 
 
 def _check_declaration(found: type, what: str) -> None:

@@ -1,14 +1,11 @@
 """Defines a step, and runs a turn through a plan of steps."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from app.core import spans
 from app.core.errors import AssistantError
@@ -38,32 +35,34 @@ class StepDeclaration(Protocol):
     @property
     def name(self) -> str:
         """The name in assistants.toml."""
-        ...
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Fields of the turn that an earlier step must have written."""
-        ...
 
     @property
     def uses(self) -> tuple[str, ...]:
         """Fields that the step reads if an earlier step wrote them."""
-        ...
 
     @property
     def writes(self) -> tuple[str, ...]:
         """Fields that the step changes."""
-        ...
 
     @property
     def optional(self) -> bool:
         """True if the answer continues if the step fails."""
-        ...
 
     @property
     def helper_calls(self) -> int:
         """The most helper calls that the step makes for a question."""
-        ...
+
+
+class Declared:
+    """What most steps declare: they use nothing that may be missing, aren't optional, and ask no model."""
+
+    uses: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[bool] = False
+    helper_calls: ClassVar[int] = 0
 
 
 class Step(StepDeclaration, Protocol):
@@ -71,7 +70,6 @@ class Step(StepDeclaration, Protocol):
 
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""
-        ...
 
 
 @runtime_checkable
@@ -80,7 +78,6 @@ class ScoringStep(Protocol):
 
     async def check_scores(self) -> None:
         """Score two passages. Raises `SettingsError` for scores that hits can't have; ignores what is unavailable."""
-        ...
 
 
 Group = tuple[Step, ...]
@@ -98,7 +95,7 @@ async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
             break
         records = [await _timed(group[0], turn)] if len(group) == 1 else await _together(group, turn)
         changes = {key: value for record in records for key, value in record.changes.items()}
-        turn = replace(turn, **changes, trace=(*turn.trace, *records))
+        turn = turn.changed(**changes, trace=(*turn.trace, *records))
     return turn
 
 
@@ -113,7 +110,7 @@ async def answer(turn: Turn) -> Events:
         return
     assert turn.events is not None  # make_plan validates this
     helpers = turn.calls.usage
-    with spans.span("answer", {"docs_assistant.language": turn.language}, current=False) as span:
+    with spans.span("answer", {"docs_assistant.language": turn.asked.language}, current=False) as span:
         async with aclosing(span.within(turn.events, _note_event)) as events:
             async for event in events:
                 if isinstance(event, Done) and helpers != Usage():
@@ -147,15 +144,15 @@ async def _timed(step: Step, turn: Turn) -> StepRecord:
 
 def _facts(changes: Changes, turn: Turn) -> spans.Facts:
     """Returns the attributes of a span about the changes of a step; no texts."""
-    hits = changes.get("hits", turn.hits)
+    hits, evidence = changes.get("hits", turn.hits), changes.get("evidence")
     return {
         "docs_assistant.generation": turn.generation and turn.generation.info.id,
-        "docs_assistant.language": changes.get("language"),
+        "docs_assistant.language": changes["asked"].language if "asked" in changes else None,
         "docs_assistant.hits": len(hits) if "hits" in changes else None,
         "docs_assistant.passages": len(changes["passages"]) if "passages" in changes else None,
-        "docs_assistant.evidence": changes.get("evidence"),
-        "docs_assistant.evidence_needed": changes.get("evidence_needed"),
-        "docs_assistant.refused": not hits if "evidence" in changes else None,
+        "docs_assistant.evidence": evidence and evidence.share,
+        "docs_assistant.evidence_needed": evidence and evidence.needed,
+        "docs_assistant.refused": not hits if evidence else None,
     }
 
 
@@ -189,4 +186,4 @@ async def _recorded(step: Step, turn: Turn, span: spans.NoSpan) -> StepRecord:
         log.warning(said, exc_info=unexpected)
     ms = (time.perf_counter() - started) * 1000
     log.debug(LogMessage("step", id=turn.request.id, step=step.name, ms=round(ms, 1)))
-    return StepRecord(step.name, ms, changes, problem)
+    return StepRecord(step.name, ms, changes, problem, started)

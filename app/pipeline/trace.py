@@ -1,41 +1,35 @@
 """The trace of an answer, for engineers; it is made only for requests that ask for it."""
 
-from __future__ import annotations
-
 import math
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from app.core.errors import AssistantError
 from app.core.trace import (
     Dropped,
     DropReason,
-    LegPlace,
     Trace,
-    TraceCall,
     TraceCandidate,
     TraceEnd,
     TraceEvidence,
     TraceFusion,
     TracePassage,
-    TraceSearch,
     TraceStep,
 )
-from app.core.turn import Done, Events, Failure, Message, StepRecord, Text, Turn
+from app.core.turn import Done, Events, Failure, StepRecord, Text, Turn
 from app.core.types import Candidate, Chunk, Filters, Hit, Legs, Query
-from app.index.ranking.fuse import Cut, Explained, Explanation, explained
+from app.index.ranking.fuse import Cut, Explained, explained, leg_weights
 from app.pipeline.conversation import numbered
-from app.pipeline.recording import CallRecord, Recorder, SearchRecord
+from app.pipeline.recording import Recorder, bounded, places
 from app.pipeline.runner import Plan
 from app.pipeline.steps.relevance import TAIL
 
 LISTED = 10  # candidates of each leg in the fields of a step
 LONGEST_TEXT = 300  # of a field of a step
-LONGEST_MESSAGE = 200_000  # more than any context window has for one
-CUT = " … (cut)"
 STREAMS = {"generation", "events"}  # fields that aren't values
 WORKING_TO_THE_END = {"synthesize", "cite"}
 
@@ -48,112 +42,72 @@ async def traced(events: Events, turn: Turn, plan: Plan, recorder: Recorder) -> 
             if isinstance(event, Text):
                 first = first or time.perf_counter()
             if isinstance(event, Done | Failure):
-                yield replace(event, trace=await _Maker(turn, plan, recorder).trace(event, first))
+                yield replace(event, trace=await _trace(turn, plan, recorder, event, first))
             else:
                 yield event
 
 
-@dataclass(frozen=True, slots=True)
-class _Maker:
+async def _trace(turn: Turn, plan: Plan, recorder: Recorder, end: Done | Failure, first: float) -> Trace:
     """Makes the trace once all events were read."""
+    now = recorder.now()
+    fusion, rows, problem = None, list[TraceCandidate](), ""
+    try:
+        fusion, rows = await candidates(turn, recorder)
+    except AssistantError as error:  # the answer is worth more than its trace
+        problem = f"{type(error).__name__}: {error}"
+    citing = turn.citing
+    return Trace(
+        question=turn.asked.text,
+        language=turn.asked.language,
+        generation=turn.generation.info.id if turn.generation else None,
+        ms=now,
+        first_text=recorder.ms(first) if first else None,
+        steps=_steps(turn, plan, recorder, now),
+        searches=[replace(search, texts=shown(search.texts)) for search in recorder.searches],
+        fusion=fusion,
+        candidates=rows,
+        evidence=_evidence(turn),
+        passages=_passages(turn),
+        links=citing.links if citing else (),
+        removed=citing.removed if citing else (),
+        end=_end(end),
+        problem=problem,
+    )
 
-    turn: Turn
-    plan: Plan
-    recorder: Recorder
 
-    async def trace(self, end: Done | Failure, first: float) -> Trace:
-        now, turn, ms = time.perf_counter(), self.turn, self.recorder.ms
-        fusion, rows, problem = await self._candidates()
-        citing = turn.citing
-        return Trace(
-            question=turn.question,
-            language=turn.language,
-            generation=turn.generation.info.id if turn.generation else None,
-            ms=ms(now),
-            first_text=ms(first) if first else None,
-            steps=self._steps(now),
-            searches=[self._search(search) for search in self.recorder.searches],
-            fusion=fusion,
-            candidates=rows,
-            evidence=_evidence(turn),
-            passages=_passages(turn),
-            links=citing.links if citing else (),
-            removed=citing.removed if citing else (),
-            end=_end(end),
-            problem=problem,
-        )
-
-    async def _candidates(self) -> tuple[TraceFusion | None, Sequence[TraceCandidate], str]:
-        try:
-            return *await candidates(self.turn, self.recorder), ""
-        except AssistantError as error:  # the answer is worth more than its trace
-            return None, (), f"{type(error).__name__}: {error}"
-
-    def _steps(self, now: float) -> list[TraceStep]:
-        inputs = {step.name: (*step.reads, *step.uses) for group in self.plan for step in group}
-        spans = {span.step: span for span in self.recorder.steps}
-        known: dict[str, Any] = {"request": self.turn.request}
-        steps = []
-        for record in self.turn.trace:
-            span, ms = spans[record.step], self.recorder.ms
-            inputs_of = {
-                name: known[name] for name in inputs.get(record.step, ()) if name in known and name not in STREAMS
-            }
-            calls = [self._call(call, now) for call in self.recorder.calls if call.step == record.step]
-            steps.append(
-                TraceStep(
-                    step=record.step,
-                    group=span.group,
-                    start=ms(span.began),
-                    end=ms(now if record.step in WORKING_TO_THE_END else span.ended),
-                    input=shown(inputs_of),
-                    output=shown({name: value for name, value in record.changes.items() if name not in STREAMS}),
-                    calls=calls,
-                    error=record.error or next((call.error for call in calls if call.error), ""),
-                )
+def _steps(turn: Turn, plan: Plan, recorder: Recorder, now: float) -> list[TraceStep]:
+    declared = {step.name: (group, step) for group, steps in enumerate(plan) for step in steps}
+    known: dict[str, Any] = {"request": turn.request}
+    steps = []
+    for record in turn.trace:
+        group, step = declared[record.step]
+        calls = recorder.calls[record.step]
+        for call in calls:
+            call.end, call.reply = call.end or now, bounded(call.reply)
+        steps.append(
+            TraceStep(
+                step=record.step,
+                group=group,
+                start=recorder.ms(record.began),
+                end=now if record.step in WORKING_TO_THE_END else recorder.ms(record.began + record.ms / 1000),
+                input=_values({name: known[name] for name in (*step.reads, *step.uses) if name in known}),
+                output=_values(record.changes),
+                calls=calls,
+                error=record.error or next((call.error for call in calls if call.error), ""),
             )
-            known.update(record.changes)
-        return steps
-
-    def _call(self, call: CallRecord, now: float) -> TraceCall:
-        ms = self.recorder.ms
-        return TraceCall(
-            kind=call.kind,
-            model=call.model,
-            start=ms(call.began),
-            end=ms(call.ended or now),
-            first_text=ms(call.first) if call.first else None,
-            prompt_tokens=call.usage.prompt_tokens,
-            completion_tokens=call.usage.completion_tokens,
-            error=call.error,
-            temperature=call.options.temperature,
-            max_tokens=call.options.max_tokens,
-            messages=[Message(message.role, _bounded(message.content)) for message in call.messages],
-            texts=[_bounded(text) for text in call.texts],
-            reply=_bounded("".join(call.reply)),
         )
-
-    def _search(self, search: SearchRecord) -> TraceSearch:
-        return TraceSearch(
-            step=search.step,
-            start=self.recorder.ms(search.began),
-            end=self.recorder.ms(search.ended),
-            texts=[shown(text) for text in search.query.texts],
-            vector=search.query.vector is not None,
-            words=places(search.legs.lexical),
-            vectors=places(search.legs.vector),
-        )
+        known.update(record.changes)
+    return steps
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + CUT
+def _values(values: Mapping[str, Any]) -> Any:
+    return shown({name: value for name, value in values.items() if name not in STREAMS})
 
 
 def _evidence(turn: Turn) -> TraceEvidence | None:
-    if turn.evidence is None:
+    if (evidence := turn.evidence) is None:
         return None
-    share, needed = round(turn.evidence, 4), round(turn.evidence_needed, 4)
-    return TraceEvidence(share, needed, enough=turn.evidence >= turn.evidence_needed)
+    return TraceEvidence(_rounded(evidence.share), _rounded(evidence.needed), enough=evidence.share >= evidence.needed)
 
 
 def _passages(turn: Turn) -> list[TracePassage]:
@@ -164,7 +118,7 @@ def _passages(turn: Turn) -> list[TracePassage]:
             title=passage.chunk.title,
             language=passage.chunk.language,
             chunks=[hit.chunk.id for hit in passage.hits],
-            text=numbered((passage,), turn.condensed, first=number),
+            text=numbered((passage,), first=number),
         )
         for number, passage in enumerate(turn.passages, start=1)
     ]
@@ -173,7 +127,15 @@ def _passages(turn: Turn) -> list[TracePassage]:
 def _end(end: Done | Failure) -> TraceEnd:
     if isinstance(end, Failure):
         return TraceEnd(failure=f"{type(end.error).__name__}: {end.error}")
-    return TraceEnd(end.finish_reason, end.extractive, end.refused, end.language)
+    return TraceEnd(
+        end.finish_reason,
+        end.extractive,
+        end.refused,
+        end.language,
+        unsupported=end.unsupported,
+        ending=end.ending,
+        confidence=end.confidence,
+    )
 
 
 def shown(value: object) -> Any:
@@ -182,9 +144,11 @@ def shown(value: object) -> Any:
         return value if len(value) <= LONGEST_TEXT else value[:LONGEST_TEXT] + "…"
     if isinstance(value, float):
         return round(value, 4)
-    if isinstance(value, Hit | Candidate):
-        return _hit(value) if isinstance(value, Hit) else _candidate(value)
-    if is_dataclass(value):
+    if isinstance(value, Hit):
+        return _hit(value)
+    if isinstance(value, Candidate):
+        value = {"chunk": value.id, "url": value.url, "score": value.score}
+    elif is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): shown(item) for key, item in value.items()}
@@ -199,18 +163,8 @@ def _listed(values: Sequence[object]) -> Any:
     return [shown(value) for value in (values[:LISTED] if values and isinstance(values[0], Candidate) else values)]
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
-    return {"chunk": candidate.id, "url": candidate.url, "score": round(candidate.score, 4)}
-
-
 def _hit(hit: Hit) -> dict[str, Any]:
-    scores = {
-        "lexical": hit.lexical,
-        "cosine": hit.cosine,
-        "fused": hit.fused,
-        "boost": hit.boost,
-        "rerank": hit.rerank,
-    }
+    scores = {name: getattr(hit, name) for name in ("lexical", "cosine", "fused", "boost", "rerank")}
     return {
         "chunk": hit.chunk.id,
         "url": hit.chunk.url,
@@ -225,45 +179,26 @@ MOST_FILTERED = 20
 """Candidates that only the filters exclude; more of them say nothing new."""
 
 
-@dataclass(slots=True)
-class _Row:
-    """A candidate, while the steps are gone through."""
-
-    id: str
-    url: str
-    language: str
-    ranked: Explained | None = None
-    hit: Hit | None = None
-    rerank: float | None = None
-    found_by: list[str] = field(default_factory=list)
-    words: LegPlace | None = None
-    vectors: LegPlace | None = None
-    place: int | None = None
-    passage: int | None = None
-    dropped: Dropped | None = None
-
-
 async def candidates(turn: Turn, recorder: Recorder) -> tuple[TraceFusion | None, list[TraceCandidate]]:
     """Returns how the legs were merged (None if nothing was searched), and all candidates, the hits first."""
     table, fusion = _Table(turn, recorder), None
-    query, legs = turn.search, turn.legs
-    if query is not None and legs is not None:
-        explanation = await explained(turn.generation, legs, query)
-        fusion = _fusion(query, explanation)
-        table.add_ranked(explanation, legs, query)
+    if turn.search is not None:
+        query, legs = turn.search.query, turn.search.legs
+        fusion = _fusion(query, leg_weights(legs, query))
+        table.add_ranked(await explained(turn.generation, legs, query), legs, query)
         await table.add_filtered(query)
     table.follow_steps()
     table.follow_passages()
-    return fusion, await table.rows()
+    return fusion, await table.named()
 
 
-def _fusion(query: Query, explanation: Explanation) -> TraceFusion:
+def _fusion(query: Query, weights: tuple[float, float]) -> TraceFusion:
     return TraceFusion(
         fusion=query.fusion,
         words_weight=_rounded(query.lexical_weight),
         vector_weight=_rounded(query.vector_weight),
-        words_weight_used=_rounded(explanation.words_weight),
-        vector_weight_used=_rounded(explanation.vector_weight),
+        words_weight_used=_rounded(weights[0]),
+        vector_weight_used=_rounded(weights[1]),
         other_language=_rounded(query.of_another_language),
         language_offsets={language: _rounded(offset) for language, offset in query.language_offsets},
         depth=query.depth,
@@ -273,32 +208,31 @@ def _fusion(query: Query, explanation: Explanation) -> TraceFusion:
     )
 
 
-def places(leg: Sequence[Candidate]) -> list[LegPlace]:
-    """The candidates of one leg with their ranks."""
-    return [LegPlace(candidate.id, rank, _rounded(candidate.score)) for rank, candidate in enumerate(leg, start=1)]
-
-
 class _Table:
     """The rows by id, filled step by step."""
 
     def __init__(self, turn: Turn, recorder: Recorder) -> None:
         self._turn, self._recorder = turn, recorder
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[str, TraceCandidate] = {}
+        self._ranked: set[str] = set()
 
-    def add_ranked(self, explanation: Explanation, legs: Legs, query: Query) -> None:
+    def add_ranked(self, candidates: Sequence[Explained], legs: Legs, query: Query) -> None:
         """Add the candidates of the fusion; those that it left out are dropped by the step that searched."""
         step = next((record.step for record in reversed(self._turn.trace) if "search" in record.changes), "retrieve")
         words, vectors = ({place.chunk: place for place in places(leg)} for leg in (legs.lexical, legs.vector))
-        for ranked in explanation.candidates:
-            row = self._row(ranked.candidate)
-            row.ranked, row.words, row.vectors = ranked, words.get(row.id), vectors.get(row.id)
-            row.dropped = Dropped(step, ranked.cut, _cut_text(ranked, query)) if ranked.cut else None
+        found_by: dict[str, dict[str, None]] = defaultdict(dict)
         for search in self._recorder.searches:
-            for id_ in {
-                candidate.id for leg in (search.legs.lexical, search.legs.vector) for candidate in leg
-            } & self._rows.keys():
-                if search.step not in self._rows[id_].found_by:
-                    self._rows[id_].found_by.append(search.step)
+            for place in (*search.words, *search.vectors):
+                found_by[place.chunk][search.step] = None
+        for ranked in candidates:
+            row = self._row(ranked.candidate)
+            self._ranked.add(row.chunk)
+            row.found_by = list(found_by[row.chunk])
+            row.words, row.vectors = words.get(row.chunk), vectors.get(row.chunk)
+            row.words_share, row.vectors_share = _rounded(ranked.words), _rounded(ranked.vectors)
+            row.language_factor, row.boost = _rounded(ranked.language_factor), _rounded(ranked.boost)
+            row.fused, row.found_in = _rounded(ranked.fused), ranked.found_in
+            row.dropped = Dropped(step, ranked.cut, _cut_text(ranked, query)) if ranked.cut else None
 
     async def add_filtered(self, query: Query) -> None:
         """Add the best of what only the filters exclude."""
@@ -310,8 +244,7 @@ class _Table:
             (place, name, candidate)
             for leg, name in named_legs
             for place, candidate in zip(places(leg), leg, strict=True)
-            if (candidate.id not in self._rows or self._rows[candidate.id].ranked is None)
-            and _excluding(query.filters, candidate)
+            if candidate.id not in self._ranked and _excluding(query.filters, candidate)
         ]
         for place, name, candidate in sorted(outside, key=lambda each: each[0].rank)[: 2 * MOST_FILTERED]:
             row = self._row(candidate)
@@ -330,44 +263,37 @@ class _Table:
             hits: Sequence[Hit] = record.changes["hits"]
             for hit in hits:
                 row = self._row(hit.chunk)
-                row.hit, row.rerank, row.dropped = hit, hit.rerank, None
-                if not row.ranked and record.step not in row.found_by:
-                    row.found_by.append(record.step)
+                row.rerank, row.dropped = None if hit.rerank is None else _rounded(hit.rerank), None
+                if row.chunk not in self._ranked:
+                    row.fused = _rounded(hit.fused)
+                    row.found_by = list(dict.fromkeys((*row.found_by, record.step)))
             now = {hit.chunk.id for hit in hits}
             dropped = before - now
             if record.step == "rerank":
-                dropped |= self._reranked(hits) - now
+                dropped |= self._reranked() - now
             for id_ in dropped:
                 self._rows[id_].dropped = self._dropped(record)
             before = now
         for place, hit in enumerate(self._turn.hits, start=1):
             self._row(hit.chunk).place = place
 
-    def _reranked(self, hits: Sequence[Hit]) -> set[str]:
-        """All that the reranker has scored, with the scores if the step uses them as they are."""
-        call = next(
-            (recorded for recorded in self._recorder.calls if recorded.kind == "rerank" and recorded.scores), None
-        )
-        raw = dict(zip(call.texts[1:], call.scores, strict=False)) if call else {}
-        wide = self._recorder.fetched.get("rerank", ())
-        for chunk in wide:
-            row = self._row(chunk)
-            score = raw.get(chunk.embedded_text)
-            same = all(math.isclose(raw.get(hit.chunk.embedded_text, -1), hit.rerank or 0) for hit in hits)
-            row.rerank = score if same else row.rerank
-        return {chunk.id for chunk in wide}
+    def _reranked(self) -> set[str]:
+        """The ids of all that the reranker has scored, also of what the ranking alone would have left out."""
+        for hit in self._recorder.reranked:
+            self._row(hit.chunk).rerank = _rounded(hit.score)
+        return {hit.chunk.id for hit in self._recorder.reranked}
 
     def _dropped(self, record: StepRecord) -> Dropped:
-        changes, hits = record.changes, record.changes["hits"]
+        hits, evidence = record.changes["hits"], record.changes.get("evidence")
         searched_again = any(search.step == record.step for search in self._recorder.searches)
         reason: DropReason = "step"
         detail = f"the step {record.step} left it out"
-        if "evidence" in changes and not hits:
+        if evidence and not hits:
             reason = "evidence"
-            detail = f"the best passage has {changes['evidence']:.2f} of the question, and {changes['evidence_needed']:.2f} is needed"
-        elif "evidence" in changes and not searched_again:
+            detail = f"the best passage has {evidence.share:.2f} of the question, and {evidence.needed:.2f} is needed"
+        elif evidence and not searched_again:
             reason = "weak"
-            detail = f"its score is below {TAIL * changes['evidence']:.2f} of the best one ({TAIL:g} of the evidence)"
+            detail = f"its score is below {TAIL * evidence.share:.2f} of the best one ({TAIL:g} of the evidence)"
         elif searched_again:
             detail = f"the step {record.step} searched again and found other chunks"
         elif record.step == "rerank":
@@ -394,14 +320,21 @@ class _Table:
                     else Dropped("synthesize", "passage_budget", "no room is left within passage_tokens")
                 )
 
-    async def rows(self) -> list[TraceCandidate]:
-        """The rows for the trace."""
-        chunks = {chunk.id: chunk for chunk in await self._turn.generation.fetch(list(self._rows))}
-        order = sorted(self._rows.values(), key=_rank)
-        return [_shown(row, row.hit.chunk if row.hit else chunks.get(row.id)) for row in order]
+    async def named(self) -> list[TraceCandidate]:
+        """The rows with the titles of their chunks, the hits first."""
+        for chunk in (
+            *await self._turn.generation.fetch(list(self._rows)),
+            *(hit.chunk for record in self._turn.trace for hit in record.changes.get("hits", ())),
+        ):
+            row = self._row(chunk)
+            row.title, row.section = chunk.title, chunk.heading_path[-1] if chunk.heading_path else ""
+        return sorted(
+            self._rows.values(),
+            key=lambda row: (row.place or math.inf, math.inf if row.fused is None else -row.fused, row.chunk),
+        )
 
-    def _row(self, one: Candidate | Chunk) -> _Row:
-        return self._rows.setdefault(one.id, _Row(one.id, one.url, one.language))
+    def _row(self, one: Candidate | Chunk) -> TraceCandidate:
+        return self._rows.setdefault(one.id, TraceCandidate(one.id, one.url, one.language))
 
 
 def _cut_text(one: Explained, query: Query) -> str:
@@ -428,36 +361,6 @@ def _excluding(filters: Filters, one: Candidate) -> list[str]:
 def _holds(text: str, part: str) -> bool:
     lines = [line.strip() for line in part.splitlines() if line.strip()]
     return bool(lines) and sum(line in text for line in lines) > len(lines) / 2
-
-
-def _rank(row: _Row) -> tuple[float, float, str]:
-    score = row.ranked.fused if row.ranked else row.hit.fused if row.hit else -1.0
-    return row.place or math.inf, -score, row.id
-
-
-def _shown(row: _Row, chunk: Chunk | None) -> TraceCandidate:
-    ranked, hit = row.ranked, row.hit
-    fused = ranked.fused if ranked else hit.fused if hit else None
-    return TraceCandidate(
-        chunk=row.id,
-        url=row.url,
-        title=chunk.title if chunk else "",
-        section=chunk.heading_path[-1] if chunk and chunk.heading_path else "",
-        language=row.language,
-        found_by=row.found_by,
-        words=row.words,
-        vectors=row.vectors,
-        words_share=_rounded(ranked.words) if ranked else 0.0,
-        vectors_share=_rounded(ranked.vectors) if ranked else 0.0,
-        language_factor=_rounded(ranked.language_factor) if ranked else 1.0,
-        boost=_rounded(ranked.boost) if ranked else 1.0,
-        fused=None if fused is None else _rounded(fused),
-        rerank=None if row.rerank is None else _rounded(row.rerank),
-        found_in=ranked.found_in if ranked else "",
-        place=row.place,
-        passage=row.passage,
-        dropped=row.dropped,
-    )
 
 
 def _rounded(number: float) -> float:

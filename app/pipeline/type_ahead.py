@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -12,14 +12,13 @@ from app.citing.sections import section_text
 from app.core.generation import named_versions
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Turn
-from app.core.types import Candidate, Chunk, Legs, LexicalText, Query, Section, Vector
+from app.core.turn import Question, Search, Turn
+from app.core.types import Chunk, Legs, LexicalText, Query, Section
 from app.index.protocols import Generation
 from app.index.ranking.fuse import near_page, rank
 from app.index.vocabulary import Vocabulary
-from app.models.protocols import Embedder, for_index
-from app.pipeline.runner import Changes
-from app.pipeline.steps.retrieve import GUESSED, embed
+from app.pipeline.runner import Changes, Declared
+from app.pipeline.steps.retrieve import GUESSED
 from app.text.analysis import fold, runs
 from app.text.language import LanguageDetector, without_stopwords
 from app.text.query_highlight import QueryWords, folded_words
@@ -39,26 +38,22 @@ Fields = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class TypeAhead:
+class TypeAhead(Declared):
     """Searches for the words with their completions; of the chunks found, those with the words in their headings come first."""
 
-    embedder: Embedder
     prompts: Prompts
     settings: Settings
     detector: LanguageDetector
     _kept: OrderedDict[tuple[Hashable, ...], Changes] = field(default_factory=OrderedDict)
     name = "type_ahead"
     reads = ("request", "generation")
-    uses = ()
-    writes = ("question", "language", "unsure", "refined", "search", "legs", "hits")
-    optional = False
-    helper_calls = 0
+    writes = ("asked", "refined", "search", "hits")
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The query, its language, the query as it was searched (`refined`), its legs, and the hits, best first.
+        """What was typed, that as it was searched (`refined`), the search, and the hits, best first.
 
         They are kept for the next reader who types the same, as most queries begin with the same few letters; without the
-        legs and the vector, which nobody reads afterwards and which took 35 KB of 38.
+        legs, which nobody reads afterwards.
         """
         info = turn.generation.info
         key = (info.id, info.built_at, replace(turn.request, id=""))
@@ -69,7 +64,7 @@ class TypeAhead:
         if self._kept and next(iter(self._kept))[:2] != key[:2]:
             self._kept.clear()
             _read.clear()  # the chunks of an earlier generation
-        self._kept[key] = {**changes, "search": replace(changes["search"], vector=None), "legs": Legs()}
+        self._kept[key] = {**changes, "search": Search(changes["search"].query, Legs())}
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return changes
@@ -79,40 +74,37 @@ class TypeAhead:
         typed = turn.request.question
         before = " ".join(typed.split()[:-1])
         known = self.detector.shown(before) or turn.request.language
-        turn = replace(turn, question=typed, language=known or self.detector.guessed(before), unsure=not known)
+        asked = Question(typed, known or self.detector.guessed(before), unsure=not known)
         vocabulary = await turn.generation.vocabulary()
-        turn = replace(turn, refined=_corrected(typed, vocabulary))
-        query = await self._query(turn, vocabulary)
-        legs = await self._rescored(turn, query, vocabulary)
-        return {
-            "question": typed, "language": turn.language, "unsure": turn.unsure, "refined": turn.refined,
-            "search": query, "legs": legs, "hits": await rank(turn.generation, legs, query),
-        }  # fmt: skip
+        corrected = replace(asked, text=_corrected(typed, vocabulary))
+        query = self._query(corrected, turn, vocabulary)
+        legs = await self._rescored(turn.generation, query, vocabulary)
+        hits = await rank(turn.generation, legs, query)
+        return {"asked": asked, "refined": corrected, "search": Search(query, legs), "hits": hits}
 
-    async def _query(self, turn: Turn, vocabulary: Vocabulary) -> Query:
-        *finished, last = turn.refined.split() or [""]
-        telling = without_stopwords(" ".join(finished), self.prompts.language(turn.language)) if finished else ""
+    def _query(self, corrected: Question, turn: Turn, vocabulary: Vocabulary) -> Query:
+        *finished, last = corrected.text.split() or [""]
+        language = corrected.language
+        telling = without_stopwords(" ".join(finished), self.prompts.language(language)) if finished else ""
         completions = self._completions(fold(last), vocabulary)
-        settings, recipe = self.settings, turn.generation.info.recipe
-        share = settings.vector_share(turn.language, recipe.embedder)
-        vector = await self._vector(turn, completions) if telling else None
+        settings = self.settings
         return Query(
             texts=(
-                LexicalText(turn.language, f"{telling} {last}".strip()),
+                LexicalText(language, f"{telling} {last}".strip()),
                 LexicalText("", " ".join(completions), COMPLETION_WEIGHT),
             ),
-            vector=vector,
-            language=turn.language,
+            vector=None,  # words alone find as much, and an embedder takes longer than the next letter
+            language=language,
             filters=turn.request.filters,
-            lexical_weight=1 - share,
-            vector_weight=share,
+            lexical_weight=1.0,
+            vector_weight=0.0,
             other_language=settings.tuning.other_language,
-            sureness=GUESSED if turn.unsure else 1.0,
+            sureness=GUESSED if corrected.unsure else 1.0,
             boosts=near_page(turn.request.page),
             depth=DEPTH,
             limit=turn.request.limit or settings.top_k,
             per_page=settings.tuning.per_page,
-            versions=named_versions(turn.refined),
+            versions=named_versions(corrected.text),
         )
 
     def _completions(self, last: str, vocabulary: Vocabulary) -> tuple[str, ...]:
@@ -120,40 +112,26 @@ class TypeAhead:
         if not last:
             return ()
         words = vocabulary.completions(last, 2 * COMPLETIONS)
-        stopwords = frozenset().union(*(language.stopwords for language in self.prompts.languages.values()))
+        stopwords = frozenset().union(*(language.traits.stopwords for language in self.prompts.languages.values()))
         return tuple(word for word in words if word not in stopwords and word != last)[:COMPLETIONS]
 
-    async def _vector(self, turn: Turn, completions: Sequence[str]) -> Vector | None:
-        """The vector of the query, with the likeliest completion of its last word; None from an embedder that takes its time.
-
-        Words alone find as much there: .82 of typed headings, and .91 of the pages that .7 of a question asks for (.95 with vectors).
-        """
-        if not getattr(for_index(self.embedder, turn.generation.info.recipe.embedder), "instant", False):
-            return None
-        *finished, last = turn.refined.split()
-        likeliest = next(iter(completions), last)
-        return await embed(replace(turn, question=" ".join([*finished, likeliest])), self.embedder)
-
-    async def _rescored(self, turn: Turn, query: Query, vocabulary: Vocabulary) -> Legs:
-        generation: Generation = turn.generation
+    async def _rescored(self, generation: Generation, query: Query, vocabulary: Vocabulary) -> Legs:
         legs = await generation.search(query)
         chunks = {chunk.id: chunk for chunk in await generation.fetch([candidate.id for candidate in legs.lexical])}
         most = max((candidate.score for candidate in legs.lexical), default=1.0)
-        words = Weighted.of(query.texts[0].text, turn.language, vocabulary, generation.info.chunks)
+        words = Weighted.of(query.texts[0].text, query.language, vocabulary, generation.info.chunks)
         scored = [
             candidate._replace(score=words.best(chunks[candidate.id])[0] + OF_BM25 * candidate.score / most)
             for candidate in legs.lexical
             if candidate.id in chunks
         ]
-        # beside pages that have the words, others look like mistakes; on their own, they may be what is meant
-        near = tuple(candidate for candidate in legs.vector if candidate.id in chunks) if scored else legs.vector
-        return Legs(tuple(sorted(scored, key=_order)), near)
+        return Legs(tuple(sorted(scored, key=lambda candidate: (-candidate.score, candidate.id))))
 
 
 def query_words(turn: Turn) -> QueryWords:
     """The words that were searched for, without stopwords."""
-    text = turn.search.texts[0].text if turn.search else turn.question
-    return QueryWords.of(text, turn.language, open_end=turn.request.as_you_type)
+    text = turn.search.query.texts[0].text if turn.search else turn.asked.text
+    return QueryWords.of(text, turn.asked.language, open_end=turn.request.as_you_type)
 
 
 def sections_of(turn: Turn) -> list[Section | None]:
@@ -161,10 +139,6 @@ def sections_of(turn: Turn) -> list[Section | None]:
     words = query_words(turn)
     weighted = Weighted(words, tuple(1 / len(words.words) for _ in words.words))
     return [weighted.best(hit.chunk)[1] for hit in turn.hits]
-
-
-def _order(one: Candidate) -> tuple[float, str]:
-    return -one.score, one.id
 
 
 def _corrected(typed: str, vocabulary: Vocabulary) -> str:
@@ -193,17 +167,8 @@ class Weighted:
     def of(cls, query: str, language: str, vocabulary: Vocabulary, chunks: int) -> Weighted:
         """The words of a query that is being typed."""
         words = QueryWords.of(query, language, open_end=True)
-        counts = [
-            max(
-                vocabulary.count(word.text),
-                *(vocabulary.count(completion) for completion in vocabulary.completions(word.text, 1)),
-                0,
-            )
-            if word.open
-            else vocabulary.count(word.text)
-            for word in words.words
-        ]
-        rare = [math.log1p(chunks / (1 + count)) for count in counts]
+        completed = ((word.text, *(vocabulary.completions(word.text, 1) if word.open else ())) for word in words.words)
+        rare = [math.log1p(chunks / (1 + max(map(vocabulary.count, texts)))) for texts in completed]
         whole = sum(rare) or 1.0
         return cls(words, tuple(weight / whole for weight in rare))
 

@@ -1,45 +1,56 @@
 """Adds the source links. Code makes them, never the model: to the sections that the answer cites, else to all passages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
+
+import numpy as np
 
 from app.citing.citations import Citations, Wording, is_refusal
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.rewrite import Rewriter
-from app.citing.sections import Place, cited_links, offered_links, places, related_list, related_pages
+from app.citing.sections import Place, cited_links, nearest, offered_links, places, ranked, related_pages, weights_of
 from app.core.language import Language
 from app.core.prompts import Prompts
-from app.core.turn import Done, Event, Events, Failure, Source, Text, Turn
+from app.core.settings_types import Unproven
+from app.core.turn import Done, Event, Events, Failure, Proof, Source, Text, Turn
+from app.core.turn import Evidence as Checked
 from app.core.types import Hit, Section
 from app.pipeline.conversation import as_found, with_answer_language
-from app.pipeline.runner import Changes
+from app.pipeline.runner import Changes, Declared
+from app.proof.check import Checker, Evidence
+from app.proof.check import Wording as ProofWording
+from app.proof.stream import Instructions, Prover
 
 SNIPPET = 300
+CURVE = ((0.0, 0.0), (1.0, 0.5), (1.5, 0.75), (2.0, 0.85), (3.0, 0.9))
+"""Evidence as times the needed one, and the share of the questions with so much that have the right page among their passages: docs/en/proof.md."""
+PERHAPS = 0.6
+"""The most of a quotation that may be about something else, however much of the question is in it."""
 REFUSED = "offered: the model finds no answer in the passages"
 
 
 @dataclass(frozen=True)
-class Cite:
+class Cite(Declared):
     """Renumbers citations in the order of their first use, removes citations and addresses that no passage has, and
     appends the links.
     """
 
     prompts: Prompts
     images: Literal["site", "none"] = "site"
+    unproven: Unproven = "off"
+    words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
-    reads = ("question", "language", "hits", "events")
-    uses = (
-        "unsure", "referred", "refined", "refined_language", "keywords", "more_keywords", "choices", "evidence", "evidence_needed",
-        "passages",
-    )  # fmt: skip
+    reads = ("asked", "hits", "events")
+    uses = ("refined", "keywords", "more_keywords", "choices", "evidence", "overview", "passages")
     writes = ("events",)
-    optional = False
-    helper_calls = 0
+
+    def __post_init__(self) -> None:
+        """Collect the words by which answers are judged, once."""
+        object.__setattr__(self, "words", ProofWording(self.prompts.languages))
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events, with the sources before the last one."""
@@ -47,23 +58,42 @@ class Cite:
 
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
-        answer = _Answer(turn, self.prompts, self.images)
+        prover = self._prover(turn)
+        answer = _Answer(turn, self.prompts, self.images, prover)
         async with aclosing(turn.events) as events:
             async for event in events:
-                for cited in answer.mapped(event):
+                ends = isinstance(event, Done | Failure)
+                for cited in await answer.closing(event) if isinstance(event, Done | Failure) else answer.mapped(event):
                     yield cited
+                if prover and prover.ending and not ends:  # nothing more of the answer is shown
+                    for cited in await answer.closing(Done()):
+                        yield cited
+                    break
+
+    def _prover(self, turn: Turn) -> Prover | None:
+        """What judges the answer; None if there are no passages, or nobody wants that."""
+        if self.unproven == "off" or not turn.hits:
+            return None
+        code, request = turn.asked.language, turn.request
+        said = [message.content for message in request.messages if message.role == "user"]
+        evidence = Evidence(
+            [_evidence_of(hit) for hit in turn.hits],
+            [hit.chunk.language for hit in turn.hits],
+            "\n".join((*said, *request.attached)),
+        )
+        checker, sign = Checker(evidence, code, self.words), self.prompts.language(code).texts.unproven
+        return Prover(checker, self.unproven, sign, instructions_of(self.prompts, code, request.persona))
 
 
 class _Answer:
     """Rewrites the events of one answer."""
 
-    def __init__(self, turn: Turn, prompts: Prompts, images: str) -> None:
-        self._turn, self._language = turn, prompts.language(turn.language)
+    def __init__(self, turn: Turn, prompts: Prompts, images: str, prover: Prover | None) -> None:
+        self._turn, self._language, self._prover = turn, prompts.language(turn.asked.language), prover
         languages = prompts.languages.values()
-        words = frozenset(word for language in languages for word in language.passage)
-        headings = frozenset(
-            name.casefold() for language in languages for name in (language.sources, *language.source_headings)
-        )
+        words = frozenset[str]().union(*[language.replies.passage for language in languages])
+        names = [(language.texts.sources, *language.replies.source_headings) for language in languages]
+        headings = frozenset(map(str.casefold, chain(*names)))
         pages = tuple(hit.chunk.url for hit in turn.hits)
         self._citations = Citations(pages, turn.request.first_number, words, prompts.vocabulary.and_or)
         self._images = images == "site"
@@ -71,36 +101,51 @@ class _Answer:
         addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
         self._text = Rewriter(addresses, self._citations, headings, removals)
-        self._wording = Wording(self._language.readers, lambda: " ".join((turn.question, *_texts_shown(turn))))
+        self._wording = Wording(
+            self._language.replies.readers, lambda: " ".join((turn.asked.text, *_texts_shown(turn)))
+        )
         self._written: list[str] = []  # by the model
         self._said: list[str] = []  # with what is quoted
+        self._waiting: list[str] = []
+        self._proofs: dict[int, Proof] = {}  # of quotations, by passage
 
     def mapped(self, event: Event) -> list[Event]:
-        """The event as readers get it; before the last event, the rest of the text and the sources."""
-        if isinstance(event, Done | Failure):
-            return self._closing(event)
+        """The event as readers get it."""
         if not isinstance(event, Text):
             return [event]
-        self._said.append(event.text)
+        if event.proof:
+            self._proofs.setdefault(event.proof.passage, event.proof)
         if event.quoted:
+            self._said.append(event.text)
             return [Text(self._rest() + quoted(event.text, self._pages))]
-        self._written.append(event.text)
-        text = self._text.feed(self._wording.feed(event.text))
+        written = self._prover.feed(event.text) if self._prover and not event.own else event.text
+        self._written.append(written)
+        self._said.append(written)
+        text = self._text.feed(self._wording.feed(written))
+        if self._turn.request.whole and self._prover and not event.own:
+            self._waiting.append(text)  # all of it can be replaced at the end
+            return []
         return [Text(text)] if text else []
 
     def _rest(self) -> str:
         return self._text.feed(self._wording.rest()) + self._text.rest()
 
-    def _closing(self, event: Done | Failure) -> list[Event]:
+    async def closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
-        rest, answer = self._rest(), "".join(self._written)
+        self._proved()
+        rest, answer = "".join(self._waiting) + self._rest(), "".join(self._written)
         sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
         turn = self._turn if self._citations.any else as_found(self._turn)
-        if isinstance(event, Done) and not event.extractive and self._refuses(answer):
-            event = replace(event, refused=True)
+        if isinstance(event, Done):
+            event = self._sure(event if event.extractive else self._judged(event, answer))
+        if isinstance(event, Done) and event.refused and not event.extractive:
+            if event.ending:
+                shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
+                rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
             pages = related_pages(self._turn, self._turn.hits, self._language)
-            rest += related_list(pages, self._language)
+            found = ranked(pages, await weights_of(self._turn, self._language)) if pages else []
+            rest += quoted(nearest(found, self._language), self._pages)
             if self._turn.citing:
                 self._turn.citing.links += offered_links(pages, REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
@@ -109,25 +154,74 @@ class _Answer:
             turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
         if sources and self._turn.request.links:
             rest += source_list(tuple(source for source, _ in sources), self._language)
-        shown = [
-            replace(source, snippet=safe_snippet(source.snippet, source.url if self._images else ""))
-            for source, _ in sources
-        ]
-        return [*([Text(rest)] if rest else []), *shown, event]
+        return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
+
+    def _proved(self) -> None:
+        """Takes the rest of what the prover held back."""
+        if self._prover and (written := self._prover.end()):
+            self._written.append(written)
+            self._said.append(written)
+            text = self._text.feed(self._wording.feed(written))
+            self._waiting.append(text)
+
+    def _judged(self, event: Done, answer: str) -> Done:
+        """The end with what isn't proved of the answer, and whether it is a refusal."""
+        if is_refusal(answer, self._language, self._citations):  # then no page is a source
+            return replace(event, refused=True)
+        if self._prover is None:
+            return event
+        faults = tuple(self._prover.faults)
+        if self._prover.refuted:
+            return replace(event, refused=True, unsupported=faults, ending=self._prover.ending or "unproven")
+        return replace(event, unsupported=faults, ending=self._prover.ending)
+
+    def _sure(self, end: Done) -> Done:
+        """The end with the confidence, if the evidence was checked."""
+        turn = self._turn
+        if turn.evidence is None or turn.choices or turn.overview:
+            return end
+        proved = self._prover.proved if self._prover and not end.extractive else 1.0
+        expected_share = min(expected(turn.evidence), PERHAPS if end.doubtful else 1.0)
+        return replace(end, confidence=0.0 if end.refused else round(expected_share * proved, 2))
 
     def _sources(self, turn: Turn, answer: str) -> list[tuple[Source, list[Place]]]:
         """Each cited page once, with the section that holds what is cited; all pages if none was cited."""
-        return [
-            (source_of(number, turn.hits[held[0].passage - 1], held[0].section), held)
-            for number, held in places(turn, self._citations, answer)
-        ]
+        sources = []
+        for number, places_of_page in places(turn, self._citations, answer):
+            passages = [place.passage for place in places_of_page]
+            proofs = [proof for passage, proof in self._proofs.items() if passage in passages]
+            held = [Place(proof.passage, proof.section, sentence=proof.sentence) for proof in proofs] or places_of_page
+            source = source_of(number, turn.hits[held[0].passage - 1], held[0].section)
+            snippet = safe_snippet(source.snippet, source.url if self._images else "")
+            sources.append((replace(source, sentence=held[0].sentence, snippet=snippet), held))
+        return sources
 
-    def _refuses(self, answer: str) -> bool:
-        """True if the model only says that the documentation has no answer; then no page is a source."""
-        return is_refusal(answer, self._language, self._citations)
+
+def expected(evidence: Checked) -> float:
+    """The share of the answers with so much evidence that have the right page, by `CURVE`."""
+    times, shares = zip(*CURVE, strict=True)
+    return float(np.interp(evidence.share / evidence.needed if evidence.needed else times[-1], times, shares))
 
 
-@lru_cache(maxsize=1000)
+def rules_of(prompts: Prompts, language: str, persona: str = "") -> str:
+    """The instructions that the model gets, without the passages."""
+    return f"{prompts.render(language, 'synthesize', passages='')}\n{prompts.persona(language, persona)}"
+
+
+@lru_cache(maxsize=32)
+def instructions_of(prompts: Prompts, language: str, persona: str = "") -> Instructions:
+    """The words of these instructions, read once."""
+    return Instructions(rules_of(prompts, language, persona))
+
+
+def _evidence_of(hit: Hit) -> str:
+    """What the model reads of a passage, with its title, headings, date and address."""
+    chunk = hit.chunk
+    headings = [name for section in chunk.sections for name in section.path]
+    return "\n".join((chunk.title, *dict.fromkeys(headings), chunk.modified, chunk.url, chunk.text))
+
+
+@lru_cache(maxsize=4000)
 def safe_snippet(snippet: str, page: str) -> str:
     """The snippet with images from the host of `page` alone; without any image if `page` is empty.
 
@@ -146,7 +240,7 @@ def _as_read(turn: Turn) -> Turn:
     """The turn with what the model read in the place of the hits: citations have the numbers of passages."""
     if not turn.passages:
         return turn
-    return replace(turn, hits=tuple(replace(passage.hits[0], chunk=passage.chunk) for passage in turn.passages))
+    return turn.changed(hits=tuple(replace(passage.hits[0], chunk=passage.chunk) for passage in turn.passages))
 
 
 def _texts_shown(turn: Turn) -> Iterator[str]:
@@ -162,7 +256,9 @@ def _texts_shown(turn: Turn) -> Iterator[str]:
 def source_of(number: int, hit: Hit, section: Section | None) -> Source:
     """The section of the hit as a source."""
     chunk = hit.chunk
-    snippet = _shortened(chunk.text[section.offset if section else 0 :].strip())
+    snippet = chunk.text[section.offset if section else 0 :].strip()
+    if len(snippet) > SNIPPET:
+        snippet = f"{snippet[:SNIPPET].rsplit(maxsplit=1)[0]} …"
     title = page_title(chunk)
     name = untagged(section.path[-1]) if section and section.path else ""
     return Source(
@@ -178,14 +274,9 @@ def source_of(number: int, hit: Hit, section: Section | None) -> Source:
     )
 
 
-def _shortened(text: str) -> str:
-    """The text; a long one is cut after a word."""
-    return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rsplit(maxsplit=1)[0]} …"
-
-
 def source_list(sources: tuple[Source, ...], language: Language) -> str:
     """The Markdown list of links at the end of an answer; it marks translations and pages in another language."""
-    lines = [f"\n\n**{language.sources}**\n"]
+    lines = [f"\n\n**{language.texts.sources}**\n"]
     lines += [
         f"{source.number}. {markdown_link(source.name, source.url)}{_language_note(source, language)}"
         for source in sources
@@ -195,5 +286,5 @@ def source_list(sources: tuple[Source, ...], language: Language) -> str:
 
 def _language_note(source: Source, language: Language) -> str:
     if source.translated_from:
-        return f" ({language.translated_from(source.translated_from)})"
-    return f" ({language.written_in(source.language)})" if source.language not in {"", language.code} else ""
+        return f" ({language.texts.translated_from(source.translated_from)})"
+    return f" ({language.texts.written_in(source.language)})" if source.language not in {"", language.code} else ""

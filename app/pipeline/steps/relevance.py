@@ -1,7 +1,5 @@
 """Steps that judge what was found: whether it answers the question, and an overview of the pages for a question that is too wide."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,13 +9,14 @@ from urllib.parse import urlsplit
 
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Turn
+from app.core.turn import Evidence, Turn
 from app.core.types import Hit, Page
 from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
+from app.index.ranking.units import with_units
 from app.index.vocabulary import tokens_of
 from app.pipeline.conversation import off_loop, searched
-from app.pipeline.runner import Changes
+from app.pipeline.runner import Changes, Declared
 from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.blocks import informal_sentences
 from app.text.language import both_ends, is_overview, without_stopwords
@@ -25,6 +24,9 @@ from app.text.language import both_ends, is_overview, without_stopwords
 SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
 A_PART = 0.5  # the share of an identifier that the passage has only a part of
 UNKNOWN_NAME = 3.0  # times the weight of another unknown word
+USUAL_MEANING = 0.32  # how near the nearest stretch is between questions that pages answer and others
+OF_MEANING = 0.5  # evidence for how much nearer it is
+MOST_OF_MEANING = 0.1  # of evidence; the words count more, as embedders differ
 WITH_KEYWORDS = 1.3  # times the needed evidence: the best of several wordings has more by chance
 MOST_NAMES = 0.7  # share of the words; with more, the text is a title
 FEWEST_WORDS = 2  # of a part of the question: a single word is on some page
@@ -37,9 +39,10 @@ _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the question: its tokens, of which a passage needs any one, and whether it is written as a name."""
+    """A word of the question: its tokens, of which a passage needs any one, its language, and whether it is written as a name."""
 
     tokens: tuple[str, ...]
+    language: str
     name: bool = False
 
     @property
@@ -50,20 +53,18 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Relevance:
+class Relevance(Declared):
     """Moves all hits to `related` if even the best has too little evidence; else removes the weak ones."""
 
     prompts: Prompts
     settings: Settings
     name = "relevance"
-    reads = ("question", "language", "hits", "generation")
-    uses = ("hits.rerank", "referred", "refined", "refined_language", "topic", "keywords", "related", "search")
-    writes = ("evidence", "evidence_needed", "hits", "related")
-    optional = False
-    helper_calls = 0
+    reads = ("asked", "hits", "generation")
+    uses = ("hits.rerank", "refined", "dates", "keywords", "related", "search")
+    writes = ("evidence", "hits", "related")
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The evidence (0..1), the evidence needed, and the hits: none below it, else those not far behind the best.
+        """The evidence and the hits: none below it, else those not far behind the best.
 
         Needed is `min_evidence`, or `WITH_KEYWORDS` times that if keywords were searched too. If the hits don't reach it,
         the question is searched again without the keywords, because bad keywords hide its passages.
@@ -71,32 +72,37 @@ class Relevance:
         generation: Generation = turn.generation
         texts = self._asked(turn)
         named = frozenset(token for words in texts for word in words if word.name for token in word.tokens)
-        alone, texts = texts, texts + [_also_named(_words(t.split(), code), named) for code, t in turn.keywords.items()]
+        alone, texts = texts, list(texts)
+        for code, keywords in turn.keywords.items():  # whose capitals mean nothing: names are those of the question
+            words = _words(keywords.split(), code)
+            texts.append([replace(word, name=not named.isdisjoint(word.tokens)) for word in words])
         tokens = list(dict.fromkeys(token for words in texts for word in words for token in word.tokens))
         counts = await generation.frequencies(tokens)
         rarity = Rarity(counts, generation.info.chunks)
         by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
         if _in_passing(alone[0], hits, rarity):
             alone, texts = [], texts[len(alone) :]
-        evidence = max(await best_coverage(texts, hits, rarity), by_reranker)
+        nearness = _nearness(turn)
+        evidence = max(await best_coverage(texts, hits, rarity, nearness), by_reranker)
         if turn.keywords and by_reranker < needed:
             own = await _without_keywords(turn) if evidence < needed * WITH_KEYWORDS else ()
-            if own and (by_question := await best_coverage(alone, own, rarity)) >= needed:
+            if own and (by_question := await best_coverage(alone, own, rarity, nearness)) >= needed:
                 evidence, hits = by_question, own
             else:
                 needed *= WITH_KEYWORDS
-        judged: Changes = {"evidence": evidence, "evidence_needed": needed}
+        judged: Changes = {"evidence": Evidence(evidence, needed)}
         if evidence < needed:
-            return {**judged, "hits": (), **set_aside(hits)}
+            return {**judged, "hits": (), **({"related": tuple(hits)} if hits else {})}  # else an earlier step's stay
         remaining = without_tail(hits, TAIL * evidence)
         return {**judged, "hits": remaining} if remaining != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
         asked = searched(turn)
-        referred, question = both_ends(asked.referred), both_ends(asked.question)
+        referred, question = both_ends(asked.referred), both_ends(asked.text)
         whole = f"{referred} {question}".strip()
         language = self.prompts.language(asked.language)
-        named = names(referred, nouns=language.nouns_capitalised) | names(question, nouns=language.nouns_capitalised)
+        nouns = language.traits.nouns_capitalised
+        named = names(referred, nouns=nouns) | names(question, nouns=nouns)
         telling = frozenset(without_stopwords(whole, language).split())
         asked_for = ends(question, self.prompts.vocabulary.abbreviations)
         texts = [whole, *(f"{referred} {end}" for end in asked_for)]
@@ -108,12 +114,21 @@ class Relevance:
         ]
 
 
+def _nearness(turn: Turn) -> float:
+    """The evidence, also negative, for how near the nearest stretch is to the question in meaning."""
+    if turn.search is None or turn.search.legs.meaning is None:
+        return 0.0
+    evidence = OF_MEANING * (turn.search.legs.meaning - USUAL_MEANING)
+    return max(-MOST_OF_MEANING, min(MOST_OF_MEANING, evidence))
+
+
 async def _without_keywords(turn: Turn) -> tuple[Hit, ...]:
     """The hits of the question without the keywords."""
     if turn.search is None:
         return ()
-    query = replace(turn.search, texts=turn.search.texts[:1])
-    return await rank(turn.generation, await turn.generation.search(query), query)
+    query = replace(turn.search.query, texts=turn.search.query.texts[:1])
+    legs = await with_units(turn.generation, await turn.generation.search(query), query)
+    return await rank(turn.generation, legs, query)
 
 
 def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:
@@ -147,11 +162,6 @@ def names(text: str, *, nouns: bool = False) -> frozenset[str]:
 def reranked(hits: Sequence[Hit]) -> float:
     """The best score of the reranker, which compares meanings across languages; 0 without a reranker."""
     return max((hit.rerank or 0.0 for hit in hits), default=0.0)
-
-
-def set_aside(hits: Sequence[Hit]) -> Changes:
-    """The hits as `related`; without hits, those that an earlier step put there stay."""
-    return {"related": tuple(hits)} if hits else {}
 
 
 def without_tail(hits: Sequence[Hit], share: float) -> tuple[Hit, ...]:
@@ -189,39 +199,62 @@ class Rarity:
         """True if the word is in so many texts that it tells none of them from the others."""
         return max((self.counts.get(token, 0) for token in word.tokens), default=0) > COMMON * self.chunks
 
+    def has(self, word: Word) -> bool:
+        """True if the index has the word or its stem."""
+        return any(self.counts.get(token) for token in word.tokens if not token.endswith(PREFIX_MARK))
+
     def known(self, word: Word) -> str:
         """The token of the whole word if it is an identifier of the index; else empty."""
         return whole if (whole := word.identifier) and self.counts.get(whole) else ""
 
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:
-    return [Word(tokens, word in named) for word in dict.fromkeys(text) if (tokens := tuple(analyse(word, language)))]
+    return [
+        Word(tokens, language, word in named)
+        for word in dict.fromkeys(text)
+        if (tokens := tuple(analyse(word, language)))
+    ]
 
 
-def _also_named(words: Sequence[Word], names: frozenset[str]) -> list[Word]:
-    """The words; names are those that are names in the question, since capitals in keywords mean nothing."""
-    return [Word(word.tokens, name=not names.isdisjoint(word.tokens)) for word in words]
+@dataclass(frozen=True, slots=True)
+class PassageTokens:
+    """The tokens and the language of a hit."""
+
+    tokens: frozenset[str]
+    language: str
 
 
-def _tokens(hits: Sequence[Hit]) -> list[frozenset[str]]:
-    return [frozenset(tokens_of(hit.chunk)) for hit in hits]
+def _passages(hits: Sequence[Hit]) -> list[PassageTokens]:
+    return [PassageTokens(frozenset(tokens_of(hit.chunk)), hit.chunk.language) for hit in hits]
 
 
-def coverage(words: Sequence[Word], passages: Sequence[frozenset[str]], rarity: Rarity) -> float:
-    """The share (0..1) of the words, weighted by rarity, that the best passage has."""
+def coverage(words: Sequence[Word], passages: Sequence[PassageTokens], rarity: Rarity) -> float:
+    """The share (0..1) of the words, weighted by rarity, that the best passage has.
+
+    Of several words, a single one counts if it is the rarest that the index has and the passage is in its language: any word
+    is on some page, and the same letters are another word elsewhere.
+    """
     if not words or not passages:
         return 0.0
-    weights = [rarity.of(word) for word in words]
-    wholes = [rarity.known(word) for word in words]
-    weighed = list(zip(words, weights, wholes, strict=True))
-    had = (sum(weight * _share(word, tokens, whole) for word, weight, whole in weighed) for tokens in passages)
-    return max(had) / sum(weights)
+    weights = {word: rarity.of(word) for word in words}
+    wholes = {word: rarity.known(word) for word in words}
+    rarest = max((weights[word] for word in words if rarity.has(word)), default=0.0)
+    most = 0.0
+    for passage in passages:
+        had = [word for word in words if not passage.tokens.isdisjoint(word.tokens)]
+        alone = len(had) == 1 < len(words)
+        if not alone or (weights[had[0]] >= rarest and passage.language == had[0].language):
+            most = max(most, sum(weights[word] * _share(word, passage.tokens, wholes[word]) for word in had))
+    return most / sum(weights.values())
 
 
-async def best_coverage(texts: Sequence[Sequence[Word]], hits: Sequence[Hit], rarity: Rarity) -> float:
-    """The largest coverage of any of the texts by a passage; 0 without texts or passages."""
-    passages = await off_loop(partial(_tokens, hits), sum(len(hit.chunk.embedded_text) for hit in hits))
-    return max((coverage(words, passages, rarity) for words in texts), default=0.0)
+async def best_coverage(
+    texts: Sequence[Sequence[Word]], hits: Sequence[Hit], rarity: Rarity, nearness: float = 0.0
+) -> float:
+    """The largest coverage of any of the texts by a passage, more or less by the `nearness`; 0 without texts or passages."""
+    passages = await off_loop(partial(_passages, hits), sum(len(hit.chunk.embedded_text) for hit in hits))
+    covered = max((coverage(words, passages, rarity) for words in texts), default=0.0)
+    return max(0.0, min(1.0, covered + nearness)) if texts and passages else 0.0
 
 
 def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> bool:
@@ -251,24 +284,23 @@ MOST_PAGES = 10
 
 
 @dataclass(frozen=True)
-class Overview:
+class Overview(Declared):
     """Replaces the hits of "What does this documentation cover?", which no single passage answers."""
 
     prompts: Prompts
     name = "overview"
-    reads = ("question", "language", "hits", "generation")
+    reads = ("asked", "hits", "generation")
     uses = ("related",)
     writes = ("hits", "related", "overview")
     optional = True
-    helper_calls = 0
     _listed: dict[int, tuple[Page, ...]] = field(default_factory=dict, init=False)
 
     async def __call__(self, turn: Turn) -> Changes:
         """The first chunk of each home page and of the pages next to it; nothing for any other question."""
-        if not is_overview(turn.question, self.prompts.language(turn.language)):
+        if not is_overview(turn.asked.text, self.prompts.language(turn.asked.language)):
             return {}
         pages = await top_pages(turn.generation, await self._pages(turn.generation), turn)
-        chunks = await turn.generation.fetch([page.chunk_ids[0] for page in pages])
+        chunks = await turn.generation.fetch([page.derived.chunk_ids[0] for page in pages])
         hits = tuple(Hit(chunk, fused=1.0) for chunk in chunks)
         return {"hits": hits, "related": (), "overview": True} if hits else {}
 
@@ -290,9 +322,9 @@ async def top_pages(generation: Generation, pages: Sequence[Page], turn: Turn, m
     admitted = [
         page
         for page in pages
-        if page.chunk_ids and filters.admits(page.url, page.collection, {page.language}, page.versions)
+        if page.derived.chunk_ids and filters.admits(page.url, page.collection, {page.language}, page.versions)
     ]
-    own = [page for page in admitted if page.language == turn.language] or admitted
+    own = [page for page in admitted if page.language == turn.asked.language] or admitted
     homes = list(_homes(own))
     whole = [await generation.page(home.url) for home in homes[:most]]
     linked = "\n".join(page.markdown for page in whole if page)

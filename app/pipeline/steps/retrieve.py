@@ -2,46 +2,53 @@
 generation, fused into one ranking.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
 
 from app.citing.sections import headed_first
 from app.core.errors import IndexMismatch, ModelError, RequestError
 from app.core.generation import named_versions
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
-from app.core.settings import Settings
-from app.core.turn import Message, Turn
-from app.core.types import Legs, LexicalText, Query, Vector
+from app.core.turn import Message, Question, Search, Turn
+from app.core.types import Candidate, Chunk, Legs, LexicalText, Query, Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined, near_page, rank
 from app.index.ranking.legs import offsets
-from app.models.protocols import Embedder, Model, for_index, is_multilingual
-from app.pipeline.calls import ask_helper, unquoted
-from app.pipeline.conversation import helper_messages, referred, searched
-from app.pipeline.runner import Changes
-from app.text.language import LanguageDetector, form_of, is_smalltalk, names_of, parse, without_stopwords
+from app.index.ranking.units import with_units
+from app.index.vocabulary import tokens_of
+from app.models import Embedder
+from app.models.guarded import is_multilingual
+from app.pipeline.calls import unquoted
+from app.pipeline.conversation import Asking, Searching, ask_about, off_loop, referred, searched
+from app.pipeline.runner import Changes, Declared
+from app.text.analysis import analyse, fold, runs
+from app.text.language import (
+    LanguageDetector,
+    form_of,
+    is_smalltalk,
+    names_of,
+    parse,
+    what_is_asked,
+    without_stopwords,
+    words_outside_code,
+)
 
 
 @dataclass(frozen=True)
-class Detect:
+class Detect(Declared):
     """Takes the last question. Its words decide the language, else the conversation, else the client, else a guess."""
 
     detector: LanguageDetector
     prompts: Prompts
     name = "detect"
     reads = ("request",)
-    uses = ()
-    writes = ("question", "language", "unsure", "referred", "smalltalk")
-    optional = False
-    helper_calls = 0
+    writes = ("asked", "smalltalk")
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The question, its language and whether that is a guess, the question it refers to, and the reply to small talk."""
+        """The question, and the reply to small talk."""
         question = turn.request.question
         if not question:
             raise RequestError("The conversation has no question of the user.", param="messages")
@@ -49,10 +56,7 @@ class Detect:
         language = known or self.detector.guessed(question)
         words = self.prompts.language(language)
         return {
-            "question": question,
-            "language": language,
-            "unsure": not known,
-            "referred": referred(turn.request.messages, words),
+            "asked": Question(question, language, not known, referred(turn.request.messages, words)),
             "smalltalk": self.prompts.render(language, "smalltalk") if is_smalltalk(question, words) else "",
         }
 
@@ -66,61 +70,44 @@ LONGEST_QUESTION = 600
 
 
 @dataclass(frozen=True)
-class Refine:
+class Refine(Asking):
     """Asks the language model to rewrite the question so that it stands on its own."""
 
-    model: Model
-    prompts: Prompts
-    settings: Settings
     detector: LanguageDetector
     name = "refine"
-    reads = ("question", "language")
+    reads = ("asked",)
     uses = ("sure",)
-    writes = ("refined", "refined_language")
-    optional = True
-    helper_calls = 1
+    writes = ("refined",)
 
     async def __call__(self, turn: Turn) -> Changes:
         """The refined question and its language. Raises `ModelError` for a reply that is empty or too long."""
         if turn.sure:
             return {}
-        messages = helper_messages(self.prompts.render(turn.language, "refine_question"), turn, self.prompts)
-        answer = unquoted(await ask_helper(self.name, self.model, messages, turn, self.settings))
-        if not answer or len(answer) > max(LONGEST_QUESTION, 2 * len(turn.question)):
+        answer = unquoted(await ask_about(self, turn, "refine_question"))
+        if not answer or len(answer) > max(LONGEST_QUESTION, 2 * len(turn.asked.text)):
             raise ModelError(f"The refined question is {'empty' if not answer else 'too long'}: the original is used.")
-        return {"refined": answer, "refined_language": self.detector.shown(answer)}
+        return {"refined": Question(answer, self.detector.shown(answer))}
 
 
 LONGEST_KEYWORDS = 400
 
 
 @dataclass(frozen=True)
-class Keywords:
+class Keywords(Asking):
     """Gets keywords from the language model, one line per language."""
 
-    model: Model
-    prompts: Prompts
-    settings: Settings
     name = "keywords"
-    reads = ("question", "language")
+    reads = ("asked",)
     uses = ("sure",)
     writes = ("keywords",)
-    optional = True
-    helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
         """Keywords by language code. Raises `ModelError` if the reply has none."""
         if turn.sure:
             return {}
         codes = codes_of(turn, self.prompts)
-        system = self.prompts.render(
-            turn.language,
-            "refine_keywords",
-            languages=names_of(codes, self.prompts),
-            form=form_of(codes),
-        )
-        messages = helper_messages(system, turn, self.prompts)
-        answer = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        languages, form = names_of(codes, self.prompts), form_of(codes)
+        answer = await ask_about(self, turn, "refine_keywords", languages=languages, form=form)
         keywords = parse(answer, codes, LONGEST_KEYWORDS)
         if not keywords:
             raise ModelError(f"The reply has no keywords: {answer[:200]!r}. Searching for the question alone.")
@@ -129,92 +116,123 @@ class Keywords:
 
 def codes_of(turn: Turn, prompts: Prompts) -> list[str]:
     """The languages of the keywords, the question's first."""
-    return [turn.language, *(code for code in prompts.languages if code != turn.language)]
+    return [turn.asked.language, *(code for code in prompts.languages if code != turn.asked.language)]
 
 
 log = logging.getLogger("app.pipeline")
 
 GUESSED = 0.25  # share of the preference for a language if that is a guess: it only decides between equals
 OTHER_LANGUAGE_WITH_KEYWORDS = 0.85  # at least: keywords are in both languages, so a hit in either says as much
+COMPARED = 10  # of the chunks of a language, in which the words of a question are looked for
 REFERRED_WEIGHT = 0.6  # weight of the earlier question's words, relative to the new one's
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(Searching):
     """Embeds the question and searches for it while the helper calls are running."""
 
-    embedder: Embedder
-    prompts: Prompts
-    settings: Settings
     name = "probe"
-    reads = ("question", "language", "generation")
-    uses = ("unsure", "referred")
-    writes = ("vector", "legs")
-    optional = False
-    helper_calls = 0
+    reads = ("asked", "generation")
+    writes = ("probe",)
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The vector of the question (None if the embedder failed) and both legs with raw scores."""
-        vector = await embed(turn, self.embedder)
-        query = query_for(turn, self, vector)
-        return {"vector": vector, "legs": await turn.generation.search(query)}
+        """The query, without a vector if the embedder failed, and both legs with raw scores."""
+        query = query_for(turn.asked, turn, self, await embed(turn.asked, turn, self.embedder))
+        return {"probe": Search(query, await turn.generation.search(query))}
 
 
 @dataclass(frozen=True)
-class Retrieve:
+class Retrieve(Searching):
     """Fuses the legs into the best passages; searches for the question and its keywords, if there are any."""
 
-    embedder: Embedder
-    prompts: Prompts
-    settings: Settings
     name = "retrieve"
-    reads = ("question", "language", "generation")
-    uses = (
-        "unsure", "referred", "refined", "refined_language", "topic", "period", "recency", "sections", "vector", "legs", "keywords", "variants", "hypothetical",
-    )  # fmt: skip
-    writes = ("search", "legs", "hits")
-    optional = False
-    helper_calls = 0
+    reads = ("asked", "generation")
+    uses = ("refined", "dates", "sections", "probe", "keywords", "variants", "hypothetical")
+    writes = ("search", "hits")
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The query, its legs, and the hits, best first."""
+        """The query with its legs, and the hits, best first. If the language was a guess, the query has that of the pages."""
         generation: Generation = turn.generation
-        legs, vector = turn.legs, turn.vector
-        if turn.topic and turn.search is None:
-            legs = None  # the probe may have searched for the question with its time
-        if legs is None:
-            vector = await embed(replace(turn, question=turn.topic or turn.question), self.embedder)
-        asked = searched(turn)
-        query = replace(query_for(asked, self, vector, turn.keywords), language=turn.language)
-        if legs is None:
+        probe = turn.probe
+        if turn.dates.topic and turn.search is None:
+            probe = None  # it may have searched for the question with its time
+        if probe is None:
+            without_time = replace(turn.asked, text=turn.dates.topic) if turn.dates.topic else turn.asked
+            vector = await embed(without_time, turn, self.embedder)
+        else:
+            vector = probe.query.vector
+        question = searched(turn)
+        query = query_for(question, turn, self, vector, turn.keywords)
+        if query.language != turn.asked.language:
+            query = replace(query, language=turn.asked.language)
+        if probe is None:
             legs = await generation.search(query)
-        elif turn.keywords or asked is not turn:
-            lexical = (await generation.search(replace(query, vector=None))).lexical
-            legs = Legs(lexical, legs.vector)
+        elif turn.keywords or question is not turn.asked:
+            legs = Legs((await generation.search(replace(query, vector=None))).lexical, probe.legs.vector)
+        else:
+            legs = probe.legs
+        if turn.asked.unsure and (language := await self._language_of_pages(turn, legs.lexical)):
+            asked = replace(turn.asked, language=language, unsure=False)
+            query = query_for(asked, turn, self, vector)
+            legs = Legs((await generation.search(replace(query, vector=None))).lexical, legs.vector)
+            return await self(turn.changed(asked=asked, probe=Search(query, legs)))
         legs = joined(legs, turn.variants, turn.hypothetical)
         if vector is not None and is_multilingual(generation.info.recipe.embedder):
             centres = await generation.language_centres()
             query = replace(query, language_offsets=offsets(centres, vector, query.language))
-        hits = headed_first(await rank(generation, legs, query), asked.question, self.prompts.language(asked.language))
-        return {"search": query, "legs": legs, "hits": hits}
+        legs = await with_units(generation, legs, query)
+        hits = await rank(generation, legs, query)
+        headed = headed_first(hits, question.text, self.prompts.language(question.language))
+        return {"search": Search(query, legs), "hits": headed}
+
+    async def _language_of_pages(self, turn: Turn, leg: Sequence[Candidate]) -> str:
+        """The language whose pages have more of the question's words than those in the guessed language; empty if none has.
+
+        Code is in no language, so it only decides between equals.
+        """
+        languages = self.prompts.languages
+        of = {code: [one.id for one in leg if one.language == code][:COMPARED] for code in languages}
+        chunks = await turn.generation.fetch([id_ for ids in of.values() for id_ in ids])
+        had = dict.fromkeys(languages, (0.0, 0.0))
+        had |= await off_loop(partial(_had, turn.asked.text, chunks), sum(len(chunk.text) for chunk in chunks))
+        best = max(had, key=had.__getitem__)
+        return best if had[best] > had.get(turn.asked.language, (0.0, 0.0)) else ""
 
 
-async def embed(turn: Turn, embedder: Embedder) -> Vector | None:
+def _had(text: str, chunks: Sequence[Chunk]) -> dict[str, tuple[float, float]]:
+    """The number of words of the text that the best chunk of each language has: in its prose, and anywhere. A stem or a
+    beginning counts half, as mistyped words have these.
+    """
+    words = {
+        code: [(fold(word), analyse(word, code)) for word in runs(text)] for code in {one.language for one in chunks}
+    }
+    had = dict[str, tuple[float, float]]()
+    for chunk in chunks:
+        prose = frozenset(analyse(" ".join(words_outside_code(chunk.text)), chunk.language))
+        in_prose, anywhere = (
+            sum(
+                1.0 if word in tokens else 0.5 * (not tokens.isdisjoint(parts)) for word, parts in words[chunk.language]
+            )
+            for tokens in (prose, frozenset(tokens_of(chunk)))
+        )
+        had[chunk.language] = max(had.get(chunk.language, (0.0, 0.0)), (in_prose, anywhere))
+    return had
+
+
+async def embed(question: Question, turn: Turn, embedder: Embedder) -> Vector | None:
     """The vector of the question, with the earlier one that it refers to; None if the embedder fails.
 
     Raises `IndexMismatch` if the index was built with another embedder.
     """
     generation: Generation = turn.generation
     recipe = generation.info.recipe
-    embedder = for_index(embedder, recipe.embedder)
     if recipe.embedder != embedder.name:
         raise IndexMismatch(
             f"The index was built with the embedder {recipe.embedder}, but {embedder.name} is configured: "
             "configure the old one, or build the index again with docs-assistant ingest."
         )
     try:
-        text = f"{turn.referred} {turn.question}" if turn.referred else turn.question
-        vector = (await embedder.embed_queries([text]))[0]
+        vector = (await embedder.embed_queries([question.in_context]))[0]
     except ModelError as error:  # the words find most pages
         log.warning(LogMessage("question not embedded, searching by words only", id=turn.request.id, error=error))
         return None
@@ -225,45 +243,36 @@ async def embed(turn: Turn, embedder: Embedder) -> Vector | None:
     return vector
 
 
-class Searching(Protocol):
-    """A step that searches."""
-
-    @property
-    def prompts(self) -> Prompts:
-        """For the stopwords."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """For weights and limits."""
-        ...
-
-
-def query_for(turn: Turn, step: Searching, vector: Vector | None, keywords: Mapping[str, str] | None = None) -> Query:
-    """The query for the question of the turn and for keywords, if there are any."""
-    settings = step.settings
-    question = without_stopwords(turn.question, step.prompts.language(turn.language))
-    texts = [LexicalText(turn.language, question)]
+def query_for(
+    question: Question,
+    turn: Turn,
+    step: Searching | Asking,
+    vector: Vector | None,
+    keywords: Mapping[str, str] | None = None,
+) -> Query:
+    """The query for a question, and for keywords, if there are any, with the limits and boosts of the turn."""
+    settings, language = step.settings, question.language
+    words = step.prompts.language(language)
+    texts = [LexicalText(language, what_is_asked(question.text, words))]
     if keywords:
         texts += [LexicalText(code, text, settings.tuning.keyword_weight) for code, text in keywords.items()]
-    elif turn.referred:  # keywords already include what the conversation is about
-        earlier = without_stopwords(turn.referred, step.prompts.language(turn.language))
-        texts.append(LexicalText(turn.language, earlier, REFERRED_WEIGHT))
-    share = settings.vector_share(turn.language, turn.generation.info.recipe.embedder, keywords=bool(keywords))
+    elif question.referred:  # keywords already include what the conversation is about
+        texts.append(LexicalText(language, without_stopwords(question.referred, words), REFERRED_WEIGHT))
+    share = settings.vector_share(language, keywords=bool(keywords))
     return Query(
         texts=tuple(texts),
         vector=vector,
-        language=turn.language,
+        language=language,
         filters=turn.request.filters,
         lexical_weight=1 - share,
         vector_weight=share,
         other_language=max(settings.tuning.other_language, OTHER_LANGUAGE_WITH_KEYWORDS * bool(keywords)),
-        sureness=GUESSED if turn.unsure else 1.0,
+        sureness=GUESSED if question.unsure else 1.0,
         fusion=settings.tuning.fusion,
         exact=settings.tuning.exact,
-        boosts=(*(boost for boost in (turn.period, turn.sections) if boost), *near_page(turn.request.page)),
-        recency=turn.recency,
+        boosts=(*(boost for boost in (turn.dates.boost, turn.sections) if boost), *near_page(turn.request.page)),
+        recency=turn.dates.recency,
         limit=turn.request.limit or settings.top_k,
         per_page=settings.tuning.per_page,
-        versions=named_versions(turn.question),
+        versions=named_versions(question.text),
     )

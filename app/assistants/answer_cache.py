@@ -15,6 +15,7 @@ from typing import Any
 from app.assistants.assistant import Assistant
 from app.core import spans
 from app.core.turn import AnswerRecord, Done, Event, Events, Message, Reasoning, Request, Text, Turn, Usage
+from app.core.types import Legs
 from app.text.analysis import normalized
 
 ENTRIES = 1_000
@@ -101,7 +102,7 @@ def _key(assistant: Assistant, request: Request, generation: Any) -> Hashable:
     """All that an answer depends on. The request as a whole, so that a new field of it can't be forgotten here."""
     asked = replace(request, id="", assistant="", messages=(Message("user", _normalized(request.question)),))
     info = generation.info
-    return assistant.id, assistant.persona, assistant.collections, info.id, info.built_at, asked
+    return assistant.id, assistant.persona, assistant.limits, info.id, info.built_at, asked
 
 
 def _normalized(question: str) -> str:
@@ -117,7 +118,7 @@ def _normalized(question: str) -> str:
 
 def _is_repeatable(turn: Turn, done: Done) -> bool:
     """True if the answer is complete, written by a model from pages, and nothing failed on the way."""
-    complete = done.finish_reason == "stop" and done.language in ("", "corrected")
+    complete = done.finish_reason == "stop" and not done.ending and done.language in ("", "corrected")
     written = not (done.extractive or done.refused or turn.smalltalk or turn.choices)
     return complete and written and not any(record.error for record in turn.trace)
 
@@ -126,13 +127,11 @@ def _kept(turn: Turn) -> Turn:
     """Returns the parts of the turn that the logs get; the rest of it is large."""
     return Turn(
         turn.request,
-        question=turn.question,
-        language=turn.language,
-        vector=turn.vector,
+        asked=turn.asked,
+        search=turn.search and replace(turn.search, legs=Legs()),
         hits=turn.hits[:1],
         related=turn.related[:1],
         evidence=turn.evidence,
-        evidence_needed=turn.evidence_needed,
     )
 
 

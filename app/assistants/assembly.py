@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from app.assistants.assistant import Assistant, Assistants
+from app.assistants.assistant import Assistant, Assistants, Plans
 from app.assistants.file import (
     AssistantsFile,
     AssistantTable,
@@ -22,12 +21,9 @@ from app.assistants.file import (
 from app.core.errors import SettingsError, did_you_mean
 from app.core.prompts import Prompts, check_folder, load_prompts, placeholders
 from app.core.settings import Settings
-from app.core.types import Filters
-from app.index import Store, open_store
+from app.index import directory_of, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
-from app.models.guarded import GuardedEmbedder, GuardedModel, GuardedReranker
-from app.models.protocols import Closable
 from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan, own_prompts
 from app.pipeline.runner import Plan
 from app.pipeline.steps.postprocess import Postprocess
@@ -35,10 +31,8 @@ from app.pipeline.type_ahead import TypeAhead
 from app.text.language import LanguageDetector
 
 
-def build(
-    settings: Settings, *, model: Model | None = None, opener: Callable[[Settings], Store] = open_store
-) -> Assistants:
-    """Build all assistants. `model` replaces the configured language models, and `opener` opens the store of each index.
+def build(settings: Settings, *, model: Model | None = None) -> Assistants:
+    """Build all assistants. `model` replaces the configured language models.
 
     Raises `SettingsError` for invalid settings.
     """
@@ -48,50 +42,46 @@ def build(
         )
     prompts = load_prompts(settings.languages, settings.prompts)
     override = model
-    own = model or open_model(settings)
-    model = GuardedModel(own) if own else None
-    embedder = GuardedEmbedder(open_embedder(settings), settings.tuning.embedding_timeout)
-    store = GuardedStore(opener(settings), "the store")
+    model = model or open_model(settings)
+    embedder = open_embedder(settings)
+    store = GuardedStore(open_store(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
-    reranker = GuardedReranker(opened_reranker) if (opened_reranker := open_reranker(settings)) else None
+    reranker = open_reranker(settings)
     tools = Tools(settings, prompts, detector, model, embedder, reranker)
     file = read_assistants(settings)
     with naming_file(settings):
         models = {
-            id_: replace(named, model=GuardedModel(override or named.model))
-            for id_, named in open_models([table.written() for table in file.models], settings).items()
+            id_: replace(named, model=override or named.model)
+            for id_, named in open_models(file.models, settings).items()
         }
-        indices = {
-            id_: _guarded(id_, named)
-            for id_, named in open_indices([table.written() for table in file.indices], settings, opener).items()
+        indices = {"": NamedIndex("", store, embedder, settings)} | {
+            id_: replace(named, store=GuardedStore(named.store, f"the store of {named.name}"))
+            for id_, named in open_indices(file.indices, settings).items()
         }
         steps = file.known_steps()
-        by_id = _by_id(file, tools, store, _Extras(models, indices, steps))
+        by_id = _by_id(file, tools, _Extras(models, indices, steps))
     if settings.prompts:
         check_folder(settings.prompts, settings.languages, placeholders(), own_prompts(steps.values()))
-    others: list[Closable] = [named.model for named in models.values()]
-    others += [part for named in indices.values() for part in (named.store, named.embedder)]
-    timeout = max(settings.llm_timeout, *(named.settings.llm_timeout for named in models.values()), 0)
-    running = (step for assistant in by_id.values() for group in assistant.plan for step in group)
+    asked = [part for part in (model, reranker) if part] + [named.model for named in models.values()]
+    parts = [*asked, *(part for index in indices.values() for part in (index.store, index.embedder))]
+    running = (step for assistant in by_id.values() for group in assistant.plans.answer for step in group)
     processors = dict.fromkeys(step.postprocessor for step in running if isinstance(step, Postprocess))
-    guards = (store, model, embedder, reranker, *others, *processors)
     return Assistants(
-        by_id, store, model, embedder, reranker, prompts, int(time.time()), tuple(others), indices, timeout,
-        tuple(breaker for guard in guards for breaker in getattr(guard, "breakers", ())), settings.max_index_age,
-    )  # fmt: skip
+        by_id,
+        indices,
+        tools,
+        tuple(parts),
+        breakers=tuple(breaker for guard in (*parts, *processors) for breaker in getattr(guard, "breakers", ())),
+        llm_timeout=max(settings.llm_timeout, *(named.settings.llm_timeout for named in models.values()), 0),
+    )
 
 
-def _guarded(name: str, index: NamedIndex) -> NamedIndex:
-    embedder = GuardedEmbedder(index.embedder, index.settings.tuning.embedding_timeout)
-    return replace(index, store=GuardedStore(index.store, f"the store of {name}"), embedder=embedder)
-
-
-def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> dict[str, Assistant]:
+def _by_id(file: AssistantsFile, tools: Tools, named: _Extras) -> dict[str, Assistant]:
     """The assistants and their listed or named personas, by id."""
     by_id: dict[str, Assistant] = {}
     for entry in file.assistants:
         try:
-            several = list(_with_personas(_assistant(entry, tools, store, named), entry, tools.prompts))
+            several = list(_with_personas(_assistant(entry, tools, named), tools.prompts))
         except SettingsError as error:
             raise SettingsError(f"assistant {entry.id!r}: {error}") from error
         for assistant in several:
@@ -102,11 +92,9 @@ def _by_id(file: AssistantsFile, tools: Tools, store: Store, named: _Extras) -> 
 
 
 @asynccontextmanager
-async def opened(
-    settings: Settings, *, model: Model | None = None, opener: Callable[[Settings], Store] = open_store
-) -> AsyncIterator[Assistants]:
+async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIterator[Assistants]:
     """Context of the assistants that `build` returns; closes them at the end."""
-    assistants = build(settings, model=model, opener=opener)
+    assistants = build(settings, model=model)
     try:
         await assistants.check_scores()
         yield assistants
@@ -114,18 +102,16 @@ async def opened(
         await assistants.close()
 
 
-def _with_personas(assistant: Assistant, entry: AssistantTable, prompts: Prompts) -> Iterator[Assistant]:
+def _with_personas(assistant: Assistant, prompts: Prompts) -> Iterator[Assistant]:
     """The assistant, then one for each of its personas in assistants.toml."""
     yield assistant
-    for persona in entry.persona:
+    for persona in assistant.table.persona:
         if persona.id not in prompts.personas:
             raise SettingsError(
                 f"it has the persona {persona.id!r}, but there is no file prompts/<language>/persona/{persona.id}.md."
             )
-        names = persona.names or {code: f"{name} ({persona.id})" for code, name in assistant.names.items()}
-        yield replace(
-            assistant, id=f"{assistant.id}:{persona.id}", names=names, listed=persona.listed, persona=persona.id
-        )
+        names = persona.names or {code: f"{name} ({persona.id})" for code, name in assistant.table.names.items()}
+        yield assistant.as_persona(f"{assistant.id}:{persona.id}", persona.id, names=names, listed=persona.listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +127,9 @@ class _Extras:
         if entry.index:
             index = _lookup(self.indices, entry.index, "index")
             tools = replace(tools, embedder=index.embedder, settings=index.settings)
+        if entry.unproven:
+            tuning = tools.settings.tuning.model_copy(update={"unproven": entry.unproven})
+            tools = replace(tools, settings=tools.settings.model_copy(update={"tuning": tuning}))
         return self._with_model(entry.model, tools) if entry.model else tools
 
     def by_step(self, entry: AssistantTable, tools: Tools) -> Mapping[str, Tools]:
@@ -183,31 +172,16 @@ def _limited_to_languages(entry: AssistantTable, tools: Tools) -> Tools:
     return replace(tools, detector=LanguageDetector(languages, own[0]))
 
 
-def _assistant(entry: AssistantTable, tools: Tools, store: Store, named: _Extras) -> Assistant:
+def _assistant(entry: AssistantTable, tools: Tools, named: _Extras) -> Assistant:
     own = _limited_to_languages(entry, named.tools(entry, tools))
     plan = make_plan(entry.steps, own, named.by_step(entry, own), named.steps)
     running = {step.name for group in plan for step in group}
-    return Assistant(
-        id=entry.id,
-        names=entry.names,
-        plan=plan,
+    plans = Plans(
+        plan,
+        lookup=_without_models(make_plan(entry.steps, replace(own, model=None), known=named.steps)),
+        typing=((TypeAhead(own.prompts, own.settings, own.detector),),),
         left_out=tuple(name for name in flat(entry.steps) if name not in running),
         helper_call_warning=helper_call_warning(plan, own.settings.tuning.helper_calls),
-        store=named.indices[entry.index].store if entry.index else store,
-        collections=tuple(entry.collections),
-        listed=entry.listed,
-        lookup=_without_models(make_plan(entry.steps, replace(own, model=None), known=named.steps)),
-        typing=((TypeAhead(own.embedder, own.prompts, own.settings, own.detector),),),
-        languages=tools.prompts.languages,
-        personas=frozenset(tools.prompts.personas),
-        descriptions=entry.descriptions,
-        suggestions=entry.suggestions,
-        sources=entry.sources,
-        index=entry.index,
-        limits=Filters(
-            languages=tuple(entry.languages),
-            url_prefixes=tuple(entry.sites),
-            sections=tuple(entry.sections),
-            versions=tuple(entry.versions),
-        ),
     )
+    directory = directory_of(tools.settings) if not entry.index else None
+    return Assistant(entry, plans, named.indices[entry.index].store, tools.prompts, entry.limits, directory=directory)

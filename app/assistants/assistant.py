@@ -3,59 +3,69 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from app.assistants.file import NamedIndex
+from app.assistants.file import AssistantTable, NamedIndex
 from app.assistants.health import Health, IndexCheck, IndexState, look_at_servers, part_states
 from app.core.breaker import Breaker
-from app.core.errors import RequestError, quoted
-from app.core.language import Language
+from app.core.errors import NoIndex, RequestError, StillReading, quoted
+from app.core.language import Texts
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
-from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Request, Status, Turn
+from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
+from app.index.reading import reading
 from app.models import Embedder, Model
 from app.models.protocols import Closable
-from app.models.rerank import Reranker
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.recording import Overrides, Recorder, overridden
-from app.pipeline.registry import search_of, upto
+from app.pipeline.registry import Tools, search_of, upto
 from app.pipeline.runner import Plan, ScoringStep, answer, run
 from app.pipeline.trace import traced
 
 
-@dataclass(frozen=True)
-class Assistant:
-    """A pipeline that clients select as a model; it answers only from pages within `collections` and `limits`.
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What was built of the steps of an assistant: the plan of answers, the same without a language model (`lookup`), and
+    that of a search as you type (`typing`).
 
-    `lookup` is the plan without a language model, `typing` that of a search as you type. `names`, `descriptions` and `suggestions` (first questions) are by
-    language. `sources` is the form of sources; empty if it depends on the client. `left_out` lists steps that need a
-    language model but have none; `helper_call_warning` is set if the limit of helper calls is too low for the steps.
-    `index` is the name of its index; empty for the configured one.
+    `left_out` lists steps that need a language model but have none; `helper_call_warning` is set if the limit of helper
+    calls is too low for the steps.
     """
 
-    id: str
-    names: Mapping[str, str]
-    plan: Plan
-    store: Store
-    collections: tuple[str, ...] = ()
-    listed: bool = True
-    persona: str = ""
+    answer: Plan
     lookup: Plan = ()
     typing: Plan = ()
-    languages: Mapping[str, Language] = field(default_factory=dict)
-    descriptions: Mapping[str, str] = field(default_factory=dict)
-    suggestions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    sources: str = ""
-    limits: Filters = field(default_factory=Filters)
-    personas: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
     helper_call_warning: str = ""
-    index: str = ""
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """A pipeline that clients select as a model; it answers only from pages within `limits`, which a key may narrow.
+
+    `table` is what assistants.toml says of it.
+    """
+
+    table: AssistantTable
+    plans: Plans
+    store: Store
+    prompts: Prompts
+    limits: Filters = field(default_factory=Filters)
+    persona: str = ""
+    directory: Path | None = None
+    """Where the index is, if that is a directory: a run that fills it tells there how far it is."""
+
+    @property
+    def id(self) -> str:
+        """The name by which clients select it."""
+        return self.table.id
 
     async def answer(self, request: Request, record: AnswerRecord | None = None) -> Events:
         """Answer a question from the live generation of the index, as events. `record` gets what the steps find out.
@@ -65,35 +75,56 @@ class Assistant:
         """
         record = record or AnswerRecord()
         recorder = Recorder(record.began) if request.trace else None
-        turn, texts = await self.begin(request, record.calls), None
-        for group in recorder.watching(self.plan) if recorder else self.plan:
-            if not texts and not turn.smalltalk and (texts := self.languages.get(turn.language)):
-                yield Status(texts.searching)
+        try:
+            turn, language = await self.begin(request, record.calls), None
+        except NoIndex as error:
+            raise await self._still_reading(request, error) from error
+        languages = self.prompts.languages
+        for group in recorder.watching(self.plans.answer) if recorder else self.plans.answer:
+            if not language and not turn.smalltalk and (language := languages.get(turn.asked.language)):
+                yield Status(language.texts.searching)
             record.turn = turn = await run((group,), turn)
-        record.steps_ended(with_answer_language(turn, self.languages).language)
-        if texts:
-            texts = self.languages[record.language]
-            yield Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
+        record.steps_ended(with_answer_language(turn, languages).asked.language)
+        found = _found(turn, languages[record.language].texts) if language else None
+        if found and turn.passages and (reading_text := languages[record.language].texts.reading):
+            yield Status(reading_text.replace("{count}", str(len(turn.passages))))
+        elif found:
+            yield found
+            found = None
         events = answer(turn)
-        async with aclosing(traced(events, turn, self.plan, recorder) if recorder else events) as traced_events:
+        async with aclosing(traced(events, turn, self.plans.answer, recorder) if recorder else events) as traced_events:
             async for event in traced_events:
+                if found and not isinstance(event, Usage | Reasoning):  # the model has read
+                    yield found
+                    found = None
                 yield event
+
+    async def _still_reading(self, request: Request, error: NoIndex) -> NoIndex:
+        """What a reader is told while the first run reads the pages; the `error` itself if none does."""
+        if (told := await asyncio.to_thread(reading, self.directory)) is None:
+            return error
+        turn = await run(self.plans.answer[:1], Turn(request=request, generation=None))
+        return StillReading(self.prompts.language(turn.asked.language).texts.still_reading.format_map(told))
 
     def overridden(self, overrides: Overrides) -> Assistant:
         """Returns a copy with other settings and prompts. Raises `RequestError` for an unknown or invalid prompt."""
-        return replace(self, plan=overridden(self.plan, overrides))
+        return replace(self, plans=replace(self.plans, answer=overridden(self.plans.answer, overrides)))
+
+    def as_persona(self, id_: str, persona: str, **own: Any) -> Assistant:
+        """Returns a copy with this id and persona, and its own values of keys of assistants.toml."""
+        return replace(self, table=self.table.model_copy(update={"id": id_, **own}), persona=persona)
 
     async def find(self, request: Request) -> Turn:
         """The turn after the passages are found, fused and reranked, without evidence check and synthesis."""
-        return await run(search_of(self.plan), await self.begin(request), search=True)
+        return await run(search_of(self.plans.answer), await self.begin(request), search=True)
 
     async def assess(self, request: Request) -> Turn:
         """The turn after the evidence check, which decides whether the passages are relevant to the question."""
-        return await run(upto(self.plan, "evidence"), await self.begin(request))
+        return await run(upto(self.plans.answer, "evidence"), await self.begin(request))
 
     async def search(self, request: Request) -> Turn:
         """The turn after retrieval and, if the plan has it, reranking; never calls a language model."""
-        plan = self.typing if request.as_you_type else search_of(self.lookup)
+        plan = self.plans.typing if request.as_you_type else search_of(self.plans.lookup)
         return await run(plan, await self.begin(request), search=True)
 
     async def page(self, url: str) -> Page | None:
@@ -103,9 +134,8 @@ class Assistant:
         if page is None:
             return None
         # translations make a page available in more languages
-        languages = {page.language, *(chunk.language for chunk in await live.fetch(page.chunk_ids))}
-        limits = self.limits.within(self.collections)
-        return page if limits.admits(page.url, page.collection, languages, page.versions) else None
+        languages = {page.language, *(chunk.language for chunk in await live.fetch(page.derived.chunk_ids))}
+        return page if self.limits.admits(page.url, page.collection, languages, page.versions) else None
 
     async def around(self, id_: str) -> tuple[str, Chunk, str] | None:
         """The chunk between the texts before and after it on its page, empty at its ends; None outside this assistant's limits."""
@@ -114,45 +144,66 @@ class Assistant:
         page = await self.page(chunks[0].url) if chunks else None
         if page is None:
             return None
-        at = page.chunk_ids.index(id_)
-        before, after = page.chunk_ids[:at][-1:], page.chunk_ids[at + 1 :][:1]
+        at = page.derived.chunk_ids.index(id_)
+        before, after = page.derived.chunk_ids[:at][-1:], page.derived.chunk_ids[at + 1 :][:1]
         near = await live.fetch([*before, *after])
         texts = {chunk.id: chunk.text for chunk in near if chunk.language == chunks[0].language}
         return "".join(texts.get(id_, "") for id_ in before), chunks[0], "".join(texts.get(id_, "") for id_ in after)
 
     async def begin(self, request: Request, calls: Calls | None = None) -> Turn:
         """The turn before the first step, with this assistant's limits and persona, on the live generation."""
-        if request.persona and request.persona not in self.personas:
+        if request.persona and request.persona not in (personas := self.prompts.personas):
             raise RequestError(
-                f"There is no persona {quoted(request.persona)} here. Available: {', '.join(sorted(self.personas)) or 'none'}.",
+                f"There is no persona {quoted(request.persona)} here. Available: {', '.join(sorted(personas)) or 'none'}.",
                 param="persona",
             )
-        filters = request.filters.within(self.collections).narrowed(self.limits)
+        filters = request.filters.narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
         citing = CitingTrace() if request.trace else None
         return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
+
+
+def _found(turn: Turn, texts: Texts) -> Status:
+    """How many pages were found: the last status of an answer."""
+    return Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
 
 
 @dataclass(frozen=True)
 class Assistants:
     """All assistants and their shared parts; close it after use.
 
-    `llm_timeout` is the longest of all models, in seconds; `max_index_age` is in hours.
+    `indices` are by name, which is empty for the configured one. `parts` are the stores and models to close at the end.
+    `llm_timeout` is the longest of all models, in seconds.
     """
 
     by_id: Mapping[str, Assistant]
-    store: Store
-    model: Model | None
-    embedder: Embedder
-    reranker: Reranker | None
-    prompts: Prompts
-    created: int
-    others: tuple[Closable, ...] = ()
-    indices: Mapping[str, NamedIndex] = field(default_factory=dict)
-    llm_timeout: float = 60.0
-    breakers: tuple[Breaker, ...] = ()
-    max_index_age: float = 0.0
+    indices: Mapping[str, NamedIndex]
+    tools: Tools
+    parts: tuple[Closable, ...]
+    breakers: tuple[Breaker, ...]
+    llm_timeout: float
+    created: int = field(default_factory=lambda: int(time.time()))
     checks: dict[str, IndexCheck] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Store:
+        """The configured store."""
+        return self.indices[""].store
+
+    @property
+    def model(self) -> Model | None:
+        """The configured language model; None without one."""
+        return self.tools.model
+
+    @property
+    def prompts(self) -> Prompts:
+        """The prompts and texts that all assistants share."""
+        return self.tools.prompts
+
+    @property
+    def embedder(self) -> Embedder:
+        """The configured embedder."""
+        return self.indices[""].embedder
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one if the name is empty. `name:persona` selects a persona of it.
@@ -163,11 +214,12 @@ class Assistants:
             return next(iter(self.by_id.values()))
         base, _, persona = name.rpartition(":")  # ids may contain colons; personas, which are file names, may not
         if name not in self.by_id and base in self.by_id and persona in self.prompts.personas:
-            return replace(self.by_id[base], id=name, persona=persona, listed=False)
+            return self.by_id[base].as_persona(name, persona)
         if name not in self.by_id:
-            known = ", ".join(self.by_id)
+            tones = ", ".join(self.prompts.personas) if base in self.by_id else ""
+            hint = f" Tones of {base}, as {base}:name, are: {tones}." if tones else ""
             raise RequestError(
-                f"There is no model {quoted(name)} here. Available: {known}. {self._persona_hint(base)}".rstrip(),
+                f"There is no model {quoted(name)} here. Available: {', '.join(self.by_id)}.{hint}",
                 param="model",
                 code="model_not_found",
             )
@@ -178,25 +230,31 @@ class Assistants:
         return replace(
             self,
             by_id={
-                id_: replace(assistant, collections=Filters(assistant.collections).within(collections).collections)
+                id_: replace(assistant, limits=assistant.limits.within(collections))
                 for id_, assistant in self.by_id.items()
                 if not ids or id_ in ids or (assistant.persona and id_.removesuffix(f":{assistant.persona}") in ids)
             },
         )
 
-    def _persona_hint(self, base: str) -> str:
-        tones = ", ".join(self.prompts.personas)
-        return f"Tones of {base}, as {base}:name, are: {tones}." if base in self.by_id and tones else ""
-
     def listed(self) -> tuple[Assistant, ...]:
         """The assistants that clients see in the list of models."""
-        return tuple(assistant for assistant in self.by_id.values() if assistant.listed)
+        return tuple(assistant for assistant in self.by_id.values() if assistant.table.listed)
 
-    def used(self) -> Mapping[str, tuple[Store, Embedder]]:
-        """The store and embedder of each index in use, by name (`""` is the configured one); the first assistant's comes first."""
-        names = dict.fromkeys(assistant.index for assistant in self.by_id.values())
-        own = {name: self.indices[name] for name in names if name}
-        return {name: (own[name].store, own[name].embedder) if name else (self.store, self.embedder) for name in names}
+    def empty_collections(self, pages: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+        """For each assistant, its collections without a page. `pages` has the collections with pages of each index by name.
+
+        Assistants whose index isn't in `pages` are left out.
+        """
+        lacking = {
+            a.id: [name for name in a.limits.collections if name not in pages[a.table.index]]
+            for a in self.by_id.values()
+            if a.table.index in pages
+        }
+        return {id_: names for id_, names in lacking.items() if names}
+
+    def used(self) -> Mapping[str, NamedIndex]:
+        """The indices in use, by name; the first assistant's comes first."""
+        return {name: self.indices[name] for name in (assistant.table.index for assistant in self.by_id.values())}
 
     async def health(self) -> Health:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
@@ -227,26 +285,22 @@ class Assistants:
 
     async def index_states(self, *names: str) -> Mapping[str, IndexState]:
         """The states of these indices, or of all in use, by name."""
-        used = {name: parts for name, parts in self.used().items() if not names or name in names}
-        for name, (store, embedder) in used.items():
+        used = {name: index for name, index in self.used().items() if not names or name in names}
+        for name, index in used.items():
             if name not in self.checks:
-                self.checks[name] = IndexCheck(name, store, embedder, self.max_index_age)
+                self.checks[name] = IndexCheck(name, index.store, index.embedder, self.tools.settings.max_index_age)
         return dict(zip(used, await asyncio.gather(*(self.checks[name].state() for name in used)), strict=True))
 
     async def check_scores(self) -> None:
         """Check that rerankers and postprocessors work for their steps. Raises `SettingsError` if one doesn't."""
-        steps = {step.name: step for assistant in self.by_id.values() for group in assistant.plan for step in group}
+        steps = {
+            step.name: step for assistant in self.by_id.values() for group in assistant.plans.answer for step in group
+        }
         for step in steps.values():
             if isinstance(step, ScoringStep):
                 await step.check_scores()
 
     async def close(self) -> None:
         """Close all connections."""
-        await self.store.close()
-        await self.embedder.close()
-        if self.model:
-            await self.model.close()
-        if self.reranker:
-            await self.reranker.close()
-        for other in self.others:
-            await other.close()
+        for part in self.parts:
+            await part.close()

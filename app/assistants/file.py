@@ -6,18 +6,19 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from app.core.errors import SettingsError, did_you_mean
 from app.core.settings import FIELDS, NAMES, Settings
+from app.core.types import Filters
 from app.index import Store, open_store
 from app.models import Embedder, Model, open_embedder, open_model
 from app.models.postprocessor import Scores
@@ -69,6 +70,9 @@ def _own_ids(tables: list[T]) -> list[T]:
     return tables
 
 
+OWN_IDS = AfterValidator(_own_ids)
+
+
 class Persona(TableWithID):
     """A persona of an assistant that is available as a model."""
 
@@ -91,6 +95,9 @@ class AssistantTable(TableWithID):
     sources: Literal["", "events", "links", "both"] = Field(
         "", description='"events", "links" or "both"; leave it out to let it depend on the client'
     )
+    unproven: Literal["", "mark", "remove", "off"] = Field(
+        "", description='"mark", "remove" or "off"; leave it out for DOCS_TUNING__UNPROVEN'
+    )
     listed: bool = Field(default=True, description=YES_NO)
     model: str = Field("", description="the id of a [[model]]")
     models: dict[str, str] = Field({}, description='ids of models by step, as { keywords = "small" }')
@@ -100,9 +107,13 @@ class AssistantTable(TableWithID):
     sites: Limit = Field([], description=LISTED_NAMES)
     sections: Limit = Field([], description=LISTED_NAMES)
     versions: Limit = Field([], description=LISTED_NAMES)
-    persona: Annotated[list[Persona], AfterValidator(_own_ids)] = Field(
-        [], description="written as [[assistant.persona]]"
-    )
+    persona: Annotated[list[Persona], OWN_IDS] = Field([], description="written as [[assistant.persona]]")
+
+    @property
+    def limits(self) -> Filters:
+        """The pages that it answers from."""
+        limits = (self.collections, self.languages, self.sites, self.sections, self.versions)
+        return Filters(*map(tuple, limits))
 
 
 class ModelTable(TableWithID):
@@ -149,18 +160,12 @@ class StepTable(TableWithID):
 class AssistantsFile(Table):
     """The whole file: assistants, additional language models, additional indices, steps from outside."""
 
-    assistants: Annotated[list[AssistantTable], AfterValidator(_own_ids)] = Field(
+    assistants: Annotated[list[AssistantTable], OWN_IDS] = Field(
         alias="assistant", min_length=1, description="written as [[assistant]]"
     )
-    models: Annotated[list[ModelTable], AfterValidator(_own_ids)] = Field(
-        [], alias="model", description="written as [[model]]"
-    )
-    indices: Annotated[list[IndexTable], AfterValidator(_own_ids)] = Field(
-        [], alias="index", description="written as [[index]]"
-    )
-    steps: Annotated[list[StepTable], AfterValidator(_own_ids)] = Field(
-        [], alias="step", description="written as [[step]]"
-    )
+    models: Annotated[list[ModelTable], OWN_IDS] = Field([], alias="model", description="written as [[model]]")
+    indices: Annotated[list[IndexTable], OWN_IDS] = Field([], alias="index", description="written as [[index]]")
+    steps: Annotated[list[StepTable], OWN_IDS] = Field([], alias="step", description="written as [[step]]")
 
     def known_steps(self) -> Mapping[str, StepFactory]:
         """All steps that assistants may name; loads the classes of those from outside. Raises `SettingsError`."""
@@ -186,59 +191,79 @@ def index_settings(settings: Settings, id_: str) -> Settings:
             raise SettingsError(
                 f"there is no [[index]] {id_!r}.{did_you_mean(id_, tables)} Available: {', '.join(tables) or 'none'}."
             )
-        return settings_of_index(tables[id_].written(), settings)
+        return settings_of_index(tables[id_], settings)
 
 
 def read_assistants(settings: Settings) -> AssistantsFile:
     """The configured file, else the shipped one. Raises `SettingsError` that lists the errors in it."""
-    name = settings.assistants or "the shipped assistants.toml"
+    if settings.assistants:
+        text = read_file("DOCS_ASSISTANTS", settings.assistants)
+        return parsed(AssistantsFile, text, settings.assistants)
+    text = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
+    return parsed(AssistantsFile, text, "the shipped assistants.toml")
+
+
+def read_file(setting: str, path: str, missing: str = "") -> str:
+    """The text of the file that this setting names. Raises `SettingsError`; `missing` is the hint if it isn't there."""
     try:
-        if settings.assistants:
-            text = Path(settings.assistants).read_text(encoding="utf-8")
-        else:
-            text = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
-        document = tomllib.loads(text)
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise SettingsError(f"DOCS_ASSISTANTS={name} can't be read: {error.strerror}.") from error
+        hint = missing if isinstance(error, FileNotFoundError) else ""
+        raise SettingsError(f"{setting}={path} can't be read: {error.strerror}.{hint}") from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"DOCS_ASSISTANTS={name} can't be read: it isn't written in UTF-8.") from error
+        raise SettingsError(f"{setting}={path} can't be read: it isn't written in UTF-8.") from error
+
+
+AnyTable = TypeVar("AnyTable", bound=Table)
+
+
+def parsed(kind: type[AnyTable], text: str, name: str) -> AnyTable:
+    """The text of the TOML file of this name as this table. Raises `SettingsError` that lists what is wrong in it."""
+    try:
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{name} isn't valid TOML: {error}") from error
     try:
-        return AssistantsFile.model_validate(document)
+        return kind.model_validate(document)
     except ValidationError as error:
         # pydantic reports a value that matches no branch of a union once for each branch
-        messages = dict.fromkeys(_message(details, document) for details in error.errors())
-        raise SettingsError("\n".join(f"{name}: {text}" for text in messages)) from error
+        messages = dict.fromkeys(_message(kind, details, document) for details in error.errors())
+        text = "\n".join(f"{name}: {message}" for message in messages)
+        raise SettingsError(text) from None  # pydantic's text has hashes of keys
 
 
-def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
-    """The table and key of the error, its value, and what the value must be."""
-    table: type[Table] = AssistantsFile
+def _message(table: type[Table], error: ErrorDetails, document: Mapping[str, Any]) -> str:
+    """The table and key of the error, its value unless that is a secret, and what the value must be."""
     where, value, path = "", document, list(error["loc"])
-    while len(path) > 2 and (inner := _TABLES.get(str(path[0]))):
+    of_table = error["type"] == "value_error"
+    while len(path) > (1 if of_table else 2) and (inner := _inner(table, str(path[0]))):
         kind, number, *path = path
         value, table = value[str(kind)][int(number)], inner
-        id_ = value.get("id")
-        where += f"{kind} {id_!r}: " if isinstance(id_, str) and id_ else f"{kind} {int(number) + 1}: "
+        id_ = value.get("id") or value.get("name")
+        where += f"{kind} {id_!r}: " if isinstance(id_, str) else f"{kind} {int(number) + 1}: "
+    if not path:
+        return f"{where}{error['ctx']['error']}."
     key = str(path[0])
-    keys = {field.alias or name: field.description for name, field in table.model_fields.items()}
+    keys = {field.alias or name: field for name, field in table.model_fields.items()}
     if error["type"] == "extra_forbidden":
         return f"{where}unknown {key}.{did_you_mean(key, keys)} Known: {', '.join(keys)}."
     if error["type"] == "missing":
-        return f"{where}{key} is missing. It must be {keys[key]}."
-    if error["type"] == "value_error" and len(path) == 1:
-        return f"{where}{key}: {error['ctx']['error']}."
-    return f"{where}{key} = {_quoted(value[key])} must be {keys[key]}."
+        return f"{where}{key} is missing. It must be {keys[key].description}."
+    if of_table:
+        return f"{where}{key}: {str(error['ctx']['error']).removesuffix('.')}."
+    shown = f" = {_quoted(value[key])}" if keys[key].repr else ""
+    values = [one for one in get_args(keys[key].annotation) if isinstance(one, str)]
+    near = did_you_mean(str(value[key]), values)
+    return f"{where}{key}{shown} must be {keys[key].description}.{near}"
 
 
-_TABLES: Mapping[str, type[Table]] = {
-    "assistant": AssistantTable,
-    "model": ModelTable,
-    "index": IndexTable,
-    "step": StepTable,
-    "persona": Persona,
-}
+def _inner(table: type[Table], key: str) -> type[Table] | None:
+    """The tables in the array of this key; None if it has other values."""
+    field = next((field for name, field in table.model_fields.items() if key == (field.alias or name)), None)
+    items = get_args(field.annotation) if field else ()
+    return items[0] if items and isinstance(items[0], type) and issubclass(items[0], Table) else None
+
+
 LONGEST = 100
 
 
@@ -253,8 +278,6 @@ MODEL_KEYS = {
 }  # fmt: skip
 EMBEDDING_KEYS = tuple(name for name in FIELDS if name.startswith("embedding_") and "key" not in name)
 INDEX_KEYS = {name: name for name in ("store", *EMBEDDING_KEYS)}
-Tables = Sequence[Mapping[str, Any]]
-"""Validated tables: unique ids, no unknown keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,14 +290,15 @@ class NamedModel:
 
 @dataclass(frozen=True, slots=True)
 class NamedIndex:
-    """A store, its embedder, and the settings of both."""
+    """A store, its embedder, and the settings of both. The name is empty for the configured ones."""
 
+    name: str
     store: Store
     embedder: Embedder
     settings: Settings
 
 
-def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
+def open_models(tables: Sequence[ModelTable], settings: Settings) -> dict[str, NamedModel]:
     """The models by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
     models = {}
     for table in tables:
@@ -282,23 +306,21 @@ def open_models(tables: Tables, settings: Settings) -> dict[str, NamedModel]:
             own = _settings(table, MODEL_KEYS, ("llm_key", {"llm_url": "", "llm_class": ""}), settings)
             if (model := open_model(own)) is None:
                 raise SettingsError("it needs a url, or a class of LlamaIndex.")
-            models[table["id"]] = NamedModel(model, own)
+            models[table.id] = NamedModel(model, own)
     return models
 
 
-def open_indices(
-    tables: Tables, settings: Settings, opener: Callable[[Settings], Store] = open_store
-) -> dict[str, NamedIndex]:
+def open_indices(tables: Sequence[IndexTable], settings: Settings) -> dict[str, NamedIndex]:
     """The indices by id. Raises `SettingsError` for an invalid value, or if an API key isn't in the environment."""
     indices = {}
     for table in tables:
         own = settings_of_index(table, settings)
         with _naming_table("index", table, INDEX_KEYS):
-            indices[table["id"]] = NamedIndex(opener(own), open_embedder(own), own)
+            indices[table.id] = NamedIndex(table.id, open_store(own), open_embedder(own), own)
     return indices
 
 
-def settings_of_index(table: Mapping[str, Any], settings: Settings) -> Settings:
+def settings_of_index(table: IndexTable, settings: Settings) -> Settings:
     """The settings with the store and embedder of this index. Raises `SettingsError`."""
     none = {name: FIELDS[name].get_default(call_default_factory=True) for name in EMBEDDING_KEYS}
     with _naming_table("index", table, INDEX_KEYS):
@@ -306,24 +328,25 @@ def settings_of_index(table: Mapping[str, Any], settings: Settings) -> Settings:
 
 
 def _settings(
-    table: Mapping[str, Any], names: Mapping[str, str], key: tuple[str, Mapping[str, Any]], settings: Settings
+    table: TableWithID, names: Mapping[str, str], key: tuple[str, Mapping[str, Any]], settings: Settings
 ) -> Settings:
     """The settings overridden by the table. The variable that `key_env` names contains the API key."""
     secret, cleared = key
-    variable = table.get("key_env", "")
+    written = table.written()
+    variable = written.get("key_env", "")
     if variable and variable not in os.environ:
         raise SettingsError(f"it has its key in {variable}, which isn't set.")
-    own = {names[name]: value for name, value in table.items() if name in names}
+    own = {names[name]: value for name, value in written.items() if name in names}
     values = {**settings.model_dump(), **cleared, secret: os.environ.get(variable, ""), **own}
     return type(settings).load(None, **values)
 
 
 @contextmanager
-def _naming_table(kind: str, table: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[None]:
+def _naming_table(kind: str, table: TableWithID, names: Mapping[str, str]) -> Iterator[None]:
     """Context in which a `SettingsError` names the table, and its keys instead of settings."""
     keys = {NAMES.variable(setting): key for key, setting in names.items()}
     try:
         yield
     except SettingsError as error:
         message = re.sub(r"DOCS_\w+", lambda found: keys.get(found[0], found[0]), str(error))
-        raise SettingsError(f"{kind} {table['id']!r}: {message}") from error
+        raise SettingsError(f"{kind} {table.id!r}: {message}") from error

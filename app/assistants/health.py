@@ -8,15 +8,24 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from app.core.breaker import IDLE, Breaker, Part, Probe
-from app.core.errors import AssistantError, IndexDamaged, ModelTimeout, ModelUnavailable, NoIndex, StoreUnavailable
+from app.core.errors import (
+    AssistantError,
+    IndexDamaged,
+    IndexMismatch,
+    ModelTimeout,
+    ModelUnavailable,
+    NoIndex,
+    StoreUnavailable,
+)
 from app.core.generation import GenerationInfo
 from app.index import Generation, Store
 from app.index.run_history import Checkup, damage_message
 from app.models import Embedder
-from app.models.protocols import for_index
 
 PARTS: tuple[Part, ...] = ("model", "embedder", "reranker", "store")
 STORE_WAIT = 2.0
@@ -74,8 +83,7 @@ class IndexCheck:
             return IndexState(embedder.name, store_problem=str(error))
         damage = await self._checkup.problem(live)
         problem = embedder_mismatch(live.info, embedder) or too_old
-        used = for_index(embedder, live.info.recipe.embedder)
-        return IndexState(used.name, live.info, damage, problem, self._checkup.lost)
+        return IndexState(embedder.name, live.info, damage, problem, self._checkup.lost)
 
     async def _opened(self) -> tuple[Generation, str]:
         if self._opening is None or self._opening.done():
@@ -119,23 +127,23 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """State of one part of the service. Times are ISO 8601 in UTC.
-
-    `failures` counts failed calls in a row. `latency_ms` is that of the last successful call, of a stream the time to its
-    first text. `waiting_s` is how long the oldest call without an answer has been waiting. `last_probe_failure` is set if
-    the last probe failed. `others` are further parts of this kind, such as a second language model.
-    """
+    """The state of a part as its calls show it, and a probe when it wasn't called for a minute. Times are ISO 8601 in UTC."""
 
     name: str
-    state: Literal["ok", "failing", "unknown"]
+    state: Annotated[
+        Literal["ok", "failing", "unknown"],
+        Field(description="`unknown` if it was never called, or is reachable again since its last call failed."),
+    ]
     failing_since: str | None
     last_success: str | None
     last_failure: Failure | None
-    failures: int
-    latency_ms: float | None
-    waiting_s: float | None
-    last_probe_failure: Failure | None
-    others: tuple[PartState, ...] = ()
+    failures: Annotated[int, Field(description="Number of failed calls in a row.")]
+    latency_ms: Annotated[
+        float | None, Field(description="Of the last successful call; of a stream, the time to its first text.")
+    ]
+    waiting_s: Annotated[float | None, Field(description="How long the oldest call without an answer is waiting.")]
+    last_probe_failure: Annotated[Failure | None, Field(description="Null if the last probe found it reachable.")]
+    others: Annotated[tuple[PartState, ...], Field(description="More parts of this kind.")] = ()
 
 
 @dataclass(frozen=True)
@@ -170,11 +178,22 @@ def empty_index_message(index: str, error: NoIndex) -> str:
 def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
     """A message if the index was built with another embedder; empty if it matches."""
     built = info.recipe.embedder
-    return (
-        ""
-        if built == for_index(embedder, built).name
-        else f"built with the embedder {built}: index the sites again, or set that embedder"
-    )
+    same = built == embedder.name
+    return "" if same else f"built with the embedder {built}: index the sites again, or set that embedder"
+
+
+async def roll_back(store: Store, embedder: Embedder) -> GenerationInfo:
+    """Make the previous generation live again, and return it.
+
+    Raises `NoIndex` if none is kept, and `IndexMismatch` if it was built with another embedder: the service couldn't use it.
+    """
+    earlier = (await store.generations())[1:2]
+    if earlier and earlier[0].recipe.embedder != embedder.name:
+        raise IndexMismatch(
+            f"Generation {earlier[0].id} was built with the embedder {earlier[0].recipe.embedder}, but {embedder.name} is "
+            "set, and the service would not answer from it. Set that embedder again first. Nothing was changed."
+        )
+    return await store.rollback()
 
 
 async def look_at_servers(breakers: Iterable[Breaker]) -> None:

@@ -14,13 +14,14 @@ from app.core.errors import AssistantError, NoIndex
 from app.core.gate import Shared
 from app.core.language import Language
 from app.core.log_message import LogMessage
-from app.core.turn import Message, Request
-from app.core.types import Chunk
+from app.core.turn import Message, Question, Request
+from app.core.types import Chunk, Filters
 from app.index.protocols import Generation
 from app.pipeline.registry import upto
 from app.pipeline.runner import run
 from app.pipeline.steps.relevance import top_pages
 from app.text.analysis import fold
+from app.text.units import blocks_of
 
 log = logging.getLogger("app.assistants")
 
@@ -33,6 +34,7 @@ FEWEST_WORDS = 2
 TELLING_WORDS = 2  # besides those of any text: with fewer, a heading says little without its page
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also those of Chinese, Japanese and Arabic
 PUNCTUATION = re.compile(r"[:;,()]")
+_STEP = re.compile(r"\s*\d{1,3}[.)]\s")
 
 Suggestions = Mapping[str, Sequence[str]]
 
@@ -41,7 +43,7 @@ class Suggester:
     """Suggests questions of an assistant once for each generation of its index."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, tuple[str, ...]], tuple[tuple[int, str], Shared[Suggestions]]] = {}
+        self._made: dict[tuple[str, Filters], tuple[tuple[int, str], Shared[Suggestions]]] = {}
         self._making = asyncio.Lock()
 
     async def of(self, assistant: Assistant, patience: float | None = None) -> Suggestions:
@@ -49,8 +51,8 @@ class Suggester:
 
         Raises `TimeoutError` if they aren't made after `patience` seconds; they are made all the same.
         """
-        if assistant.suggestions:
-            return assistant.suggestions
+        if assistant.table.suggestions:
+            return assistant.table.suggestions
         try:
             shared = await self._of_index(assistant)
             return await asyncio.wait_for(shared.get(lambda: self._make(assistant)), patience)
@@ -63,7 +65,7 @@ class Suggester:
     async def _of_index(self, assistant: Assistant) -> Shared[Suggestions]:
         info = (await assistant.store.live()).info
         generation = (info.id, info.built_at)
-        asked = (assistant.id, assistant.collections)  # a key may be limited to some collections
+        asked = (assistant.id, assistant.limits)  # a key may be limited to some collections
         known = self._made.get(asked)
         if known is None or known[0] != generation:
             known = self._made[asked] = (generation, Shared())
@@ -79,37 +81,53 @@ async def suggested(assistant: Assistant) -> Suggestions:
     generation: Generation = await assistant.store.live()
     pages = await generation.pages()
     by_language: dict[str, Sequence[str]] = {}
-    for code, language in assistant.languages.items():
-        turn = replace(await assistant.begin(Request((), language=code)), language=code)
+    for code, language in assistant.prompts.languages.items():
+        turn = replace(await assistant.begin(Request((), language=code)), asked=Question(language=code))
         central = [page for page in await top_pages(generation, pages, turn, CENTRAL) if page.language == code]
         central = central[1:] or central  # headings of a home page say little
-        chunks = await generation.fetch([id_ for page in central for id_ in page.chunk_ids[:CHUNKS]])
+        chunks = await generation.fetch([id_ for page in central for id_ in page.derived.chunk_ids[:CHUNKS]])
         if questions := await _answered(assistant, _candidates(chunks, language)[:MOST_TRIED], code):
             by_language[code] = questions
     return by_language
 
 
 def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, str]]:
-    """Headings with the addresses of their pages, the best first."""
+    """Headings with the addresses of their pages, the best first; of equal ones, those of pages nearer to the top."""
     ranks = dict[tuple[str, str], tuple[int, int]]()
     for chunk in chunks:
-        for heading in (*(section.path[-1] for section in chunk.sections if section.path), chunk.title):
+        tasks = {block.section for block in blocks_of(chunk) if block.kind == "code" or _STEP.match(block.text)}
+        headings = [
+            (section.path[-1], number in tasks) for number, section in enumerate(chunk.sections) if section.path
+        ]
+        for heading, task in (*headings, (chunk.title, False)):
             fits = len(heading.split()) >= FEWEST_WORDS and len(heading) <= LONGEST and untagged(heading) == heading
-            if fits:
-                ranks[chunk.url, heading] = _rank(heading, title=heading == chunk.title, language=language)
+            if (
+                fits
+                and heading[0].isalpha()
+                and not language.questions.unsuggested & set(_words(f"{chunk.title} {heading}"))
+            ):
+                rank = _rank(heading, task=task, title=heading == chunk.title, language=language)
+                ranks[chunk.url, heading] = min(rank, ranks.get((chunk.url, heading), rank))
     return sorted(ranks, key=lambda candidate: ranks[candidate])
 
 
-def _rank(heading: str, *, title: bool, language: Language) -> tuple[int, int]:
-    """Low for what reads like a question: questions, then titles, then headings, and those of several parts ("Models: local
-    ones") and those that begin with a function word ("What it costs") last. Of questions, those that say enough come first.
+def _rank(heading: str, *, task: bool, title: bool, language: Language) -> tuple[int, int]:
+    """Low for what a reader would ask: questions and tasks, whose sections have steps or code; then titles, then headings,
+    and those of several parts ("Models: local ones") and those that begin with a function word ("What it costs") last. Of
+    questions and tasks, those that say enough come first.
     """
-    if heading.endswith(QUESTION_MARKS):
-        telling = sum(fold(word) not in language.words for word in re.findall(r"\w+", heading))
-        return 0, -min(telling, TELLING_WORDS)
-    if PUNCTUATION.search(heading) or fold(heading.split(maxsplit=1)[0]) in language.stopwords:
+    words = _words(heading)
+    telling = min(sum(word not in language.traits.words for word in words), TELLING_WORDS)
+    asks = heading.endswith(QUESTION_MARKS) or (words[0] in language.questions.question_words and telling > 1)
+    if asks or (task and words[0] not in language.traits.stopwords and not PUNCTUATION.search(heading)):
+        return 0, -telling
+    if PUNCTUATION.search(heading) or words[0] in language.traits.stopwords:
         return 3, 0
     return (1 if title else 2), 0
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", fold(text)) or [""]
 
 
 async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]], language: str) -> list[str]:
@@ -121,8 +139,8 @@ async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]],
         if url in headings:
             continue
         request = Request((Message("user", heading),), id="suggestion", language=language)
-        turn = await run(upto(assistant.lookup, "evidence"), await assistant.begin(request))
-        first = turn.hits[0].chunk if turn.hits and turn.language == language else None
+        turn = await run(upto(assistant.plans.lookup, "evidence"), await assistant.begin(request))
+        first = turn.hits[0].chunk if turn.hits and turn.asked.language == language else None
         if (
             first
             and first.url == url

@@ -197,7 +197,12 @@ def url_of(setting: str, folder: Path) -> URL:
         raise SettingsError("DOCS_DATABASE is no address such as sqlite:///FILE or postgresql://HOST/NAME.") from error
     kind = url.drivername.partition("+")[0]
     if kind in ("postgres", "postgresql"):
-        _require_psycopg()
+        try:
+            import psycopg  # noqa: F401  # which fails without libpq, too
+        except ImportError as error:
+            raise SettingsError(
+                "DOCS_DATABASE is a PostgreSQL database, which needs a driver: pip install 'docs-assistant[postgres]'."
+            ) from error
         return url.set(drivername="postgresql+psycopg")
     if kind != "sqlite" or url.database in {None, "", ":memory:"}:
         raise SettingsError(
@@ -252,15 +257,6 @@ def _scripts() -> Config:
     config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config
-
-
-def _require_psycopg() -> None:
-    try:
-        import psycopg  # noqa: F401
-    except ImportError as error:
-        raise SettingsError(
-            "DOCS_DATABASE is a PostgreSQL database, which needs a driver: pip install 'docs-assistant[postgres]'."
-        ) from error
 
 
 def _postgresql() -> dict[str, Any]:

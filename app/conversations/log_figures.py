@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -23,7 +23,7 @@ from sqlalchemy import (
     true,
 )
 
-from app.conversations.queries import FIELDS
+from app.conversations.question_log import Asked
 from app.conversations.records import LoggedQuestion
 from app.conversations.tables import questions
 
@@ -34,26 +34,9 @@ SECONDS = 120
 MOST_ELSEWHERE = 1_000
 """Sections in another language than their questions that are read."""
 AT_ONCE = 500
-ANSWERED = ("written", "extractive")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Choice of questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
-
-    An answer is weak if its evidence is less than `weak` times the needed one. Failures are refusals, weak answers and
-    answers that were rated down.
-    """
-
-    since: float
-    until: float
-    assistant: str = ""
-    weak: float = 1.0
-
-    @property
-    def before(self) -> float:
-        """The beginning of the time of the same length before."""
-        return self.since - (self.until - self.since)
+ANSWERED = ("written", "marked", "looped", "turned", "extractive")
+REFUSED = ("refused", "recited", "unproven")
+FIELDS = [field.name for field in fields(LoggedQuestion)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +71,6 @@ class Repeated:
     last: float
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Answered questions in one language whose nearest section is in another one."""
-
-    language: str
-    url: str
-    title: str
-    page_language: str
-    count: int
-
-
 def outcome_counts(connection: Connection, asked: Asked) -> Sequence[OutcomeCount]:
     """The questions by outcome and language."""
     q = questions.c
@@ -117,7 +89,7 @@ def different(connection: Connection, asked: Asked) -> tuple[int, int]:
 
 def count_before(connection: Connection, asked: Asked) -> tuple[int, int, float]:
     """The questions and the failures of the time before, and when the first question of the whole log was asked (0: none)."""
-    before = Asked(asked.before, asked.since, asked.assistant, asked.weak)
+    before = replace(asked, since=asked.before, until=asked.since)
     (row,) = _rows(connection, select(func.count(), _sum(_failed(before))).where(*_in(before)))
     (first,) = _rows(connection, select(func.min(questions.c.created)))
     return int(row[0]), int(row[1] or 0), float(first[0] or 0)
@@ -135,7 +107,7 @@ def failures(connection: Connection, asked: Asked, limit: int, *, before: bool =
         select(
             q.digest,
             func.max(q.number),
-            _sum(and_(now, q.outcome == "refused")),
+            _sum(and_(now, q.outcome.in_(REFUSED))),
             _sum(and_(now, _weak(asked))),
             _sum(and_(now, q.rating == "down")),
             in_period,
@@ -172,18 +144,18 @@ def rows_of(connection: Connection, numbers: Sequence[int]) -> dict[int, LoggedQ
     return questions_by_number
 
 
-def elsewhere(connection: Connection, asked: Asked) -> Sequence[Elsewhere]:
+def elsewhere(connection: Connection, asked: Asked) -> Sequence[tuple[str, str, int]]:
     """Answered questions by language and nearest section, where that is in another language; the most frequent ones."""
     q = questions.c
-    url, title, language = (q.nearest[name].as_string() for name in ("url", "title", "language"))
+    url, language = (q.nearest[name].as_string() for name in ("url", "language"))
     query = (
-        select(q.language, url, func.max(title), language, func.count().label("n"))
+        select(q.language, url, func.count())
         .where(*_in(asked), q.outcome.in_(ANSWERED), language != q.language, q.language != "")
         .group_by(q.language, url, language)
         .order_by(func.count().desc(), url, q.language)
         .limit(MOST_ELSEWHERE)
     )
-    return [Elsewhere(*row) for row in _rows(connection, query)]
+    return _rows(connection, query)
 
 
 def used_addresses(connection: Connection, asked: Asked) -> set[str]:
@@ -213,7 +185,7 @@ def newest_of_each(connection: Connection, asked: Asked, only: str, limit: int) 
     `only` is `all`, `refused`, `weak` or `down`.
     """
     q = questions.c
-    kinds = {"refused": q.outcome == "refused", "weak": _weak(asked), "down": q.rating == "down"}
+    kinds = {"refused": q.outcome.in_(REFUSED), "weak": _weak(asked), "down": q.rating == "down"}
     wanted = [kinds[only]] if only in kinds else []
     query = select(func.max(q.number)).where(*_in(asked), *wanted, q.text != "").group_by(q.digest)
     return [row[0] for row in _rows(connection, query.order_by(func.count().desc(), q.digest).limit(limit))]
@@ -241,11 +213,12 @@ def _in(asked: Asked) -> list[ColumnElement[bool]]:
 
 def _weak(asked: Asked) -> ColumnElement[bool]:
     q = questions.c
-    return and_(q.outcome.in_(ANSWERED), q.evidence.is_not(None), q.evidence < cast(asked.weak, Float) * q.needed)
+    little = and_(q.evidence.is_not(None), q.evidence < cast(asked.weak, Float) * q.needed)
+    return and_(q.outcome.in_(ANSWERED), func.coalesce(q.confidence < cast(asked.unsure, Float), little))
 
 
 def _failed(asked: Asked) -> ColumnElement[bool]:
-    return or_(questions.c.outcome == "refused", questions.c.rating == "down", _weak(asked))
+    return or_(questions.c.outcome.in_(REFUSED), questions.c.rating == "down", _weak(asked))
 
 
 def _sum(condition: ColumnElement[bool]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,14 +63,10 @@ def look(settings: Settings, folder: Path) -> Kept:
         return Kept(0)
     from app.conversations.database import Database, url_of
 
+    state = Kept(settings.retention_days)
     try:
-        database = Database(url_of(settings.database, folder))
-    except AssistantError as error:
-        return Kept(settings.retention_days, problem=str(error))
-    state = Kept(settings.retention_days, database.name)
-    try:
-        return replace(state, answers=database.count())
+        with closing(Database(url_of(settings.database, folder))) as database:
+            state = replace(state, database=database.name)
+            return replace(state, answers=database.count())
     except AssistantError as error:
         return replace(state, problem=str(error))
-    finally:
-        database.close()

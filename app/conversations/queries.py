@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Row,
@@ -26,17 +27,21 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.conversations.database import lock
-from app.conversations.records import Conversation, Feedback, Found, KeptAnswer, LoggedQuestion, Paging, Part
+from app.conversations.records import Conversation, Feedback, Found, KeptAnswer, Paging, Part
 from app.conversations.tables import answers, conversations, feedback, question_key, questions
 from app.core.language import Vocabulary
 from app.core.turn import Source
 from app.text.analysis import fold
 from app.text.redaction import redacted
 
+T = TypeVar("T")
+
 LONGEST_CHAIN = 25
 """Answers that a conversation is read back to: the API sends the model no more than 50 messages."""
 TITLE = 80
 KEPT = {field.name for field in dataclasses.fields(KeptAnswer)}
+FOUND = tuple(field.name for field in dataclasses.fields(Found))
+NOTHING = Found()
 SOURCE = {field.name for field in dataclasses.fields(Source)}
 
 
@@ -52,17 +57,13 @@ def add_answers(connection: Connection, kept: Sequence[KeptAnswer]) -> Sequence[
             for id_, answer in sorted(makers.items())  # in one order, so that two replicas don't wait for each other
         ]
         connection.execute(insert_new(connection.dialect.name, conversations), rows)
-    known = _existing(connection, {answer.conversation for answer in kept} - {"", *makers}) | {"", *makers}
+    known = {"", *makers}
+    if others := {answer.conversation for answer in kept} - known:
+        query = select(conversations.c.id).where(conversations.c.id.in_(sorted(others)))
+        known.update(connection.scalars(query.with_for_update(read=True, key_share=True)))
     if added := [answer for answer in kept if answer.conversation in known]:
         connection.execute(insert_new(connection.dialect.name, answers), [_answer_row(answer) for answer in added])
     return added
-
-
-def _existing(connection: Connection, ids: set[str]) -> set[str]:
-    if not ids:
-        return set()
-    query = select(conversations.c.id).where(conversations.c.id.in_(sorted(ids)))
-    return set(connection.scalars(query.with_for_update(read=True, key_share=True)))
 
 
 @cache  # to build a statement takes as long as to run it
@@ -73,21 +74,9 @@ def insert_new(dialect: str, table: Table) -> Any:
 
 
 def _answer_row(one: KeptAnswer) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "owner": one.owner,
-        "conversation": one.conversation or None,
-        "previous": one.previous or None,
-        "question": one.question,
-        "answer": one.answer,
-        "sources": list(one.sources),
-        "assistant": one.assistant,
-        "language": one.language,
-        "outcome": one.outcome,
-        "generation": one.generation,
-        "reader": one.reader,
-        "created": one.created,
-    }
+    values = {column.name: getattr(one, column.name) for column in answers.c if column.name != "number"}
+    links = {"conversation": one.conversation or None, "previous": one.previous or None}
+    return {**values, **links, "sources": list(one.sources)}
 
 
 # ---- conversations ---------------------------------------------------------------------------
@@ -107,17 +96,8 @@ def conversation(connection: Connection, owner: str, id_: str) -> Conversation |
 
 def list_conversations(connection: Connection, owner: str, paging: Paging) -> Part[Conversation] | None:
     """A part of the owner's conversations, by the time they were made; None if there is none with the id `after`."""
-    query, place = _conversations(owner), (conversations.c.created, conversations.c.id)
-    if paging.after:
-        last = connection.execute(
-            select(*place).where(conversations.c.id == paging.after, conversations.c.owner == owner)
-        ).first()
-        if last is None:
-            return None
-        query = query.where(_beyond(paging, place, tuple(last)))
-    order = [column.asc() if paging.order == "asc" else column.desc() for column in place]
-    rows = connection.execute(query.order_by(*order).limit(paging.limit + 1)).all()
-    return Part([_conversation(row) for row in rows[: paging.limit]], len(rows) > paging.limit)
+    place, mine = (conversations.c.created, conversations.c.id), conversations.c.owner == owner
+    return _part(connection, _conversations(owner), paging, place, _conversation, mine)
 
 
 def change_conversation(
@@ -151,10 +131,27 @@ def _unlog(connection: Connection, *which: ColumnElement[bool]) -> None:
     connection.execute(delete(questions).where(questions.c.id.in_(select(answers.c.id).where(*which))))
 
 
-def _beyond(paging: Paging, place: Sequence[ColumnElement[Any]], last: Sequence[Any]) -> ColumnElement[bool]:
-    """Returns the condition that a row comes after the one with the values `last` in these columns."""
-    here, there = tuple_(*place), tuple_(*(literal(value) for value in last))
-    return here > there if paging.order == "asc" else here < there
+def _part(
+    connection: Connection,
+    query: Select[Any],
+    paging: Paging,
+    place: Sequence[Column[Any]],
+    read: Callable[[Row[Any]], T],
+    *which: ColumnElement[bool],
+) -> Part[T] | None:
+    """A part of what the query selects, in the order of the columns `place`, the last of which is the id.
+
+    None if there is no row with the id `after` among those of the condition `which`.
+    """
+    if paging.after:
+        last = connection.execute(select(*place).where(place[-1] == paging.after, *which)).first()
+        if last is None:
+            return None
+        here, there = tuple_(*place), tuple_(*(literal(value) for value in last))
+        query = query.where(here > there if paging.order == "asc" else here < there)
+    order = [column.asc() if paging.order == "asc" else column.desc() for column in place]
+    rows = connection.execute(query.order_by(*order).limit(paging.limit + 1)).all()
+    return Part([read(row) for row in rows[: paging.limit]], len(rows) > paging.limit)
 
 
 def _owned(owner: str, id_: str) -> tuple[ColumnElement[bool], ...]:
@@ -196,12 +193,13 @@ def answers_of(
     connection: Connection, conversation_id: str, paging: Paging, *, number: int | None = None
 ) -> Part[KeptAnswer]:
     """A part of the answers of a conversation, which begins with that of this `number`."""
-    column, order = answers.c.number, answers.c.number.asc() if paging.order == "asc" else answers.c.number.desc()
+    column = answers.c.number
     query = _answers().where(answers.c.conversation == conversation_id)
     if number is not None:
         query = query.where(column >= number if paging.order == "asc" else column <= number)
-    rows = connection.execute(query.order_by(order).limit(paging.limit + 1)).all()
-    return Part([_answer(row) for row in rows[: paging.limit]], len(rows) > paging.limit)
+    part = _part(connection, query, dataclasses.replace(paging, after=""), (column,), _answer)
+    assert part is not None  # there was no id to look for
+    return part
 
 
 def turns_of(connection: Connection, owner: str, conversation_id: str) -> Sequence[KeptAnswer] | None:
@@ -279,22 +277,14 @@ def list_feedback(
     connection: Connection, paging: Paging, *, since: float = 0.0, rating: str = ""
 ) -> Part[Feedback] | None:
     """A part of all feedback, by time; None if there is none on the answer `after`."""
-    place = (feedback.c.created, feedback.c.answer)
-    query = select(answers, feedback.c.rating, feedback.c.comment, feedback.c.created.label("given")).join(
-        feedback, feedback.c.answer == answers.c.id
-    )
-    query = query.where(feedback.c.created >= since)
+    query = select(answers, feedback.c.rating, feedback.c.comment, feedback.c.created.label("given"))
+    query = query.join(feedback, feedback.c.answer == answers.c.id).where(feedback.c.created >= since)
     if rating:
         query = query.where(feedback.c.rating == rating)
-    if paging.after:
-        last = connection.execute(select(*place).where(feedback.c.answer == paging.after)).first()
-        if last is None:
-            return None
-        query = query.where(_beyond(paging, place, tuple(last)))
-    order = [column.asc() if paging.order == "asc" else column.desc() for column in place]
-    rows = connection.execute(query.order_by(*order).limit(paging.limit + 1)).all()
-    data = [Feedback(row.rating, row.comment, row.given, _answer(row)) for row in rows[: paging.limit]]
-    return Part(data, len(rows) > paging.limit)
+    place = (feedback.c.created, feedback.c.answer)
+    return _part(
+        connection, query, paging, place, lambda row: Feedback(row.rating, row.comment, row.given, _answer(row))
+    )
 
 
 # ---- retention -------------------------------------------------------------------------------
@@ -317,9 +307,6 @@ def forget(connection: Connection, before: float, limit: int) -> int:
 
 UNLOGGED = frozenset({"smalltalk", "cancelled"})
 """Outcomes that say nothing of the documentation."""
-AT_ONCE = 5_000
-"""Rows that are read at once."""
-FIELDS = {field.name for field in dataclasses.fields(LoggedQuestion)}
 
 
 @dataclass(frozen=True)
@@ -339,35 +326,18 @@ class QuestionLog:
         )
 
     def _row(self, one: KeptAnswer, key: bytes) -> dict[str, Any]:
-        findings = one.found or Found()
-        return {
-            "id": one.id,
-            "created": one.created,
-            "assistant": one.assistant,
-            "language": one.language,
-            "text": "" if self.hashed else redacted(one.question, self.words),
-            "digest": digest(one.question, key),
-            "outcome": one.outcome,
-            "evidence": findings.evidence,
-            "needed": findings.needed,
-            "nearest": dict(findings.nearest),
-            "used": list(dict.fromkeys(source.url for source in one.sources)),
-            "vector": b"" if self.hashed else findings.vector,
-            "embedder": findings.embedder,
-            "rating": "",
+        found = one.found or NOTHING
+        # not asdict, which copies what is in it, too
+        findings = {name: getattr(found, name) for name in FOUND}
+        same = {
+            name: getattr(one, name) for name in ("id", "created", "assistant", "language", "outcome", "confidence")
         }
+        used = list(dict.fromkeys(source.url for source in one.sources))
+        hidden = {"text": "", "vector": b""} if self.hashed else {"text": redacted(one.question, self.words)}
+        return {**findings, **same, "digest": digest(one.question, key), "used": used, "rating": "", **hidden}
 
 
 def digest(question: str, key: bytes) -> str:
     """The same for the same words, whatever their case and diacritics; without the key, nobody can try questions out."""
     words = " ".join(fold(question).split()).strip(" .?!")
     return blake2b(words.encode("utf-8", "replace"), key=key[:64], digest_size=16).hexdigest()
-
-
-def questions_between(connection: Connection, since: float, until: float, after: int = 0) -> Sequence[LoggedQuestion]:
-    """Up to `AT_ONCE` questions of this time (seconds since 1970) with a number greater than `after`, by number."""
-    query = select(questions).where(
-        questions.c.created >= since, questions.c.created < until, questions.c.number > after
-    )
-    rows = connection.execute(query.order_by(questions.c.number).limit(AT_ONCE))
-    return [LoggedQuestion(**{name: value for name, value in row._mapping.items() if name in FIELDS}) for row in rows]  # noqa: SLF001  # its public name

@@ -1,4 +1,4 @@
-"""The question log: opens it, and says of which period. Its figures are queries of `log_figures`."""
+"""The question log: opens it, and says which questions are meant. Its figures are queries of `log_figures`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ T = TypeVar("T")
 WEAK = 1.25
 """An answer is weak if its evidence is less than so many times the needed one. Of answers below it, the right page was found
 for half of the questions of `eval/sets/docs.jsonl`; above it, for four fifths."""
+UNSURE = 0.6
+"""An answer is weak if its confidence is less; see `app.pipeline.steps.cite.CURVE`."""
 SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 PERIOD_OPTIONS = (
     click.Option(
@@ -33,19 +35,31 @@ _AGO = re.compile(r"(\d{1,5})([hdw])")
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
-    """From `since` until before `until`, in seconds since 1970."""
+class Asked:
+    """Choice of questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
+
+    An answer is weak if its confidence is less than `unsure`, or where that is unknown, its evidence less than `weak` times the needed one. Failures are refusals, weak answers and
+    answers that were rated down.
+    """
 
     since: float
     until: float
+    assistant: str = ""
+    weak: float = WEAK
+    unsure: float = UNSURE
 
     @classmethod
-    def read(cls, since: str, until: str, now: float) -> Period:
-        """The period between two times. An empty `until` is now. Raises `RequestError` that names the invalid one."""
-        period = cls(_time("since", since, now), _time("until", until, now) if until else now)
-        if period.since >= period.until:
+    def read(cls, since: str, until: str, now: float, assistant: str = "") -> Asked:
+        """The questions between two times. An empty `until` is now. Raises `RequestError` that names the invalid one."""
+        asked = cls(_time("since", since, now), _time("until", until, now) if until else now, assistant)
+        if asked.since >= asked.until:
             raise RequestError("since: it must be before the end of the period.", param="since")
-        return period
+        return asked
+
+    @property
+    def before(self) -> float:
+        """The beginning of the time of the same length before."""
+        return self.since - (self.until - self.since)
 
 
 def _time(name: str, text: str, now: float) -> float:
@@ -105,10 +119,10 @@ def opened_log(settings: Settings, directory: Path | None) -> Iterator[Log]:
         database.close()
 
 
-def nothing_logged(settings: Settings, period: Period, log_from: float, kind: str = "all") -> RequestError:
+def nothing_logged(settings: Settings, asked: Asked, log_from: float, kind: str = "all") -> RequestError:
     """The error for a period without questions, with the reason as far as it is known."""
     which = "question" if kind == "all" else f"question of the kind {kind!r}"
-    text = f"No {which} was logged from {iso(period.since)} until {iso(period.until)}."
+    text = f"No {which} was logged from {iso(asked.since)} until {iso(asked.until)}."
     if settings.question_log == "off":
         text += " DOCS_QUESTION_LOG is off: set it to text or hashed, and questions asked from then on are logged."
     elif kind != "all" or settings.question_log == "hashed":

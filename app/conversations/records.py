@@ -52,6 +52,7 @@ class LoggedQuestion:
     used: Sequence[str] = ()
     vector: bytes = b""
     embedder: str = ""
+    confidence: float | None = None
     rating: str = ""
     number: int = 0
 
@@ -61,7 +62,7 @@ class KeptAnswer:
     """A question and its answer. `id` is that of the response, `owner` the one whose key asked.
 
     `makes`: its conversation is made if there is none. `previous` is the answer that it follows outside of conversations.
-    `outcome` is that of `AnswerRecord`. `reader` is what DOCS_KEEP_USER keeps of the user. `number` counts up with time.
+    `outcome` is that of `AnswerRecord`, `confidence` (0..1) that of its end, None if it is unknown. `reader` is what DOCS_KEEP_USER keeps of the user. `number` counts up with time.
     `found` is for the question log, and isn't read again.
     """
 
@@ -79,6 +80,7 @@ class KeptAnswer:
     outcome: str = ""
     generation: int | None = None
     reader: str = ""
+    confidence: float | None = None
     rating: str = ""
     number: int = 0
     found: Found | None = None

@@ -5,26 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
 from app.conversations import queries
 from app.conversations.database import Database
-from app.conversations.queries import QuestionLog, questions_between
-from app.conversations.records import (
-    Conversation,
-    Feedback,
-    KeptAnswer,
-    LoggedQuestion,
-    Paging,
-    Part,
-    Rating,
-    new_conversation_id,
-)
+from app.conversations.queries import QuestionLog
+from app.conversations.records import Conversation, Feedback, KeptAnswer, Rating, new_conversation_id
 from app.core.breaker import Breaker, Probe
 from app.core.errors import AssistantError, DatabaseError, DatabaseUnavailable
 from app.core.log_message import LogMessage
@@ -34,8 +26,8 @@ log = logging.getLogger("app.conversations")
 MOST_WAITING = 1_000
 """Answers that may wait to be written; further ones aren't kept."""
 MOST_AT_ONCE = 100
-GATHER = 0.01
-"""Seconds between two batches: a transaction for each answer took a twentieth of the service's CPU under load."""
+GATHER = 0.04
+"""Seconds between two batches: a transaction, and the way to its thread and back, costs twice as much as an answer in it."""
 WAIT = 0.5
 """Longest time that the end of an answer waits for the database; while the database is slower, it doesn't wait at all."""
 PAUSE = 0.5
@@ -84,7 +76,8 @@ class Writer:
 
     async def written(self, future: asyncio.Future[None] | None) -> None:
         """Wait until an answer is written, unless the database takes too long."""
-        if future and not self._is_slow():
+        slow = self._batch_began is not None and time.monotonic() - self._batch_began > WAIT
+        if future and not slow:
             await asyncio.wait((future,), timeout=WAIT)
 
     async def settle(self) -> None:
@@ -101,9 +94,6 @@ class Writer:
         if self._waiting:
             self._lose(len(self._waiting), STOPPED)
         self._thread.shutdown(wait=False)
-
-    def _is_slow(self) -> bool:
-        return self._batch_began is not None and time.monotonic() - self._batch_began > WAIT
 
     async def _write_all(self) -> None:
         while self._waiting:
@@ -136,8 +126,6 @@ class Writer:
         except Exception:
             log.exception("writing answers failed")
             self._lose(len(batch), "see the traceback above")
-        else:
-            self._found()
 
     async def _until_written(self, batch: Sequence[KeptAnswer]) -> None:
         """Write the batch; a database that is away for a moment, such as for its restart, is tried until the breaker opens."""
@@ -150,7 +138,10 @@ class Writer:
                     raise
                 await asyncio.sleep(PAUSE)
             else:
-                return
+                break
+        if self._lost:
+            log.warning(LogMessage("answers are kept again", lost=self._lost))
+            self._lost = 0
 
     def _lose(self, count: int, error: AssistantError | str) -> None:
         """Count answers that aren't kept; the first is logged, so that an outage doesn't fill the log."""
@@ -159,19 +150,35 @@ class Writer:
         self._lost += count
         self.on_lost(count)
 
-    def _found(self) -> None:
-        if self._lost:
-            log.warning(LogMessage("answers are kept again", lost=self._lost))
-            self._lost = 0
-
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Work: TypeAlias = Coroutine[Any, Any, T]
 
 DAY = 86_400
 HOUR = 3_600
 FORGOTTEN_AT_ONCE = 1_000
 """Rows that one transaction deletes, so that answers aren't kept waiting."""
+
+
+def _reading(query: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate[ConversationStore, P], Work[T]]:
+    """A method of the store that runs this query."""
+
+    @wraps(query)
+    async def method(store: ConversationStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await store._run("read", store._database.read, query, *args, **kwargs)  # noqa: SLF001  # its own method
+
+    return method
+
+
+def _writing(query: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate[ConversationStore, P], Work[T]]:
+    """The same for a query that changes something."""
+
+    @wraps(query)
+    async def method(store: ConversationStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await store._write(query, *args, **kwargs)  # noqa: SLF001
+
+    return method
 
 
 class ConversationStore:
@@ -248,21 +255,10 @@ class ConversationStore:
         """Write an answer and wait for it, but only a moment; see `Writer.add`."""
         await self.writer.written(self.writer.add(answer))
 
-    async def answer(self, owner: str, id_: str) -> KeptAnswer | None:
-        """The answer of this id."""
-        return await self._read(queries.answer, owner, id_)
-
-    async def delete_answer(self, owner: str, id_: str) -> bool:
-        """Delete an answer and its feedback."""
-        return await self._write(queries.delete_answer, owner, id_)
-
-    async def turns_of(self, owner: str, conversation: str) -> Sequence[KeptAnswer] | None:
-        """The last answers of a conversation, the oldest first."""
-        return await self._read(queries.turns_of, owner, conversation)
-
-    async def turns_until(self, owner: str, answer: str) -> Sequence[KeptAnswer] | None:
-        """An answer and those that it followed, the oldest first."""
-        return await self._read(queries.turns_until, owner, answer)
+    answer = _reading(queries.answer)
+    delete_answer = _writing(queries.delete_answer)
+    turns_of = _reading(queries.turns_of)
+    turns_until = _reading(queries.turns_until)
 
     # ---- conversations ----
 
@@ -272,31 +268,12 @@ class ConversationStore:
         await self._write(queries.add_conversation, conversation)
         return conversation
 
-    async def conversation(self, owner: str, id_: str) -> Conversation | None:
-        """The conversation of this id."""
-        return await self._read(queries.conversation, owner, id_)
-
-    async def conversations(self, owner: str, paging: Paging) -> Part[Conversation] | None:
-        """A part of the list of conversations."""
-        return await self._read(queries.list_conversations, owner, paging)
-
-    async def change(
-        self, owner: str, id_: str, *, title: str | None, metadata: Mapping[str, str] | None
-    ) -> Conversation | None:
-        """The conversation with this title and metadata, if they are given."""
-        return await self._write(queries.change_conversation, owner, id_, title=title, metadata=metadata)
-
-    async def delete(self, owner: str, id_: str) -> bool:
-        """Delete a conversation with its answers and their feedback."""
-        return await self._write(queries.delete_conversation, owner, id_)
-
-    async def reset(self, owner: str, id_: str) -> Conversation | None:
-        """The conversation, whose answers and feedback are deleted."""
-        return await self._write(queries.reset_conversation, owner, id_)
-
-    async def answers_of(self, conversation: str, paging: Paging, *, number: int | None = None) -> Part[KeptAnswer]:
-        """A part of the answers of a conversation, which begins with that of this number."""
-        return await self._read(queries.answers_of, conversation, paging, number=number)
+    conversation = _reading(queries.conversation)
+    conversations = _reading(queries.list_conversations)
+    change = _writing(queries.change_conversation)
+    delete = _writing(queries.delete_conversation)
+    reset = _writing(queries.reset_conversation)
+    answers_of = _reading(queries.answers_of)
 
     # ---- feedback ----
 
@@ -305,27 +282,10 @@ class ConversationStore:
         feedback = {"rating": rating, "created": self.clock()} | ({} if comment is None else {"comment": comment})
         return await self._write(queries.add_feedback, owner, answer, feedback)
 
-    async def unrate(self, owner: str, answer: str) -> bool:
-        """Delete the feedback on an answer."""
-        return await self._write(queries.delete_feedback, owner, answer)
-
-    async def feedback(self, paging: Paging, *, since: float = 0.0, rating: str = "") -> Part[Feedback] | None:
-        """A part of the feedback of all owners."""
-        return await self._read(queries.list_feedback, paging, since=since, rating=rating)
-
-    # ---- the question log ----
-
-    async def questions(self, since: float, until: float) -> AsyncIterator[Sequence[LoggedQuestion]]:
-        """The logged questions of this time (seconds since 1970) in parts, by number."""
-        after = 0
-        while part := await self._read(questions_between, since, until, after):
-            yield part
-            after = part[-1].number
+    unrate = _writing(queries.delete_feedback)
+    feedback = _reading(queries.list_feedback)
 
     # ---- threads ----
-
-    async def _read(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run("read", self._database.read, query, *args, **kwargs)
 
     async def _write(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         await self.writer.settle()

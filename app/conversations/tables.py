@@ -18,7 +18,7 @@ from sqlalchemy import (
     types,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest revision in `migrations/versions`."""
 
 metadata = MetaData()
@@ -72,6 +72,7 @@ answers = Table(
     Column("generation", BigInteger),
     Column("reader", Text, nullable=False),
     Column("created", Double, nullable=False),
+    Column("confidence", Double),
     Index("answers_by_conversation", "conversation", "number"),
     Index("answers_by_time", "created"),
 )
@@ -102,6 +103,7 @@ questions = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("embedder", String(200), nullable=False),
     Column("rating", String(4), nullable=False),
+    Column("confidence", Double),
     Index("questions_by_time", "created"),
 )
 """The question log. Feedback is written here too, so that a report reads one table."""

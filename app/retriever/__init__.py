@@ -3,6 +3,7 @@
 Imported by programs that use LlamaIndex, not by the service; imports app.api, app.assistants and app.index.
 """
 
-from app.retriever.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine, DocsAssistantRetriever
+import app.core.llamaindex_import  # noqa: F401  # before LlamaIndex
+from app.retriever.retriever import DocsAssistantQueryEngine, DocsAssistantRetriever, open_embedding
 
-__all__ = ["DocsAssistantEmbedding", "DocsAssistantQueryEngine", "DocsAssistantRetriever"]
+__all__ = ["DocsAssistantQueryEngine", "DocsAssistantRetriever", "open_embedding"]

@@ -1,23 +1,14 @@
 """Searches over HTTP: a client of a running service."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from app.api.answer_models import ChatCompletion, ErrorBody, SearchResult
+from app.api.bodies import ChatRequest, RequestModel, SearchRequest
 from app.api.errors import SERVER_ERRORS
-from app.api.request_models import ChatRequest, RequestModel, SearchRequest
-from app.core.errors import (
-    AssistantError,
-    ModelRateLimited,
-    RequestError,
-    SettingsError,
-    StoreError,
-    StoreUnavailable,
-)
+from app.core.errors import AssistantError, ModelRateLimited, RequestError, SettingsError, StoreError, StoreUnavailable
 from app.core.log_message import masked
 from app.retriever.backend import Answer
 

@@ -1,21 +1,17 @@
 """Searches an index with the steps of the configured assistants, in this process."""
 
-from __future__ import annotations
-
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 from app.api.answer_models import SearchResult
+from app.api.bodies import ChatRequest, SearchRequest, named_language
 from app.api.chat import from_chat
-from app.api.request_models import ChatRequest, SearchRequest, named_language
 from app.api.search import search_result
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.gate import Shared
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Source, Text
-from app.index import STORES, Store, open_store
 from app.retriever.backend import Answer
 
 REQUEST_ID = "retriever"  # in the log, where requests over HTTP have their ids
@@ -58,19 +54,7 @@ class IndexBackend:
         await parts.aclose()
 
     async def _open(self) -> Assistants:
-        return await self._open_parts.enter_async_context(opened(self._settings, opener=_open_store))
+        return await self._open_parts.enter_async_context(opened(self._settings))
 
     def _language(self, named: str | None) -> str:
         return named_language(named, self._settings.languages) if named else ""
-
-
-def _open_store(settings: Settings) -> Store:
-    """The store; on OpenSearch, LlamaIndex's `OpensearchVectorStore` searches it."""
-    store = open_store(settings)
-    if urlsplit(settings.store).scheme in STORES:
-        from app.index.opensearch.store import OpenSearchStore
-        from app.index.opensearch.vector_store import VectorStoreGeneration
-
-        assert isinstance(store, OpenSearchStore)
-        store.generation_class = VectorStoreGeneration
-    return store

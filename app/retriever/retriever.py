@@ -1,31 +1,23 @@
 """LlamaIndex classes of the service: the retriever, the query engine, the embedder, and passages as nodes."""
 
-from __future__ import annotations
-
 import asyncio
-import weakref
 from collections.abc import Sequence
 from typing import Any, Self
 from urllib.parse import urldefrag
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.response.schema import Response
-from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.query_engine import BaseQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
 from app.api.answer_models import Passage
-from app.api.bodies import validated
-from app.api.request_models import ChatRequest, SearchRequest
-from app.core.errors import NoIndex
+from app.api.bodies import ChatRequest, SearchRequest, validated
 from app.core.settings import Settings
 from app.core.turn import Source
-from app.core.types import Vector
-from app.index import open_store
-from app.models import Embedder, open_embedder
-from app.models.protocols import for_index
-from app.retriever.backend import LoopThread, open_backend
+from app.models import open_embedder
+from app.models.loop_thread import LoopThread
+from app.retriever.backend import open_backend
 
 SHOWN = ("title", "heading_path", "link")
 """The metadata that a language model reads with the text."""
@@ -86,19 +78,13 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
     """
 
     def __init__(
-        self,
-        address: str | Settings = "",
-        *,
-        similarity_top_k: int | None = None,
-        api_key: str = "",
-        **options: Any,
+        self, address: str | Settings = "", *, similarity_top_k: int | None = None, api_key: str = "", **options: Any
     ) -> None:
         super().__init__()
         values = {**options, "query": "", "limit": similarity_top_k}
         self.request: SearchRequest = validated(SearchRequest, values, "The arguments")
         self.backend = open_backend(address, api_key)
-        self.loop = LoopThread()
-        weakref.finalize(self, self.loop.close, self.backend)
+        self.loop = LoopThread(self, self.backend)
 
     async def search(self, query: str, limit: int | None = None) -> list[NodeWithScore]:
         """The nodes, best first, at most `limit`. Call it in `loop`."""
@@ -108,7 +94,7 @@ class DocsAssistantRetriever(BaseRetriever):  # type: ignore[misc]  # LlamaIndex
 
     def close(self) -> None:
         """Close all connections, which otherwise are closed with the retriever. A later search opens them again."""
-        self.loop.close(self.backend)
+        self.loop.close()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self.loop.run(self.search(query_bundle.query_str))
@@ -166,52 +152,10 @@ def _nodes(source: Source, found: Sequence[NodeWithScore]) -> list[NodeWithScore
     return nodes
 
 
-class DocsAssistantEmbedding(BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
+def open_embedding(settings: Settings | None = None) -> BaseEmbedding:
     """The configured embedder (DOCS_EMBEDDING_...), with its prefixes: for LlamaIndex's own searches in our index.
 
-    If none is configured, it is the one that the index at DOCS_STORE was built with. The constructor raises `SettingsError`
-    for invalid settings and `StoreError` for an index that can't be read; calls raise `ModelError` if the embedder fails.
+    Raises `SettingsError` for invalid settings; calls raise `ModelError` if the embedder fails. Who called it in an event
+    loop awaits its `aclose()` there at the end.
     """
-
-    _embedder: Embedder = PrivateAttr()
-    _loop: LoopThread = PrivateAttr()
-
-    def __init__(self, settings: Settings | None = None) -> None:
-        settings = settings or Settings.load()
-        configured = open_embedder(settings)
-        super().__init__(model_name=configured.name)
-        self._loop = LoopThread()
-        weakref.finalize(self, self._loop.close, configured)
-        self._embedder = self._loop.run(_of_index(configured, settings))
-        self.model_name = self._embedder.name
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return list(self._loop.run(self._embedder.embed_queries([query]))[0])
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return list((await self._loop.arun(self._embedder.embed_queries([query])))[0])
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return self._get_text_embeddings([text])[0]
-
-    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return _lists(self._loop.run(self._embedder.embed_passages(texts)))
-
-    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return _lists(await self._loop.arun(self._embedder.embed_passages(texts)))
-
-
-async def _of_index(configured: Embedder, settings: Settings) -> Embedder:
-    if not hasattr(configured, "others"):
-        return configured
-    store = open_store(settings)
-    try:
-        return for_index(configured, (await store.live()).info.recipe.embedder)
-    except NoIndex:
-        return configured
-    finally:
-        await store.close()
-
-
-def _lists(vectors: list[Vector]) -> list[list[float]]:
-    return [list(vector) for vector in vectors]
+    return open_embedder(settings or Settings.load()).embedding

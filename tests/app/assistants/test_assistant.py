@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.assistants.assembly import build
-from app.assistants.assistant import Assistant
+from app.assistants.assistant import Assistant, Plans
+from app.assistants.file import AssistantTable
 from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
@@ -19,6 +20,7 @@ from app.pipeline.registry import Tools, make_plan
 from app.text.language import LanguageDetector
 from tests.app.published import publish
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
+from tests.fake_reranker import reranker
 from tests.fakes import FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -41,16 +43,8 @@ async def assistants(store: Store):  # noqa: F811
     )
     await publish(store, FakeEmbedder(), *chunks)
     tools = Tools(Settings.load(None, per_page=1), PROMPTS, DETECTOR, None, FakeEmbedder())
-    return lambda *names: Assistant("a", {}, make_plan(STEPS, tools), store, names)
-
-
-class Backwards:
-    """A reranker to which the last passage is the best."""
-
-    name = "backwards"
-
-    async def rerank(self, question: str, passages: list[str]) -> list[float]:
-        return [n / len(passages) for n in range(len(passages))]
+    table, plans = AssistantTable(id="a", steps=STEPS), Plans(make_plan(STEPS, tools))
+    return lambda *names: Assistant(table, plans, store, PROMPTS, Filters(names))
 
 
 def asked(*collections: str) -> Request:
@@ -65,10 +59,11 @@ async def found(assistant: Assistant, *collections: str) -> set[str]:
 async def test_a_search_has_the_order_that_an_answer_is_made_of(assistants, store: Store):  # noqa: F811
     """Reranked by an assistant that does so, and judged by none."""
     plain = assistants()
-    tools = Tools(Settings.load(None, per_page=1), PROMPTS, DETECTOR, None, FakeEmbedder(), Backwards())  # type: ignore[arg-type]
+    backwards = reranker(lambda _, passages: [n / len(passages) for n in range(len(passages))])
+    tools = Tools(Settings.load(None, per_page=1), PROMPTS, DETECTOR, None, FakeEmbedder(), backwards)  # type: ignore[arg-type]
     lookup = make_plan([*STEPS[:3], "rerank", "relevance", *STEPS[3:]], tools)
-    fused = (await replace(plain, lookup=plain.plan).search(asked())).hits
-    reranked = await replace(plain, lookup=lookup).search(asked())
+    fused = (await replace(plain, plans=Plans((), lookup=plain.plans.answer)).search(asked())).hits
+    reranked = await replace(plain, plans=Plans((), lookup=lookup)).search(asked())
     assert [hit.chunk.id for hit in reranked.hits] == [hit.chunk.id for hit in reversed(fused)]
     assert reranked.evidence is None
 
@@ -112,7 +107,7 @@ async def test_pages_that_may_not_be_found_may_not_be_read_either(assistants):
     """Reading a page by its address has the same limits as searching."""
     urls = {name: f"https://example.org/{name}/volumes" for name in TEXTS}
     for limits, readable in LIMITS:
-        limited = replace(assistants("docs", "blog"), limits=limits)
+        limited = replace(assistants(), limits=limits.within(("docs", "blog")))
         assert await found(limited) == readable, limits
         assert {name for name, url in urls.items() if await limited.page(url)} == readable, limits
         assert await limited.page("https://example.org/none") is None
@@ -136,30 +131,12 @@ def settings_with(folder: Path, id_: str, line: str) -> Settings:
     return Settings.load(None, assistants=str(file), store=str(folder / "index"))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('collections = "docs"', "must be a list of names"),
-        ("collections = []", "must be a list of names"),
-        ("collections = [1]", "must be a list of names"),
-        ('collections = ["docs", " "]', "must be a list of names"),
-        ("collections = { docs = true }", "must be a list of names"),
-        ('sections = "/docs"', "sections = .* must be a list of names"),
-        ('collections = ["docs", "blog", "docs"]', "collections: it names 'docs' twice"),
-    ],
-)
-def test_a_malformed_list_of_collections_stops_the_start(tmp_path: Path, line: str, message: str):
-    """The error names the assistant and what is wrong."""
-    with pytest.raises(SettingsError, match=rf"assistants\.toml: assistant 'handbook': .*{message}"):
-        build(settings_with(tmp_path, "handbook", line))
-
-
 @pytest.mark.parametrize(("line", "language"), [("", "en"), ('languages = ["cs"]', "cs"), ('languages = ["de"]', "en")])
 async def test_a_question_without_a_word_is_in_a_language_of_the_assistant(tmp_path: Path, line: str, language: str):
     """The default of all assistants counts only where this one has pages in it, or none in any that is configured."""
     made = build(settings_with(tmp_path, "a", line))
-    changes = await made.get("a").plan[0][0](Turn(request=Request((Message("user", "512"),))))
-    assert changes["language"] == language
+    changes = await made.get("a").plans.answer[0][0](Turn(request=Request((Message("user", "512"),))))
+    assert changes["asked"].language == language
     await made.close()
 
 

@@ -14,15 +14,16 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 
 from app.conversations import database as room
 from app.conversations.database import Database, url_of
+from app.conversations.log_figures import rows_of
 from app.conversations.opening import Kept, look, open_conversations
 from app.conversations.queries import QuestionLog
 from app.conversations.records import Found, KeptAnswer, Paging, conversation_id_of
 from app.conversations.store import DAY, ConversationStore
-from app.conversations.tables import REVISION, metadata
+from app.conversations.tables import REVISION, metadata, questions
 from app.core.errors import DatabaseError, DatabaseTooNew, DatabaseUnavailable, SettingsError
 from app.core.language import vocabulary
 from app.core.settings import Settings
@@ -450,7 +451,14 @@ async def test_an_answer_that_the_database_refuses_takes_no_other_with_it(databa
 
 async def read(store, since=0.0, until=2 * NOW):
     await store.writer.settle()
-    return [one async for part in store.questions(since, until) for one in part]
+    created = questions.c.created
+
+    def rows(connection):
+        numbers = select(questions.c.number).where(created >= since, created < until)
+        known = rows_of(connection, list(connection.scalars(numbers)))
+        return [known[number] for number in sorted(known)]
+
+    return store._database.read(rows)
 
 
 async def test_questions_are_logged_without_what_may_belong_to_a_person(database):
@@ -501,13 +509,3 @@ async def test_logged_questions_go_with_their_answers_and_with_time(database, tm
         assert await read(store) == []
     for file in tmp_path.glob("conversations.db*"):
         assert b"zebra" not in file.read_bytes(), file
-
-
-async def test_a_long_log_is_read_in_parts(database, monkeypatch):
-    monkeypatch.setattr("app.conversations.queries.AT_ONCE", 3)
-    async with opened(database, log=QuestionLog()) as store:
-        await asyncio.gather(*(store.keep(kept(n, found=Found(), outcome="written")) for n in range(8)))
-        await store.writer.settle()
-        parts = [len(part) async for part in store.questions(0, 2 * NOW)]
-        assert parts == [3, 3, 2]
-        assert len({one.id for one in await read(store)}) == 8

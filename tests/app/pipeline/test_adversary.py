@@ -128,7 +128,7 @@ async def test_no_answer_fails_lies_about_links_or_is_in_the_wrong_language(
         what = f"{number} {name} {language} whole={whole}: {text!r}"
         assert "invented" not in text, what
         assert all(url.startswith(SITE) for url in re.findall(r"https?://[^\s)>]+", text)), what
-        said = text.split(f"\n\n**{PROMPTS.language(language).sources}**\n\n1. [A page]")[0]
+        said = text.split(f"\n\n**{PROMPTS.language(language).texts.sources}**\n\n1. [A page]")[0]
         assert AnswerLanguage(language, PROMPTS.languages).beginning(said[:200]) != "wrong", what
         assert set(re.findall(r"\[(\d+)\]", said)) <= {"1", "2"}, what
         end = events[-1]

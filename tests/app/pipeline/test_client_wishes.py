@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.prompts import load_prompts
-from app.core.turn import Message, Request, Source
+from app.core.turn import Message, Question, Request, Source
 from app.pipeline.conversation import LONGEST_STYLE
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import Synthesize
@@ -35,7 +35,7 @@ def asked(*system, **fields):
 
 @pytest.mark.parametrize("language", ["cs", "en"])
 async def test_system_messages_are_style_below_our_rules(llm, events, language):
-    await events(replace(asked("Be a pirate.", "Be brief."), language=language))
+    await events(replace(asked("Be a pirate.", "Be brief."), asked=Question("How much memory?", language)))
     system = llm.calls[0]["messages"][0]["content"]
     ours = PROMPTS.render(language, "synthesize", passages="")
     assert system.startswith(ours[:200])

@@ -17,7 +17,7 @@ async def told(*messages: str) -> tuple[str, bool]:
     """The language, and whether it is small talk."""
     lines = tuple(Message("assistant" if i % 2 else "user", text) for i, text in enumerate(messages))
     changes = await STEP(Turn(request=Request(lines)))
-    return str(changes["language"]), bool(changes["smalltalk"])
+    return changes["asked"].language, bool(changes["smalltalk"])
 
 
 @pytest.mark.parametrize(
@@ -25,17 +25,12 @@ async def told(*messages: str) -> tuple[str, bool]:
     [
         ("Ahoj", "cs"),
         ("dobry den", "cs"),
-        ("diky", "cs"),
-        ("Nazdar!", "cs"),
         ("Díky, to je vše", "cs"),
         ("Můžeš mi pomoct?", "cs"),
-        ("Kdo jsi?", "cs"),
         ("Dobrý den, mám dotaz", "cs"),
-        ("Super, funguje to", "cs"),
         ("ahoj, jak se máš?", "cs"),
         ("ano", "cs"),
         ("Hello", "en"),
-        ("Who are you?", "en"),
         ("Hi there! What can you do?", "en"),
         ("Thanks a lot, that worked!", "en"),
         ("Hello, can you help me?", "en"),
@@ -57,18 +52,13 @@ async def test_a_message_without_any_letter_asks_for_nothing() -> None:
     ("text", "language"),
     [
         ("Ahoj, jak vytvořit projekt?", "cs"),
-        ("Ahoj, kvóta projektu", "cs"),
         ("Ahoj, gpu quota", "cs"),
-        ("Dobrý den, jak dostanu přístup?", "cs"),
         ("Dobrý den, mám dotaz na kvótu", "cs"),
         ("Díky, a proč?", "cs"),
-        ("Můžeš to vysvětlit?", "cs"),
         ("kam napsat o pomoc?", "cs"),
         ("Thanks, and how?", "en"),
         ("Can you do it?", "en"),
-        ("How do I do it, please?", "en"),
         ("Hi, what is a pod?", "en"),
-        ("Do you have GPUs?", "en"),
         ("How does it work?", "en"),
         ("How it works", "en"),
         ("jak to funguje", "cs"),

@@ -1,44 +1,35 @@
-"""Steps of a project outside the package: by module:Class, by table, by entry point; with prompts, tests and ablation."""
+"""Steps of a project outside the package: by module:Class, by table, by entry point; with prompts and tests."""
 
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from app.assistants.assembly import build
-from app.assistants.file import read_assistants
-from app.cli import main
 from app.core import hooks
 from app.core.errors import PromptError, SettingsError
 from app.core.settings import Settings
 from app.pipeline import registry
-from eval.grid.configurations import Variant, chosen_assistant, variants, write_assistants
-from tests.app.pipeline.test_postprocess import MODULE, SIMILAR, asked, file, table
-from tests.app.pipeline.test_registry import tools
+from tests.app.pipeline.test_postprocess import MODULE, asked, table
 from tests.fake_llm import Reply
 
 ROOT = Path(__file__).parents[3]
 
 
-async def test_a_new_step_runs_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its test passes, it answers in a service with the prompt beside it, and nothing is overwritten."""
-    assert main(["new", "step", "best_first"]) == 0
-    assert '"best_first:BestFirst"' in capsys.readouterr().out
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_best_first.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False, env={"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )  # fmt: skip
-    assert "3 passed" in ran.stdout, ran.stdout + ran.stderr
-    for name in ("best_first", "retrieve", "Best", "best-first"):
-        assert main(["new", "step", name]) == 1
-    assert "best_first.py, test_best_first.py, prompts/" in capsys.readouterr().err
+async def test_the_step_of_the_documentation_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a service, with the prompt beside it; a reply without a number leaves the order."""
+    page = (ROOT / "docs/en/own-classes.md").read_text("utf-8")
+    code = re.search(r"```python\n(# best_first\.py\n.*?)```", page, re.DOTALL)
+    assert code
+    (tmp_path / "best_first.py").write_text(code[1], "utf-8")
+    for language in ("en", "cs"):
+        prompt = tmp_path / f"prompts/{language}/best_first.md"
+        prompt.parent.mkdir(parents=True)
+        prompt.write_text("Which of these passages is best?\n\n$passages\n", "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     steps = ("retrieve", "best_first:BestFirst", "relevance")
     async with asked(tmp_path, "", *steps, with_model=True) as service:
@@ -48,6 +39,10 @@ async def test_a_new_step_runs_as_it_is(
         assert [one["chunk"] for one in own] == [before[1]["chunk"], before[0]["chunk"]]
         assert len(trace["best_first:BestFirst"]["calls"]) == 1
         assert "Which of these passages" in service.llm.calls[-2]["messages"][0]["content"]
+        service.llm.reply = lambda body: Reply("None." if body["max_tokens"] == 300 else "It has some [1].")
+        text, trace = await service.ask()
+        assert "It has some" in text
+        assert "no number of a passage" in trace["best_first:BestFirst"]["error"]
     (tmp_path / "prompts/cs/best_first.md").unlink()
     with pytest.raises(PromptError, match=r"prompts/cs/best_first.md can't be read"):
         build(Settings.load(None, assistants=str(tmp_path / "assistants.toml"), llm_url="http://x", llm_model="m"))
@@ -82,7 +77,7 @@ def look_again() -> Iterator[Callable[[], None]]:
 
 
 async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look_again) -> None:
-    """By the name that the class gives them; `eval grid --steps` also tries those that no assistant uses."""
+    """By the name that the class gives them."""
     info = tmp_path / "own_steps-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-steps\nVersion: 1.0\n", "utf-8")
@@ -101,18 +96,3 @@ async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyP
     says = r"The plugin only_first \(no_such\) can't be loaded: No module named 'no_such'"
     with pytest.raises(SettingsError, match=says):
         build(Settings.load(None, assistants=str(tmp_path / "assistants.toml")))
-
-
-def test_steps_from_outside_are_added_and_removed_by_the_grid(tmp_path: Path) -> None:
-    """Those in use are left out, those in the file are put where they can stand first, and their tables are kept."""
-    tables = table("cut", SIMILAR, args="{ similarity_cutoff = 0.3 }") + table("mine", f"{MODULE}:First")
-    path = file(tmp_path, tables, "retrieve", "cut", "relevance")
-    written = read_assistants(Settings.load(None, assistants=path))
-    entry = chosen_assistant(written, "")
-    found: dict[str, Variant] = {one.name: one for one in variants(entry.steps, tools(), written.known_steps())}
-    base = [("detect",), ("probe",), ("retrieve",), ("cut",), ("relevance",), ("synthesize",), ("cite",)]
-    assert list(found["without cut"].steps) == base[:3] + base[4:]
-    assert list(found["with mine"].steps) == [*base[:3], ("mine",), *base[3:]]
-    write_assistants(written, entry, [one for one in found.values() if not one.needs], tmp_path / "grid.toml")
-    again = build(Settings.load(None, assistants=str(tmp_path / "grid.toml")))
-    assert "with mine" in again.by_id

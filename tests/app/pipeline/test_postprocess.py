@@ -75,7 +75,7 @@ async def asked(
 async def test_postprocessors_choose_among_more_hits_than_are_kept(tmp_path: Path) -> None:
     """One after the other: the second sees what the first left. Order and scores are those of the hits from then on."""
     names = '{ names = ["page6", "page5", "limits", "page1"] }'
-    tables = table("filter", SIMILAR, args="{ similarity_cutoff = 0.4 }")
+    tables = table("filter", SIMILAR, args="{ similarity_cutoff = 0.2 }")
     tables += table("mine", BY_NAME, args=names, scores='"0..1"')
     async with asked(tmp_path, tables, "retrieve", "filter", "mine", "relevance") as service:
         plugged.GIVEN.clear()
@@ -177,7 +177,7 @@ TABLES_AND_ERRORS = {
     f'class = "{MODULE}:NoStep"': "is neither a step nor a LlamaIndex postprocessor: it lacks uses, writes, optional",
     f'class = "{MODULE}:Blocking"': "it lacks async def __call__(self, turn)",
     f'class = "{MODULE}:OneName"': """reads must be a tuple, as ("hits",), not 'hits'.""",
-    f'class = "{MODULE}:NoField"': "a turn has no glossary. It has: calls, choices",
+    f'class = "{MODULE}:NoField"': "a turn has no glossary. It has: asked, calls, choices",
     f'class = "{MODULE}:Annotated_"': "write optional without a type, else it is an argument",
     f'class = "{MODULE}:NeedsUnknown"': "Step mine needs hits.stars, which no earlier step writes: put a step that does",
 }

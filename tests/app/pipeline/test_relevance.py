@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from app.core.prompts import load_prompts
-from app.core.turn import Message, Request, Turn
-from app.core.types import Chunk, Hit, LexicalText, Query
+from app.core.turn import Message, Request, Search, Turn
+from app.core.types import Chunk, Hit, Legs, LexicalText, Query
 from app.index.embedded.store import EmbeddedStore
 from app.pipeline.runner import run
-from app.pipeline.steps.relevance import WITH_KEYWORDS, Rarity, Relevance, Word, coverage, ends, names
+from app.pipeline.steps.relevance import WITH_KEYWORDS, PassageTokens, Rarity, Relevance, Word, coverage, ends, names
 from app.pipeline.steps.synthesize import Synthesize
 from plugins.steps.choices import Helpful
 from tests.app.pipeline.turns import SETTINGS, text_of, turn
@@ -46,9 +46,9 @@ async def judge(hits: tuple, question: str, language: str = "en", **more: object
 async def test_a_question_that_a_passage_covers_keeps_its_hits(hits: tuple) -> None:
     """The evidence is told, the hits stay as they are; Czech without diacritics counts as well."""
     changes = await judge(hits, "How large is the storage quota of a project?")
-    assert changes["evidence"] > 0.7
+    assert changes["evidence"].share > 0.7
     assert "hits" not in changes
-    assert (await judge(hits, "jaka je kvota uloziste", "cs"))["evidence"] == 1.0
+    assert (await judge(hits, "jaka je kvota uloziste", "cs"))["evidence"].share == 1.0
 
 
 async def test_in_a_conversation_the_question_is_judged_as_the_model_spelled_it_out(hits: tuple) -> None:
@@ -58,7 +58,7 @@ async def test_in_a_conversation_the_question_is_judged_as_the_model_spelled_it_
     request = Request((earlier, Message("assistant", "-"), asked))
     more = {"referred": earlier.content, "request": request}
     assert (await judge(hits, asked.content, **more))["hits"] == ()
-    assert (await judge(hits, asked.content, **more, **spelled_out))["evidence"] > 0.7
+    assert (await judge(hits, asked.content, **more, **spelled_out))["evidence"].share > 0.7
     assert (await judge(hits, "best sourdough recipe", **spelled_out))["hits"] == ()
 
 
@@ -67,7 +67,7 @@ async def test_a_question_about_something_else_leaves_no_hits(hits: tuple) -> No
     for question in ("How do I restore a MongoDB replica set?", "best sourdough recipe", "kafka brokers quota"):
         changes = await judge(hits, question)
         assert (changes["hits"], changes["related"]) == ((), hits[1])
-        assert changes["evidence"] < SETTINGS.min_evidence
+        assert changes["evidence"].share < SETTINGS.min_evidence
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,11 @@ async def test_a_question_about_something_else_leaves_no_hits(hits: tuple) -> No
 async def test_what_is_said_around_the_question_does_not_count(hits: tuple, question: str, language: str) -> None:
     """Who introduces themselves, or says what they work with, is answered as if they hadn't."""
     alone = {"en": "How large is the storage quota?", "cs": "Jakou má projekt kvótu?"}[language]
-    assert (await judge(hits, question, language))["evidence"] == (await judge(hits, alone, language))["evidence"] > 0.7
+    assert (
+        (await judge(hits, question, language))["evidence"].share
+        == (await judge(hits, alone, language))["evidence"].share
+        > 0.7
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,14 +95,16 @@ async def test_what_is_said_around_the_question_does_not_count(hits: tuple, ques
 )
 async def test_what_is_said_before_is_not_asked(hits: tuple, question: str) -> None:
     """Words of the index around a question about something else don't make it answerable."""
-    assert (await judge(hits, question))["evidence"] < 0.6
+    assert (await judge(hits, question))["evidence"].share < 0.6
 
 
 async def test_a_name_that_no_page_has_weighs_most(hits: tuple) -> None:
     """The rest of the words doesn't answer a question about a product; a known name is a word like any other."""
-    plain, named = [(await judge(hits, f"What storage quota has {name}?"))["evidence"] for name in ("kafka", "Kafka")]
+    plain, named = [
+        (await judge(hits, f"What storage quota has {name}?"))["evidence"].share for name in ("kafka", "Kafka")
+    ]
     assert named < SETTINGS.min_evidence < plain
-    lower, upper = [(await judge(hits, f"Which card is {name}?"))["evidence"] for name in ("nvidia", "NVIDIA")]
+    lower, upper = [(await judge(hits, f"Which card is {name}?"))["evidence"].share for name in ("nvidia", "NVIDIA")]
     assert lower == upper == 1.0
 
 
@@ -106,8 +112,8 @@ async def test_keywords_say_what_the_question_means_but_need_more_evidence(hits:
     """Of several wordings the best has more by chance; without any evidence needed nothing is refused."""
     czech, english = "Kolik místa na disku dostanu?", {"en": "storage quota, disk space limit"}
     alone, with_keywords = await judge(hits, czech, "cs"), await judge(hits, czech, "cs", keywords=english)
-    assert alone["evidence"] < with_keywords["evidence"]
-    assert alone["evidence_needed"] == SETTINGS.min_evidence < with_keywords["evidence_needed"]
+    assert alone["evidence"].share < with_keywords["evidence"].share
+    assert alone["evidence"].needed == SETTINGS.min_evidence < with_keywords["evidence"].needed
     off = replace(STEP, settings=SETTINGS.model_copy(update={"min_evidence": 0.0}))
     generation, found = hits
     asked = turn("sourdough", "en", hits=found, generation=generation, keywords={"en": "dough"})
@@ -119,29 +125,31 @@ async def test_bad_keywords_refuse_nothing_that_the_question_alone_would_be_answ
     generation, found = hits
     question = "storage and pancakes"
     alone = await judge(hits, question)
-    assert SETTINGS.min_evidence <= alone["evidence"] < alone["evidence_needed"] * WITH_KEYWORDS
+    assert SETTINGS.min_evidence <= alone["evidence"].share < alone["evidence"].needed * WITH_KEYWORDS
     search = Query((LexicalText("en", question), LexicalText("en", "NVIDIA")), language="en", limit=1)
     displaced = tuple(hit for hit in found if hit.chunk.id == "gpu")
-    judged = await judge((generation, displaced), question, keywords={"en": "banana"}, search=search)
-    assert judged["evidence"] == alone["evidence"]
+    judged = await judge((generation, displaced), question, keywords={"en": "banana"}, search=Search(search, Legs()))
+    assert judged["evidence"].share == alone["evidence"].share
     assert [hit.chunk.id for hit in judged["hits"]] == ["storage"]
     nothing = Query((LexicalText("en", "sourdough"), LexicalText("en", "NVIDIA")), language="en", limit=1)
-    assert (await judge((generation, displaced), "sourdough", keywords={"en": "banana"}, search=nothing))["hits"] == ()
+    assert (
+        await judge((generation, displaced), "sourdough", keywords={"en": "banana"}, search=Search(nothing, Legs()))
+    )["hits"] == ()
 
 
 async def test_a_name_of_the_question_is_one_in_its_keywords_too(hits: tuple) -> None:
     """Else general words beside the name would speak for a page that doesn't mention it."""
     keywords = {"en": "kafka, storage, quota, project"}
     plain, named = [await judge(hits, f"How do I run {name} here?", keywords=keywords) for name in ("kafka", "Kafka")]
-    assert named["evidence"] < plain["evidence"]
+    assert named["evidence"].share < plain["evidence"].share
 
 
 async def test_a_reference_to_the_question_before_is_judged_with_it(hits: tuple) -> None:
     """The end of a follow-up question alone would leave out what it is about."""
     follow_up = "Thanks. And the storage quota of it, of a project?"
-    alone = (await judge(hits, follow_up))["evidence"]
+    alone = (await judge(hits, follow_up))["evidence"].share
     assert alone == 1.0
-    assert (await judge(hits, follow_up, referred="What is MongoDB?"))["evidence"] < 0.6
+    assert (await judge(hits, follow_up, referred="What is MongoDB?"))["evidence"].share < 0.6
 
 
 def test_the_question_proper_is_the_sentence_with_the_question_mark() -> None:
@@ -192,19 +200,46 @@ async def test_what_was_put_first_stays_and_leaves_nothing_else_out(hits: tuple,
 
 async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:
     """Nothing found is evidence of 0, not an error; so is a question without words."""
-    assert (await judge((hits[0], ()), "storage quota"))["evidence"] == 0.0
-    assert (await judge(hits, "???"))["evidence"] == 0.0
+    assert (await judge((hits[0], ()), "storage quota"))["evidence"].share == 0.0
+    assert (await judge(hits, "???"))["evidence"].share == 0.0
 
 
 def test_rare_words_weigh_more() -> None:
-    """A passage with the rare word covers more than one with the common word; a shared beginning counts half."""
-    rarity = Rarity({"quota": 1, "project": 90}, 100)
-    words = [Word(("quota", "quota*")), Word(("project", "proje*"))]
-    rare, common = coverage(words, [frozenset({"quota"})], rarity), coverage(words, [frozenset({"project"})], rarity)
+    """A shared beginning counts half."""
+    rarity = Rarity({"quota": 1, "project": 90, "card": 1}, 100)
+    words = [Word((name, f"{name[:5]}*"), "en") for name in ("quota", "project", "card")]
+    rare, common = (covered(words, rarity, name, "card") for name in ("quota", "project"))
     assert rare > 0.9
-    assert common < 0.1
-    assert coverage(words, [frozenset({"quota*"})], rarity) == pytest.approx(rare / 2)
-    assert coverage([], [frozenset()], rarity) == 0.0
+    assert 0.4 < common < 0.6
+    assert covered(words[:1], rarity, "quota*") == 0.5
+    assert coverage([], [PassageTokens(frozenset(), "en")], rarity) == 0.0
+
+
+def covered(words: Sequence[Word], rarity: Rarity, *tokens: str, language: str = "en") -> float:
+    return coverage(words, [PassageTokens(frozenset(tokens), language)], rarity)
+
+
+def test_of_several_words_only_the_rarest_counts_alone() -> None:
+    """In its own language; one that the index doesn't have may be mistyped, so it takes nothing from the others."""
+    rarity = Rarity({"licence": 2, "cost": 20}, 100)
+    licence, cost, typo = (Word((name,), "en") for name in ("licence", "cost", "ollma"))
+    assert covered([licence, cost], rarity, "licence") > 0.5
+    assert covered([licence, cost], rarity, "licence", language="cs") == covered([licence, cost], rarity, "cost") == 0.0
+    assert covered([licence, cost], rarity, "licence", "cost", language="cs") == 1.0
+    assert covered([cost, typo], rarity, "cost") > 0.1
+
+
+async def test_the_meaning_of_the_nearest_unit_counts_a_little(hits: tuple) -> None:
+    """So that a paraphrase is answered, and words that only look alike aren't; never without passages."""
+    search = Query((LexicalText("en", "storage and pancakes"),), language="en")
+    far, unknown, near = [
+        (await judge(hits, "storage and pancakes", search=Search(search, Legs(meaning=meaning))))["evidence"].share
+        for meaning in (0.0, None, 0.42)
+    ]
+    assert far == pytest.approx(unknown - 0.1)
+    assert near == pytest.approx(unknown + 0.05)
+    none = await judge((hits[0], ()), "storage quota", search=Search(search, Legs(meaning=1.0)))
+    assert none["evidence"].share == 0.0
 
 
 async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:
@@ -217,9 +252,9 @@ async def test_a_reranker_s_score_is_evidence_too(hits: tuple) -> None:
         for keywords in ({}, {"en": "kafka"}):  # keywords ask for more words, not for a better score
             changes = await judge((generation, scored), question, "cs", keywords=keywords)
             assert ("hits" not in changes) is kept
-            assert changes["evidence"] == score
+            assert changes["evidence"].share == score
     covered = await judge((generation, tuple(replace(hit, rerank=0.01) for hit in found)), "storage quota of a project")
-    assert covered["evidence"] > 0.7
+    assert covered["evidence"].share > 0.7
 
 
 async def test_what_helpful_put_aside_stays_related(hits: tuple) -> None:
@@ -228,7 +263,7 @@ async def test_what_helpful_put_aside_stays_related(hits: tuple) -> None:
     scored = tuple(replace(hit, rerank=0.05) for hit in found)
     plan = ((Helpful(None, STEP.prompts, SETTINGS),), (STEP,))
     ended = await run(plan, turn("storage quota", hits=scored, generation=generation))
-    assert (ended.evidence, ended.hits, ended.related) == (0.0, (), scored)
+    assert (ended.evidence.share, ended.hits, ended.related) == (0.0, (), scored)
     said = [event async for event in (await Synthesize(None, STEP.prompts, SETTINGS)(ended))["events"]]
     assert "https://docs.example.org/storage" in text_of(said)
 
@@ -238,9 +273,12 @@ async def test_a_common_word_alone_is_evidence_only_in_a_heading(tmp_path: Path)
     texts = [f"Step {n} costs one call, and {n} seconds." for n in range(10)] + ["Run the installer, then install it."]
     async with indexed(tmp_path, texts, title="Install") as judged:
         found = {question: await judge(judged, question) for question in ("How much does it cost?", "How to install?")}
-        assert (found["How much does it cost?"]["evidence"], found["How to install?"]["evidence"]) == (0.0, 1.0)
+        assert (found["How much does it cost?"]["evidence"].share, found["How to install?"]["evidence"].share) == (
+            0.0,
+            1.0,
+        )
         keywords = await judge(judged, "How much does it cost?", keywords={"en": "step costs one call"})
-        assert keywords["evidence"] > SETTINGS.min_evidence
+        assert keywords["evidence"].share > SETTINGS.min_evidence
 
 
 async def test_an_identifier_that_one_page_has_is_evidence_though_its_parts_are_everywhere(tmp_path: Path) -> None:
@@ -248,10 +286,10 @@ async def test_an_identifier_that_one_page_has_is_evidence_though_its_parts_are_
     texts = [f"Error LUM-{number} is reported as soon as the limit is exceeded." for number in range(1001, 1021)]
     async with indexed(tmp_path, texts) as (generation, hits):
         known, elsewhere, unknown = [
-            (await judge((generation, hits[:2]), f"What does error {code} mean?"))["evidence"]
+            (await judge((generation, hits[:2]), f"What does error {code} mean?"))["evidence"].share
             for code in ("LUM-1001", "LUM-1011", "LUM-2001")
         ]
-        alone = (await judge((generation, hits[:2]), "What is LUM-1001 for?"))["evidence"]
+        alone = (await judge((generation, hits[:2]), "What is LUM-1001 for?"))["evidence"].share
     assert unknown < elsewhere < SETTINGS.min_evidence < known < alone
 
 

@@ -9,12 +9,14 @@ import pytest
 
 from app.core.errors import IndexMismatch, ModelUnavailable
 from app.core.prompts import load_prompts
+from app.core.settings import Settings
 from app.core.turn import Message, Request, Turn
 from app.core.types import Chunk, Vector
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Generation
-from app.models.openai import OpenAIModel
+from app.models import Model
+from app.pipeline.conversation import with_answer_language
 from app.pipeline.registry import Tools, make_plan
 from app.pipeline.runner import run
 from app.pipeline.steps.retrieve import OTHER_LANGUAGE_WITH_KEYWORDS, Probe, Retrieve
@@ -25,6 +27,7 @@ from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import DIMENSION, FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
+EVEN = SETTINGS.model_copy(update={"vector_weight": {"*": 0.5}})  # the vectors of the tests know letters only
 PAGES = {
     "memory": ("en", "Memory of notebooks: each gets 4 GB."),
     "cores": ("en", "Processor cores of notebooks: each gets 2."),
@@ -62,13 +65,13 @@ async def generation(tmp_path: Path) -> AsyncIterator[Generation]:
     await store.close()
 
 
-def steps(embedder: FakeEmbedder) -> tuple[Probe, Retrieve]:
-    return Probe(embedder, PROMPTS, SETTINGS), Retrieve(embedder, PROMPTS, SETTINGS)
+def steps(embedder: FakeEmbedder, settings: Settings = SETTINGS) -> tuple[Probe, Retrieve]:
+    return Probe(embedder, PROMPTS, settings), Retrieve(embedder, PROMPTS, settings)
 
 
-async def searched(embedder: FakeEmbedder, asked: Turn) -> Turn:
+async def searched(embedder: FakeEmbedder, asked: Turn, settings: Settings = SETTINGS) -> Turn:
     """After a probe and retrieval."""
-    probe, retrieve = steps(embedder)
+    probe, retrieve = steps(embedder, settings)
     return await run(((probe,), (retrieve,)), asked)
 
 
@@ -83,7 +86,7 @@ async def test_the_question_is_embedded_once_and_its_search_is_used_again(genera
     assert found(after)[0] == "memory"
     assert len(embedder.questions) == 1
     assert after.search is not None
-    assert [text.text for text in after.search.texts] == ["memory notebooks get?"]
+    assert [text.text for text in after.search.query.texts] == ["memory notebooks get?"]
     assert after.hits[0].lexical is not None
     assert after.hits[0].cosine is not None
 
@@ -104,9 +107,8 @@ async def test_keywords_of_every_language_are_searched_beside_the_question(gener
     assert found(after)[0] == "files"
     assert len(embedder.questions) == 1
     assert after.search is not None
-    assert after.search.other_language == OTHER_LANGUAGE_WITH_KEYWORDS
-    assert after.legs is not None
-    assert after.legs.vector
+    assert after.search.query.other_language == OTHER_LANGUAGE_WITH_KEYWORDS
+    assert after.search.legs.vector
 
 
 async def test_keywords_have_a_weight_of_their_own(generation: Generation) -> None:
@@ -117,14 +119,14 @@ async def test_keywords_have_a_weight_of_their_own(generation: Generation) -> No
         settings = SETTINGS.model_copy(update={"keyword_weight": weight, "vector_weight": {"*": 0.0}})
         after = await run(((Retrieve(FakeEmbedder(), PROMPTS, settings),),), asked)
         firsts.append(found(after)[0])
-        weights.append([text.weight for text in after.search.texts] if after.search else [])
+        weights.append([text.weight for text in after.search.query.texts] if after.search else [])
     assert firsts == ["cores", "files"]
     assert weights == [[1.0, 0.2], [1.0, 5.0]]
 
 
 @pytest.mark.plugins
 async def test_the_time_is_found_while_question_and_keywords_are_written(
-    generation: Generation, llm: FakeLLM, model: OpenAIModel
+    generation: Generation, llm: FakeLLM, model: Model
 ) -> None:
     """Three calls at once; then the question without its time is searched, and pages of that time are lifted."""
     asked, embedder = "Which files were kept on notebooks around the middle of 2024?", Counting()
@@ -147,9 +149,9 @@ async def test_the_time_is_found_while_question_and_keywords_are_written(
     assert [record.error for record in after.trace if record.error] == []
     assert embedder.questions == [asked, "Which files were kept on notebooks?"]
     assert after.search is not None
-    assert after.search.texts[0].text == "files kept notebooks?"
-    assert [boost.first for boost in after.search.boosts] == ["2024-06-01"]
-    assert after.question == asked  # what the answer is written for
+    assert after.search.query.texts[0].text == "files kept notebooks?"
+    assert [boost.first for boost in after.search.query.boosts] == ["2024-06-01"]
+    assert after.asked.text == asked  # what the answer is written for
     assert found(after)[0] == "files"
 
 
@@ -157,7 +159,25 @@ async def test_a_guessed_language_is_a_weak_preference(generation: Generation) -
     """Where no word tells the language, pages of all languages count nearly alike."""
     step = steps(FakeEmbedder())[1]
     told = [await run(((step,),), turn("notebooks", generation=generation, unsure=unsure)) for unsure in (False, True)]
-    assert [one.search.sureness for one in told if one.search] == [1.0, 0.25]
+    assert [one.search.query.sureness for one in told if one.search] == [1.0, 0.25]
+
+
+async def test_the_pages_say_in_which_language_a_question_is_that_shows_none(generation: Generation) -> None:
+    """A mistyped word by its beginning; where the pages of both languages have as much, the guess stays."""
+    step = steps(FakeEmbedder())[1]
+    for question, guess, language in (
+        ("notebooks memry", "cs", "en"),
+        ("pamet sesitu", "en", "cs"),
+        ("notebk processr", "cs", "en"),
+        ("4 GB", "cs", "cs"),
+        ("4 GB", "en", "en"),
+    ):
+        asked = turn(question, guess, generation=generation, unsure=True)
+        after = await run(((step,),), asked)
+        assert after.search is not None
+        assert after.search.query.language == after.search.query.texts[0].language == language, question
+        assert after.search.query.sureness == (1.0 if language != guess else 0.25)
+        assert with_answer_language(after, PROMPTS.languages).asked.language == language
 
 
 async def test_a_question_that_refers_takes_the_earlier_one_along(generation: Generation) -> None:
@@ -166,18 +186,18 @@ async def test_a_question_that_refers_takes_the_earlier_one_along(generation: Ge
     assert found(await searched(FakeEmbedder(), asked))[:2] == ["cores", "memory"]
     with_keywords = await searched(FakeEmbedder(), replace(asked, keywords={"en": "cores"}))
     assert with_keywords.search is not None
-    assert [text.text for text in with_keywords.search.texts][1:] == ["cores"]
+    assert [text.text for text in with_keywords.search.query.texts][1:] == ["cores"]
 
 
 async def test_a_question_that_refers_to_another_is_searched_spelled_out(generation: Generation) -> None:
     """One that stands on its own is searched as it was asked, whatever the language model makes of it."""
     alone = turn("And there?", generation=generation, refined="How many cores do notebooks get?")
-    later = replace(alone, referred="How much memory do notebooks get?")
-    first, second = [await searched(FakeEmbedder(), asked) for asked in (alone, later)]
+    later = replace(alone, asked=replace(alone.asked, referred="How much memory do notebooks get?"))
+    first, second = [await searched(FakeEmbedder(), asked, EVEN) for asked in (alone, later)]
     assert first.search is not None
     assert second.search is not None
-    assert "cores" not in first.search.texts[0].text
-    assert "cores" in second.search.texts[0].text
+    assert "cores" not in first.search.query.texts[0].text
+    assert "cores" in second.search.query.texts[0].text
     assert found(second)[0] == "cores"
 
 
@@ -185,7 +205,7 @@ async def test_a_failing_embedder_leaves_the_words(generation: Generation, caplo
     """Most pages are found by words alone; the log says that the vector is missing."""
     after = await searched(Broken(), turn("memory of notebooks", generation=generation))
     assert found(after)[0] == "memory"
-    assert after.vector is None
+    assert after.search.query.vector is None
     assert "searching by words only" in caplog.text
 
 
@@ -205,4 +225,4 @@ async def test_only_multilingual_models_are_corrected_for_the_language(generatio
         of_model = replace(generation, info=replace(generation.info, recipe=recipe))
         after = await run(((steps(Counting(name=name))[1],),), turn("Kolik paměti?", "cs", generation=of_model))
         assert after.search
-        assert [code for code, _ in after.search.language_offsets] == ["en"] * corrected
+        assert [code for code, _ in after.search.query.language_offsets] == ["en"] * corrected

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
-from app.core.turn import Call, Calls, Done, Message, Request, Text, Turn, Usage
+from app.core.turn import Call, Calls, Done, Message, Question, Request, Text, Turn, Usage
 from app.pipeline.runner import Fallback, answer, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
@@ -44,21 +44,22 @@ def fail(error: Exception) -> Callable[[Turn], Mapping[str, Any]]:
 
 async def test_steps_see_what_earlier_ones_changed_and_the_trace_has_it_all() -> None:
     """Changes are merged in order; the record of each step is the trace."""
-    plan = ((Box("a", lambda _: {"question": "x"}),), (Box("b", lambda t: {"refined": t.question + "y"}),))
+    asked = Question("x")
+    plan = ((Box("a", lambda _: {"asked": asked}),), (Box("b", lambda t: {"refined": t.asked}),))
     turn = await run(plan, START)
-    assert turn.refined == "xy"
+    assert turn.refined == asked
     records = [(r.step, dict(r.changes), r.error) for r in turn.trace]
-    assert records == [("a", {"question": "x"}, ""), ("b", {"refined": "xy"}, "")]
-    assert START.question == ""
+    assert records == [("a", {"asked": asked}, ""), ("b", {"refined": asked}, "")]
+    assert START.asked == Question()
 
 
 async def test_small_talk_ends_a_run_that_is_no_search() -> None:
     """Its reply is the answer; a search of the same words goes on."""
-    plan = ((Box("detect", lambda _: {"smalltalk": "Hello!"}),), (Box("b", lambda _: {"refined": "searched"}),))
+    plan = ((Box("detect", lambda _: {"smalltalk": "Hello!"}),), (Box("b", lambda _: {"sure": True}),))
     greeted = await run(plan, START)
-    assert (greeted.refined, [r.step for r in greeted.trace]) == ("", ["detect"])
+    assert (greeted.sure, [r.step for r in greeted.trace]) == (False, ["detect"])
     assert [event async for event in answer(greeted)] == [Text("Hello!"), Done()]
-    assert (await run(plan, START, search=True)).refined == "searched"
+    assert (await run(plan, START, search=True)).sure
 
 
 async def test_a_group_runs_together() -> None:
@@ -79,10 +80,10 @@ async def test_an_optional_step_that_fails_is_left_out() -> None:
     group = (
         Box("helper", fail(ModelTimeout("too slow")), optional=True),
         Box("odd", fail(ZeroDivisionError("bug")), optional=True),
-        Box("main", lambda _: {"question": "kept"}),
+        Box("main", lambda _: {"asked": Question("kept")}),
     )
     turn = await run((group,), START)
-    assert turn.question == "kept"
+    assert turn.asked.text == "kept"
     assert [r.error for r in turn.trace] == ["ModelTimeout: too slow", "ZeroDivisionError: bug", ""]
 
 
@@ -103,12 +104,12 @@ async def test_a_step_that_fails_may_go_on_with_less() -> None:
         try:
             raise ModelTimeout("too slow")
         except ModelTimeout as error:
-            raise Fallback({"question": "less"}) from error
+            raise Fallback({"asked": Question("less")}) from error
 
     turn = await run(((Box("a", falls_back, optional=True),),), START)
-    assert turn.question == "less"
+    assert turn.asked.text == "less"
     assert turn.trace[0].error == "ModelTimeout: too slow"
-    assert turn.trace[0].changes == {"question": "less"}
+    assert turn.trace[0].changes == {"asked": Question("less")}
 
 
 async def test_the_tokens_of_all_calls_are_counted() -> None:

@@ -1,14 +1,19 @@
 """The answer: what the model is given, and what a reader gets when it fails."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Failure, Message, Request, Sampling, Turn
-from app.models.openai import Endpoint, OpenAIModel
+from app.core.turn import Done, Event, Evidence, Failure, Message, Request, Sampling, Turn
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
+from app.pipeline.conversation import read_passages
 from app.pipeline.steps.synthesize import Synthesize
 from tests.app.api.scripted import until
 from tests.app.pipeline.turns import HURRIED, SETTINGS, hit, text_of, turn
@@ -20,7 +25,7 @@ HITS = (hit(1, MEMORY, path=("Memory",)), hit(2, "Nothing about it."))
 
 
 async def answer(llm: FakeLLM | None, given: Turn, settings: Settings = SETTINGS) -> list[Event]:
-    model = OpenAIModel(Endpoint(llm.url, timeout=settings.llm_timeout), "m") if llm else None
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=settings.llm_timeout), "m")) if llm else None
     try:
         changes = await Synthesize(model, PROMPTS, settings)(given)
         return [event async for event in changes["events"]]
@@ -67,7 +72,7 @@ async def test_a_model_that_says_nothing_means_an_extractive_answer(llm: FakeLLM
     settings = HURRIED if reply.delay else SETTINGS
     events = await answer(llm, turn(language=language, hits=HITS), settings)
     text = text_of(events)
-    assert text.startswith(PROMPTS.language(language).extractive_failed)
+    assert text.startswith(PROMPTS.language(language).texts.extractive_failed)
     assert "Each notebook gets 4 GB." in text
     assert "```bash\nmem --set 8\n\n# done\n```" in text
     assert events[-1] == Done(extractive=True)
@@ -116,19 +121,19 @@ async def test_no_passages_no_model_call(llm: FakeLLM) -> None:
 
 
 async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM) -> None:
-    """Under "nothing found" stand at most three nearest pages, each once; none for a question on anything else."""
-    related = (hit(1), hit(1), hit(2), hit(3), hit(4))
-    for unrelated in (turn(related=related), turn("Which page?", related=related, evidence=0.05, evidence_needed=0.32)):
+    """Under "nothing found" stand at most five nearest pages, each once, with a sentence; none for a question on anything else."""
+    related = (hit(1), hit(1), hit(2), *(hit(n) for n in range(3, 7)))
+    for unrelated in (turn(related=related), turn("Which page?", related=related, evidence=Evidence(0.05, 0.32))):
         assert text_of(await answer(llm, unrelated)) == PROMPTS.render("en", "nothing_found")
     text = text_of(await answer(llm, turn("Which page?", related=related)))
     assert text.startswith(PROMPTS.render("en", "nothing_found"))
     assert text.count("page-1") == 1
-    assert "- [Page 3](https://docs.example.org/page-3)" in text
-    assert "page-4" not in text
+    assert "- [Page 5](https://docs.example.org/page-5) – Text." in text
+    assert "page-6" not in text
     assert llm.calls == []
 
 
-async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM, model: OpenAIModel) -> None:
+async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM, model: Model) -> None:
     """A reader who leaves costs the model nothing more."""
     llm.reply = lambda _: Reply("word " * 50, piece_delay=0.02)
     events = (await Synthesize(model, PROMPTS, SETTINGS)(turn(hits=HITS)))["events"]
@@ -150,3 +155,12 @@ async def test_passages_end_between_sentences_where_the_window_or_the_setting_is
     long = hit(1, "Sentence number 1 is here. " * 99)
     await answer(llm, turn(hits=(long,)), SETTINGS.model_copy(update={"passage_tokens": 200}))
     assert "Sentence number 1 is here.\n\n…" in llm.calls[-1]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(("readable", "most"), [(5000.0, 5000), (100.0, 3000), (float("inf"), 11_100)])
+async def test_a_model_that_reads_slowly_gets_less_but_not_too_little(readable: float, most: int) -> None:
+    """The speed was measured; one that wasn't gets what the setting says."""
+    model: Any = SimpleNamespace(reading=SimpleNamespace(characters_in=lambda _: readable))
+    hits = tuple(hit(n, f"Sentence number {n} is here. " * 120) for n in range(1, 6))
+    passages = await read_passages(turn(hits=hits), SETTINGS, PROMPTS, model)
+    assert most - 1500 < sum(len(passage.chunk.text) for passage in passages) <= most

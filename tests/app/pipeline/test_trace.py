@@ -20,7 +20,7 @@ from app.assistants.assistant import Assistants
 from app.core.settings import Settings
 from app.core.trace import Trace, TraceCandidate, TraceStep
 from app.core.turn import Done, Failure, Message, Request, Source, Text
-from app.core.types import Chunk, Filters, Page, PlainText, Section
+from app.core.types import Chunk, Derived, Filters, Page, PlainText, Section
 from app.pipeline import trace as tracing
 from app.pipeline.steps import cite
 from plugins.steps.choices import Rerank
@@ -86,9 +86,8 @@ def reasons(trace: Trace) -> Mapping[str, str]:
 def in_plain(path: str, text: str) -> tuple[Page, tuple[Chunk, ...]]:
     """A page of one block whose text passages are cut from."""
     page, (chunk,) = page_with(path, text)
-    return replace(
-        page, plain=PlainText(text, (0, len(text)), (Section(0, (page.title,)),), {chunk.id: (0, len(text))})
-    ), (chunk,)
+    plain = PlainText(text, (0, len(text)), (Section(0, (page.title,)),), {chunk.id: (0, len(text))})
+    return replace(page, derived=Derived(plain=plain)), (chunk,)
 
 
 def seven_parts() -> Iterator[tuple[Page, tuple[Chunk, ...]]]:
@@ -132,11 +131,11 @@ async def test_each_step_has_its_times_and_the_calls_to_models_inside_it(assista
     assert call.first_text is not None
     assert call.start + 50 <= call.first_text <= trace.first_text <= trace.ms
     (embedded,) = steps["probe"].calls
-    assert (embedded.kind, embedded.texts, embedded.reply) == ("embedding", [QUESTION], "1 vectors of 256 numbers")
-    assert steps["detect"].output["language"] == "en"
+    assert (embedded.kind, embedded.texts, embedded.reply) == ("embedding", [QUESTION], "1 vectors of 128 numbers")
+    assert steps["detect"].output["asked"]["language"] == "en"
     assert steps["keywords"].output["keywords"] == {"en": "volume, resize", "cs": "svazek"}
-    assert steps["keywords"].input == {"question": QUESTION, "language": "en"}
-    assert asdict(trace.end) == asdict(tracing.TraceEnd("stop"))
+    assert steps["keywords"].input["asked"]["text"] == QUESTION
+    assert asdict(trace.end) == asdict(tracing.TraceEnd("stop", confidence=0.87))
 
 
 async def test_prompts_are_as_they_were_sent_and_replies_as_they_came(assistants: Assistants, llm: FakeLLM) -> None:
@@ -287,7 +286,7 @@ async def test_reranked_candidates_have_their_scores_and_the_dropped_ones_say_so
     llm.reply = helpers()
     more = {"rerank_url": server.url, "rerank_model": "r", "assistants": own, "top_k": 2}
     async with service(index, llm, **more) as assistants:
-        assert any(isinstance(step, Rerank) for group in assistants.get("").plan for step in group)
+        assert any(isinstance(step, Rerank) for group in assistants.get("").plans.answer for step in group)
         server.bodies.clear()
         trace = await traced(assistants)
     assert [row.rerank for row in trace.candidates[:2]] == [0.9, 0.8]
@@ -353,26 +352,21 @@ async def test_failures_are_in_the_trace(assistants: Assistants, llm: FakeLLM) -
     assert "ModelUnavailable" in failed.trace.end.failure
 
 
-async def test_nothing_is_told_where_nobody_asks(assistants: Assistants) -> None:
-    """The end is the end and no more."""
-    assert await end(assistants, asked(trace=False)) == Done()
-
-
 async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, monkeypatch: pytest.MonkeyPatch) -> None:
     """No step is wrapped, no event passes through the trace and no value is rendered; asked for, all of that is done."""
     counted: Counter[str] = Counter()
-    names = ("shown", "_Maker", "candidates")
+    names = ("shown", "_trace", "candidates")
     for module, name in (
         *((tracing, name) for name in names), (assistant, "Recorder"), (assistant, "traced"), (cite, "Removals"),
         (cite, "cited_links"), (assistant, "CitingTrace"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, counting(getattr(module, name), counted))
-    await end(assistants, asked(trace=False))
+    assert await end(assistants, asked(trace=False)) == Done(confidence=0.9)
     assert counted == Counter()
-    plan = assistants.get("").plan
+    plan = assistants.get("").plans
     await end(assistants, asked())
     assert counted.keys() == {*names, "Recorder", "traced", "Removals", "cited_links", "CitingTrace"}
-    assert assistants.get("").plan is plan
+    assert assistants.get("").plans is plan
 
 
 def counting(work: Callable[..., Any], counted: Counter[str]) -> Callable[..., Any]:

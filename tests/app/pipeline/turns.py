@@ -1,7 +1,7 @@
 """Turns and hits to test steps with."""
 
 from app.core.settings import Settings
-from app.core.turn import Event, Events, Message, Request, Text, Turn
+from app.core.turn import Event, Events, Message, Question, Request, Text, Turn
 from app.core.types import Chunk, Hit, Section
 
 SETTINGS = Settings.load(None, helper_timeout=60.0, llm_timeout=60.0)
@@ -21,7 +21,9 @@ def turn(
     question: str = "How much memory can I get?", language: str = "en", *, hits: tuple[Hit, ...] = (), **more: object
 ) -> Turn:
     request = more.pop("request", None) or Request((Message("user", question),), id="t1")
-    return Turn(request=request, question=question, language=language, hits=hits, **more)
+    asked = Question(question, language, more.pop("unsure", False), more.pop("referred", ""))
+    refined = Question(text) if (text := more.pop("refined", "")) else None
+    return Turn(request=request, asked=asked, refined=refined, hits=hits, **more)
 
 
 async def stream(*events: Event) -> Events:

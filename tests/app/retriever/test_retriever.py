@@ -14,7 +14,7 @@ import httpx
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore
 
-from app.api.request_models import SearchRequest
+from app.api.bodies import SearchRequest
 from app.api.search import search_result
 from app.api.server import create_app
 from app.assistants.assembly import build, opened

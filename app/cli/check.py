@@ -51,20 +51,23 @@ async def check(context: click.Context, /, all_: bool, as_json: bool) -> int:
 
 async def _findings(settings: Settings) -> dict[str, Any]:
     from app.assistants.assembly import opened
-    from app.assistants.findings import empty_collections
     from app.conversations.opening import look
     from app.core.turn import Message
     from app.index import directory_of
     from app.models.protocols import CallOptions
 
     async with opened(settings) as assistants:
-        named = {name: await _index_state(name, *parts) for name, parts in assistants.used().items()}
+        named: dict[str, dict[str, Any]] = {}
+        for name, used in assistants.used().items():
+            index, problem = await _index(name, used.store, used.embedder)
+            told = {"name": used.embedder.name, "problem": await _problem(used.embedder.embed_queries(["check"]))}
+            named[name] = {"index": index, "index_problem": problem, "embedder": told}
         model: dict[str, Any] = {"name": None, "problem": ""}
         if assistants.model:
             call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
             model = {"name": assistants.model.name, "problem": await _problem(call)}
         filled = {name: state["index"]["pages_by_collection"] for name, state in named.items() if state["index"]}
-        lacking = empty_collections(assistants.by_id.values(), filled)
+        lacking = assistants.empty_collections(filled)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
     findings = {
         "store": masked(settings.store),
@@ -121,16 +124,6 @@ async def _check_indexing(settings: Settings) -> None:
 
     open_splitter(settings)
     as_sources(configured(settings))
-
-
-async def _index_state(name: str, store: Store, embedder: Embedder) -> dict[str, Any]:
-    """The index with its embedder, and their problems."""
-    from app.models.protocols import for_index
-
-    index, problem = await _index(name, store, embedder)
-    embedder = for_index(embedder, index["embedder"] if index else "")
-    answers = {"name": embedder.name, "problem": await _problem(embedder.embed_queries(["check"]))}
-    return {"index": index, "index_problem": problem, "embedder": answers}
 
 
 async def _problem(call: Awaitable[object]) -> str:
@@ -231,17 +224,16 @@ async def assistants(as_json: bool) -> int:
 
 
 def _assistant_object(assistant: Assistant) -> dict[str, Any]:
-    limits = {name: list(values) for name, values in asdict(assistant.limits).items() if values}
     return {
         "id": assistant.id,
-        "names": dict(assistant.names),
-        "listed": assistant.listed,
+        "names": dict(assistant.table.names),
+        "listed": assistant.table.listed,
         "persona": assistant.persona,
-        "index": assistant.index,
-        "limits": {**({"collections": list(assistant.collections)} if assistant.collections else {}), **limits},
-        "steps": [[_step(step) for step in group] for group in assistant.plan],
-        "left_out": list(assistant.left_out),
-        "warning": assistant.helper_call_warning,
+        "index": assistant.table.index,
+        "limits": {name: list(values) for name, values in asdict(assistant.limits).items() if values},
+        "steps": [[_step(step) for step in group] for group in assistant.plans.answer],
+        "left_out": list(assistant.plans.left_out),
+        "warning": assistant.plans.helper_call_warning,
     }
 
 

@@ -1,8 +1,5 @@
 """The commands, each imported when it is used (all take 1 s and 33 MB), and click's errors in our words."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -11,9 +8,6 @@ import click
 
 from app.core.errors import did_you_mean
 from app.core.hooks import registered_by_name
-
-WORDS = {"a valid integer": "a whole number", "a valid float": "a number"}
-EXTRA = re.compile(r"Got unexpected extra arguments? \(([^\s)]++).*+", re.DOTALL)
 
 
 class Group(click.Group):
@@ -75,7 +69,6 @@ root = Group(
         "eval": ("app.cli.commands:evaluation", "measure retrieval over a question set, compare two results"),
         "prompts": ("app.cli.commands:prompts", "write the shipped prompts as a start for your own, see what differs"),
         "key": ("app.cli.commands:key", "make and list the keys of clients"),
-        "new": ("app.cli.commands:new", "write a step of your own, as a starting point"),
     },
     help="Answers questions about a documentation site from its own pages, with links.",
     epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant init asks for the"
@@ -96,15 +89,12 @@ evaluation = Group(
             ("conversations", "retrieval:conversations", "measure retrieval of follow-up questions"),
             ("refusals", "retrieval:refusals", "measure how many unanswerable and answerable questions are refused"),
             ("run", "answers:run", "let contestants answer a question set and measure the answers"),
-            ("grid", "grid:grid", "measure many configurations in one run"),
             ("compare", "compare:compare", "compare two saved results question by question"),
             ("check", "questions:check", "find mistakes in a question set"),
             ("gate", "compare:gate", "exit with 1 if retrieval or answers are worse than a baseline"),
+            ("faults", "compare:faults", "plant faults into good answers and measure which of them are marked"),
             ("generate", "questions:generate", "generate a question set from the indexed pages"),
-            ("label", "label:label", "label the relevance of the passages that several search methods find"),
-            ("agreement", "label:agreement", "compare the labels of a model with those of people"),
-            ("clusters", "retrieval:clusters", "measure how well clusters of vectors keep pages and folders together"),
-            ("from-log", "from_log:from_log", "make a question set of the questions that readers asked"),
+            ("from-log", "questions:from_log", "make a question set of the questions that readers asked"),
         )
     },
 )
@@ -122,7 +112,6 @@ key = Group(
         "list": ("app.cli.key:list_keys", "list the keys of the file, without secrets"),
     },
 )
-new = Group("new", {"step": ("app.cli.own:step", "a step with its prompts and its test")})
 
 
 def with_plugins(argv: Sequence[str]) -> Group:
@@ -147,14 +136,11 @@ def _problem(error: click.UsageError, context: click.Context) -> str:
             return _unknown_option(error.option_name, context, there)
         case click.NoSuchCommand(command_name=name):
             return f"there is no command {name!r}.{did_you_mean(name, there) or f' {listed}'}"
-        case click.MissingParameter():
-            return f"{_name(error.param)} is missing."
         case click.BadParameter():
-            return f"{_name(error.param)}: {_unfit(error)}"
+            return error.format_message()
         case _ if there and error.ctx:
             return f"a command is missing. {listed}"
-    extra = EXTRA.fullmatch(error.message)
-    return f"there is nothing to do with {extra[1]!r} here." if extra else error.message
+    return error.format_message()
 
 
 def _unknown_option(option: str, context: click.Context, commands: Sequence[str]) -> str:
@@ -170,19 +156,3 @@ def _unknown_option(option: str, context: click.Context, commands: Sequence[str]
 
 def _options(command: click.Command) -> list[str]:
     return [name for param in command.params if isinstance(param, click.Option) for name in param.opts]
-
-
-def _name(param: click.Parameter | None) -> str:
-    return (param.opts[0] if isinstance(param, click.Option) else param.human_readable_name) if param else "value"
-
-
-def _unfit(error: click.BadParameter) -> str:
-    """The value that an option can't have, and which it can."""
-    value, _, wanted = error.message.partition(" is not ")
-    if error.param and isinstance(error.param.type, click.Choice):
-        choices = [str(choice) for choice in error.param.type.choices]
-        return f"{value} is not one of {', '.join(choices)}.{did_you_mean(value[1:-1], choices)}"
-    for theirs, ours in WORDS.items():
-        if wanted == f"{theirs}.":
-            return f"{value} is not {ours}"
-    return error.message

@@ -45,12 +45,12 @@ async def pages(context: click.Context, /, search: str, url: str, **options: Any
         live = await store.live()
         if url:
             (page,) = await as_last_read(store, [await _find(live, url)])
-            print((_page_json if as_json else _page_text)(page, await live.fetch(page.chunk_ids), full=full))
+            print((_page_json if as_json else _page_text)(page, await live.fetch(page.derived.chunk_ids), full=full))
             return 0
         listed = await as_last_read(store, await live.pages())
     text = fold(search)
     listed = tuple(
-        page for page in listed if text in fold(f"{page.url}\n{page.title}") and (page.stale_since or not stale)
+        page for page in listed if text in fold(f"{page.url}\n{page.title}") and (page.fetch.stale_since or not stale)
     )
     print(json_text([_summary(page) for page in listed]) if as_json else _list_text(live.info, listed))
     return 0
@@ -80,27 +80,25 @@ def nearest(url: str, urls: Sequence[str]) -> list[str]:
 
 def _summary(page: Page) -> dict[str, Any]:
     names = ("url", "title", "language", "collection", "modified", "last_ok", "stale_since")
-    return {**{name: getattr(page, name) for name in names}, "chunks": len(page.chunk_ids)}
+    return {**{name: page.facts[name] for name in names}, "chunks": len(page.derived.chunk_ids)}
 
 
 def _list_text(info: GenerationInfo, listed: Sequence[Page]) -> str:
     headings = ("language", "chunks", "modified", "last ok", "stale since", "collection", "url", "title")
-    times = ((page.modified[:10], _minute(page.last_ok), _minute(page.stale_since)) for page in listed)
+    times = ((page.modified[:10], _minute(page.fetch.last_ok), _minute(page.fetch.stale_since)) for page in listed)
     rows = [
-        (page.language, len(page.chunk_ids), *dates, page.collection, page.url, page.title)
+        (page.language, len(page.derived.chunk_ids), *dates, page.collection, page.url, page.title)
         for page, dates in zip(listed, times, strict=True)
     ]
     table = [*table_lines(headings, rows), ""] if rows else []
-    stale = sum(1 for page in listed if page.stale_since)
-    total = (
-        f"{len(listed)} of {info.pages} pages, {sum(len(page.chunk_ids) for page in listed)} of {info.chunks} chunks"
-    )
+    stale = sum(1 for page in listed if page.fetch.stale_since)
+    total = f"{len(listed)} of {info.pages} pages, {sum(len(page.derived.chunk_ids) for page in listed)} of {info.chunks} chunks"
     more = f", {stale} stale" if stale else ""
     return "\n".join([*table, f"{total}{more} (generation {info.id}, built {info.built_at})"])
 
 
 def _page_text(page: Page, chunks: Sequence[Chunk], *, full: bool) -> str:
-    record = asdict(page)
+    record = page.facts
     known = {name.replace("_", " "): value for name, value in record.items() if name not in _NOT_SHOWN}
     known["alternates"] = ", ".join(f"{code} {url}" for code, url in page.alternates.items())
     known["chunks"] = f"{len(chunks)}, {sum(len(chunk.text) for chunk in chunks)} characters"
@@ -117,7 +115,7 @@ _NOT_SHOWN = {"markdown", "chunk_ids", "summary_of", "questions_of"}
 
 
 def _page_json(page: Page, chunks: Sequence[Chunk], *, full: bool) -> str:
-    record = asdict(page)
+    record = page.facts
     if not full:
         del record["markdown"]
     described = [
@@ -174,7 +172,7 @@ async def rollback(index: str) -> int:
 
     A running service uses it at once. The next run of ingest starts from it.
     """
-    from app.assistants.findings import roll_back
+    from app.assistants.health import roll_back
     from app.models import open_embedder
 
     settings = settings_of(index)

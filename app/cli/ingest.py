@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -19,7 +19,6 @@ from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.core.generation import SourceRecord
-    from app.index import Store
     from app.models import Embedder
     from ingestion.report import Report
     from ingestion.sources import Source
@@ -70,13 +69,11 @@ async def ingest(**options: Any) -> int:
         sites = (*as_sources(named), *await _indexed(settings, options["indexed"]))
     if options["collection"]:
         sites = of_collections(as_sources(sites), options["collection"], settings)
-    wanted = IngestOptions(
-        **{option.name: options[option.name] for option in fields(IngestOptions) if option.name in options}
-    )
+    modes = {name: options[name] for name in ("only", "force", "dry_run", "rebuild", "wait")}
     try:
         # a reader may print, and the output is the report
         with redirect_stdout(sys.stderr), tracing.tracing():
-            report = await index(settings, sites, wanted)
+            report = await index(settings, sites, **modes)
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)
@@ -99,83 +96,40 @@ async def _indexed(settings: Settings, urls: Sequence[str]) -> Sequence[Source]:
     return sources
 
 
-@dataclass(frozen=True, slots=True)
-class IngestOptions:
-    """Options of `ingestion.run.ingest`."""
-
-    only: bool = False
-    replace: bool = False
-    force: bool = False
-    dry_run: bool = False
-    rebuild: bool = False
-    supersede: bool = False
-    wait: float = 0.0
-
-
-async def index(settings: Settings, sites: Sequence[str | Source], options: IngestOptions) -> Report:
-    """Index the sites, show progress on standard error, and return the report."""
-    from app.index import open_store
+async def index(settings: Settings, sites: Sequence[str | Source], **modes: Any) -> Report:
+    """Index the sites, show progress on standard error, and return the report. `modes` are those of `ingestion.run.ingest`."""
+    from app.index import directory_of, open_store
     from app.models import open_embedder
     from ingestion.progress import open_progress
+    from ingestion.publish.recipe import live_recipe
     from ingestion.run import ingest as ingest_sites
 
     store, opened = open_store(settings), open_embedder(settings)
     try:
-        await live_embedder(store)  # a store that is away is an error before any site is read
-        resuming, progress = _resuming(opened, settings), open_progress(sys.stderr)
-        embedder = resuming.get(opened.name, opened)
+        await live_recipe(store)  # a store that is away is an error before any site is read
+        resuming, progress = _resuming(opened, settings), open_progress(sys.stderr, directory_of(settings))
+        embedder = resuming or opened
         report = await ingest_sites(
-            sites,
-            store=store,
-            embedder=embedder,
-            settings=settings,
-            progress=progress,
-            **{option.name: getattr(options, option.name) for option in fields(options)},
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, **modes
         )
-        for resumed in resuming.values():
-            resumed.finish(report)
+        if resuming:
+            resuming.finish(report)
         return report
     finally:
         await store.close()
         await opened.close()
 
 
-def _resuming(embedder: Embedder, settings: Settings) -> Mapping[str, ResumingEmbedder]:
-    """The embedders by name that keep their vectors in the directory of the index, also as `others` of the given one.
-
-    Without those of other stores, and those whose vectors cost little.
-    """
+def _resuming(embedder: Embedder, settings: Settings) -> ResumingEmbedder | None:
+    """The embedder that keeps its vectors in the directory of the index; None for an index elsewhere."""
     from app.index import directory_of
     from app.index.vector_cache import VectorCache
-    from app.models.default import DefaultEmbedder
-    from app.models.static import StaticEmbedder
     from ingestion.split.embedding import ResumingEmbedder
 
     if (directory := directory_of(settings)) is None:
-        return {}
+        return None
     options = settings.tuning.embedding_max_chars, settings.tuning.embedding_extra_body, settings.embedding_args
-    others = embedder.others if isinstance(embedder, DefaultEmbedder) else {}
-    embedders = {
-        own.name: ResumingEmbedder(own, VectorCache(directory, own.name, *options))
-        for own in (embedder, *others.values())
-        if not isinstance(own, StaticEmbedder)
-    }
-    if isinstance(embedder, DefaultEmbedder):
-        embedder.others = embedders
-    return embedders
-
-
-async def live_embedder(store: Store) -> str:
-    """The embedder that the live index records; empty if there is none, or if it is damaged and so built anew.
-
-    Raises `StoreUnavailable`: with a guess, the run would build the whole index anew with another embedder.
-    """
-    try:
-        return (await store.live()).info.recipe.embedder
-    except StoreUnavailable:
-        raise
-    except StoreError:
-        return ""
+    return ResumingEmbedder(embedder, VectorCache(directory, embedder.name, *options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +147,10 @@ class Indexed:
     def beside(self, sources: Iterable[Source], settings: Settings) -> Indexed:
         """Returns what the index holds beside these sources."""
         named = {(source.collection or settings.tuning.collection, source.without_login().url) for source in sources}
-        others = [
-            record
-            for record in self.records
-            if named.isdisjoint((record.collection, url) for url in (record.url, *record.roots))
-        ]
-        return replace(self, records=tuple(others))
+        places = (
+            (record, {(record.collection, url) for url in (record.url, *record.roots)}) for record in self.records
+        )
+        return replace(self, records=tuple(record for record, those in places if named.isdisjoint(those)))
 
     def only(self, urls: Sequence[str]) -> Indexed:
         """The sources with these addresses. Raises `SettingsError` for an address that none has."""
@@ -211,7 +163,7 @@ class Indexed:
 
     def listed(self, records: Iterable[SourceRecord]) -> str:
         """Returns the addresses of the records, each with the number of its pages."""
-        return ", ".join(self._with_pages(record) for record in records)
+        return ", ".join(map(self._with_pages, records))
 
     def _with_pages(self, record: SourceRecord) -> str:
         named = (record.options.get(key) for key in ("directory", "git", "archive"))
@@ -222,7 +174,7 @@ class Indexed:
 
 async def indexed(settings: Settings) -> Indexed:
     """Returns the contents of the index of these settings; nothing if there is none. Raises `StoreUnavailable`."""
-    from ingestion.publish.recorded import recorded, recorded_of_damaged
+    from ingestion.publish.recorded import recorded_of_damaged
 
     async with opened_store(settings) as store:
         try:
@@ -234,8 +186,8 @@ async def indexed(settings: Settings) -> Indexed:
             raise
         except StoreError as error:
             return Indexed(await recorded_of_damaged(store), damage=str(error))
-    counts = Counter((page.collection, page.source) for page in pages)
-    return Indexed(recorded(live.info, pages), counts, embedder=live.info.recipe.embedder)
+    counts = Counter((page.collection, page.fetch.source) for page in pages)
+    return Indexed(live.info.sources, counts, embedder=live.info.recipe.embedder)
 
 
 def again(held: Indexed, settings: Settings) -> tuple[tuple[Source, ...], list[str]]:
@@ -284,11 +236,8 @@ async def plan(
     sources = as_sources(named)
     others = held.beside(sources, settings)
     demo = [record for record in others.records if record.demo]
-    lines = (
-        [f"Removing from the index: {held.listed(demo)}, our own documentation, which was there for a first try."]
-        if demo
-        else []
-    )
+    gone = f"Removing from the index: {held.listed(demo)}, our own documentation, which was there for a first try."
+    lines = [gone] if demo else []
     others = replace(others, records=tuple(record for record in others.records if not record.demo))
     if not others.records:
         return sources, lines
@@ -307,7 +256,6 @@ async def plan(
 async def _way_back(held: Indexed, settings: Settings) -> str:
     """Says how removed pages come back: an embedder that is set now may not be that of their generation."""
     from app.models import open_embedder
-    from app.models.protocols import for_index
 
     if settings.generations == 1:
         return NO_BACK
@@ -315,7 +263,7 @@ async def _way_back(held: Indexed, settings: Settings) -> str:
         return DAMAGED
     embedder = open_embedder(settings)
     try:
-        used = for_index(embedder, held.embedder).name
+        used = embedder.name
     finally:
         await embedder.close()
     return BACK if used == held.embedder else OTHER_EMBEDDER.format(embedder=held.embedder)

@@ -320,7 +320,7 @@ class Interview:
                 raise SettingsError("Name at least one language by its code, such as en.")
             prompts = load_prompts(codes.split(), self._settings.prompts)
             self._dialogue.say(
-                "found_languages", names=", ".join(language.name for language in prompts.languages.values())
+                "found_languages", names=", ".join(language.traits.name for language in prompts.languages.values())
             )
             return codes
 

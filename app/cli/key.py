@@ -1,7 +1,5 @@
 """`docs-assistant key`: makes keys for the file that DOCS_KEYS names, and lists them."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import sys

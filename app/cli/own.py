@@ -1,21 +1,17 @@
-"""`docs-assistant prompts` and `new step`: prompts and steps of your own, with the shipped ones as a start."""
-
-from __future__ import annotations
+"""`docs-assistant prompts`: prompts of your own, with the shipped ones as a start."""
 
 import difflib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
-from importlib.resources import files
 from pathlib import Path
 
 import click
 
-from app.core.errors import PromptError, SettingsError
-from app.core.language import read_text
-from app.core.prompts import own_files, shipped_files, shipped_languages
-from app.core.settings import Settings
+from app.core.errors import PromptError
+from app.core.language import read_text, shipped_languages
+from app.core.prompts import own_files, shipped_files
 
 RECORD = ".exported.json"
 
@@ -24,10 +20,7 @@ RECORD = ".exported.json"
 @click.argument("directory", metavar="DIR", help="directory, created if it doesn't exist")
 @click.argument("names", metavar="NAME", nargs=-1, help="a prompt, such as synthesize, en/style.md or 'persona/*'")
 @click.option(
-    "--language",
-    multiple=True,
-    type=click.Choice(shipped_languages()),
-    help="only this language; can be repeated",
+    "--language", multiple=True, type=click.Choice(shipped_languages()), help="only this language; can be repeated"
 )
 @click.option("--force", is_flag=True, help="replace files that differ from the shipped ones")
 def export(directory: str, names: Sequence[str], language: Sequence[str], force: bool) -> int:
@@ -119,45 +112,3 @@ def _record(folder: Path) -> dict[str, str]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-@click.command
-@click.argument("name", metavar="NAME", help="in lower case, such as glossary or own_order")
-def step(name: str) -> int:
-    """Writes NAME.py, test_NAME.py and prompts/LANGUAGE/NAME.md into the working directory."""
-    from app.pipeline.registry import steps
-
-    settings = Settings.load()
-    if not name.isidentifier() or not name.islower() or name in steps():
-        raise SettingsError(
-            f"{name!r} can't be the name of a step: write lower-case letters, digits and _, and not the name of a shipped step."
-        )
-    class_ = "".join(part.capitalize() for part in name.split("_"))
-    written = {Path(file.format(name)): _template(file.format("my_step")) for file in ("{}.py", "test_{}.py")}
-    for code in settings.languages:
-        shipped = code if files("app.cli").joinpath("templates/prompts", code).is_dir() else "en"
-        written[Path("prompts", code, f"{name}.md")] = _template(f"prompts/{shipped}/my_step.md")
-    if there := [str(path) for path in written if path.exists()]:
-        raise SettingsError(f"{', '.join(there)} exists already. Choose another name, or delete it.")
-    for path, text in written.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("my_step", name).replace("MyStep", class_), encoding="utf-8")
-    print(_next_steps(name, f"{name}:{class_}", list(map(str, written))))
-    return 0
-
-
-def _template(name: str) -> str:
-    return files("app.cli").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _next_steps(name: str, path: str, written: list[str]) -> str:
-    steps = ["detect", ["refine", "keywords", "probe"], "retrieve", path, "relevance", "overview", "synthesize", "cite"]
-    return f"""Written: {", ".join(written)}
-
-Test it:
-  python -m pytest test_{name}.py
-Use it, in the file of DOCS_ASSISTANTS:
-  steps = {json.dumps(steps)}
-See where it stands, then measure answers with and without it:
-  PYTHONPATH=. docs-assistant assistants
-  PYTHONPATH=. docs-assistant eval grid questions.jsonl --steps"""

@@ -19,7 +19,7 @@ import click
 import httpx
 
 from app.cli import serve
-from app.cli.ingest import IngestOptions, index, live_embedder, plan
+from app.cli.ingest import index, plan
 from app.cli.serve import base_url, index_state, serving_line
 from app.cli.shared import host_option, opened_store, port_option, print_error, site_argument
 from app.core import logs
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ingestion.sources import Source
 
 START_SECONDS = 60.0
-NICE = 10
 EXAMPLE = "How do I index another site?"
 
 
@@ -74,9 +73,8 @@ def _serve_and_index(settings: Settings, named: Sequence[str], *, replaces: bool
         if sites is None:
             print("Going on with what was indexed before.", file=sys.stderr)
         if service.poll() is None:
-            print(next_steps(settings, base, _question(settings, base, sites or ())), flush=True)
-            if sites:
-                _index_better(settings, sites)
+            own = _own(sites or ())
+            print(next_steps(settings, base, _question(settings, base), own=own), flush=True)
         code = service.wait()
     raise SettingsError(f"The service ended by itself with code {code}: see the lines above, and start it again.")
 
@@ -92,48 +90,11 @@ def _index(settings: Settings, named: Sequence[str], base: str, *, replaces: boo
         sites, lines = asyncio.run(plan(settings, named, f"{base}/docs/sitemap.xml", replaces=replaces))
         print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
         if sites:
-            print(asyncio.run(index(settings, sites, IngestOptions(replace=replaces))).text, file=sys.stderr)
+            print(asyncio.run(index(settings, sites, replace=replaces)).text, file=sys.stderr)
     except AssistantError as error:
         print_error(error)
         return None
     return sites
-
-
-def _index_better(settings: Settings, sites: Sequence[Source]) -> None:
-    """Index the sites again with the better vectors of the package, if none are configured and the index has static ones.
-
-    The service answers from the static ones meanwhile. What a killed run computed is used by the next. A rollback skips
-    the static ones: it undoes what somebody did, not what this did by itself.
-    """
-    from app.models.default import BETTER
-
-    try:
-        if not asyncio.run(_is_static(settings)):
-            return
-        print(
-            f"Indexing once more with {BETTER}, which finds more; answers come from the static vectors until then.",
-            file=sys.stderr,
-        )
-        os.nice(NICE)  # answers are more urgent
-        better = settings.model_copy(update={"embedding_model": BETTER})
-        report = asyncio.run(index(better, sites, IngestOptions(supersede=True)))
-    except AssistantError as error:
-        print_error(error)
-        print("Going on with the static vectors.", file=sys.stderr)
-    else:
-        print(report.text, file=sys.stderr)
-
-
-async def _is_static(settings: Settings) -> bool:
-    """True if no embedder is configured, the live index has static vectors, and better ones can be computed here."""
-    from app.models import open_embedder
-    from app.models.default import DefaultEmbedder
-
-    embedder = open_embedder(settings)
-    if not isinstance(embedder, DefaultEmbedder) or not embedder.others:
-        return False
-    async with opened_store(settings) as store:
-        return await live_embedder(store) == embedder.name
 
 
 @contextmanager
@@ -195,15 +156,14 @@ def _is_healthy(base: str) -> bool:
         return False
 
 
-def next_steps(settings: Settings, base: str, question: str = "") -> str:
-    """The next steps for a new user, ready to copy. Without a `question`, our own documentation is what is indexed."""
+def next_steps(settings: Settings, base: str, question: str = "", *, own: bool = True) -> str:
+    """The next steps for a new user, ready to copy; `own`: our own documentation is what is indexed."""
+    example = load_language(settings.default_language, settings.prompts).texts.example_question or EXAMPLE
+    question = question or (example if own else "What does this documentation cover?")
     key = " -H 'Authorization: Bearer YOUR-KEY'" if settings.api_keys or settings.keys else ""
     other = (
-        "Add another site (REPLACE=1 removes the others)"
-        if question
-        else "Index your site in place of this documentation"
+        "Index your site in place of this documentation" if own else "Add another site (REPLACE=1 removes the others)"
     )
-    question = question or load_language(settings.default_language, settings.prompts).example_question or EXAMPLE
     body = json.dumps(
         {"model": "docs-assistant", "messages": [{"role": "user", "content": question}]}, ensure_ascii=False
     )
@@ -229,12 +189,14 @@ def next_steps(settings: Settings, base: str, question: str = "") -> str:
     return "\n".join([*lines, "Ctrl-C stops it. make run starts it again with the same sites, and reads what changed."])
 
 
-def _question(settings: Settings, base: str, sites: Sequence[Source]) -> str:
-    """A question that the index of these sites answers; empty if they are our own documentation, which has an example."""
+def _own(sites: Sequence[Source]) -> bool:
     from ingestion.sources import OwnDocumentation
 
-    if sites and all(isinstance(site, OwnDocumentation) for site in sites):
-        return ""
+    return bool(sites) and all(isinstance(site, OwnDocumentation) for site in sites)
+
+
+def _question(settings: Settings, base: str) -> str:
+    """The first question that the page suggests, too; empty if there is none."""
     plain = [key.get_secret_value() for key in settings.api_keys if not key.get_secret_value().startswith(HASHED)]
     key = plain[0] if plain else ""
     headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -242,4 +204,4 @@ def _question(settings: Settings, base: str, sites: Sequence[Source]) -> str:
         models = httpx.get(f"{base}/v1/models", headers=headers, timeout=10, trust_env=False).json()
         return str(models["data"][0]["info"]["meta"]["suggestion_prompts"][0]["content"])
     except (httpx.HTTPError, ValueError, LookupError):
-        return "What does this documentation cover?"
+        return ""

@@ -84,7 +84,7 @@ def serve(host: str | None, port: int | None, until_stdin_ends: bool) -> int:
         http=partial(BoundedProtocol, Connections(connection_limits())),  # type: ignore[arg-type]  # any callable that makes a protocol
         ws="none",
         backlog=BACKLOG,
-        proxy_headers=False,  # app.api.middleware.proxy_headers reads them
+        proxy_headers=False,  # app.api.middleware.door reads them
         log_config=None,
         access_log=False,
         server_header=False,
@@ -97,8 +97,8 @@ def serve(host: str | None, port: int | None, until_stdin_ends: bool) -> int:
     gc.set_threshold(GARBAGE, *OLDER_GARBAGE)
 
     async def announce() -> None:
-        store, embedder = next(iter(assistants.used().values()))
-        log.info("%s", serving_line(settings, await index_state(store, embedder)))
+        index = next(iter(assistants.used().values()))
+        log.info("%s", serving_line(settings, await index_state(index.store, index.embedder)))
 
     Server(app, config, SHORT_DRAIN if until_stdin_ends else DRAIN_TIMEOUT, announce).run(sockets=[listener])
     return 0
@@ -112,14 +112,12 @@ def given(**options: Any) -> dict[str, Any]:
 def log_left_out(assistants: Assistants) -> None:
     """Log steps that are left out, and limits that are too low for all steps."""
     for assistant in assistants.by_id.values():
-        if assistant.left_out and not assistant.persona:
-            log.info(
-                LogMessage(
-                    "steps left out, no language model", assistant=assistant.id, steps=",".join(assistant.left_out)
-                )
-            )
-        if assistant.helper_call_warning and not assistant.persona:
-            log.warning(LogMessage(assistant.helper_call_warning, assistant=assistant.id))
+        plans = assistant.plans
+        if plans.left_out and not assistant.persona:
+            steps = ",".join(plans.left_out)
+            log.info(LogMessage("steps left out, no language model", assistant=assistant.id, steps=steps))
+        if plans.helper_call_warning and not assistant.persona:
+            log.warning(LogMessage(plans.helper_call_warning, assistant=assistant.id))
 
 
 async def _prove(settings: Settings) -> None:

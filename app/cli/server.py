@@ -1,7 +1,5 @@
 """uvicorn with a graceful shutdown: the balancer notices first, then answers in progress may finish."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import socket
@@ -22,7 +20,7 @@ DRAIN_TIMEOUT = 60.0
 
 
 class Server(uvicorn.Server):
-    """Serves the application, which stops in two steps (see `app.api.middleware.admission`); a second Ctrl-C skips them.
+    """Serves the application, which stops in two steps (see `app.api.middleware.door`); a second Ctrl-C skips them.
 
     `started` is called once it serves, and doesn't delay requests.
     """

@@ -1,7 +1,5 @@
 """The file docs-assistant.toml: its text, generated from the settings and their descriptions, and how it and .env are replaced."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

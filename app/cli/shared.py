@@ -32,11 +32,14 @@ site_argument = click.argument(
 
 def settings_of(index: str) -> Settings:
     """The settings, with the store and the embedder of the index that `--index` selects."""
-    from app.assistants.file import index_settings
     from app.core.settings import Settings
 
     settings = Settings.load()
-    return index_settings(settings, index) if index else settings
+    if not index:
+        return settings
+    from app.assistants.file import index_settings  # what an assistant consists of takes .5 s to load
+
+    return index_settings(settings, index)
 
 
 @asynccontextmanager

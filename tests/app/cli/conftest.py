@@ -17,7 +17,6 @@ import pytest
 
 from app.cli import main
 from app.cli.commands import root, with_plugins
-from app.cli.ingest import IngestOptions
 from app.cli.ingest import index as index_sites
 from app.core.settings import Settings
 from tests.end_to_end.threads import llm_in_a_thread
@@ -124,7 +123,7 @@ def indexed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loc
     data = tmp_path_factory.mktemp("gauges") / "data"
     with gauges() as running:
         settings = Settings.load(None, store=str(data))
-        asyncio.run(index_sites(settings, [f"{running.url}/sitemap.xml"], IngestOptions()))
+        asyncio.run(index_sites(settings, [f"{running.url}/sitemap.xml"]))
         yield running, data
 
 

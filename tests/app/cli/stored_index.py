@@ -1,9 +1,10 @@
-"""An index for tests of commands, on each store, filled without a site."""
+"""Indexes for tests: one on each store, filled without a site, and those of our documentation."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +15,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.api.html_pages import find_docs
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Section
 from app.index import open_store
+from eval.questions.own_docs import indexed_docs
+from tests.fakes import WORDS, WORDS_SIZE
 
-RECIPE = Recipe(embedder="wordllama-256", dimension=256, splitter="s-1", analyzer="a-1")
+RECIPE = Recipe(embedder=WORDS, dimension=WORDS_SIZE, splitter="s-1", analyzer="a-1")
 SITE = "https://docs.example.org"
 
 
@@ -34,7 +38,8 @@ def page_with(path: str, *texts: str, title: str = "A page", **fields: object) -
     )
     known = {"etag": '"e1"', "last_ok": "2026-02-03T04:05:06+00:00", "modified": "2026-01-02"}
     digest = f"{zlib.crc32(repr(texts).encode()):08x}"
-    return Page(url, collection, title, language, "\n\n".join(texts), digest, **{**known, **fields}), chunks
+    page = Page(url, collection, title, language, "\n\n".join(texts), digest)
+    return Page.of_facts({**page.facts, **known, **fields}), chunks
 
 
 @dataclass(frozen=True)
@@ -86,3 +91,18 @@ def stored(kind: str, directory: Path) -> Iterator[Index]:
             for made in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
                 client.delete(f"/{made}")
             client.delete(f"/_search/pipeline/{name}*")
+
+
+def copied_docs(folder: Path, *names: str) -> Path:
+    """The folder, with these pages of our documentation in both languages."""
+    for language in ("en", "cs"):
+        (folder / language).mkdir(parents=True)
+        for name in names:
+            shutil.copy(find_docs() / language / f"{name}.md", folder / language)
+    return folder
+
+
+async def index_docs(settings: Settings, store: Path, folder: Path | None = None) -> None:
+    """Makes an index of our documentation, or of a folder of it, in the directory `store`, for nobody to write to."""
+    async with indexed_docs(settings, folder) as own:
+        shutil.copytree(own.store, store)

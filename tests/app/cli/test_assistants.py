@@ -10,6 +10,7 @@ import pytest
 from app.assistants.assembly import build
 from app.cli.serve import log_left_out
 from app.core.settings import Settings
+from tests.fakes import WORDS
 
 FILE = """
 [[model]]
@@ -52,8 +53,8 @@ def test_the_steps_are_shown_with_their_groups_and_models(cli, configured: Path)
         "   1.   detect",
         "   2. ┌ refine        tiny-1, 6 s at most, may fail",
         "      │ keywords      tiny-1, 6 s at most, may fail",
-        "      └ probe         wordllama-256",
-        "   3.   retrieve      wordllama-256",
+        f"      └ probe         {WORDS}",
+        f"   3.   retrieve      {WORDS}",
         "   4.   relevance",
         "   5.   synthesize    large-1",
         "   6.   cite",

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from app.core.settings import FIELDS, NAMES
 from tests.app.cli.conftest import model_at
+from tests.app.cli.stored_index import Index, page_with
 from tests.fake_llm import FakeLLM, Reply
+from tests.fakes import WORDS, WORDS_SETTING, WORDS_SIZE
 from tests.ingestion.local_site import LocalSite
 
 
@@ -19,7 +21,7 @@ def test_nothing_indexed_is_a_problem_with_a_remedy(cli):
     done = cli("check")
     assert done.code == 1
     assert "index           PROBLEM: Nothing has been indexed yet: run `docs-assistant ingest` first." in done.out
-    assert "embedder        wordllama-256: answers" in done.out
+    assert f"embedder        {WORDS}: answers" in done.out
     assert "language model  none (DOCS_LLM_URL)" in done.out
     assert "conversations   questions, answers and feedback are kept for 30 days" in done.out
     assert not Path("data").exists()
@@ -47,7 +49,7 @@ def test_an_index_is_described(cli, indexed: LocalSite):
     assert findings["ok"] is True
     assert findings["index"]["pages_by_language"] == {"en": 3}
     assert findings["index"]["pages_by_collection"] == {"docs": 3}
-    assert (findings["index"]["embedder"], findings["index"]["dimension"]) == ("wordllama-256", 256)
+    assert (findings["index"]["embedder"], findings["index"]["dimension"]) == (WORDS, WORDS_SIZE)
     assert findings["index"]["age_hours"] < 1
 
 
@@ -90,6 +92,7 @@ def test_settings_that_differ_are_shown_with_the_place_where_they_are_written(cl
         "DOCS_LLM_URL": ["http://127.0.0.1:1/v1", "environment"],
         "DOCS_LLM_MODEL": ["m", "environment"],
         "DOCS_LLM_KEY": ["(set)", "key: DOCS_LLM_KEY_FILE"],
+        "DOCS_EMBEDDING_MODEL": [WORDS_SETTING, "environment"],
         "DOCS_TOP_K": ["7", "docs-assistant.toml: retrieval.top_k"],
         "DOCS_TUNING__VECTOR_WEIGHT": ['{"cs": 0.4}', ".env: DOCS_TUNING__VECTOR_WEIGHT"],
         "DOCS_TUNING__EXACT": ["true", "environment"],
@@ -116,7 +119,7 @@ def test_another_embedder_than_the_index_s_is_a_problem(cli, indexed: LocalSite,
     settings = {"DOCS_EMBEDDING_URL": llm.url, "DOCS_EMBEDDING_MODEL": "eight"}
     findings = json.loads((done := cli("check", "--json", **settings)).out)
     assert done.code == 1
-    assert "wordllama-256" in findings["index_problem"]
+    assert WORDS in findings["index_problem"]
     assert "index the sites again" in findings["index_problem"]
     assert findings["embedder"]["problem"] == ""
     assert "eight" in findings["embedder"]["name"]
@@ -159,3 +162,18 @@ def test_a_wrong_splitter_or_reader_is_a_problem(cli, indexed: LocalSite):
     Path("sites.toml").write_text('[[source]]\nurl = "https://a.example.org/"\nreader = "json:Nothing"\n')
     findings = json.loads(cli("check", "--json", DOCS_SOURCES="sites.toml").out)
     assert "reader=json:Nothing: json has no class Nothing" in findings["indexing_problem"]
+
+
+def test_a_collection_without_pages_is_named_with_its_assistant(cli, index: Index, tmp_path: Path, monkeypatch):
+    """Such an assistant finds less than its owner thinks: a problem, and exit code 1."""
+    index.publish(page_with("/a", "one"), page_with("/b", "two", collection="blog"))
+    file = tmp_path / "assistants.toml"
+    monkeypatch.setenv("DOCS_ASSISTANTS", str(file))
+    steps = 'steps = ["detect", "retrieve", "synthesize"]\n'
+    for collections, lacking in ((["docs", "blog"], {}), (["docs", "handbok", "wiki"], {"some": ["handbok", "wiki"]})):
+        some = f'[[assistant]]\nid = "some"\n{steps}collections = {json.dumps(collections)}\n'
+        file.write_text(f'[[assistant]]\nid = "all"\n{steps}{some}', encoding="utf-8")
+        assert json.loads(cli("check", "--json").out)["collections_without_pages"] == lacking
+        done = cli("check")
+        problem = "PROBLEM: some answers from handbok, wiki, where no page is indexed" in done.out
+        assert (done.code, "PROBLEM" in done.out, problem) == (int(bool(lacking)), bool(lacking), bool(lacking))

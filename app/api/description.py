@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -11,30 +11,11 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from app.api.answer_models import (
-    ChatCompletion,
-    ChatCompletionChunk,
-    ErrorBody,
-    HealthBody,
-    IngestRun,
-    IngestRunList,
-    LiveBody,
-    ModelList,
-    ModelObject,
-    ReadyBody,
-    SearchResult,
-)
+from app.api.answer_models import ErrorBody
 from app.api.bodies import JsonResponse
-from app.api.interface import InterfaceBody
-from app.api.passages import PassageInPage
-from app.api.request_models import (
-    ChatRequest,
-    IngestRequest,
-    SearchRequest,
-)
 
 _models: dict[JsonSchemaMode, dict[str, type[Any]]] = {"validation": {}, "serialization": {}}
 
@@ -48,34 +29,25 @@ def json_of(body: type[Any]) -> dict[str, Any]:
 Responses = dict[int | str, dict[str, Any]]
 
 
-def refusals(descriptions: Mapping[int | str, str]) -> Responses:
+def refusals(descriptions: Mapping[Any, str]) -> Responses:
     """The errors of a route by their status. By reference, since FastAPI would build a validator for each of each route."""
     return {status: {"description": said, "content": json_of(ErrorBody)} for status, said in descriptions.items()}
 
 
 KEY: dict[str, Any] = {"security": [{"key": []}, {}]}
 ADMIN: dict[str, Any] = {"security": [{"adminKey": []}]}
-ERRORS = refusals(
-    {
-        401: "The API key is missing or invalid.",
-        "default": "Any other error, in the form of the OpenAI API.",
-    }
-)
-ADMIN_ERRORS = ERRORS | refusals(
-    {401: "The admin key is missing or invalid.", 403: "No admin key is configured."},
-)
-FAILURES = ERRORS | refusals(
-    {
-        400: "The request is invalid; `param` names the field.",
-        404: "There is no such model.",
-        413: "The request or the question is too long.",
-        502: "The language model or the index failed.",
-        503: "Nothing is indexed yet, or the index can't be reached.",
-    }
-)
-ANSWER_FAILURES = FAILURES | refusals(
-    {429: "The language model is overloaded; see Retry-After.", 504: "The language model took too long."}
-)
+ERRORS = refusals({
+    401: "The API key is missing or invalid.", "default": "Any other error, in the form of the OpenAI API.",
+})  # fmt: skip
+ADMIN_ERRORS = ERRORS | refusals({401: "The admin key is missing or invalid.", 403: "No admin key is configured."})
+FAILURES = ERRORS | refusals({
+    400: "The request is invalid; `param` names the field.", 404: "There is no such model.",
+    413: "The request or the question is too long.", 502: "The language model or the index failed.",
+    503: "Nothing is indexed yet, or the index can't be reached.",
+})  # fmt: skip
+ANSWER_FAILURES = FAILURES | refusals({
+    429: "The language model is overloaded; see Retry-After.", 504: "The language model took too long.",
+})  # fmt: skip
 
 
 def described(  # noqa: PLR0913  # as many as a route has properties
@@ -101,6 +73,17 @@ def described(  # noqa: PLR0913  # as many as a route has properties
     }  # fmt: skip
 
 
+Row = tuple[str, str, str, Any, str, type[Any] | None, Responses, dict[str, Any]]
+"""Name, method, path, handler, summary, body of the response, errors, and what else is to be said of a route."""
+
+
+def add_routes(app: FastAPI, tag: str, rows: Iterable[Row]) -> None:
+    """Add these routes with their descriptions."""
+    for name, method, path, handler, summary, body, failures, more in rows:
+        told = described(summary, body, failures, name=name, tag=tag, **more)
+        app.add_api_route(path, handler, methods=[method], **told)
+
+
 def body_of(model: type[Any], *, required: bool = True) -> dict[str, Any]:
     """The description of a JSON body of a request."""
     _models["validation"][model.__name__] = model
@@ -108,142 +91,15 @@ def body_of(model: type[Any], *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
-def stream_of(model: type[Any], *ends: str) -> dict[str, Any]:
-    """Server-sent events with this model as JSON; `ends` are other possible values of their data."""
-    _models["serialization"][model.__name__] = model
-    event = {"$ref": f"#/components/schemas/{model.__name__}"}
-    data: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": event}
+def answers(whole: type[Any], event: type[Any], said: str, *ends: str) -> Responses:
+    """The response of a route that answers as a `whole`, or with server-sent events that have this `event` as JSON; `ends` are
+    other possible values of their data.
+    """
+    content = json_of(event)["application/json"]["schema"]
+    data: dict[str, Any] = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
     data = {"anyOf": [data, *({"const": end} for end in ends)]} if ends else data
     schema = {"type": "object", "properties": {"event": {"type": "string"}, "data": data}, "required": ["data"]}
-    return {"text/event-stream": {"schema": schema}}
-
-
-def _unavailable(body: type[Any], description: str) -> Responses:
-    return {503: {"description": description, "content": json_of(body)}}
-
-
-def _parameter(name: str, description: str, *, required: bool = False, **schema: Any) -> dict[str, Any]:
-    return {
-        "name": name, "in": "query", "required": required, "description": description,
-        "schema": {"type": "string"} | schema,
-    }  # fmt: skip
-
-
-CHAT = described(
-    "Ask a question",
-    failures=ANSWER_FAILURES
-    | {
-        200: {
-            "description": "The answer, or with `stream` server-sent events.",
-            "content": {**json_of(ChatCompletion), **stream_of(ChatCompletionChunk, "[DONE]")},
-        }
-    },
-    name="chat",
-    tag="OpenAI API",
-    description="Answers the last message of the user from the indexed pages, in the language of the message.",
-    **body_of(ChatRequest),
-)
-SEARCH = described(
-    "Search without a language model",
-    SearchResult,
-    FAILURES,
-    name="search",
-    tag="Search",
-    description="Returns the passages for a query, with the scores of both searches.",
-    **body_of(SearchRequest),
-)
-SEARCH_GET = described(
-    "Search by an address",
-    SearchResult,
-    FAILURES,
-    name="search_get",
-    tag="Search",
-    description="The same search for browsers and curl. Only `q` is needed.",
-    parameters=[
-        _parameter("q", "The query.", required=True),
-        _parameter("limit", "Number of passages.", type="integer", minimum=1, maximum=50),
-        _parameter("collection", "Only pages of this collection; may be repeated."),
-        _parameter("language", "Only pages in this language; may be repeated."),
-        _parameter("model", "Assistant whose pages are searched."),
-        _parameter("page", "Address of the page that the reader looks at."),
-        _parameter("as_you_type", "The last word may be incomplete.", type="boolean"),
-    ],
-)
-INTERFACE = described(
-    "Read what a page shows before the first question", InterfaceBody, name="interface", tag="Interface"
-)
-PASSAGE = described(
-    "Read the passage of a source with its neighbours",
-    PassageInPage,
-    ERRORS | refusals({404: "There is no such passage, or the assistant may not use it."}),
-    name="passage",
-    tag="Interface",
-)
-MODELS = described("List the assistants", ModelList, name="models", tag="OpenAI API")
-MODEL = described(
-    "Read one assistant",
-    ModelObject,
-    ERRORS | refusals({404: "There is no such model."}),
-    name="model",
-    tag="OpenAI API",
-)
-HEALTH = described(
-    "Check the health of the service",
-    HealthBody,
-    _unavailable(HealthBody, "It can't: nothing is indexed yet, or the store can't be reached."),
-    name="health",
-    access={},
-)
-LIVE = described(
-    "Check that the process answers",
-    LiveBody,
-    {},
-    name="health_live",
-    access={},
-    description="For a supervisor that restarts the service: a missing index or a failing model doesn't matter.",
-)
-READY = described(
-    "Check that the service may get questions",
-    ReadyBody,
-    _unavailable(ReadyBody, "It may not, or the index is older than DOCS_MAX_INDEX_AGE."),
-    name="health_ready",
-    access={},
-    description="For a load balancer: a failing model doesn't matter, because answers are extractive then.",
-)
-METRICS = described(
-    "Read the metrics",
-    name="metrics",
-    access={"security": [{"adminKey": []}, {"key": []}, {}]},
-    description="Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
-) | {"response_class": PlainTextResponse}
-_NO_RUN = ADMIN_ERRORS | refusals({404: "There is no such run."})
-INGEST = described(
-    "Index the configured or indexed sites again",
-    IngestRun,
-    ADMIN_ERRORS
-    | refusals(
-        {
-            400: "The site is neither configured nor in the index, or no site is.",
-            409: "Another run is in progress; the message says which, since when and by whom.",
-        }
-    ),
-    name="ingest",
-    access=ADMIN,
-    status=202,
-    description="Starts a run in a separate process, one at a time. Call it after each deployment of the documentation.",
-    **body_of(IngestRequest, required=False),
-)
-RUNS = described("List the last runs, newest first", IngestRunList, ADMIN_ERRORS, name="ingest_runs", access=ADMIN)
-RUN = described("Read one run with its report", IngestRun, _NO_RUN, name="ingest_run", access=ADMIN)
-CANCEL = described(
-    "Stop a run",
-    IngestRun,
-    _NO_RUN | refusals({409: "The run is over."}),
-    name="ingest_cancel",
-    access=ADMIN,
-    status=202,
-    description="The run ends soon as failed; the index stays as it is.",
-)
+    return {200: {"description": said, "content": {**json_of(whole), "text/event-stream": {"schema": schema}}}}
 
 
 def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:

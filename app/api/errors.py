@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import randint
-from types import MappingProxyType
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -42,71 +41,69 @@ class ApiError:
         return Response(self.body, self.status, self.headers, "application/json")
 
 
-SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = MappingProxyType(
-    {
-        errors.Overloaded: (503, "overloaded", "The service is overloaded. Try again in a few seconds."),
-        errors.NoIndex: (503, "no_index", "Nothing has been indexed yet."),
-        errors.IndexMismatch: (500, "index_mismatch", "The index doesn't match the configured embedder."),
-        errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
-        errors.StoreError: (502, "store_error", "The index returned an unexpected response."),
-        errors.QuestionSetError: (
-            500,
-            "question_set_error",
-            "The question set can't be read or written in the directory that DOCS_TUNING__QUESTION_SETS names.",
-        ),
-        errors.DatabaseError: (503, "database_unavailable", "The conversations can't be reached at the moment."),
-        errors.AnswerTimeout: (504, "timeout", "The answer took too long."),
-        errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
-        errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
-        errors.ModelError: (502, "model_error", "The language model returned no usable answer."),
-        Exception: (500, "internal_error", "An internal error occurred."),
-    }
-)
+SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
+    errors.Overloaded: (503, "overloaded", "The service is overloaded. Try again in a few seconds."),
+    errors.StillReading: (503, "still_reading", "The pages are still being read."),
+    errors.NoIndex: (503, "no_index", "Nothing has been indexed yet."),
+    errors.IndexMismatch: (500, "index_mismatch", "The index doesn't match the configured embedder."),
+    errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
+    errors.StoreError: (502, "store_error", "The index returned an unexpected response."),
+    errors.QuestionSetError: (
+        500,
+        "question_set_error",
+        "The question set can't be read or written in the directory that DOCS_TUNING__QUESTION_SETS names.",
+    ),
+    errors.DatabaseError: (503, "database_unavailable", "The conversations can't be reached at the moment."),
+    errors.AnswerTimeout: (504, "timeout", "The answer took too long."),
+    errors.ModelTimeout: (504, "model_timeout", "The language model took too long to answer."),
+    errors.ModelUnavailable: (502, "model_unavailable", "The language model can't be reached at the moment."),
+    errors.ModelError: (502, "model_error", "The language model returned no usable answer."),
+    Exception: (500, "internal_error", "An internal error occurred."),
+}
 RETRY_AFTER_RANGE = (1, 5)
 """Range of seconds for Retry-After of an overloaded service; random, so that clients don't all return at once."""
 
-REQUEST_CODES: Mapping[str | None, int] = MappingProxyType(
-    {
-        "invalid_api_key": 401,
-        "admin_disabled": 403,
-        "conversations_disabled": 403,
-        "feedback_disabled": 403,
-        "key_refused": 403,
-        "listing_refused": 403,
-        "origin_refused": 403,
-        "answer_not_found": 404,
-        "chunk_not_found": 404,
-        "conversation_not_found": 404,
-        "index_not_found": 404,
-        "model_not_found": 404,
-        "no_log": 404,
-        "page_not_found": 404,
-        "passage_not_found": 404,
-        "response_not_found": 404,
-        "run_not_found": 404,
-        "request_too_slow": 408,
-        "rollback_refused": 409,
-        "run_over": 409,
-        "run_under_way": 409,
-        "question_exists": 409,
-        "too_long": 413,
-        "url_too_long": 414,
-        "not_json": 415,
-        "host_refused": 421,
-        "wrong_keys": 429,
-        "head_too_large": 431,
-        "mcp_missing": 501,
-    }
-)
-REQUEST_HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
-    {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "6"}}
-)
-HTTP_MESSAGES: Mapping[int, str] = MappingProxyType(
-    {
-        404: "There is nothing at this address. The OpenAI API is below /v1/, such as /v1/chat/completions.",
-        405: "This address doesn't support this method.",
-    }
-)
+READING_AGAIN = "10"  # seconds for Retry-After while a run fills the index
+
+REQUEST_CODES: Mapping[str | None, int] = {
+    "invalid_api_key": 401,
+    "admin_disabled": 403,
+    "conversations_disabled": 403,
+    "feedback_disabled": 403,
+    "key_refused": 403,
+    "listing_refused": 403,
+    "origin_refused": 403,
+    "answer_not_found": 404,
+    "chunk_not_found": 404,
+    "conversation_not_found": 404,
+    "index_not_found": 404,
+    "model_not_found": 404,
+    "no_log": 404,
+    "page_not_found": 404,
+    "passage_not_found": 404,
+    "response_not_found": 404,
+    "run_not_found": 404,
+    "request_too_slow": 408,
+    "rollback_refused": 409,
+    "run_over": 409,
+    "run_under_way": 409,
+    "question_exists": 409,
+    "too_long": 413,
+    "url_too_long": 414,
+    "not_json": 415,
+    "host_refused": 421,
+    "wrong_keys": 429,
+    "head_too_large": 431,
+    "mcp_missing": 501,
+}
+REQUEST_HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"www-authenticate": "Bearer"},
+    429: {"retry-after": "6"},
+}
+HTTP_MESSAGES: Mapping[int, str] = {
+    404: "There is nothing at this address. The OpenAI API is below /v1/, such as /v1/chat/completions.",
+    405: "This address doesn't support this method.",
+}
 
 
 def api_error(error: Exception, request_id: str) -> ApiError:
@@ -124,21 +121,17 @@ def api_error(error: Exception, request_id: str) -> ApiError:
             kind: ErrorType = "invalid_request_error" if error.status_code < 500 else "server_error"
             return ApiError(error.status_code, _body(message, kind), error.headers or {})
         case errors.ModelRateLimited():
-            return _rate_limited(error, request_id)
+            wait = None if error.retry_after is None else max(1, math.ceil(error.retry_after))
+            soon = "" if wait is None else f" Try again in {wait} s."
+            message = f"The language model is overloaded at the moment.{soon} (request {request_id})"
+            body = _body(message, "rate_limit_error", "rate_limit_exceeded")
+            return ApiError(429, body, {} if wait is None else {"retry-after": str(wait)})
+        case errors.StillReading():
+            return ApiError(503, _body(str(error), "server_error", "still_reading"), {"retry-after": READING_AGAIN})
         case _:
             status, code, sentence = next(SERVER_ERRORS[kind] for kind in type(error).__mro__ if kind in SERVER_ERRORS)
             again = {"retry-after": str(randint(*RETRY_AFTER_RANGE))} if code == "overloaded" else {}  # noqa: S311  # no secret
             return ApiError(status, _body(f"{sentence} (request {request_id})", "server_error", code), again)
-
-
-def _rate_limited(error: errors.ModelRateLimited, request_id: str) -> ApiError:
-    message, headers = "The language model is overloaded at the moment.", {}
-    if error.retry_after is not None:
-        seconds = max(1, math.ceil(error.retry_after))
-        message += f" Try again in {seconds} s."
-        headers["retry-after"] = str(seconds)
-    body = _body(f"{message} (request {request_id})", "rate_limit_error", "rate_limit_exceeded")
-    return ApiError(429, body, headers)
 
 
 def _body(message: str, kind: ErrorType, code: str | None = None, param: str | None = None) -> ErrorObject:

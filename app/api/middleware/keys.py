@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-import tomllib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from starlette.requests import Request
 
-from app.api.middleware.proxy_headers import network
+from app.api.middleware.door import info_of, network
 from app.api.middleware.request_check import is_among, is_shared
-from app.api.middleware.requestlog import info_of
-from app.assistants.file import Name, Table, read_assistants
+from app.assistants.file import Name, Table, parsed, read_assistants, read_file
 from app.core.errors import RequestError, SettingsError, did_you_mean, quoted
 from app.core.settings import Settings, is_loopback
 from app.core.settings_types import EXAMPLE, HASH, HASHED, Rates, web_origin
@@ -39,6 +35,7 @@ class Access:
 
     `owner` is who owns what the request stores: it stays the same while keys are added and removed, and is empty without
     a key. Empty `assistants` or `collections`, an empty `rate` and a `concurrency` of 0 mean that the key sets no limit.
+    Pages of `origins` may use the key of a widget, until the day `expires` is over.
     """
 
     role: Role = "reader"
@@ -48,6 +45,8 @@ class Access:
     collections: tuple[str, ...] = ()
     rate: str = ""
     concurrency: int = 0
+    origins: frozenset[str] = frozenset()
+    expires: date | None = None
 
 
 ROLES = get_args(Role)
@@ -100,27 +99,12 @@ class KeysDocument(Table):
 
 def read_keys(path: str, settings: Settings) -> list[KeyTable]:
     """The keys of the file. Raises `SettingsError` that lists what is wrong in it."""
-    try:
-        text = Path(path).read_text("utf-8")
-    except OSError as error:
-        hint = " docs-assistant key new NAME makes it." if isinstance(error, FileNotFoundError) else ""
-        raise SettingsError(f"DOCS_KEYS={path} can't be read: {error.strerror}.{hint}") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"DOCS_KEYS={path} can't be read: it isn't written in UTF-8.") from error
-    return parse_keys(text, path, settings)
+    return parse_keys(read_file("DOCS_KEYS", path, " docs-assistant key new NAME makes it."), path, settings)
 
 
 def parse_keys(text: str, path: str, settings: Settings) -> list[KeyTable]:
     """The same for the text of the file at this path."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} isn't valid TOML: {error}") from error
-    try:
-        keys = KeysDocument.model_validate(document).keys
-    except ValidationError as error:
-        messages = dict.fromkeys(_message(one, document) for one in error.errors())
-        raise SettingsError("\n".join(f"{path}: {text}" for text in messages)) from None  # pydantic's text has hashes
+    keys = parsed(KeysDocument, text, path).keys
     _check_doubled(path, keys)
     known = [assistant.id for assistant in read_assistants(settings).assistants]
     for key in keys:
@@ -142,33 +126,6 @@ def _check_doubled(path: str, keys: Collection[KeyTable]) -> None:
             if (value := getattr(key, field).lower()) in seen:
                 raise SettingsError(f"{path}: key {key.name!r}: another key has the same {field}. Each needs its own.")
             seen.add(value)
-
-
-def _message(error: ErrorDetails, document: Mapping[str, Any]) -> str:
-    """The key and the field of the error, its value unless that is a hash, and what the value must be."""
-    path = list(error["loc"])
-    if len(path) < 2 or path[0] != "key":
-        return f"the keys must be written as [[key]], and nothing else may be there: {path[0]}."
-    number = int(path[1])
-    table = document["key"][number]
-    name = table.get("name") if isinstance(table, dict) else None
-    where = f"key {name!r}: " if isinstance(name, str) and name else f"key {number + 1}: "
-    if len(path) == 2:
-        return f"{where}{error['ctx']['error'] if 'ctx' in error else 'it must be a table, written as [[key]]'}."
-    return f"{where}{_field_message(error, str(path[2]), table)}"
-
-
-def _field_message(error: ErrorDetails, field: str, table: Mapping[str, Any]) -> str:
-    fields = KeyTable.model_fields
-    if error["type"] == "extra_forbidden":
-        return f"unknown {field}.{did_you_mean(field, fields)} Known: {', '.join(fields)}."
-    if error["type"] == "missing":
-        return f"{field} is missing. It must be {fields[field].description}."
-    if error["type"] == "value_error":
-        return f"{field}: {str(error['ctx']['error']).removesuffix('.')}."
-    shown = "" if field == "hash" else f" = {json.dumps(table[field], ensure_ascii=False, default=str)[:100]}"
-    near = did_you_mean(str(table[field]), ROLES) if field == "role" else ""
-    return f"{field}{shown} must be {fields[field].description}.{near}"
 
 
 MAX_FAILURES = 10
@@ -193,14 +150,8 @@ class FailedAttempts:
     def record_failure(self, address: str) -> None:
         """Record a wrong key from this address."""
         now = self._clock()
-        _remember(
-            self._unblocked_at,
-            address,
-            min(
-                max(self._unblocked_at.get(address, 0.0), now) + SECONDS_PER_FAILURE,
-                now + MAX_FAILURES * SECONDS_PER_FAILURE,
-            ),
-        )
+        later = max(self._unblocked_at.get(address, 0.0), now) + SECONDS_PER_FAILURE
+        _remember(self._unblocked_at, address, min(later, now + MAX_FAILURES * SECONDS_PER_FAILURE))
 
     def accept(self, address: str, digest: bytes) -> bool:
         """True if to accept a valid key; False while its address is blocked and the key is new to it."""
@@ -225,15 +176,6 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-pr
 _ACCESS = "docs_assistant.access"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Key: its access, the pages that may use it, and its last day."""
-
-    access: Access
-    origins: frozenset[str] = frozenset()
-    expires: date | None = None
-
-
 class KeyFile:
     """The keys of the file that DOCS_KEYS names, by digest. It is read again when it changes.
 
@@ -248,7 +190,7 @@ class KeyFile:
         self.removed_origins = frozenset[str]()
         """The origins of keys that were removed since the start."""
 
-    def current(self) -> dict[bytes, Key]:
+    def current(self) -> dict[bytes, Access]:
         """The keys of the file as it is now."""
         if (signature := self._look()) != self._signature:
             self._signature = signature
@@ -268,11 +210,14 @@ class KeyFile:
             return ()
         return found.st_mtime_ns, found.st_size, found.st_ino
 
-    def _read(self) -> dict[bytes, Key]:
+    def _read(self) -> dict[bytes, Access]:
         return {
-            bytes.fromhex(table.hash.removeprefix(HASHED)): _key_of(table)
+            bytes.fromhex(table.hash.removeprefix(HASHED)): Access(
+                table.role, table.name, table.name, frozenset(table.assistants), tuple(table.collections),
+                table.rate, table.concurrency, frozenset(table.origins), table.expires,
+            )
             for table in read_keys(self._settings.keys, self._settings)
-        }
+        }  # fmt: skip
 
 
 class Keys:
@@ -294,15 +239,12 @@ class Keys:
     @property
     def admins(self) -> bool:
         """True if there is an admin key."""
-        return any(key.access.role == "admin" for key in self._known().values())
+        return any(key.role == "admin" for key in self._known().values())
 
     def origins(self) -> frozenset[str]:
         """The origins of all keys of widgets."""
-        return (
-            frozenset[str]().union(*(key.origins for key in self._file.current().values()))
-            if self._file
-            else frozenset()
-        )
+        keys = self._file.current().values() if self._file else ()
+        return frozenset[str]().union(*(key.origins for key in keys))
 
     def removed_origins(self) -> frozenset[str]:
         """The origins of all keys of widgets that were removed from the file since the start."""
@@ -330,7 +272,7 @@ class Keys:
         """True if this request may use admin routes without a key (DOCS_ADMIN_OPEN): it comes directly from this machine."""
         return self._admin_open and is_local(request)
 
-    def _known(self) -> dict[bytes, Key]:
+    def _known(self) -> dict[bytes, Access]:
         return {**self._file.current(), **self._configured} if self._file else self._configured
 
     def _access(self, request: Request, *, required: bool) -> Access:
@@ -349,7 +291,7 @@ class Keys:
             return Access()  # many clients always send some key
         return self._checked(request, digest, key)
 
-    def _checked(self, request: Request, digest: bytes, key: Key | None) -> Access:
+    def _checked(self, request: Request, digest: bytes, key: Access | None) -> Access:
         address = network(request.scope)
         if key is None or not self._failures.accept(address, digest):
             if self._failures.blocked(address):
@@ -359,35 +301,22 @@ class Keys:
                 )
             self._failures.record_failure(address)
             raise RequestError("This API key is invalid.", code="invalid_api_key")
-        info_of(request).fields["key"] = key.access.key
+        info_of(request).fields["key"] = key.key
         if is_over(key.expires):
             raise RequestError(f"This API key expired: {key.expires} was its last day.", code="invalid_api_key")
-        if key.access.role == "widget":
+        if key.role == "widget":
             _check_widget(request, key)
-        return key.access
+        return key
 
 
-def _configured(keys: tuple[SecretStr, ...], role: Role) -> Iterator[tuple[bytes, Key]]:
+def _configured(keys: tuple[SecretStr, ...], role: Role) -> Iterator[tuple[bytes, Access]]:
     """The keys of a setting by digest. Their owner follows from their value, because their numbers change."""
     for number, secret in enumerate(keys, 1):
         value = secret.get_secret_value()
         hashed = value.startswith(HASHED)
         digest = bytes.fromhex(value.removeprefix(HASHED)) if hashed else sha256(value.encode()).digest()
         name = f"{'' if role == 'reader' else role}{number}"
-        yield digest, Key(Access(role, name, owner=f"{HASHED}{digest.hex()[:16]}"))
-
-
-def _key_of(table: KeyTable) -> Key:
-    access = Access(
-        table.role,
-        table.name,
-        table.name,
-        frozenset(table.assistants),
-        tuple(table.collections),
-        table.rate,
-        table.concurrency,
-    )
-    return Key(access, frozenset(table.origins), table.expires)
+        yield digest, Access(role, name, owner=f"{HASHED}{digest.hex()[:16]}")
 
 
 def _digest(request: Request) -> bytes:
@@ -397,7 +326,7 @@ def _digest(request: Request) -> bytes:
     return sha256(key.strip().encode("latin-1")).digest() if scheme.lower() == "bearer" else b""
 
 
-def _check_widget(request: Request, key: Key) -> None:
+def _check_widget(request: Request, key: Access) -> None:
     origin = request.headers.get("origin", "").lower()
     if not origin and request.headers.get("sec-fetch-site") == "same-origin":
         # browsers leave Origin out of GET requests to the page's own host

@@ -1,4 +1,5 @@
-"""Limits how often each key and each address may ask, search and store, and how many answers it may get at the same time.
+"""Limits how often each key and each address may ask, search and store, and how many answers it may get at the same time; all answers
+together have a limit of their own, and each has a longest duration.
 
 Requests are counted in this process, or in Redis for all instances.
 """
@@ -11,28 +12,30 @@ import math
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from limits import RateLimitItem
 from limits.aio.storage import MemoryStorage, Storage
 from limits.aio.strategies import MovingWindowRateLimiter
-from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope
 
+from app.api.middleware.door import info_of, is_own_machine, network, route_path
 from app.api.middleware.keys import Access
-from app.api.middleware.proxy_headers import is_own_machine, network, route_path
-from app.api.middleware.requestlog import info_of
 from app.core.breaker import Breaker
-from app.core.errors import LimitReached, LimitsUnavailable, SettingsError
+from app.core.errors import AnswerTimeout, LimitReached, LimitsUnavailable, SettingsError
+from app.core.gate import Gate
 from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.settings_types import parse_rates
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+
 
 SWEEP = 1000
 """Requests between two searches for windows that are over; more if there are more windows."""
@@ -239,9 +242,8 @@ class Shared:
         # 1,000 requests at the same time wait here, so that their patience begins with their call, and ends with the first
         # failures of others
         self._turns = asyncio.Semaphore(CONNECTIONS)
-        self._returns = asyncio.Semaphore(
-            CONNECTIONS
-        )  # a place that is given back doesn't wait behind those who want one
+        # a place that is given back doesn't wait behind those who want one
+        self._returns = asyncio.Semaphore(CONNECTIONS)
         try:
             pool = BlockingConnectionPool.from_url(address, max_connections=2 * CONNECTIONS + 1)  # one to renew leases
         except ValueError:
@@ -256,26 +258,24 @@ class Shared:
 
     async def release(self, id_: str) -> None:
         """Give the places of this lease back."""
-        await self._call("release", lambda: self.leases.release(id_), self._returns)
+        async with self._returns:
+            await self._ask("release", lambda: self.leases.release(id_))
 
     async def call(self, operation: str, work: Callable[[], Awaitable[T]]) -> T:
         """The result of this work with Redis."""
-        return await self._call(operation, work, self._turns)
+        async with self._turns:
+            return await self._ask(operation, work)
 
-    async def _call(self, operation: str, work: Callable[[], Awaitable[T]], turns: asyncio.Semaphore) -> T:
-        async with turns:
-            with self.breaker.call(operation):
-                return await self._in_time(work)
-
-    async def _in_time(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _ask(self, operation: str, work: Callable[[], Awaitable[T]]) -> T:
         from redis.exceptions import RedisError
 
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await work()
-        except (RedisError, OSError) as error:  # TimeoutError is an OSError
-            reason = str(error) or f"no answer within {PATIENCE:g} s"
-            raise LimitsUnavailable(f"{self.breaker.name} can't be reached: {reason}") from error
+        with self.breaker.call(operation):
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    return await work()
+            except (RedisError, OSError) as error:  # TimeoutError is an OSError
+                reason = str(error) or f"no answer within {PATIENCE:g} s"
+                raise LimitsUnavailable(f"{self.breaker.name} can't be reached: {reason}") from error
 
     async def close(self) -> None:
         """Close the connections."""
@@ -337,6 +337,7 @@ class Counters:
 
 QUESTIONS = frozenset({"/v1/chat/completions", "/v1/responses"})
 SEARCHES = frozenset({"/v1/search", "/mcp"})
+ANSWER_PATHS = QUESTIONS | SEARCHES
 PASSAGES = "/v1/passages/"
 CHANGES = ("/v1/conversations", "/v1/answers/")
 """Paths that store something without asking: conversations and ratings."""
@@ -346,47 +347,46 @@ WAIT = 5
 """Seconds after which a client may try again if all its answers are in progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A key or an address with its limits; an empty `rate` and a `concurrency` of 0 are none."""
-
-    name: str
-    rate: str
-    concurrency: int
+Holder = tuple[str, str, int]
+"""A key or an address with its rate and its concurrency; an empty rate and a concurrency of 0 are none."""
 
 
 class Limits:
-    """ASGI middleware: raises `LimitReached` for questions, searches and changes beyond a limit, before their body is read.
+    """Counts questions, searches and changes before their body is read, and refuses those beyond a limit.
 
     `access` says who asks, and raises an error without a valid key.
     """
 
-    def __init__(
-        self, app: ASGIApp, settings: Settings, counters: Counters, access: Callable[[Request], Access]
-    ) -> None:
-        self._app = app
+    def __init__(self, settings: Settings, gate: Gate, counters: Counters, access: Callable[[Request], Access]) -> None:
         self._settings = settings
+        self._gate = gate
         self._counters = counters
         self._access = access
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the request within the limits."""
-        kind = _kind(scope)
-        holders = list(self._holders(self._access(Request(scope)), scope)) if kind else []
-        if not holders:
-            await self._app(scope, receive, send)
-            return
-        give_back = await self._place(holders) if kind == "questions" else None
+    async def enter(self, request: Request) -> Lease | None:
+        """Count the request; returns what gives its place back. Raises `Overloaded` or `LimitReached`."""
+        kind = _kind(request.scope)
+        if not kind:
+            return None
+        access = self._access(request)
+        # the key first: a refusal shortens the queue, so that clients without a key could push out those who wait
+        if self._gate.full and route_path(request.scope) in ANSWER_PATHS:
+            raise self._gate.refusal()
+        holders = list(self._holders(access, request.scope))
+        lease = await self._place(holders) if kind == "questions" else None
         try:
-            if rates := [(rate, one.name) for one in holders for rate in _rates(one.rate, kind)]:
-                standing = await self._counters.hit(rates)
-                if not standing.admitted:
-                    raise _too_many(standing, kind)
-                info_of(Request(scope)).headers.update(_headers(standing))
-            await self._app(scope, receive, send)
-        finally:
-            if give_back:
-                give_back()
+            rates = [(rate, name) for name, text, _ in holders for rate in _rates(text, kind)]
+            standing = await self._counters.hit(rates) if rates else None
+        except BaseException:
+            if lease:
+                lease()
+            raise
+        if standing and not standing.admitted:
+            if lease:
+                lease()
+            raise _too_many(standing)
+        info_of(request).headers.update(_headers(standing) if standing else {})
+        return lease
 
     def _holders(self, access: Access, scope: Scope) -> Iterator[Holder]:
         """The key, and the address if nobody else uses the key or everybody does."""
@@ -394,18 +394,14 @@ class Limits:
         if is_own_machine(scope):
             rate, concurrency = "", 0
         if access.owner:
-            own = access.role == "reader"
-            yield Holder(
-                f"key:{access.owner}",
-                access.rate or (rate if own else ""),
-                access.concurrency or (concurrency if own else 0),
-            )
+            own_rate, own_concurrency = (rate, concurrency) if access.role == "reader" else ("", 0)
+            yield f"key:{access.owner}", access.rate or own_rate, access.concurrency or own_concurrency
         if access.role == "widget" or not (access.owner or access.role == "admin"):
-            yield Holder(f"address:{network(scope)}", rate, concurrency)
+            yield f"address:{network(scope)}", rate, concurrency
 
     async def _place(self, holders: Sequence[Holder]) -> Lease | None:
         """A place for an answer; None if nobody limits them. Raises `LimitReached`."""
-        places = [(one.name, one.concurrency) for one in holders if one.concurrency]
+        places = [(name, concurrency) for name, _, concurrency in holders if concurrency]
         if not places:
             return None
         if lease := await self._counters.acquire(places):
@@ -420,11 +416,9 @@ class Limits:
 
 def _kind(scope: Scope) -> str:
     """Returns the kind of the request, if that is limited; else an empty string."""
-    if scope["type"] != "http":
-        return ""
     path, method = route_path(scope), scope["method"]
-    if method == "POST" and path in QUESTIONS:
-        return "questions"
+    if path in QUESTIONS:
+        return "questions" if method == "POST" else ""
     if method in {"GET", "POST"} and (path in SEARCHES or path.startswith(PASSAGES)):
         return "searches"
     return "changes" if method == "POST" and path.startswith(CHANGES) else ""
@@ -437,12 +431,12 @@ def _rates(text: str, kind: str) -> tuple[RateLimitItem, ...]:
     return tuple(type(rate)(rate.amount * factor, rate.multiples, kind) for rate in parse_rates(text))
 
 
-def _too_many(standing: Standing, kind: str) -> LimitReached:
+def _too_many(standing: Standing) -> LimitReached:
     rate, seconds = standing.rate, max(1, math.ceil(standing.seconds))
     unit = rate.GRANULARITY.name
     period = unit if rate.multiples == 1 else f"{rate.multiples} {unit}s"
     return LimitReached(
-        f"At most {rate.amount} {kind} per {period} are allowed for your key or address. Try again in {seconds} s.",
+        f"At most {rate.amount} {rate.namespace} per {period} are allowed for your key or address. Try again in {seconds} s.",
         retry_after=seconds,
         headers=_headers(standing),
     )
@@ -456,3 +450,63 @@ def _headers(standing: Standing) -> dict[str, str]:
         "x-ratelimit-remaining-requests": str(standing.remaining),
         "x-ratelimit-reset-requests": f"{minutes}m{seconds}s" if minutes else f"{seconds}s",
     }
+
+
+UNTIL_FIRST_TEXT = 4
+"""Time limit for the first text, in timeouts of the language model: helper calls, thinking (three), and the extract."""
+
+WHOLE = 10
+"""Time limit for a whole answer, in timeouts of the language model: 1,500 tokens of a slow one."""
+
+
+@dataclass(frozen=True)
+class AnswerLimits:
+    """Limits that all answers share. Times are in seconds."""
+
+    gate: Gate = field(default_factory=lambda: Gate(1))
+    first_text: float = 240.0
+    whole: float = 600.0
+
+    @classmethod
+    def of(cls, settings: Settings, llm_timeout: float) -> Self:
+        """The limits for these settings and the longest timeout of a language model."""
+        return cls(Gate(settings.tuning.max_answers), UNTIL_FIRST_TEXT * llm_timeout, WHOLE * llm_timeout)
+
+    @asynccontextmanager
+    async def answer(self) -> AsyncIterator[Callable[[], None]]:
+        """Context of one answer: waits for a free place, then limits the time. Raises `Overloaded` or `AnswerTimeout`.
+
+        The function in it is to be called with the first text: from then on, the limit is that of the whole answer.
+        """
+        try:
+            async with asyncio.timeout(self.first_text) as limit:
+                until = asyncio.get_running_loop().time() + self.whole
+                async with self.gate.place():
+                    yield partial(limit.reschedule, until)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise AnswerTimeout(
+                f"No text within {self.first_text:g} s, or no end within {self.whole:g} s. See which step is slow in a trace; "
+                "both times follow DOCS_LLM_TIMEOUT."
+            ) from error
+
+
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`. If the client disconnects first, cancels it and raises `ClientDisconnect`."""
+    working, watching = asyncio.create_task(work), asyncio.create_task(disconnected(receive))
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        watching.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client has disconnected."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -12,8 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.middleware.proxy_headers import route_path
-from app.api.middleware.requestlog import info_of
+from app.api.middleware.door import info_of, route_path
 from app.core.errors import RequestError, quoted
 from app.core.settings import is_loopback
 
@@ -46,28 +45,25 @@ class AllowedHosts:
 
 
 class RequestCheck:
-    """ASGI middleware: raises `RequestError` for an unknown host, a foreign origin, or a body that isn't JSON."""
+    """Check of the door: raises `RequestError` for an unknown host, a foreign origin, or a body that isn't JSON."""
 
-    def __init__(self, app: ASGIApp, hosts: AllowedHosts, origins: AllowedOrigins) -> None:
-        self._app = app
+    def __init__(self, hosts: AllowedHosts, origins: AllowedOrigins) -> None:
         self._hosts = hosts
         self._origins = origins
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check the request, then serve it."""
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            if name := self._unknown_host(headers):
-                info_of(Request(scope)).fields["host"] = name
-                raise RequestError(
-                    f"This service isn't known as {quoted(name)}. To allow it, add that name to DOCS_ALLOWED_HOSTS.",
-                    code="host_refused",
-                )
-            if scope["method"] not in ("GET", "HEAD") or scope["path"].endswith("/mcp"):
-                self._check_origin(scope, headers)
-            if scope["method"] == "POST":
-                _check_body(headers)
-        await self._app(scope, receive, send)
+    def __call__(self, request: Request) -> None:
+        """Check the request."""
+        headers = request.headers
+        if name := self._unknown_host(headers):
+            info_of(request).fields["host"] = name
+            raise RequestError(
+                f"This service isn't known as {quoted(name)}. To allow it, add that name to DOCS_ALLOWED_HOSTS.",
+                code="host_refused",
+            )
+        if request.method not in ("GET", "HEAD") or request.scope["path"].endswith("/mcp"):
+            self._check_origin(request.scope, headers)
+        if request.method == "POST":
+            _check_body(headers)
 
     def _unknown_host(self, headers: Headers) -> str:
         """The host of the request if it is unknown, else an empty string. Browsers always send a host; others may not."""
@@ -183,17 +179,15 @@ class Cors(CORSMiddleware):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the request. A preflight that isn't allowed goes on to the checks, whose error says what to do."""
-        if scope["type"] == "http" and is_shared(scope) and self._applies(scope):
+        origin = Headers(scope=scope).get("origin", "") if scope["type"] == "http" else ""
+        # a response to GET may be kept, and must say that it depends on the origin; each event of a stream would cost a call
+        applies = origin or scope.get("method") == "GET"
+        if scope.get("method") == "OPTIONS":
+            applies = self._origins.may_read_refusals(origin)
+        if applies and scope["type"] == "http" and is_shared(scope):
             await super().__call__(scope, receive, send)
         else:
             await self.app(scope, receive, send)
-
-    def _applies(self, scope: Scope) -> bool:
-        origin = Headers(scope=scope).get("origin", "")
-        if scope["method"] == "OPTIONS":
-            return self._origins.may_read_refusals(origin)
-        # a response to GET may be kept, and must say that it depends on the origin; each event of a stream would cost a call
-        return bool(origin) or scope["method"] == "GET"
 
     def is_allowed_origin(self, origin: str) -> bool:
         """True if pages of this origin may send a request, if only to read why it is refused."""

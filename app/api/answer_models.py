@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from app.assistants.health import PartState
 from app.core.trace import Trace
-from app.core.turn import FinishReason, Source
+from app.core.turn import FinishReason, Source, Support, Unsupported
 
 # pydantic needs this one before Python 3.12
 
@@ -58,6 +59,11 @@ class Choice(TypedDict):
 
 Sources = Annotated[Sequence[Source], Field(description="The sections that the text links to; may be empty.")]
 Extractive = Annotated[Literal[True], Field(description="Only if no language model wrote the answer.")]
+UnsupportedField = Annotated[
+    Sequence[Unsupported], Field(description="What no passage proves of the text; only if there is something.")
+]
+Confidence = Annotated[float, Field(description="How sure the answer is, 0 to 1; only if the evidence was checked.")]
+SupportField = Annotated[Support, Field(description="The confidence in words; only beside it.")]
 TraceField = Annotated[Trace, Field(description="How the answer was made; only if requested with an admin key.")]
 
 
@@ -72,6 +78,9 @@ class ChatCompletion(TypedDict):
     usage: UsageObject
     sources: Sources
     extractive: NotRequired[Extractive]
+    unsupported: NotRequired[UnsupportedField]
+    confidence: NotRequired[Confidence]
+    support: NotRequired[SupportField]
     trace: NotRequired[TraceField]
 
 
@@ -93,7 +102,7 @@ class ChunkChoice(TypedDict):
 class ChatCompletionChunk(TypedDict):
     """One `data:` line of a stream. The last line is `data: [DONE]`; lines beginning with a colon are comments.
 
-    `sources`, `extractive` and `trace` are in the chunk with the finish_reason.
+    `sources`, `extractive`, `unsupported`, `confidence`, `support` and `trace` are in the chunk with the finish_reason.
     """
 
     id: str
@@ -106,6 +115,9 @@ class ChatCompletionChunk(TypedDict):
     ]
     sources: NotRequired[Sources]
     extractive: NotRequired[Extractive]
+    unsupported: NotRequired[UnsupportedField]
+    confidence: NotRequired[Confidence]
+    support: NotRequired[SupportField]
     event: NotRequired[Annotated[Mapping[str, Any], Field(description="Only for Open WebUI.")]]
     trace: NotRequired[TraceField]
 
@@ -239,33 +251,6 @@ class ReadyBody(TypedDict):
     problem: NotRequired[Annotated[str, Field(description="What is missing; empty if nothing is.")]]
 
 
-class FailureBody(TypedDict):
-    """A failed call."""
-
-    at: str
-    error: str
-
-
-class PartBody(TypedDict):
-    """The state of a part as its calls show it, and a probe when it wasn't called for a minute."""
-
-    name: str
-    state: Annotated[
-        Literal["ok", "failing", "unknown"],
-        Field(description="`unknown` if it was never called, or is reachable again since its last call failed."),
-    ]
-    failing_since: str | None
-    last_success: str | None
-    last_failure: FailureBody | None
-    failures: Annotated[int, Field(description="Number of failed calls in a row.")]
-    latency_ms: Annotated[
-        float | None, Field(description="Of the last successful call; of a stream, the time to its first text.")
-    ]
-    waiting_s: Annotated[float | None, Field(description="How long the oldest call without an answer is waiting.")]
-    last_probe_failure: Annotated[FailureBody | None, Field(description="Null if the last probe found it reachable.")]
-    others: Annotated[Sequence[Any], Field(description="More parts of this kind, in the same form.")]
-
-
 class HealthBody(TypedDict):
     """Ability to answer questions. Without a valid API key, the body contains the status only."""
 
@@ -279,7 +264,7 @@ class HealthBody(TypedDict):
     embedder: NotRequired[str]
     parts: NotRequired[
         Annotated[
-            Mapping[str, PartBody | None],
+            Mapping[str, PartState | None],
             Field(
                 description="By kind: model, embedder, reranker and store, null if none is configured; limits with Redis."
             ),

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
-from app.api.bodies import MAX_QUESTION, JsonResponse
+from app.api.bodies import MAX_QUESTION, AnswerRequest, ChatRequest, MessagePart
 from app.api.keeping import keeping_of, new_answer_id, place_of_chat
-from app.api.middleware.admission import shutdown_error
-from app.api.middleware.keys import Access
-from app.api.middleware.requestlog import RequestInfo, info_of, log_error
-from app.api.openwebui import Display, display, highest_source_number, is_task, run_task, task_of, unwrap_question
-from app.api.request_models import ChatMessage, ChatRequest, SearchFilters
+from app.api.middleware.door import RequestInfo, info_of
+from app.api.openwebui import Display, display, highest_source_number, run_task, task_of, template_of, unwrap_question
 from app.api.service import Service
-from app.api.stream import AnswerFormat, ChatFormat, CompletedAnswer, EventQueue, Stream
+from app.api.stream import Answer, ChatFormat
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.log_message import LogMessage
-from app.core.turn import AnswerRecord, Done, Event, Failure, Source, Text, Usage
-
-if TYPE_CHECKING:
-    from app.assistants.assistant import Assistant
+from app.core.turn import AnswerRecord, Event
 
 log = logging.getLogger("app.api")
 
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 PLACEHOLDERS = {
-    "image_url": "[image]",
-    "input_image": "[image]",
-    "input_audio": "[audio]",
-    "file": "[file]",
-    "input_file": "[file]",
-}
+    "image_url": "[image]", "input_image": "[image]", "input_audio": "[audio]", "file": "[file]", "input_file": "[file]",
+}  # fmt: skip
 MAX_MESSAGES = 50  # the most recent messages of a conversation; older ones are ignored
 MAX_MESSAGE_CHARS = 4_000  # of an earlier message; longer ones keep their beginning and end
 MAX_HISTORY_CHARS = 32_000  # of all earlier messages together
@@ -48,41 +36,12 @@ MAX_ATTACHED_CHARS = 200_000  # of attachments; more than fits into the context 
 CUT = "\n…\n"
 
 
-class Part(Protocol):
-    """A part of a message; images, audio and files have neither text nor refusal."""
-
-    @property
-    def type(self) -> str:
-        """The type, as the API names it."""
-        ...
-
-    @property
-    def text(self) -> str | None:
-        """The text of a part that has one."""
-        ...
-
-    @property
-    def refusal(self) -> str | None:
-        """The text that a model said in place of an answer."""
-        ...
-
-
-class AnswerFields(Protocol):
-    """The fields of a request that are the same in all APIs that answer."""
-
-    model: str
-    filters: SearchFilters
-    persona: str | None
-    page: str | None
-    stream: bool | None
-
-
 @dataclass(frozen=True, slots=True)
 class InputMessage:
     """A message of a request; `param` is its path in it."""
 
     role: str
-    content: str | Sequence[Part] | None
+    content: str | Sequence[MessagePart] | None
     param: str
 
     def text(self, *, is_question: bool) -> str:
@@ -101,9 +60,11 @@ def from_chat(chat: ChatRequest, id: str, *, history: Sequence[turn.Message] = (
 
     Raises `RequestError` if the question is missing or too long.
     """
-    messages_in = [_chat_message(message, i) for i, message in enumerate(chat.messages)]
-    request = request_of([*earlier(history), *messages_in], "messages")
-    return with_fields(replace(request, id=id, sampling=_sampling(chat)), chat)
+    messages_in = [
+        InputMessage(ROLES.get(message.role, ""), message.content, f"messages[{i}].content")
+        for i, message in enumerate(chat.messages)
+    ]
+    return request_of(chat, "messages", [*earlier(history), *messages_in], id=id, sampling=_sampling(chat))
 
 
 def earlier(history: Sequence[turn.Message]) -> list[InputMessage]:
@@ -111,24 +72,8 @@ def earlier(history: Sequence[turn.Message]) -> list[InputMessage]:
     return [InputMessage(message.role, message.content, "conversation") for message in history]
 
 
-def with_fields(request: turn.Request, body: AnswerFields) -> turn.Request:
-    """The request with the fields that all APIs have."""
-    return replace(
-        request,
-        assistant=body.model,
-        filters=body.filters.filters,
-        persona=body.persona or "",
-        page=body.page or "",
-        whole=not body.stream,
-    )
-
-
-def _chat_message(message: ChatMessage, index: int) -> InputMessage:
-    return InputMessage(ROLES.get(message.role, ""), message.content, f"messages[{index}].content")
-
-
-def request_of(messages_in: Sequence[InputMessage], param: str) -> turn.Request:
-    """The request of these messages, which are the field `param`. Raises `RequestError` if the question is missing or too long."""
+def request_of(body: AnswerRequest, param: str, messages_in: Sequence[InputMessage], **fields: Any) -> turn.Request:
+    """The request of this body, whose messages are the field `param`. Raises `RequestError` if the question is missing or too long."""
     last = max((i for i, message in enumerate(messages_in) if message.role == "user"), default=None)
     if last is None:
         raise RequestError(f"{param}: there is no question, because no message has the role 'user'.", param=param)
@@ -136,7 +81,7 @@ def request_of(messages_in: Sequence[InputMessage], param: str) -> turn.Request:
     for i, message in enumerate(messages_in):
         text = message.text(is_question=i == last)
         if message.role != "system" and (
-            last - i > MAX_MESSAGES or (message.role == "user" and i != last and is_task(text))
+            last - i > MAX_MESSAGES or (message.role == "user" and i != last and template_of(text))
         ):
             continue  # too old, or a task of Open WebUI (a title, tags), which is no part of the conversation
         if message.role != "assistant":
@@ -147,16 +92,17 @@ def request_of(messages_in: Sequence[InputMessage], param: str) -> turn.Request:
         if i == last:
             _check_question(text.strip(), message.param)
         if message.role and text.strip():
-            messages.append(turn.Message(message.role, text if i == last else _abridged(text)))
-    return turn.Request(tuple(_recent(messages)), attached=tuple(_first_attached(attached)))
-
-
-def _abridged(text: str) -> str:
-    """The text, with the middle of a long one cut out."""
-    return (
-        text
-        if len(text) <= MAX_MESSAGE_CHARS
-        else text[: MAX_MESSAGE_CHARS // 2] + CUT + text[-MAX_MESSAGE_CHARS // 2 :]
+            half = MAX_MESSAGE_CHARS // 2 if i != last and len(text) > MAX_MESSAGE_CHARS else 0
+            messages.append(turn.Message(message.role, text[:half] + CUT + text[-half:] if half else text))
+    return turn.Request(
+        tuple(_recent(messages)),
+        body.model,
+        filters=body.filters.filters,
+        persona=body.persona or "",
+        page=body.page or "",
+        whole=not body.stream,
+        attached=tuple(_within(attached, MAX_ATTACHED_CHARS)),
+        **fields,
     )
 
 
@@ -171,13 +117,12 @@ def _recent(messages: Sequence[turn.Message]) -> list[turn.Message]:
     return kept[::-1]
 
 
-def _first_attached(attached: Sequence[str]) -> list[str]:
-    """The attachments, cut after `MAX_ATTACHED_CHARS` in total."""
-    room, kept = MAX_ATTACHED_CHARS, list[str]()
-    for text in attached:
-        kept += [text[:room]] if room > 0 else []
+def _within(texts: Sequence[str], room: int) -> Iterator[str]:
+    """The texts, cut after so many characters in total."""
+    for text in texts:
+        if room > 0:
+            yield text[:room]
         room -= len(text)
-    return kept
 
 
 def _check_question(question: str, param: str) -> None:
@@ -198,7 +143,7 @@ def _sampling(chat: ChatRequest) -> turn.Sampling:
     return turn.Sampling(chat.temperature, chat.max_completion_tokens or chat.max_tokens, stop, chat.seed)
 
 
-def _part(part: Part, param: str, *, is_question: bool) -> str:
+def _part(part: MessagePart, param: str, *, is_question: bool) -> str:
     if placeholder := PLACEHOLDERS.get(part.type):
         if is_question:
             raise RequestError(
@@ -225,10 +170,11 @@ class Chat:
         access = self.service.access(request)
         chat = await self.service.read(request, ChatRequest, small=False)
         info = info_of(request)
-        info.fields.update(model=chat.model, stream=bool(chat.stream))
-        assistant = self.service.assistant(access, chat.model)
         stream = bool(chat.stream)
-        sources = "events" if chat.events else self._sources(access, assistant)
+        info.fields.update(model=chat.model, stream=stream)
+        assistant = self.service.assistant(access, chat.model)
+        configured = self.service.settings.tuning.key_sources.get(access.key, assistant.table.sources)
+        sources = "events" if chat.events else configured
         shown = display(request.headers, sources, stream=stream)
         record = AnswerRecord(assistant.id, stream)
         id_ = f"chatcmpl-{new_answer_id(self.service, info)}"
@@ -238,10 +184,15 @@ class Chat:
             model, settings = self.service.assistants.model, self.service.settings
             events: AsyncIterator[Event] = run_task(task, chat, model, settings, record)
         else:
-            trace, assistant = self._may_trace(request, chat), self._overridden(request, chat, assistant)
+            if chat.trace:
+                instead = ", or ask with `docs-assistant ask --trace`"
+                self.service.check_admin(request, "Traces aren't shown", instead=instead, param="trace")
+            if chat.overrides:
+                self.service.check_admin(request, "Settings can't be overridden", param="overrides")
+                assistant = assistant.overridden(chat.overrides.overrides)
             language = self.service.reader_language(request, chat.language)
             place = await place_of_chat(self.service, request, access, chat)
-            asked = replace(self._asked(chat, info, shown, place.history), trace=trace, language=language)
+            asked = replace(self._asked(chat, info, shown, place.history), trace=bool(chat.trace), language=language)
             info.keeping = keeping_of(self.service, request.headers, place, record, (id_, asked.question))
             answered = assistant.answer if chat.overrides else partial(self.service.answer, request, assistant)
             events = answered(asked, record)
@@ -256,96 +207,3 @@ class Chat:
         log.debug(LogMessage("question", id=info.id, text=asked.question))
         first = highest_source_number(asked.attached) + 1 if shown.events else 1
         return replace(asked, links=shown.links, first_number=first)
-
-    def _sources(self, access: Access, assistant: Assistant) -> str:
-        """The form of sources configured for this client's key or this assistant; empty if not configured."""
-        return self.service.settings.tuning.key_sources.get(access.key, assistant.sources)
-
-    def _may_trace(self, request: Request, chat: ChatRequest) -> bool:
-        """True if the request asks for a trace. Raises `RequestError` if it does so without an admin key."""
-        if not chat.trace:
-            return False
-        instead = ", or ask with `docs-assistant ask --trace`"
-        self.service.check_admin(request, "Traces aren't shown", instead=instead, param="trace")
-        return True
-
-    def _overridden(self, request: Request, chat: ChatRequest, assistant: Assistant) -> Assistant:
-        """The assistant with the settings and prompts of the request. Raises `RequestError` without an admin key."""
-        if chat.overrides is None:
-            return assistant
-        self.service.check_admin(request, "Settings can't be overridden", param="overrides")
-        return assistant.overridden(chat.overrides.overrides)
-
-
-class Answer(Response):
-    """Sends the events of an answer; closes them at once when the client disconnects.
-
-    A server that shuts down cancels it after the drain timeout; then the answer ends with an error.
-    """
-
-    def __init__(
-        self,
-        service: Service,
-        info: RequestInfo,
-        form: AnswerFormat,
-        events: AsyncIterator[Event],
-        *,
-        stream: bool,
-        status: bool = False,
-    ) -> None:
-        super().__init__()
-        self._service = service
-        self._info = info
-        self._stream = stream
-        self._status = status
-        self._form = form
-        self._events = events
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the answer. Raises any error that occurs before the headers are sent."""
-        limits, record, keeping = self._service.limits, self._info.answer, self._info.keeping
-        ending = keeping.ended if keeping else None
-        queue = EventQueue(self._events, receive, status=self._status, limits=limits, record=record, ending=ending)
-        try:
-            async with queue as inbox:
-                await self._send(inbox, scope, receive, send)
-        finally:
-            if keeping:
-                keeping.left()
-
-    async def _send(self, inbox: EventQueue, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._stream:
-            await self._send_stream(inbox, send)
-            return
-        try:
-            response = await self._whole(inbox)
-        except asyncio.CancelledError as error:
-            raise shutdown_error() from error
-        await response(scope, receive, send)
-
-    async def _send_stream(self, inbox: EventQueue, send: Send) -> None:
-        stream = Stream(inbox, send, self._form.encoder(), self._info.id)
-        try:
-            await stream.run(self._service.open_after, self._service.keep_alive)
-        except asyncio.CancelledError as error:
-            if not stream.open:
-                raise shutdown_error() from error
-            await stream.break_off(shutdown_error())
-        if stream.error:
-            log_error(self._info, stream.error)
-
-    async def _whole(self, inbox: EventQueue) -> Response:
-        texts, usage, sources = list[str](), Usage(), list[Source]()
-        while True:
-            for event in await inbox.take():
-                match event:
-                    case Text():
-                        texts.append(event.text)
-                    case Usage():
-                        usage += event
-                    case Failure():
-                        raise event.error
-                    case Source():
-                        sources.append(event)
-                    case Done():
-                        return JsonResponse(self._form.whole(CompletedAnswer("".join(texts), usage, sources, event)))

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
+from app.api.admin.queries import QueryModel, parameters, query_of
 from app.api.answer_models import Sources
-from app.api.bodies import JsonResponse
-from app.api.description import ADMIN, ADMIN_ERRORS, ERRORS, body_of, described, refusals
-from app.api.keeping import owner_of, store_of
+from app.api.bodies import JsonResponse, Name, RequestModel, filled, unstored
+from app.api.description import ADMIN, ADMIN_ERRORS, ERRORS, add_routes, body_of, refusals
+from app.api.keeping import store_of
 from app.api.metrics import Metrics
-from app.api.request_models import RequestModel
 from app.api.service import Service
 from app.conversations.records import Feedback, Order, Paging
 from app.core.errors import RequestError, quoted
 
-NO_STORE = {"cache-control": "no-store"}
 MOST = 100
 
 
@@ -65,41 +64,8 @@ class GivenFeedback(TypedDict):
     assistant: str
     language: str
     outcome: str
+    confidence: float | None
     generation: int | None
-
-
-class FeedbackList(TypedDict):
-    """A part of the list of feedback."""
-
-    object: Literal["list"]
-    data: list[GivenFeedback]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
-
-
-FAILURES = ERRORS | refusals(
-    {
-        403: "Nothing is kept, because DOCS_RETENTION_DAYS is 0.",
-        404: "The key has nothing of this id.",
-        503: "The database can't be reached.",
-    }
-)
-TAG = "Conversations"
-PAGING: list[dict[str, Any]] = [
-    {"name": "after", "in": "query", "schema": {"type": "string"}, "description": "Id of the last entry before."},
-    {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}},
-    {"name": "order", "in": "query", "schema": {"type": "string", "enum": ["asc", "desc"], "default": "desc"}},
-]
-FEEDBACK_FILTERS: list[dict[str, Any]] = [
-    {
-        "name": "since",
-        "in": "query",
-        "schema": {"type": "string"},
-        "description": "ISO 8601 time, or seconds since 1970.",
-    },
-    {"name": "rating", "in": "query", "schema": {"type": "string", "enum": ["up", "down"]}},
-]
 
 
 class Ends(TypedDict):
@@ -109,16 +75,46 @@ class Ends(TypedDict):
     last_id: str | None
 
 
-def paging_of(request: Request) -> Paging:
-    """The part of a list that the request wants. Raises `RequestError`."""
-    query = request.query_params
-    limit, order = query.get("limit", "20"), query.get("order", "desc")
-    if not (limit.isascii() and limit.isdecimal() and len(limit) < 9 and 1 <= int(limit) <= MOST):
-        raise RequestError(f"limit: must be a number from 1 to {MOST}.", param="limit")
-    if order not in ("asc", "desc"):
-        raise RequestError("order: must be asc or desc.", param="order")
-    known: Order = "asc" if order == "asc" else "desc"
-    return Paging(query.get("after", "")[:300], int(limit), known)
+class ListPart(Ends):
+    """A part of a list."""
+
+    object: Literal["list"]
+    has_more: bool
+
+
+class FeedbackList(ListPart):
+    """A part of the list of feedback."""
+
+    data: list[GivenFeedback]
+
+
+FAILURES = ERRORS | refusals({
+    403: "Nothing is kept, because DOCS_RETENTION_DAYS is 0.", 404: "The key has nothing of this id.",
+    503: "The database can't be reached.",
+})  # fmt: skip
+TAG = "Conversations"
+
+
+class PagingQuery(QueryModel):
+    """A part of a list."""
+
+    after: Name = Field("", description="Id of the last entry before.")
+    limit: int = Field(20, ge=1, le=MOST)
+    order: Order = "desc"
+
+    @property
+    def paging(self) -> Paging:
+        """The part in the form that the store uses."""
+        return Paging(self.after, self.limit, self.order)
+
+
+class FeedbackQuery(PagingQuery):
+    """Ratings that are wanted."""
+
+    since: Annotated[datetime | None, WithJsonSchema({"type": "string"})] = Field(
+        None, description="ISO 8601 time, or seconds since 1970."
+    )
+    rating: Literal["up", "down"] | None = None
 
 
 def unknown_after(paging: Paging) -> RequestError:
@@ -130,17 +126,6 @@ def ends(data: Sequence[Mapping[str, Any]], key: str = "id") -> Ends:
     """The ids of the first and the last entry; None for an empty list."""
     return {"first_id": data[0][key] if data else None, "last_id": data[-1][key] if data else None}
 
-
-_GIVE = described("Rate an answer", FeedbackObject, FAILURES, name="feedback", tag=TAG, **body_of(FeedbackRequest))
-_TAKE_BACK = described("Take the rating of an answer back", Deleted, FAILURES, name="feedback_delete", tag=TAG)
-_LIST = described(
-    "List ratings with their questions and answers",
-    FeedbackList,
-    FAILURES | ADMIN_ERRORS,
-    name="feedback_list",
-    access=ADMIN,
-    parameters=[*PAGING, *FEEDBACK_FILTERS],
-)
 
 DISABLED = "feedback_disabled"
 
@@ -154,42 +139,33 @@ class FeedbackRoutes:
 
     async def give(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """The feedback, which replaces an earlier one on the same answer, except a comment that isn't given again."""
-        owner = owner_of(self.service.access(request))
+        owner = self.service.access(request).owner
         store = store_of(self.service, DISABLED)
         given = await self.service.read(request, FeedbackRequest)
         kept = await store.rate(owner, id, given.rating, given.comment)
         if kept is None:
             raise _no_answer(id)
         self.metrics.feedback(kept.answer.assistant, given.rating)
-        body: FeedbackObject = {
-            "object": "feedback",
-            "answer": id,
-            "rating": given.rating,
-            "comment": kept.comment,
-        }
-        return JsonResponse(body)
+        return JsonResponse(FeedbackObject(object="feedback", answer=id, rating=given.rating, comment=kept.comment))
 
     async def take_back(self, request: Request, id: str) -> Response:  # noqa: A002
         """Delete the feedback on an answer."""
-        owner = owner_of(self.service.access(request))
+        owner = self.service.access(request).owner
         if not await store_of(self.service, DISABLED).unrate(owner, id):
             raise _no_answer(id)
-        body: Deleted = {"id": id, "object": "feedback.deleted", "deleted": True}
-        return JsonResponse(body)
+        return JsonResponse(Deleted(id=id, object="feedback.deleted", deleted=True))
 
     async def list_all(self, request: Request) -> Response:
         """A part of the feedback of all readers, the newest first."""
         self.service.check_admin(request, "Feedback isn't shown")
-        store, paging = store_of(self.service, DISABLED), paging_of(request)
-        rating = request.query_params.get("rating", "")
-        if rating not in ("", "up", "down"):
-            raise RequestError("rating: must be up or down.", param="rating")
-        since = _since(request.query_params.get("since", ""))
-        if (some := await store.feedback(paging, since=since, rating=rating)) is None:
+        store, query = store_of(self.service, DISABLED), query_of(request, FeedbackQuery)
+        paging, since = query.paging, query.since
+        begin = (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp() if since else 0.0
+        if (some := await store.feedback(paging, since=begin, rating=query.rating or "")) is None:
             raise unknown_after(paging)
         data = [_given(one) for one in some.data]
         body: FeedbackList = {"object": "list", "data": data, "has_more": some.has_more, **ends(data, "answer")}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(body)
 
 
 def _no_answer(id_: str) -> RequestError:
@@ -200,47 +176,23 @@ def _no_answer(id_: str) -> RequestError:
     )
 
 
-def _since(value: str) -> float:
-    """Seconds since 1970 of a number or an ISO 8601 time. Raises `RequestError`."""
-    if not value:
-        return 0.0
-    if value.isascii() and value.isdecimal() and len(value) <= 12:
-        return float(value)
-    try:
-        then = datetime.fromisoformat(value)
-        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError) as error:
-        raise RequestError(
-            f"since: {quoted(value)} isn't a time such as 2026-01-31, 2026-01-31T12:00Z or 1769860800.", param="since"
-        ) from error
-
-
 def _given(one: Feedback) -> GivenFeedback:
-    answer = one.answer
-    return {
-        "object": "feedback",
-        "answer": answer.id,
-        "rating": one.rating,
-        "comment": one.comment,
-        "created_at": int(one.created),
-        "question": answer.question,
-        "text": answer.answer,
-        "sources": answer.sources,
-        "assistant": answer.assistant,
-        "language": answer.language,
-        "outcome": answer.outcome,
-        "generation": answer.generation,
-    }
+    answer, created = one.answer, int(one.created)
+    about = {"answer": answer.id, "rating": one.rating, "comment": one.comment, "created_at": created}
+    return filled(GivenFeedback, answer, object="feedback", text=answer.answer, **about)
 
 
 def add_to(app: FastAPI, service: Service, metrics: Metrics) -> None:
     """Add the routes; without a store, each says that nothing is kept."""
     if service.conversations:
         service.conversations.writer.on_lost = metrics.not_kept
-    feedback = FeedbackRoutes(service, metrics)
-    for method, path, handler, told in (
-        ("POST", "/v1/answers/{id}/feedback", feedback.give, _GIVE),
-        ("DELETE", "/v1/answers/{id}/feedback", feedback.take_back, _TAKE_BACK),
-        ("GET", "/v1/admin/feedback", feedback.list_all, _LIST),
-    ):
-        app.add_api_route(path, handler, methods=[method], **told)
+    feedback, path = FeedbackRoutes(service, metrics), "/v1/answers/{id}/feedback"
+    listing = {"access": ADMIN, "parameters": parameters(FeedbackQuery)}
+    add_routes(app, TAG, (
+        ("feedback", "POST", path, feedback.give, "Rate an answer", FeedbackObject, FAILURES, body_of(FeedbackRequest)),
+        ("feedback_delete", "DELETE", path, feedback.take_back, "Take the rating of an answer back", Deleted, FAILURES, {}),
+    ))  # fmt: skip
+    add_routes(app, "Operation", (
+        ("feedback_list", "GET", "/v1/admin/feedback", feedback.list_all, "List ratings with their questions and answers",
+         FeedbackList, FAILURES | ADMIN_ERRORS, listing),
+    ))  # fmt: skip

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from app.api.request_models import preferred_language, prefers_markdown
+from app.api.bodies import preferred_language, prefers_markdown
 
 # everything is from this host, and no text can become a script
 SECURITY = (
@@ -146,9 +146,7 @@ class Site:
 
     def _page(self, request: Request, source: Path, suffix: str, *, named: str) -> Response:
         if suffix in {".html", "/"} or (named == HOME and not suffix):
-            query = (
-                f"?{request.url.query}" if request.url.query else ""
-            )  # contains the words that the search highlights
+            query = request.url.query and f"?{request.url.query}"  # it has the words that the search highlights
             folder = "../" if suffix == "/" else "./"
             return RedirectResponse(f"{folder}{'' if named == HOME else named}{query}", 308)
         html = self._built / source.parent.name / f"{source.stem}.html"

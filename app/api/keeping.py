@@ -13,22 +13,21 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
+from app.api.bodies import ChatRequest
+from app.api.middleware.door import RequestInfo
 from app.api.middleware.keys import Access, is_local
-from app.api.middleware.requestlog import RequestInfo
-from app.api.request_models import ChatRequest
 from app.api.service import Service
 from app.citing.links import page_title
 from app.conversations.records import Found, KeptAnswer, conversation_id_of
 from app.core.errors import DatabaseError, RequestError, quoted
 from app.core.log_message import LogMessage
-from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Message, Turn
 
 if TYPE_CHECKING:
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("app.api")
 
 T = TypeVar("T")
-
-
-def owner_of(access: Access) -> str:
-    """The owner of what is asked with this key; empty without a key."""
-    return access.owner
 
 
 def store_of(service: Service, code: str = "conversations_disabled") -> ConversationStore:
@@ -104,18 +98,26 @@ async def place_of_chat(service: Service, request: Request, access: Access, chat
 
     A client that sends what was said before needs no history of ours.
     """
-    owner, store, headers = owner_of(access), service.conversations, request.headers
+    owner, store, headers = access.owner, service.conversations, request.headers
     id_ = chat.conversation_id or headers.get(HEADER, "")
     if store is None:
         check_unused("conversation" if chat.conversation_id else HEADER, id_, "messages")
         return Place(owner, kept=False)
     kept = chat.store is not False
     if not id_:
-        place = _place_in_open_webui(headers, owner, kept=kept)
-        # the id follows from that of the chat, which stands in its address, so it must not give access
-        return Place(owner, place.kept) if is_shared(service, request, access) else place
+        client_chat = next((headers[name] for name in CHAT_HEADERS if name in headers), "")
+        # nothing says that other ids belong to one chat alone; and an id that follows from that of the chat, which stands in
+        # its address, must not give access
+        if not _UUID.fullmatch(client_chat) or is_shared(service, request, access):
+            return Place(owner, kept and not client_chat.startswith(TEMPORARY))
+        return Place(owner, kept, conversation_id_of(owner, client_chat.lower()), makes=True)
     if sum(message.role in ("user", "assistant") for message in chat.messages) > 1:
-        return await _known_place(store, owner, id_, kept=kept)
+        try:
+            found(await store.conversation(owner, id_), id_)
+        except DatabaseError as error:  # the answer doesn't need it; but nothing says whose conversation it is
+            log.warning(LogMessage("an answer is not kept", error=error))
+            return Place(owner, kept=False)
+        return Place(owner, kept, id_)
     turns = found(await store.turns_of(owner, id_), id_)
     return Place(owner, kept, id_, history=messages_of(turns))
 
@@ -127,23 +129,6 @@ def check_unused(param: str, value: str, field: str) -> None:
             f"{param}: nothing is kept here, because DOCS_RETENTION_DAYS is 0; send the whole conversation as {field}.",
             param=param,
         )
-
-
-def _place_in_open_webui(headers: Headers, owner: str, *, kept: bool) -> Place:
-    """The place of a question of Open WebUI, which sends what was said before, or of one outside of conversations."""
-    chat = next((headers[name] for name in CHAT_HEADERS if name in headers), "")
-    if not _UUID.fullmatch(chat):  # nothing says that other ids belong to one chat alone
-        return Place(owner, kept and not chat.startswith(TEMPORARY))
-    return Place(owner, kept, conversation_id_of(owner, chat.lower()), makes=True)
-
-
-async def _known_place(store: ConversationStore, owner: str, id_: str, *, kept: bool) -> Place:
-    try:
-        found(await store.conversation(owner, id_), id_)
-    except DatabaseError as error:  # the answer doesn't need it; but nothing says whose conversation it is
-        log.warning(LogMessage("an answer is not kept", error=error))
-        return Place(owner, kept=False)
-    return Place(owner, kept, id_)
 
 
 def messages_of(turns: Iterable[KeptAnswer]) -> Sequence[Message]:
@@ -170,7 +155,10 @@ def keeping_of(
     """Returns the keeper of this record's answer; None if it isn't to be kept. `asked` is the id of the answer and the question."""
     if not (place.kept and service.conversations):
         return None
-    return Keeping(service.conversations, place, record, *asked, reader=_reader(headers, service.settings))
+    # what Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it
+    wanted = service.settings.keep_user
+    reader = "" if wanted == "none" else unquote(headers.get(f"x-openwebui-user-{wanted}", ""))[:MAX_READER]
+    return Keeping(service.conversations, place, record, *asked, reader=reader)
 
 
 @dataclass
@@ -212,8 +200,9 @@ class Keeping:
             previous=self.place.previous,
             sources=tuple(record.sources),
             assistant=record.assistant,
-            language=record.language or (record.turn.language if record.turn else ""),
+            language=record.language or (record.turn.asked.language if record.turn else ""),
             outcome=outcome,
+            confidence=record.done.confidence if record.done else None,
             generation=generation.info.id if generation else None,
             reader=self.reader,
             found=_found(record.turn) if record.turn and self.store.question_log else None,
@@ -223,24 +212,14 @@ class Keeping:
 def _found(turn: Turn) -> Found:
     """Returns what the question log gets of a turn."""
     hit = next(iter(turn.hits or turn.related), None)
-    nearest = (
-        {}
-        if hit is None
-        else {
-            "url": hit.chunk.link,
-            "title": page_title(hit.chunk),
-            "section": " > ".join(hit.chunk.heading_path),
-            "language": hit.chunk.language,
-            "score": round(hit.fused, 4),
-        }
-    )
-    vector = b"" if turn.vector is None else np.asarray(turn.vector, np.float16).tobytes()
+    nearest: dict[str, Any] = {}
+    if hit:
+        section, score = " > ".join(hit.chunk.heading_path), round(hit.fused, 4)
+        nearest = {"url": hit.chunk.link, "title": page_title(hit.chunk), "section": section, "score": score}
+        nearest["language"] = hit.chunk.language
+    vector = turn.search.query.vector if turn.search else None
+    numbers = b"" if vector is None else np.asarray(vector, np.float16).tobytes()
     recipe = turn.generation.info.recipe if turn.generation else None
-    return Found(turn.evidence, turn.evidence_needed, nearest, vector, recipe.embedder if recipe else "")
-
-
-def _reader(headers: Headers, settings: Settings) -> str:
-    """Returns what Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it."""
-    if settings.keep_user == "none":
-        return ""
-    return unquote(headers.get(f"x-openwebui-user-{settings.keep_user}", ""))[:MAX_READER]
+    evidence = turn.evidence
+    share, needed = (evidence.share, evidence.needed) if evidence else (None, 0.0)
+    return Found(share, needed, nearest, numbers, recipe.embedder if recipe else "")

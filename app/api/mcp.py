@@ -14,10 +14,9 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from app.api.answer_models import Passage
-from app.api.bodies import SMALL, validated
+from app.api.bodies import SMALL, RequestModel, SearchFilters, SearchRequest, validated
 from app.api.errors import api_error
-from app.api.middleware.requestlog import info_of, log_error
-from app.api.request_models import RequestModel, SearchFilters, SearchRequest
+from app.api.middleware.door import info_of, log_error
 from app.api.search import search_result
 from app.api.service import Service
 from app.core.errors import AssistantError, RequestError, quoted

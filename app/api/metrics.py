@@ -1,4 +1,7 @@
-"""GET /metrics: figures for Prometheus, counted as calls end, and the state of indexes, breakers and answers at a scrape."""
+"""GET /metrics: figures for Prometheus, counted as calls end, and the state of indexes, breakers and answers at a scrape.
+
+GET /health, /health/live and /health/ready: whether the service answers questions, lives, and may get requests.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import asyncio
 import collections
 import logging
 import math
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -30,9 +34,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from app.api.middleware.proxy_headers import route_path
-from app.api.middleware.requestlog import RequestInfo
+from app.api.answer_models import HealthBody, IndexState, ReadyBody
+from app.api.bodies import filled, unstored
+from app.api.middleware.door import RequestInfo, route_path
 from app.api.service import Service
+from app.api.warm_up import WarmUp
+from app.assistants.health import look_at_servers, part_states
 from app.core.breaker import Breaker, Part
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.gate import Gate
@@ -50,7 +57,8 @@ SCRAPE_WAIT = 1.0
 """Seconds that a scrape waits for the stores; what is known later is in the next one."""
 CONFIGURED = "default"  # the label of the index that DOCS_STORE names
 
-Families = Iterator[GaugeMetricFamily | CounterMetricFamily]
+MetricFamily = GaugeMetricFamily | CounterMetricFamily
+Values = Iterable[tuple[Sequence[str], float]]
 
 
 @dataclass(slots=True)
@@ -86,7 +94,7 @@ class Facts(Collector):
                 facts.ok = False
 
     async def _look(self) -> None:
-        stores = {name: store for name, (store, _) in self._assistants.used().items()}
+        stores = {name: index.store for name, index in self._assistants.used().items()}
         for name in stores:
             self._indexes.setdefault(name, IndexFacts())
         states = await self._assistants.index_states()
@@ -96,60 +104,50 @@ class Facts(Collector):
             if not state.store_problem:
                 await _read(facts, state.info, stores[name])
 
-    def collect(self) -> Families:
+    def collect(self) -> Iterator[MetricFamily]:
         """The metrics."""
-        yield from self._of_indexes()
-        yield from self._of_runs()
-        open_ = GaugeMetricFamily(
-            "docs_assistant_breaker_open", "1 while calls are skipped after failures.", labels=("part", "name")
-        )
-        states: dict[tuple[str, str], int] = {}
+        states: dict[tuple[str, ...], float] = {}
         for one in self._breakers:
-            states[one.part, one.name] = max(states.get((one.part, one.name), 0), int(bool(one.state)))
-        for labels, value in states.items():
-            open_.add_metric(labels, value)
-        yield open_
-        yield GaugeMetricFamily(
-            "docs_assistant_answers_in_progress", "Answers and searches in progress.", self._gate.open
-        )
-        yield GaugeMetricFamily("docs_assistant_queue_length", "Requests that wait for a place.", self._gate.waiting)
+            states[one.part, one.name] = max(states.get((one.part, one.name), 0), bool(one.state))
+        yield _gauge("breaker_open", "1 while calls are skipped after failures.", ("part", "name"), states.items())
+        yield _gauge("answers_in_progress", "Answers and searches in progress.", (), [((), self._gate.open)])
+        yield _gauge("queue_length", "Requests that wait for a place.", (), [((), self._gate.waiting)])
+        facts = {name or CONFIGURED: facts for name, facts in self._indexes.items()}
+        yield from _of_indexes(facts)
+        yield from _of_runs({index: one.runs for index, one in facts.items()})
 
-    def _of_indexes(self) -> Families:
-        ok = GaugeMetricFamily("docs_assistant_index_ok", "1 if the index can be searched.", labels=("index",))
-        built = GaugeMetricFamily(
-            "docs_assistant_index_built_timestamp_seconds", "When the index changed last.", labels=("index",)
-        )
-        chunks = GaugeMetricFamily("docs_assistant_index_chunks", "Chunks in the index.", labels=("index",))
-        pages = GaugeMetricFamily("docs_assistant_index_pages", "Pages in the index.", labels=("index", "language"))
-        for name, facts in self._indexes.items():
-            index = name or CONFIGURED
-            ok.add_metric((index,), facts.ok)
-            if facts.info:
-                built.add_metric((index,), math.nan if (at := facts.info.built) is None else at)
-                chunks.add_metric((index,), facts.info.chunks)
-            for language, count in facts.pages.items():
-                pages.add_metric((index, language), count)
-        yield from (ok, built, chunks, pages)
 
-    def _of_runs(self) -> Families:
-        runs = CounterMetricFamily("docs_assistant_ingest_runs", "Runs that have ended.", labels=("index", "result"))
-        last = GaugeMetricFamily(
-            "docs_assistant_ingest_last_run_timestamp_seconds",
-            "When the last run with this result ended.",
-            labels=("index", "result"),
-        )
-        seconds = GaugeMetricFamily(
-            "docs_assistant_ingest_last_run_seconds", "Duration of the last run.", labels=("index",)
-        )
-        for name, facts in self._indexes.items():
-            index = name or CONFIGURED
-            for result in RESULTS:
-                runs.add_metric((index, result), facts.runs.counts.get(result, 0))
-            for known, ended in facts.runs.ended.items():
-                last.add_metric((index, known), ended)
-            if facts.runs.ended:
-                seconds.add_metric((index,), facts.runs.seconds)
-        yield from (runs, last, seconds)
+def _of_indexes(facts: Mapping[str, IndexFacts]) -> Iterator[MetricFamily]:
+    infos = {index: one.info for index, one in facts.items() if one.info}
+    built = [((index,), math.nan if info.built is None else info.built) for index, info in infos.items()]
+    chunks = [((index,), info.chunks) for index, info in infos.items()]
+    pages = [((index, code), count) for index, one in facts.items() for code, count in one.pages.items()]
+    yield _gauge(
+        "index_ok", "1 if the index can be searched.", ("index",), [((name,), one.ok) for name, one in facts.items()]
+    )
+    yield _gauge("index_built_timestamp_seconds", "When the index changed last.", ("index",), built)
+    yield _gauge("index_chunks", "Chunks in the index.", ("index",), chunks)
+    yield _gauge("index_pages", "Pages in the index.", ("index", "language"), pages)
+
+
+def _of_runs(histories: Mapping[str, RunHistory]) -> Iterator[MetricFamily]:
+    labels = ("index", "result")
+    counts = [((index, one), runs.counts.get(one, 0)) for index, runs in histories.items() for one in RESULTS]
+    ended = [((index, one), at) for index, runs in histories.items() for one, at in runs.ended.items()]
+    seconds = [((index,), runs.seconds) for index, runs in histories.items() if runs.ended]
+    yield _filled(CounterMetricFamily("docs_assistant_ingest_runs", "Runs that have ended.", labels=labels), counts)
+    yield _gauge("ingest_last_run_timestamp_seconds", "When the last run with this result ended.", labels, ended)
+    yield _gauge("ingest_last_run_seconds", "Duration of the last run.", ("index",), seconds)
+
+
+def _gauge(name: str, text: str, labels: Sequence[str], values: Values) -> MetricFamily:
+    return _filled(GaugeMetricFamily(f"docs_assistant_{name}", text, labels=labels), values)
+
+
+def _filled(family: MetricFamily, values: Values) -> MetricFamily:
+    for labels, value in values:
+        family.add_metric(labels, value)
+    return family
 
 
 async def _read(facts: IndexFacts, info: GenerationInfo | None, store: Store) -> None:
@@ -170,6 +168,28 @@ QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 WAITED = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 30, 60, 120, 300)
 TENTHS = tuple(n / 10 for n in range(1, 11))
 
+# name, text, labels
+COUNTERS = (
+    ("requests", "HTTP requests.", ("route", "method", "status")),
+    ("rejected", "Requests that were rejected before any work.", ("reason",)),
+    ("answers", "Answers by what became of the question.", ("assistant", "language", "outcome")),
+    ("step_failures", "Steps of answers that failed.", ("step",)),
+    ("tokens", "Tokens as the model's server counts them.", ("kind", "step")),
+    ("answers_not_kept", "Answers that the database of conversations didn't take.", ()),
+    ("feedback", "Ratings of answers.", ("assistant", "rating")),
+    ("answer_cache", "Questions that a stored answer could answer.", ("result",)),
+    ("call_failures", "Calls that failed.", ("part", "name", "error")),
+)
+# name, text, buckets, labels
+HISTOGRAMS = (
+    ("request_seconds", "Duration of requests.", WAITED, ("route",)),
+    ("first_text_seconds", "Time to the first text of an answer.", WAITED, ("assistant",)),
+    ("answer_seconds", "Time to the end of a complete answer.", WAITED, ("assistant",)),
+    ("evidence", "Share of the question that the best passage contains.", TENTHS, ()),
+    ("step_seconds", "Duration of a step of an answer.", QUICK, ("step",)),
+    ("call_seconds", "Duration of a call; of a stream, the time to its first text.", QUICK, ("part", "name", "operation")),
+)  # fmt: skip
+
 Metric = TypeVar("Metric", bound=MetricWrapperBase)
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a series with the time of creation for each series would double their number
@@ -183,119 +203,85 @@ class Children(dict[tuple[str, ...], Metric], Generic[Metric]):
         self._metric = metric
 
     def __missing__(self, values: tuple[str, ...]) -> Metric:
-        child = self[values] = self._metric.labels(*values)
+        child = self[values] = self._metric.labels(*values) if values else self._metric
         return child
 
 
 class Metrics:
     """Counters and histograms of one service. Their methods neither wait nor raise.
 
-    Other languages than the configured `languages` count as "other".
+    Other languages than the configured `languages` count as "other", and so do paths that aren't those of `routes`.
     """
 
     def __init__(self, languages: Collection[str]) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        GCCollector(registry=self.registry)
+        self.registry = registry = CollectorRegistry()
+        self.routes: Collection[str] = ()
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
         self._languages = frozenset(languages)
-        build = Info("docs_assistant_build", "The version of this service.", registry=self.registry)
+        build = Info("docs_assistant_build", "The version of this service.", registry=registry)
         build.info({"version": version("docs-assistant")})
-        self._requests = self._counter("requests", "HTTP requests.", "route", "method", "status")
-        self._request_seconds = self._histogram("request_seconds", "Duration of requests.", WAITED, "route")
-        self._rejected = self._counter("rejected", "Requests that were rejected before any work.", "reason")
-        self._answers = self._counter(
-            "answers", "Answers by what became of the question.", "assistant", "language", "outcome"
-        )
-        self._first_text = self._histogram(
-            "first_text_seconds", "Time to the first text of an answer.", WAITED, "assistant"
-        )
-        self._answer_seconds = self._histogram(
-            "answer_seconds", "Time to the end of a complete answer.", WAITED, "assistant"
-        )
-        self._evidence = Histogram(
-            "docs_assistant_evidence",
-            "Share of the question that the best passage contains.",
-            buckets=TENTHS,
-            registry=self.registry,
-        )
-        self._step_seconds = self._histogram("step_seconds", "Duration of a step of an answer.", QUICK, "step")
-        self._step_failures = self._counter("step_failures", "Steps of answers that failed.", "step")
-        self._tokens = self._counter("tokens", "Tokens as the model's server counts them.", "kind", "step")
-        self._call_seconds = self._histogram(
-            "call_seconds",
-            "Duration of a call; of a stream, the time to its first text.",
-            QUICK,
-            "part",
-            "name",
-            "operation",
-        )
-        self._not_kept = Counter(
-            "docs_assistant_answers_not_kept",
-            "Answers that the database of conversations didn't take.",
-            registry=self.registry,
-        )
-        self._feedback = self._counter("feedback", "Ratings of answers.", "assistant", "rating")
-        self._cache = self._counter("answer_cache", "Questions that a stored answer could answer.", "result")
-        self._call_failures = self._counter("call_failures", "Calls that failed.", "part", "name", "error")
+        self._count = {
+            name: Children(Counter(f"docs_assistant_{name}", text, labels, registry=registry))
+            for name, text, labels in COUNTERS
+        }
+        self._observe = {
+            name: Children(Histogram(f"docs_assistant_{name}", text, labels, buckets=buckets, registry=registry))
+            for name, text, buckets, labels in HISTOGRAMS
+        }
 
-    def request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that has ended; `route` is one of this program, or empty."""
-        route = route or OTHER
-        self._requests[route, method if method in METHODS else OTHER, str(status)].inc()
-        self._request_seconds[route,].observe(seconds)
+    def request(self, scope: Scope, info: RequestInfo, seconds: float) -> None:
+        """Count a request that has ended, and its answer."""
+        path, method = route_path(scope), scope["method"]  # the door may have refused it before a route was chosen
+        route = (path if path in self.routes else route_label(scope.get("route"))) or OTHER
+        self._count["requests"][route, method if method in METHODS else OTHER, str(info.status)].inc()
+        self._observe["request_seconds"][route,].observe(seconds)
+        if info.answer:
+            self._answer(info.answer)
+        if reason := _rejection(info.error):
+            self._count["rejected"][reason,].inc()
 
-    def rejected(self, reason: str) -> None:
-        """Count a rejected request; `reason` is a code of this program."""
-        self._rejected[reason,].inc()
-
-    def answer(self, record: AnswerRecord) -> None:
+    def _answer(self, record: AnswerRecord) -> None:
         """Count an answer, or a task, that has ended."""
         for call in record.calls.ended:
-            self._tokens["prompt", call.step].inc(call.usage.prompt_tokens)
-            self._tokens["completion", call.step].inc(call.usage.completion_tokens)
-        self._steps(record)
+            self._count["tokens"]["prompt", call.step].inc(call.usage.prompt_tokens)
+            self._count["tokens"]["completion", call.step].inc(call.usage.completion_tokens)
+        for ran, ms in record.steps:
+            self._observe["step_seconds"][ran.step,].observe(ms / 1000)
+            if ran.error:
+                self._count["step_failures"][ran.step,].inc()
+        if failed := record.failed_step:
+            self._count["step_failures"][failed,].inc()
         if record.cache:
-            self._cache[record.cache,].inc()
+            self._count["answer_cache"][record.cache,].inc()
         if record.outcome and not record.task:
             self._outcome(record)
 
-    def _steps(self, record: AnswerRecord) -> None:
-        for ran, ms in record.steps:
-            self._step_seconds[ran.step,].observe(ms / 1000)
-            if ran.error:
-                self._step_failures[ran.step,].inc()
-        if failed := record.failed_step:
-            self._step_failures[failed,].inc()
-
     def _outcome(self, record: AnswerRecord) -> None:
-        language = record.language or (record.turn.language if record.turn else "")
-        self._answers[record.assistant, language if language in self._languages else OTHER, record.outcome].inc()
+        language = record.language or (record.turn.asked.language if record.turn else "")
+        language = language if language in self._languages else OTHER
+        self._count["answers"][record.assistant, language, record.outcome].inc()
         if record.first_text is not None:
-            self._first_text[record.assistant,].observe(record.first_text - record.began)
+            self._observe["first_text_seconds"][record.assistant,].observe(record.first_text - record.began)
         if record.done and record.ended is not None:
-            self._answer_seconds[record.assistant,].observe(record.ended - record.began)
+            self._observe["answer_seconds"][record.assistant,].observe(record.ended - record.began)
         if record.evidence is not None:
-            self._evidence.observe(record.evidence)
+            self._observe["evidence"][()].observe(record.evidence)
 
     def not_kept(self, count: int) -> None:
         """Count answers that should have been kept."""
-        self._not_kept.inc(count)
+        self._count["answers_not_kept"][()].inc(count)
 
     def feedback(self, assistant: str, rating: str) -> None:
         """Count a rating, up or down, of an answer of this assistant."""
-        self._feedback[assistant, rating].inc()
+        self._count["feedback"][assistant, rating].inc()
 
     def call(self, part: Part, name: str, operation: str, seconds: float, error: Exception | None) -> None:
         """Count a call to another server, as `app.core.breaker.OnCall`."""
-        self._call_seconds[part, name, operation].observe(seconds)
+        self._observe["call_seconds"][part, name, operation].observe(seconds)
         if error is not None:
-            self._call_failures[part, name, type(error).__name__ if isinstance(error, AssistantError) else OTHER].inc()
-
-    def _counter(self, name: str, text: str, *labels: str) -> Children[Counter]:
-        return Children(Counter(f"docs_assistant_{name}", text, labels, registry=self.registry))
-
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Children[Histogram]:
-        return Children(Histogram(f"docs_assistant_{name}", text, labels, buckets=buckets, registry=self.registry))
+            kind = type(error).__name__ if isinstance(error, AssistantError) else OTHER
+            self._count["call_failures"][part, name, kind].inc()
 
 
 @dataclass(frozen=True)
@@ -322,24 +308,6 @@ class MetricsPage:
         )
 
 
-class RequestMetrics:
-    """Counts each request that has ended, and its answer."""
-
-    def __init__(self, metrics: Metrics, routes: Iterable[BaseRoute]) -> None:
-        self._metrics = metrics
-        self._paths = frozenset(map(route_label, routes))
-
-    def __call__(self, scope: Scope, info: RequestInfo, seconds: float) -> None:
-        """Count this request."""
-        path = route_path(scope)  # middleware may have refused it before a route was chosen
-        label = path if path in self._paths else route_label(scope.get("route"))
-        self._metrics.request(label, scope["method"], info.status, seconds)
-        if info.answer:
-            self._metrics.answer(info.answer)
-        if reason := _rejection(info.error):
-            self._metrics.rejected(reason)
-
-
 def route_label(route: BaseRoute | None) -> str:
     """The path of the route with its parameters in braces; empty for none."""
     return str(getattr(route, "path_format", ""))
@@ -355,3 +323,58 @@ def _rejection(error: Exception | None) -> str:
         case HTTPException(status_code=503):
             return "stopping"
     return ""
+
+
+@dataclass(frozen=True)
+class HealthCheck:
+    """The handlers of the routes. Without a valid API key, a body contains the status only."""
+
+    service: Service
+
+    async def live(self, request: Request) -> Response:  # noqa: ARG002  # required by the signature of a handler
+        """Status 200: the process answers, so a restart would help nobody."""
+        return unstored({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Status 200 if questions can be answered from the index of the first assistant, else 503; 503 too while a start reads it."""
+        request.app.state.checked = time.monotonic()  # a stop then waits for the next checks, see `app.cli.server`
+        state = await self.service.assistants.ready()
+        warming = self._warming(request)
+        ok = state.ok and not warming
+        body: ReadyBody = {"status": "ok" if ok else "unavailable"}
+        if self._shows_details(request):
+            body["problem"] = state.store_problem or state.problem or warming
+        return unstored(body, 200 if ok else 503)
+
+    def _warming(self, request: Request) -> str:
+        warm_up: WarmUp | None = getattr(request.app.state, "warm_up", None)  # None without a start
+        return "warming up: the index is being read" if warm_up and not warm_up.begun else ""
+
+    async def __call__(self, request: Request) -> Response:
+        """The state of all parts. Status 200 if the service can answer questions, even without a part, else 503."""
+        health, own = await self.service.assistants.health(), self.service.breakers
+        await look_at_servers(own)  # which only the API uses, and no answer needs
+        health = replace(health, parts={**health.parts, **part_states(own, kinds=())})
+        body: HealthBody = {"status": health.status}
+        if self._shows_details(request):
+            body |= {
+                "store": health.store,
+                "index": _index(health.index) if health.index else None,
+                "model": health.model,
+                "embedder": health.embedder,
+                "parts": health.parts,
+                "details": health.details,
+            }
+        return unstored(body, 200 if health.ok else 503)
+
+    def _shows_details(self, request: Request) -> bool:
+        try:
+            self.service.access(request)
+        except RequestError:
+            return False
+        return True
+
+
+def _index(info: GenerationInfo) -> IndexState:
+    age = None if info.age is None else int(info.age)
+    return filled(IndexState, info, generation=info.id, age_seconds=age, embedder=info.recipe.embedder)

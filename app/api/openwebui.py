@@ -8,18 +8,18 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import orjson
 from starlette.datastructures import Headers
 
-from app.api.request_models import ChatRequest
+from app.api.bodies import ChatRequest
 from app.core.errors import ModelError
 from app.core.log_message import LogMessage
 from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Done, Events, Message, Source, Status, Text, Usage
-from app.models.protocols import CallOptions, Model
+from app.models import Model
+from app.models.protocols import CallOptions
 from app.pipeline.calls import braced
 from app.pipeline.conversation import CHARACTERS_PER_TOKEN
 
@@ -41,17 +41,12 @@ class Display:
 
 def display(headers: Headers, sources: str, *, stream: bool) -> Display:
     """Returns what this client can display. `sources` is events, links, both, or empty: events for Open WebUI, else links."""
-    known = is_open_webui(headers)
+    known = any(name.startswith(PREFIXES) for name in headers)  # only Open WebUI sends such a header
     if not stream:  # Open WebUI drops the sources of answers that aren't streamed
         return Display()
     sources = sources or ("events" if known else "links")
     events = sources in ("events", "both")
     return Display(status=known or events, events=events, links=sources != "events")
-
-
-def is_open_webui(headers: Headers) -> bool:
-    """True if the request has a header that only Open WebUI sends."""
-    return any(name.startswith(PREFIXES) for name in headers)
 
 
 def unwrap_question(text: str) -> tuple[str, tuple[str, ...]]:
@@ -108,28 +103,24 @@ MAX_CHARS = 200
 MAX_ITEMS = 5
 HEADER = "x-owui-task"
 # by Open WebUI's name of the task: the only key of the JSON reply
-BY_NAME: Mapping[str, str] = MappingProxyType(
-    {
-        "title_generation": "title",
-        "tags_generation": "tags",
-        "follow_up_generation": "follow_ups",
-        "query_generation": "queries",
-        "autocomplete_generation": "text",
-        "image_prompt_generation": "prompt",
-    }
-)
+BY_NAME: Mapping[str, str] = {
+    "title_generation": "title",
+    "tags_generation": "tags",
+    "follow_up_generation": "follow_ups",
+    "query_generation": "queries",
+    "autocomplete_generation": "text",
+    "image_prompt_generation": "prompt",
+}
 LISTS = frozenset({"tags", "follow_ups", "queries"})
-BY_FIRST_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "Generate a concise title": "title",
-        "Generate 1-3 broad tags": "tags",
-        "Predict 3-5 useful messages": "follow_ups",
-        "Suggest 3-5 relevant follow-up": "follow_ups",
-        "Analyze the chat history to determine the necessity of generating search queries": "queries",
-        "You are an autocompletion system.": "text",
-        "Generate a detailed prompt for a": "prompt",
-    }
-)
+BY_FIRST_WORDS: Mapping[str, str] = {
+    "Generate a concise title": "title",
+    "Generate 1-3 broad tags": "tags",
+    "Predict 3-5 useful messages": "follow_ups",
+    "Suggest 3-5 relevant follow-up": "follow_ups",
+    "Analyze the chat history to determine the necessity of generating search queries": "queries",
+    "You are an autocompletion system.": "text",
+    "Generate a detailed prompt for a": "prompt",
+}
 _ENDS = ("</chat_history>", "#### Output:")
 _TURN = re.compile(r"^(USER|ASSISTANT): ", re.MULTILINE)
 
@@ -190,16 +181,12 @@ def task_of(chat: ChatRequest, headers: Headers) -> Task | None:
         return Task(key, prompt, trusted=True) if key else None
     if chat.stream or len(chat.messages) > 1:
         return None
-    key = _template(prompt)
+    key = template_of(prompt)
     return Task(key, prompt, trusted=False) if key else None
 
 
-def is_task(text: str) -> bool:
-    """True if the whole text is one of Open WebUI's task templates."""
-    return bool(_template(text))
-
-
-def _template(text: str) -> str:
+def template_of(text: str) -> str:
+    """The key of the task whose template of Open WebUI is the whole text; empty for another text."""
     first, _, rest = text.strip().partition("\n")
     if first.strip() != "### Task:" or not rest.endswith(_ENDS):
         return ""
@@ -243,6 +230,5 @@ def _title_of(text: str) -> str:
 
 
 def _json_object(key: str, value: object) -> str:
-    return json.dumps(
-        {key: value}, ensure_ascii=False
-    )  # unlike orjson, accepts lone surrogates, which some models write
+    # unlike orjson, accepts lone surrogates, which some models write
+    return json.dumps({key: value}, ensure_ascii=False)

@@ -22,8 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.answer_models import IngestRun, IngestRunList
-from app.api.bodies import JsonResponse
-from app.api.request_models import IngestRequest
+from app.api.bodies import IngestRequest, JsonResponse, filled, unstored
 from app.api.service import Service
 from app.core.errors import NoIndex, RequestError, quoted
 from app.core.generation import SourceRecord
@@ -286,7 +285,14 @@ async def chosen_sites(service: Service, wanted: Sequence[str] | None) -> Chosen
     readable = [one.url for one in indexed if not one.unreadable]
     if wanted is None:
         return ChosenSites(indexed=tuple(readable))
-    _check(wanted, (*known, *readable))
+    shown = list(map(masked, (*known, *readable)))
+    for i, site in enumerate(wanted):
+        if masked(site) not in shown:
+            raise RequestError(
+                f"sites[{i}]: {quoted(masked(site))} is neither configured nor in the index. Write it as DOCS_SITES, DOCS_SOURCES or "
+                f"the index have it: {', '.join(shown)}.",
+                param=f"sites[{i}]",
+            )
     chosen = {masked(site) for site in known} & names
     return ChosenSites(
         tuple(site for site in settings.sites if masked(site) in chosen),
@@ -306,24 +312,13 @@ def beside(settings: Settings, records: Iterable[SourceRecord]) -> list[str]:
     return [one.url for one in records if not one.unreadable and known.isdisjoint((one.url, *one.roots))]
 
 
-def _check(wanted: Sequence[str], known: Sequence[str]) -> None:
-    shown = list(map(masked, known))
-    for i, site in enumerate(wanted):
-        if masked(site) not in shown:
-            raise RequestError(
-                f"sites[{i}]: {quoted(masked(site))} is neither configured nor in the index. Write it as DOCS_SITES, DOCS_SOURCES or "
-                f"the index have it: {', '.join(shown)}.",
-                param=f"sites[{i}]",
-            )
-
-
 async def _recorded(service: Service) -> tuple[SourceRecord, ...]:
     """The sources of the index that runs write to."""
     used = service.assistants.used()
     if "" not in used:
         return ()
     try:
-        return (await used[""][0].live()).info.sources
+        return (await used[""].store.live()).info.sources
     except NoIndex:
         return ()
 
@@ -332,9 +327,6 @@ def _without_user(site: str) -> str:
     """The address without user name and password, as records have it."""
     parts = urlsplit(site)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-NO_STORE = {"cache-control": "no-store"}
 
 
 @dataclass(frozen=True)
@@ -357,21 +349,18 @@ class Ingest:
     async def list_runs(self, request: Request) -> Response:
         """The last runs, newest first, without their reports."""
         self._admin(request)
-        body: IngestRunList = {"object": "list", "data": [_run_object(run) for run in self.runs.all()]}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(IngestRunList(object="list", data=[_run_object(run) for run in self.runs.all()]))
 
     async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One run with its report."""
         self._admin(request)
         run = self.runs.get(id)
-        body: IngestRun = {**_run_object(run), "report": run.report}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored({**_run_object(run), "report": run.report})
 
     async def cancel(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """202 with the run, which ends soon; the index stays as it is."""
         by = self._admin(request)
-        run = self.runs.cancel(id, by)
-        return JsonResponse(_run_object(run), 202, NO_STORE)
+        return unstored(_run_object(self.runs.cancel(id, by)), 202)
 
     def _admin(self, request: Request) -> str:
         """Check the admin key; the number of the key and the address of the client."""
@@ -381,20 +370,7 @@ class Ingest:
 
 
 def _run_object(run: Run) -> IngestRun:
-    return {
-        "object": "ingest.run",
-        "id": run.id,
-        "state": run.state,
-        "sites": list(run.sites),
-        "by": run.by,
-        "queued_at": run.queued_at,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "exit_code": run.exit_code,
-        "progress": run.progress,
-        "stage": run.stage,
-        "done": run.done,
-        "total": run.total,
-        "error": run.error,
-        "counts": run.report.get("counts") if run.report else None,
-    }
+    counts = run.report.get("counts") if run.report else None
+    body = filled(IngestRun, run, object="ingest.run", counts=counts)
+    del body["report"]  # it is large, so lists are without it
+    return body

@@ -6,19 +6,18 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.answer_models import Facets, Highlights, Passage, PieceObject, SearchResult
-from app.api.bodies import MAX_QUESTION, JsonResponse, validated
-from app.api.middleware.admission import cancel_on_disconnect
+from app.api.answer_models import Facets, Passage, PieceObject, SearchResult
+from app.api.bodies import MAX_QUESTION, JsonResponse, SearchRequest, filled, validated
+from app.api.middleware.door import info_of
 from app.api.middleware.keys import Access
-from app.api.middleware.requestlog import info_of
-from app.api.request_models import SearchRequest
+from app.api.middleware.limits import cancel_on_disconnect
 from app.api.service import Service
 from app.citing.sections import asked_stems, best_section, section_text
 from app.core import turn
@@ -69,32 +68,23 @@ def _row(number: int, hit: Hit, section: Section | None, words: QueryWords) -> P
     chunk, source = hit.chunk, source_of(number, hit, section)
     headings = map(plain_title, section.path if section else ())
     breadcrumbs = list(dict.fromkeys((source.title, *headings)))
-    return {
-        "object": "passage",
-        "id": chunk.id,
-        "number": source.number,
-        "title": source.title,
-        "url": source.url,
-        "section": source.section,
-        "breadcrumbs": breadcrumbs,
-        "language": source.language,
-        "score": source.score,
-        "translated_from": source.translated_from,
-        "headings": chunk.heading_path,
-        "collection": chunk.collection,
-        "published": chunk.published,
-        "modified": chunk.modified,
-        "text": chunk.text,
-        "highlights": _highlights(breadcrumbs, section_text(chunk, section), words),
-        "scores": {"lexical": hit.lexical, "vector": hit.cosine, "fused": hit.fused, "rerank": hit.rerank},
-    }
-
-
-def _highlights(breadcrumbs: Sequence[str], text: str, words: QueryWords) -> Highlights:
-    return {
-        "breadcrumbs": [_objects(words.pieces(crumb)) for crumb in breadcrumbs],
-        "excerpt": _objects(words.excerpt(readable(text))),
-    }
+    return filled(
+        Passage,
+        source,
+        object="passage",
+        id=chunk.id,
+        breadcrumbs=breadcrumbs,
+        headings=chunk.heading_path,
+        collection=chunk.collection,
+        published=chunk.published,
+        modified=chunk.modified,
+        text=chunk.text,
+        highlights={
+            "breadcrumbs": [_objects(words.pieces(crumb)) for crumb in breadcrumbs],
+            "excerpt": _objects(words.excerpt(readable(section_text(chunk, section)))),
+        },
+        scores={"lexical": hit.lexical, "vector": hit.cosine, "fused": hit.fused, "rerank": hit.rerank},
+    )
 
 
 def _objects(pieces: Iterable[Piece]) -> list[PieceObject]:
@@ -107,7 +97,7 @@ _languages: WeakKeyDictionary[Store, tuple[GenerationInfo, dict[Filters, Abstrac
 
 async def facets_of(turn: Turn, assistant: Assistant) -> Facets:
     """The collections and languages of the index that the reader may choose from."""
-    info, allowed = turn.generation.info, assistant.limits.within(assistant.collections)
+    info, allowed = turn.generation.info, assistant.limits
     collections = {source.collection for source in info.sources} | {hit.chunk.collection for hit in turn.hits}
     languages = info.languages if allowed == Filters() else await _languages_within(turn, assistant.store, allowed)
     return {
@@ -137,16 +127,29 @@ def shown_query(turn: Turn, assistant: Assistant) -> str:
     Corrections come from all words of the index, which a limited key mustn't learn.
     """
     typed = turn.request.question
-    if not turn.refined or assistant.limits.within(assistant.collections) == Filters():
-        return turn.refined or typed
-    corrections = {fold(word) for word in turn.refined.split()} - {fold(word) for word in typed.split()}
+    searched = turn.refined.text if turn.refined else typed
+    if searched == typed or assistant.limits == Filters():
+        return searched
+    corrections = {fold(word) for word in searched.split()} - {fold(word) for word in typed.split()}
     found = [text for hit in turn.hits for _, fields in read(hit.chunk) for text in fields]
     seen = all(any(f" {word}" in text for text in found) for word in corrections)
-    return turn.refined if seen else typed
+    return searched if seen else typed
 
 
 LISTS = {"collection": "collections", "language": "languages"}
 """Parameters of the address, and the fields of `filters` that they are."""
+PARAMETERS: list[dict[str, Any]] = [
+    {"name": name, "in": "query", "required": name == "q", "description": said, "schema": {"type": "string"} | schema}
+    for name, said, schema in (
+        ("q", "The query.", {}),
+        ("limit", "Number of passages.", {"type": "integer", "minimum": 1, "maximum": 50}),
+        ("collection", "Only pages of this collection; may be repeated.", {}),
+        ("language", "Only pages in this language; may be repeated.", {}),
+        ("model", "Assistant whose pages are searched.", {}),
+        ("page", "Address of the page that the reader looks at.", {}),
+        ("as_you_type", "The last word may be incomplete.", {"type": "boolean"}),
+    )
+]
 
 
 @dataclass(frozen=True)
@@ -172,13 +175,12 @@ class Search:
         info = info_of(request)
         info.fields.update(model=body.model)
         assistant = self.service.assistant(access, body.model)
-        return JsonResponse(
-            await cancel_on_disconnect(request.receive, self._search_result(assistant, body, info.id, language))
-        )
 
-    async def _search_result(self, assistant: Assistant, body: SearchRequest, id_: str, language: str) -> SearchResult:
-        async with self.service.limits.answer():
-            return await search_result(assistant, body, id_, language=language)
+        async def found() -> SearchResult:
+            async with self.service.limits.answer():
+                return await search_result(assistant, body, info.id, language=language)
+
+        return JsonResponse(await cancel_on_disconnect(request.receive, found()))
 
 
 def from_parameters(parameters: QueryParams) -> SearchRequest:
@@ -231,7 +233,7 @@ async def search_result(
         "object": "list",
         "model": assistant.id,
         "query": shown_query(after, assistant),
-        "language": after.language,
+        "language": after.asked.language,
         "generation": after.generation.info.id,
         "facets": await facets_of(after, assistant),
         "data": rows_of(after),

@@ -10,33 +10,42 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
-from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Lifespan
 
-from app.api import description as apidocs
-from app.api import feedback
+from app.api import answer_models as bodies
+from app.api import description, feedback
 from app.api.admin import routes as admin
 from app.api.admin.routes import Operation
+from app.api.bodies import ChatRequest, IngestRequest, SearchRequest
 from app.api.chat import Chat
-from app.api.health import HealthCheck
+from app.api.description import (
+    ADMIN,
+    ADMIN_ERRORS,
+    ANSWER_FAILURES,
+    ERRORS,
+    FAILURES,
+    Row,
+    add_routes,
+    answers,
+    body_of,
+    described,
+    json_of,
+    refusals,
+)
 from app.api.html_pages import Pages, Site, find_docs
-from app.api.interface import Interface
+from app.api.interface import Interface, InterfaceBody, Models, PassageInPage, Passages
 from app.api.mcp import Mcp
-from app.api.metrics import Facts, Metrics, MetricsPage, RequestMetrics
-from app.api.middleware.admission import Admission, AnswerLimits, Shutdown
+from app.api.metrics import Facts, HealthCheck, Metrics, MetricsPage, route_label
+from app.api.middleware.door import Door, ForwardedHeaders, check_shutdown, error_response
 from app.api.middleware.keys import Keys
-from app.api.middleware.limits import Counters, Limits
-from app.api.middleware.proxy_headers import ForwardedHeaders
+from app.api.middleware.limits import AnswerLimits, Counters, Limits
 from app.api.middleware.request_check import AllowedHosts, AllowedOrigins, Cors, RequestCheck
-from app.api.middleware.requestlog import RequestLog, Watch, error_response
-from app.api.models import Models
-from app.api.passages import Passages
 from app.api.runs import Ingest, Runs
-from app.api.search import Search
+from app.api.search import PARAMETERS, Search
 from app.api.service import Service
 from app.api.warm_up import WarmUp
 from app.assistants.answer_cache import AnswerCache
@@ -83,15 +92,14 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
         warming.cancel()
         await _close(conversations, runs, mcp, counters, assistants)
 
-    runs = Runs(ingest_command)
-    app = _application(lifespan)
+    runs, app = Runs(ingest_command), _application(lifespan)
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
     counters = Counters(settings.limits_store)
     own = (*counters.breakers, conversations.breaker) if conversations else counters.breakers
     cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
     service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
     metrics = Metrics(settings.languages)
-    warm_up = WarmUp(assistants, _add_api(app, service))
+    app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service))
     operation = Operation(service, origins, views=registered("register_admin_views"))
     admin.add_to(app, service, operation, runs)
     _add_metrics(app, service, metrics)
@@ -102,8 +110,9 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"]))
     if ingest_command:
         _add_ingest(app, Ingest(service, runs))
-    _add_pages(app, service)
-    _add_layers(app, service, counters, RequestMetrics(metrics, app.routes))
+    Site(find_docs(), default_language=settings.default_language).add_to(app)
+    Pages().add_to(app)
+    _add_layers(app, service, counters, metrics)
     return app
 
 
@@ -123,21 +132,17 @@ def _application(lifespan: Lifespan[FastAPI]) -> FastAPI:
         openapi_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
-        telemetry=_telemetry(),
+        # a span for each request, if there is a tracer; not for what machines call every few seconds
+        telemetry={
+            "tracing": spans.provider() is not None,
+            "tracer_provider": spans.provider(),
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+            "exclude": lambda scope: scope["path"].startswith(PROBED),
+        },
     )
-
-
-def _telemetry() -> TelemetryConfig:
-    """A span for each request, if there is a tracer; not for what machines call every few seconds."""
-    return {
-        "tracing": spans.provider() is not None,
-        "tracer_provider": spans.provider(),
-        "metrics": False,
-        "logs": False,
-        "operation_spans": False,
-        "auto_configure": False,
-        "exclude": lambda scope: scope["path"].startswith(PROBED),
-    }
 
 
 async def method_refused(request: Request, error: Exception) -> Response:
@@ -148,21 +153,14 @@ async def method_refused(request: Request, error: Exception) -> Response:
     return response
 
 
-def _add_pages(app: FastAPI, service: Service) -> None:
-    Site(find_docs(), default_language=service.settings.default_language).add_to(app)
-    apidocs.add_to(app, service.access)
-    Pages().add_to(app)
-
-
-def _add_layers(app: FastAPI, service: Service, counters: Counters, watch: Watch) -> None:
-    """Add the middleware, the innermost first. Requests that it refuses aren't counted by `Limits`."""
+def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Metrics) -> None:
+    """Add the middleware, the innermost first."""
     settings = service.settings
-    app.add_middleware(Limits, settings=settings, counters=counters, access=service.access)
-    app.add_middleware(Admission, gate=service.limits.gate, check_key=service.access)
+    metrics.routes = frozenset(map(route_label, app.routes))
     origins = AllowedOrigins(settings.origins, service.keys.origins, service.keys.removed_origins)
-    app.add_middleware(RequestCheck, hosts=AllowedHosts(settings.allowed_hosts, settings.host), origins=origins)
-    app.add_middleware(Shutdown)
-    app.add_middleware(RequestLog, client=settings.log_client, watch=watch)
+    checks = (check_shutdown, RequestCheck(AllowedHosts(settings.allowed_hosts, settings.host), origins))
+    limits = Limits(settings, service.limits.gate, counters, service.access)
+    app.add_middleware(Door, checks=checks, enter=limits.enter, client=settings.log_client, watch=metrics.request)
     app.add_middleware(Cors, origins=origins)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
@@ -172,24 +170,53 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, watch: Watch
 
 
 def _add_api(app: FastAPI, service: Service) -> Suggester:
-    suggester = Suggester()
-    models, health = Models(service, suggester), HealthCheck(service)
-    app.add_api_route("/v1/chat/completions", Chat(service), methods=["POST"], **apidocs.CHAT)
-    search = Search(service)
-    app.add_api_route("/v1/search", search, methods=["POST"], **apidocs.SEARCH)
-    app.add_api_route("/v1/search", search.get, methods=["GET"], **apidocs.SEARCH_GET)
-    app.add_api_route("/v1/models", models.list_models, methods=["GET"], **apidocs.MODELS)
-    app.add_api_route("/v1/models/{id:path}", models.get_model, methods=["GET"], **apidocs.MODEL)
-    app.add_api_route("/v1/interface", Interface(service, suggester), methods=["GET"], **apidocs.INTERFACE)
-    app.add_api_route("/v1/passages/{id}", Passages(service), methods=["GET"], **apidocs.PASSAGE)
-    for path, handler, described in (
-        ("/health", health, apidocs.HEALTH),
-        ("/health/live", health.live, apidocs.LIVE),
-        ("/health/ready", health.ready, apidocs.READY),
-    ):
-        app.add_api_route(path, handler, methods=["GET"], **described)
-        app.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
+    suggester, search, chat = Suggester(), Search(service), Chat(service)
+    models, interface, passages = Models(service, suggester), Interface(service, suggester), Passages(service)
+    completions = answers(
+        bodies.ChatCompletion, bodies.ChatCompletionChunk, "The answer, or with `stream` server-sent events.", "[DONE]"
+    )
+    # serves what FastAPI's route behind it describes, which would look for dependencies at each request
+    app.router.routes.append(Route("/v1/chat/completions", chat.__call__, methods=["POST"]))
+    add_routes(app, "OpenAI API", (
+        ("chat", "POST", "/v1/chat/completions", chat, "Ask a question", None, ANSWER_FAILURES | completions,
+         {"description": "Answers the last message of the user from the indexed pages, in the language of the message."}
+         | body_of(ChatRequest)),
+        ("models", "GET", "/v1/models", models.list_models, "List the assistants", bodies.ModelList, ERRORS, {}),
+        ("model", "GET", "/v1/models/{id:path}", models.get_model, "Read one assistant", bodies.ModelObject,
+         ERRORS | refusals({404: "There is no such model."}), {}),
+    ))  # fmt: skip
+    add_routes(app, "Search", (
+        ("search", "POST", "/v1/search", search, "Search without a language model", bodies.SearchResult, FAILURES,
+         {"description": "Returns the passages for a query, with the scores of both searches."} | body_of(SearchRequest)),
+        ("search_get", "GET", "/v1/search", search.get, "Search by an address", bodies.SearchResult, FAILURES,
+         {"description": "The same search for browsers and curl. Only `q` is needed.", "parameters": PARAMETERS}),
+    ))  # fmt: skip
+    add_routes(app, "Interface", (
+        ("interface", "GET", "/v1/interface", interface, "Read what a page shows before the first question", InterfaceBody, ERRORS, {}),
+        ("passage", "GET", "/v1/passages/{id}", passages, "Read the passage of a source with its neighbours", PassageInPage,
+         ERRORS | refusals({404: "There is no such passage, or the assistant may not use it."}), {}),
+    ))  # fmt: skip
+    _add_health(app, HealthCheck(service))
+    description.add_to(app, service.access)
     return suggester
+
+
+def _add_health(app: FastAPI, health: HealthCheck) -> None:
+    nothing = "It can't: nothing is indexed yet, or the store can't be reached."
+    unready = "It may not, or the index is older than DOCS_MAX_INDEX_AGE."
+    restarts = "For a supervisor that restarts the service: a missing index or a failing model doesn't matter."
+    balances = "For a load balancer: a failing model doesn't matter, because answers are extractive then."
+    rows: Sequence[Row] = (
+        ("health", "GET", "/health", health, "Check the health of the service", bodies.HealthBody,
+         {503: {"description": nothing, "content": json_of(bodies.HealthBody)}}, {"access": {}}),
+        ("health_live", "GET", "/health/live", health.live, "Check that the process answers", bodies.LiveBody, {},
+         {"access": {}, "description": restarts}),
+        ("health_ready", "GET", "/health/ready", health.ready, "Check that the service may get questions", bodies.ReadyBody,
+         {503: {"description": unready, "content": json_of(bodies.ReadyBody)}}, {"access": {}, "description": balances}),
+    )  # fmt: skip
+    add_routes(app, "Operation", rows)
+    for _, _, path, handler, *_ in rows:
+        app.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
 
 
 def _add_metrics(app: FastAPI, service: Service, metrics: Metrics) -> None:
@@ -198,11 +225,31 @@ def _add_metrics(app: FastAPI, service: Service, metrics: Metrics) -> None:
     metrics.registry.register(facts)
     for breaker in breakers:
         breaker.observers.append(metrics.call)
-    app.add_api_route("/metrics", MetricsPage(service, metrics, facts), methods=["GET"], **apidocs.METRICS)
+    told = described(
+        "Read the metrics",
+        name="metrics",
+        access={"security": [{"adminKey": []}, {"key": []}, {}]},
+        description="Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
+    )
+    page = MetricsPage(service, metrics, facts)
+    app.add_api_route("/metrics", page, methods=["GET"], **told, response_class=PlainTextResponse)
 
 
 def _add_ingest(app: FastAPI, ingest: Ingest) -> None:
-    app.add_api_route("/v1/ingest", ingest.start, methods=["POST"], **apidocs.INGEST)
-    app.add_api_route("/v1/ingest", ingest.list_runs, methods=["GET"], **apidocs.RUNS)
-    app.add_api_route("/v1/ingest/{id}", ingest.get_run, methods=["GET"], **apidocs.RUN)
-    app.add_api_route("/v1/ingest/{id}/cancel", ingest.cancel, methods=["POST"], **apidocs.CANCEL)
+    unknown = ADMIN_ERRORS | refusals({404: "There is no such run."})
+    refused = ADMIN_ERRORS | refusals({
+        400: "The site is neither configured nor in the index, or no site is.",
+        409: "Another run is in progress; the message says which, since when and by whom.",
+    })  # fmt: skip
+    starts = "Starts a run in a separate process, one at a time. Call it after each deployment of the documentation."
+    add_routes(app, "Operation", (
+        ("ingest", "POST", "/v1/ingest", ingest.start, "Index the configured or indexed sites again", bodies.IngestRun, refused,
+         {"access": ADMIN, "status": 202, "description": starts, **body_of(IngestRequest, required=False)}),
+        ("ingest_runs", "GET", "/v1/ingest", ingest.list_runs, "List the last runs, newest first", bodies.IngestRunList, ADMIN_ERRORS,
+         {"access": ADMIN}),
+        ("ingest_run", "GET", "/v1/ingest/{id}", ingest.get_run, "Read one run with its report", bodies.IngestRun, unknown,
+         {"access": ADMIN}),
+        ("ingest_cancel", "POST", "/v1/ingest/{id}/cancel", ingest.cancel, "Stop a run", bodies.IngestRun,
+         unknown | refusals({409: "The run is over."}),
+         {"access": ADMIN, "status": 202, "description": "The run ends soon as failed; the index stays as it is."}),
+    ))  # fmt: skip

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.bodies import MAX_BODY, SMALL, Bodies, Body, parse
-from app.api.middleware.admission import AnswerLimits
+from app.api.bodies import MAX_BODY, SMALL, Bodies, Body, named_language, parse, preferred_language
 from app.api.middleware.keys import Access, Keys
-from app.api.request_models import named_language, preferred_language
+from app.api.middleware.limits import AnswerLimits
 from app.core.breaker import Breaker
 from app.core.errors import RequestError
 from app.core.settings import Settings

@@ -1,25 +1,30 @@
-"""Writes an answer as server-sent events; all pieces that have arrived go out in one write. Ends it when the client disconnects."""
+"""Sends an answer, as a whole or as server-sent events: all pieces that have arrived go out in one write. Ends it when the client
+disconnects.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import orjson
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Send
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from app.api.answer_models import ChatCompletion, ChatCompletionChunk, ChunkChoice, Delta, UsageObject
-from app.api.bodies import encodable
+from app.api.answer_models import AnswerMessage, ChatCompletion, ChatCompletionChunk, ChunkChoice, Delta, UsageObject
+from app.api.bodies import JsonResponse, encodable
 from app.api.errors import api_error
-from app.api.middleware.admission import AnswerLimits
+from app.api.middleware.door import RequestInfo, log_error, shutdown_error
+from app.api.middleware.limits import AnswerLimits, disconnected
 from app.api.openwebui import source_event, status_event
+from app.api.service import Service
 from app.core.errors import ModelError
 from app.core.log_message import LogMessage
 from app.core.turn import AnswerRecord, Done, Event, Failure, FinishReason, Reasoning, Source, Status, Text, Usage
@@ -109,41 +114,45 @@ class EventQueue:
         self._timer = asyncio.get_running_loop().call_later(seconds / 2, self._tick, seconds)
 
     async def _read(self) -> None:
-        record = self._record
         try:
-            async with self._limits.answer() as deadline:
+            async with self._limits.answer() as began:
                 async for event in self._events:
-                    if isinstance(event, Text) and record.first_text is None:
-                        deadline.began()
-                    if isinstance(event, Done) and record.first_text is None:
-                        break
-                    if not self._finished:  # after the last event, keep reading so that the pipeline can finish
-                        await self._put(event)
-            if self._finished:
-                return
-            await self._put(
-                Failure(ModelError("The answer broke off." if record.first_text else "The answer was empty."))
-            )
+                    if self._finished:
+                        continue  # after the last event, keep reading so that the pipeline can finish
+                    if isinstance(event, Done | Failure):
+                        await self._end(event)
+                    else:
+                        self._put(event, began)
+            if not self._finished:
+                await self._end(Failure(ModelError("The answer broke off.")))
         except Exception as error:  # noqa: BLE001  # every error is reported to the client
-            await self._put(Failure(error))
+            await self._end(Failure(error))
         finally:
             if close := getattr(self._events, "aclose", None):
                 await close()
 
-    async def _put(self, event: Event) -> None:
-        self._record.add(event)
-        if isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
+    def _put(self, event: Event, began: Callable[[], None]) -> None:
+        if isinstance(event, Text):
+            if self._record.first_text is None:
+                began()
+        elif isinstance(event, Reasoning) or (isinstance(event, Status) and not self._status):
             return  # not sent to the client, so they must not reset the keep-alive timer either
-        if isinstance(event, Done | Failure):
-            if self._ending:
-                await self._ending()
-            self._finished = True
+        self._record.add(event)
+        self._waiting.append(event)
+        self._notify()
+
+    async def _end(self, event: Done | Failure) -> None:
+        if isinstance(event, Done) and self._record.first_text is None:
+            event = Failure(ModelError("The answer was empty."))
+        self._record.add(event)
+        if self._ending:
+            await self._ending()
+        self._finished = True
         self._waiting.append(event)
         self._notify()
 
     async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        await disconnected(self._receive)
         self._disconnected = True
         self._notify()
 
@@ -153,6 +162,8 @@ class EventQueue:
 
 
 END = b"data: [DONE]\n\n"
+OPENING = (Text, Source, Status, Failure)
+"""Events that decide between a stream and an HTTP error."""
 MARK = "\0"  # stands for the text in the encoded form of a chunk
 KEEP_ALIVE = b": keep-alive\n\n"
 HEADERS = [
@@ -162,87 +173,97 @@ HEADERS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedAnswer:
-    """A complete answer."""
+class AnswerFormat(Protocol):
+    """The form of one answer in one of the APIs, as a whole or as the bytes of a stream."""
 
-    text: str
-    usage: Usage
-    sources: Sequence[Source]
-    done: Done
-
-
-class StreamEncoder(Protocol):
-    """Encodes events as the bytes of one stream."""
+    def whole(self, record: AnswerRecord) -> Mapping[str, Any]:
+        """The body of a response that isn't streamed."""
 
     def text(self, text: str) -> bytes:
         """A piece of the answer."""
-        ...
 
     def event(self, event: Source | Status) -> bytes:
-        """The bytes for this event; empty if the format doesn't send it."""
-        ...
+        """The bytes for this event; empty if the form doesn't send it."""
 
-    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
+    def done(self, record: AnswerRecord) -> bytes:
         """The end of the stream."""
-        ...
 
-    def failure(self, event: Failure, request_id: str) -> bytes:
+    def failure(self, event: Failure, request_id: str, record: AnswerRecord) -> bytes:
         """The end of the stream after an error."""
-        ...
 
 
-class AnswerFormat(Protocol):
-    """The format of an answer in one of the APIs."""
-
-    def encoder(self) -> StreamEncoder:
-        """An encoder for a stream."""
-        ...
-
-    def whole(self, answer: CompletedAnswer) -> Mapping[str, Any]:
-        """The body of a response that isn't streamed."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ChatFormat:
-    """The format of the chat API. Its fields are the same in all chunks; `created` is in Unix seconds."""
+    """The form of the chat API. Its fields are the same in all chunks; `created` is in Unix seconds."""
 
     id: str
     created: int
     model: str
     include_usage: bool = False
     events: bool = False  # also send sources as events of Open WebUI
+    _began: bool = False
+    _around: tuple[bytes, bytes] = (b"", b"")
 
-    def encoder(self) -> ChatEncoder:
-        """An encoder for a stream of the chat API."""
-        return ChatEncoder(self)
-
-    def whole(self, answer: CompletedAnswer) -> ChatCompletion:
+    def whole(self, record: AnswerRecord) -> ChatCompletion:
         """The body of a chat completion that isn't streamed."""
-        content = encodable(answer.text)
+        assert record.done is not None
+        message: AnswerMessage = {"role": "assistant", "content": encodable("".join(record.texts))}
         body: ChatCompletion = {
             "id": self.id,
             "object": "chat.completion",
             "created": self.created,
             "model": self.model,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": content},
-                    "finish_reason": answer.done.finish_reason,
-                }
-            ],
-            "usage": usage_object(answer.usage),
-            "sources": answer.sources,
+            "choices": [{"index": 0, "message": message, "finish_reason": record.done.finish_reason}],
+            "usage": usage_object(record.usage),
+            "sources": record.sources,
         }
-        if answer.done.trace:
-            body["trace"] = answer.done.trace
-        if answer.done.extractive:
-            body["extractive"] = True
+        body.update(own_fields(record.done))
         return body
 
-    def chunk(self, delta: Delta | None, finish_reason: FinishReason | None = None) -> ChatCompletionChunk:
+    def text(self, text: str) -> bytes:
+        """A chunk with a piece of the answer; the first one follows a chunk with the role."""
+        role = b"" if self._began else self._role()
+        before, after = self._around
+        return role + before + orjson.dumps(encodable(text)) + after
+
+    def event(self, event: Source | Status) -> bytes:
+        """A chunk without text that carries an event of Open WebUI; empty for a source if the client wants no events."""
+        if isinstance(event, Source) and not self.events:
+            return b""
+        chunk = self._chunk({"content": ""})
+        chunk["event"] = source_event(event) if isinstance(event, Source) else status_event(event)
+        return self._role() + _event(chunk)
+
+    def done(self, record: AnswerRecord) -> bytes:
+        """The chunk with finish_reason and sources, the chunk with the usage if it was requested, and `[DONE]`."""
+        assert record.done is not None
+        last = self._chunk({}, record.done.finish_reason)
+        last["sources"] = record.sources
+        last.update(own_fields(record.done))
+        if not self.include_usage:
+            return _event(last) + END
+        counted = self._chunk(None)
+        counted["usage"] = usage_object(record.usage)
+        return _event(last) + _event(counted) + END
+
+    def failure(self, event: Failure, request_id: str, record: AnswerRecord) -> bytes:  # noqa: ARG002  # of `AnswerFormat`
+        """An error event, with the trace if there is one, and `[DONE]`."""
+        body = api_error(event.error, request_id).body
+        if event.trace:
+            body = orjson.dumps({**orjson.loads(body), "trace": event.trace})
+        return b"data: " + body + b"\n\n" + END
+
+    def _role(self) -> bytes:
+        """The chunk with the role the first time, then nothing."""
+        if self._began:
+            return b""
+        self._began = True
+        # chunks with text differ only in the text, so the rest is encoded once
+        before, _, after = _event(self._chunk({"content": MARK})).rpartition(orjson.dumps(MARK))
+        self._around = before, after
+        return _event(self._chunk({"role": "assistant", "content": ""}))
+
+    def _chunk(self, delta: Delta | None, finish_reason: FinishReason | None = None) -> ChatCompletionChunk:
         """A chunk of a stream; without a delta it has no choices."""
         choices: list[ChunkChoice] = []
         if delta is not None:
@@ -259,59 +280,17 @@ class ChatFormat:
         return chunk
 
 
-class ChatEncoder:
-    """Encodes events as chunks of the chat API."""
-
-    def __init__(self, form: ChatFormat) -> None:
-        self._form = form
-        # chunks with text differ only in the text, so the rest is encoded once
-        self._before, _, self._after = _event(form.chunk({"content": MARK})).rpartition(orjson.dumps(MARK))
-        self._began = False
-
-    def text(self, text: str) -> bytes:
-        """A chunk with a piece of the answer; the first one follows a chunk with the role."""
-        piece = self._before + orjson.dumps(encodable(text)) + self._after
-        return piece if self._began else self._role() + piece
-
-    def event(self, event: Source | Status) -> bytes:
-        """A chunk without text that carries an event of Open WebUI; empty for a source if the client wants no events."""
-        if isinstance(event, Source) and not self._form.events:
-            return b""
-        chunk = self._form.chunk({"content": ""})
-        chunk["event"] = source_event(event) if isinstance(event, Source) else status_event(event)
-        return self._role() + _event(chunk)
-
-    def _role(self) -> bytes:
-        """The chunk with the role the first time, then nothing."""
-        if self._began:
-            return b""
-        self._began = True
-        return _event(self._form.chunk({"role": "assistant", "content": ""}))
-
-    def done(self, event: Done, usage: Usage, sources: Sequence[Source]) -> bytes:
-        """The chunk with finish_reason and sources, the chunk with the usage if it was requested, and `[DONE]`."""
-        last = self._form.chunk({}, event.finish_reason)
-        last["sources"] = sources
-        if event.extractive:
-            last["extractive"] = True
-        if event.trace:
-            last["trace"] = event.trace
-        if not self._form.include_usage:
-            return _event(last) + END
-        counted = self._form.chunk(None)
-        counted["usage"] = usage_object(usage)
-        return _event(last) + _event(counted) + END
-
-    def failure(self, event: Failure, request_id: str) -> bytes:
-        """An error event, with the trace if there is one, and `[DONE]`."""
-        body = api_error(event.error, request_id).body
-        if event.trace:
-            body = orjson.dumps({**orjson.loads(body), "trace": event.trace})
-        return b"data: " + body + b"\n\n" + END
-
-
 def _event(chunk: ChatCompletionChunk) -> bytes:
     return b"data: " + orjson.dumps(chunk) + b"\n\n"
+
+
+def own_fields(done: Done) -> Any:
+    """The fields of the end of an answer that OpenAI's don't have, as far as they say something."""
+    fields = {"extractive": done.extractive, "unsupported": done.unsupported, "trace": done.trace}
+    told = {name: value for name, value in fields.items() if value}
+    if done.confidence is not None and done.support:
+        told |= {"confidence": done.confidence, "support": done.support}
+    return told
 
 
 def usage_object(usage: Usage) -> UsageObject:
@@ -323,74 +302,95 @@ def usage_object(usage: Usage) -> UsageObject:
     }
 
 
-@dataclass
-class Stream:
-    """Writes one answer. `open` is True once the headers are sent; `error` is a failure after that."""
+class Answer(Response):
+    """Sends the events of an answer; closes them at once when the client disconnects.
 
-    inbox: EventQueue
-    send: Send
-    encoder: StreamEncoder
-    request_id: str
-    usage: Usage = field(default_factory=Usage)
-    sources: list[Source] = field(default_factory=list)
-    error: Exception | None = None
-    open: bool = False
+    A server that shuts down cancels it after the drain timeout; then the answer ends with an error.
+    """
 
-    async def run(self, open_after: float, keep_alive: float) -> None:
-        """Write the whole answer. Raises any error that occurs before the headers are sent."""
-        events, ended = await self._first_events(open_after), False
-        await self.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        self.open = True
-        self.inbox.wake_after(keep_alive)
+    def __init__(
+        self,
+        service: Service,
+        info: RequestInfo,
+        form: AnswerFormat,
+        events: AsyncIterator[Event],
+        *,
+        stream: bool,
+        status: bool = False,
+    ) -> None:
+        super().__init__()
+        self._service = service
+        self._info = info
+        self._form = form
+        self._events = events
+        self._stream = stream
+        self._status = status
+        self._record = info.answer or AnswerRecord()
+        self._open = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the answer. Raises any error that occurs before the headers are sent."""
+        limits, record, keeping = self._service.limits, self._record, self._info.keeping
+        ending = keeping.ended if keeping else None
+        queue = EventQueue(self._events, receive, status=self._status, limits=limits, record=record, ending=ending)
+        try:
+            async with queue as inbox:
+                if self._stream:
+                    await self._send_stream(inbox, send)
+                else:
+                    await _ended(inbox)
+                    await JsonResponse(self._form.whole(record))(scope, receive, send)
+        except asyncio.CancelledError as error:
+            if not self._open:
+                raise shutdown_error() from error
+            await send({"type": "http.response.body", "body": self._encoded(Failure(shutdown_error()))})
+        finally:
+            if keeping:
+                keeping.left()
+
+    async def _send_stream(self, inbox: EventQueue, send: Send) -> None:
+        events, ended = await self._first_events(inbox), False
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        self._open = True
+        inbox.wake_after(self._service.keep_alive)
         while not ended:
-            body, ended = self._encode(events)
+            body = b"".join(map(self._encoded, events))
+            ended = bool(events) and isinstance(events[-1], Done | Failure)
             if body or not events:
-                await self.send({"type": "http.response.body", "body": body or KEEP_ALIVE, "more_body": not ended})
+                await send({"type": "http.response.body", "body": body or KEEP_ALIVE, "more_body": not ended})
             if not ended:
-                events = await self.inbox.take()
+                events = await inbox.take()
 
-    async def break_off(self, error: Exception) -> None:
-        """End an open stream with this error."""
-        self.error = error
-        await self.send({"type": "http.response.body", "body": self.encoder.failure(Failure(error), self.request_id)})
-
-    async def _first_events(self, open_after: float) -> list[Event]:
+    async def _first_events(self, inbox: EventQueue) -> list[Event]:
         """The events up to the first that opens the stream, or those of the first `open_after` seconds."""
         events: list[Event] = []
-        try:
-            async with asyncio.timeout(open_after):
-                while not (answer := _opening_event(events)):
-                    events += await self.inbox.take()
-        except TimeoutError:
-            return events
-        if isinstance(answer, Failure):
-            raise answer.error
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._service.open_after):
+                while not (opening := [event for event in events if isinstance(event, OPENING)]):
+                    events += await inbox.take()
+                if isinstance(opening[0], Failure):
+                    raise opening[0].error
         return events
 
-    def _encode(self, events: Iterable[Event]) -> tuple[bytes, bool]:
-        """The bytes of these events, and whether the stream ends with them."""
-        out: list[bytes] = []
-        for event in events:
-            match event:
-                case Text():
-                    out.append(self.encoder.text(event.text))
-                case Usage():
-                    self.usage += event
-                case Source():
-                    self.sources.append(event)
-                    out.append(self.encoder.event(event))
-                case Status():
-                    out.append(self.encoder.event(event))
-                case Done():
-                    out.append(self.encoder.done(event, self.usage, self.sources))
-                    return b"".join(out), True
-                case Failure():
-                    self.error = event.error
-                    out.append(self.encoder.failure(event, self.request_id))
-                    return b"".join(out), True
-        return b"".join(out), False
+    def _encoded(self, event: Event) -> bytes:
+        match event:
+            case Text():
+                return self._form.text(event.text)
+            case Source() | Status():
+                return self._form.event(event)
+            case Done():
+                return self._form.done(self._record)
+            case Failure():
+                log_error(self._info, event.error)
+                return self._form.failure(event, self._info.id, self._record)
+        return b""
 
 
-def _opening_event(events: Iterable[Event]) -> Event | None:
-    """The first event that decides between a stream and an HTTP error."""
-    return next((event for event in events if isinstance(event, Text | Source | Status | Failure)), None)
+async def _ended(inbox: EventQueue) -> None:
+    """Wait for the end of the answer. Raises the error that it ended with."""
+    while True:
+        last = (await inbox.take())[-1]
+        if isinstance(last, Failure):
+            raise last.error
+        if isinstance(last, Done):
+            return

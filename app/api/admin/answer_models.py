@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.api.admin.queries import PageAge, PageState
-from app.api.answer_models import PartBody
+from app.assistants.health import PartState
+from app.core.generation import Recipe
+from app.core.types import Section
 
 Time = Annotated[str, Field(description="ISO 8601 in UTC, or empty.")]
 IndexName = Annotated[str, Field(description="Empty for that of DOCS_STORE.")]
 Counts = Mapping[str, int]
-
-
-class RecipeBody(TypedDict):
-    """The recipe that the index was built by."""
-
-    embedder: str
-    dimension: int
-    splitter: str
-    analyzer: str
-    summaries: str
-    questions: str
 
 
 class SourceBody(TypedDict):
@@ -48,8 +40,15 @@ class GenerationBody(TypedDict):
     languages: Sequence[str]
     pages: int
     chunks: int
-    recipe: RecipeBody
+    recipe: Recipe
     sources: list[SourceBody]
+
+
+class OfIndex(TypedDict):
+    """The generation of the index that was looked at."""
+
+    index: IndexName
+    generation: int
 
 
 class GenerationList(TypedDict):
@@ -119,7 +118,7 @@ class AdminIndexBody(TypedDict):
     problems: list[ProblemBody]
     version: str
     model: str | None
-    parts: Mapping[str, PartBody | None]
+    parts: Mapping[str, PartState | None]
     sites: SitesBody
     indexes: list[IndexBody]
 
@@ -142,12 +141,10 @@ class PageRow(TypedDict):
     stale_since: Time
 
 
-class PageList(TypedDict):
+class PageList(OfIndex):
     """Pages of the live generation."""
 
     object: Literal["list"]
-    index: IndexName
-    generation: int
     pages: Annotated[int, Field(description="Number of all pages.")]
     total: Annotated[int, Field(description="Number of pages that match.")]
     counts: Annotated[
@@ -160,14 +157,6 @@ class PageList(TypedDict):
     next: Annotated[str | None, Field(description="Address of the next pages; null at the end.")]
 
 
-class SectionBody(TypedDict):
-    """A section in a chunk."""
-
-    offset: Annotated[int, Field(description="In characters from the start of the chunk's text.")]
-    path: Sequence[str]
-    anchor: str
-
-
 class ChunkBody(TypedDict):
     """A chunk of a page. `start` is where its text begins in the page's Markdown, null if that isn't known."""
 
@@ -177,31 +166,27 @@ class ChunkBody(TypedDict):
     translated_from: str
     link: str
     text: str
-    sections: list[SectionBody]
+    sections: Sequence[Section]
     questions: Annotated[Sequence[Sequence[str]], Field(description="Pairs of a language and questions.")]
     start: int | None
 
 
-class PageBody(TypedDict):
+class PageBody(OfIndex):
     """A page with its Markdown and chunks."""
 
     object: Literal["page"]
-    index: IndexName
-    generation: int
     page: PageRow
     record: Annotated[Mapping[str, Any], Field(description="All that is known about the page, without its Markdown.")]
     markdown: str
     chunks: list[ChunkBody]
 
 
-class OneChunkBody(TypedDict):
+class OneChunkBody(OfIndex):
     """A chunk as it is searched."""
 
     object: Literal["chunk"]
-    index: IndexName
-    generation: int
     chunk: ChunkBody
-    embedded_text: Annotated[str, Field(description="What the embedder gets: the context and the text.")]
+    embedded_text: Annotated[str, Field(description="The context and the text, which are embedded in stretches.")]
     tokens: Annotated[Sequence[str], Field(description="What the lexical search finds it by.")]
     page: PageRow
     chunks_of_page: Sequence[str]
@@ -222,12 +207,10 @@ class Neighbour(TypedDict):
     near_duplicate: bool
 
 
-class NeighbourList(TypedDict):
+class NeighbourList(OfIndex):
     """The nearest chunks by the vectors of their texts, nearest first; none if the chunk has no vector."""
 
     object: Literal["list"]
-    index: IndexName
-    generation: int
     chunk: str
     data: list[Neighbour]
 
@@ -243,8 +226,12 @@ class SettingList(TypedDict):
     data: list[SettingBody]
 
 
-class ErrorRow(TypedDict):
-    """A warning or an error of the log; the same ones are counted. Never has the text of a question."""
+@dataclass(slots=True)
+class RecentProblem:
+    """A message of the log. `count` says how often it came, up to its numbers; the other fields are of the last time.
+
+    Of an unexpected error, only its kind and place are kept: its text may hold what a reader wrote.
+    """
 
     level: str
     logger: str
@@ -253,14 +240,14 @@ class ErrorRow(TypedDict):
     request_id: str
     first_at: str
     last_at: str
-    count: int
+    count: int = 1
 
 
 class ErrorList(TypedDict):
     """The last warnings and errors of this process, the latest first."""
 
     object: Literal["list"]
-    data: list[ErrorRow]
+    data: Sequence[RecentProblem]
 
 
 class QuestionObject(TypedDict):

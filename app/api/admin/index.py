@@ -5,36 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
-from typing import Literal, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.admin.answer_models import (
-    AdminIndexBody,
-    ChunkBody,
-    GenerationBody,
-    GenerationList,
-    IndexBody,
-    PageRow,
-    ProblemBody,
-    RecipeBody,
-    RollbackBody,
-    SitesBody,
-    SourceBody,
-)
+from app.api.admin import answer_models as bodies
 from app.api.admin.problems import Inspected, problems
-from app.api.admin.queries import ChosenIndex, IndexQuery, PageAge, PageState, chosen_index, query_of
-from app.api.bodies import JsonResponse
-from app.api.health import part_bodies
-from app.api.request_models import RollbackRequest
-from app.api.runs import NO_STORE, Runs, beside, configured
+from app.api.admin.queries import REFUSED, IndexQuery, PageAge, PageState, chosen_index, looked_at, query_of
+from app.api.bodies import RollbackRequest, filled, unstored
+from app.api.runs import Runs, beside, configured
 from app.api.service import Service
-from app.assistants.findings import roll_back
-from app.assistants.health import IndexState, look_at_servers, part_states
+from app.assistants.file import NamedIndex
+from app.assistants.health import IndexState, look_at_servers, part_states, roll_back
+from app.conversations.question_log import iso
 from app.core.errors import AssistantError, IndexMismatch, NoIndex, RequestError, StoreBusy
 from app.core.generation import GenerationInfo
 from app.core.log_message import masked
@@ -50,32 +36,19 @@ AGES: tuple[tuple[PageAge, timedelta], ...] = (
 FIRST_LINES = 5
 
 
-def page_row(page: Page, now: datetime) -> PageRow:
+def page_row(page: Page, now: datetime) -> bodies.PageRow:
     """The facts about a page."""
-    return {
-        "url": page.url,
-        "title": page.title,
-        "language": page.language,
-        "collection": page.collection,
-        "source": page.source,
-        "state": state_of(page),
-        "age": age_of(page, now),
-        "chunks": len(page.chunk_ids),
-        "status": page.status,
-        "published": page.published,
-        "modified": page.modified,
-        "last_ok": page.last_ok,
-        "stale_since": page.stale_since,
-    }
+    state, age, chunks = state_of(page), age_of(page, now), len(page.derived.chunk_ids)
+    return filled(bodies.PageRow, page, page.fetch, state=state, age=age, chunks=chunks)
 
 
 def state_of(page: Page) -> PageState:
     """Returns the state of the page: whether it could be read, and whether it is searched."""
-    if page.stale_since:
+    if page.fetch.stale_since:
         return "failing"
-    if page.same_as:
+    if page.derived.same_as:
         return "duplicate"
-    return "ok" if page.chunk_ids else "empty"
+    return "ok" if page.derived.chunk_ids else "empty"
 
 
 def age_of(page: Page, now: datetime) -> PageAge:
@@ -88,14 +61,14 @@ def age_of(page: Page, now: datetime) -> PageAge:
     return next((name for name, most in AGES if age <= most), "older")
 
 
-def chunk_bodies(chunks: Sequence[Chunk], markdown: str) -> list[ChunkBody]:
+def chunk_bodies(chunks: Sequence[Chunk], markdown: str) -> list[bodies.ChunkBody]:
     """The chunks of a page in their order."""
-    found, after, known = [], 0, frozenset[str]()
+    found, after, known = list[bodies.ChunkBody](), 0, frozenset[str]()
     for position, chunk in enumerate(chunks):
         lines = chunk.text.split("\n")
         start = -1 if chunk.translated_from else _start([line for line in lines if line not in known], markdown, after)
         after, known = max(after, start + 1), frozenset(lines)
-        found.append(_chunk_body(chunk, position, start))
+        found.append(filled(bodies.ChunkBody, chunk, position=position, start=None if start < 0 else start))
     return found
 
 
@@ -107,23 +80,6 @@ def _start(lines: Sequence[str], markdown: str, after: int) -> int:
     """
     written = (line for line in lines[:FIRST_LINES] if line.strip())
     return next((at for line in written if (at := f"\n{markdown}".find(f"\n{line}", after)) >= 0), -1)
-
-
-def _chunk_body(chunk: Chunk, position: int, start: int) -> ChunkBody:
-    return {
-        "id": chunk.id,
-        "position": position,
-        "language": chunk.language,
-        "translated_from": chunk.translated_from,
-        "link": chunk.link,
-        "text": chunk.text,
-        "sections": [{"offset": one.offset, "path": one.path, "anchor": one.anchor} for one in chunk.sections],
-        "questions": chunk.questions,
-        "start": None if start < 0 else start,
-    }
-
-
-REFUSED = "The index can't be looked at"
 
 
 @dataclass(frozen=True)
@@ -140,26 +96,25 @@ class IndexStates:
         assistants = self.service.assistants
         states, _ = await asyncio.gather(assistants.index_states(), look_at_servers(assistants.breakers))
         used = assistants.used()
-        inspected = await asyncio.gather(
-            *(_inspected(ChosenIndex(name, *used[name]), state) for name, state in states.items())
-        )
+        inspected = await asyncio.gather(*(_inspected(used[name], state) for name, state in states.items()))
         # runs that are started here write to the index without a name
         inspected = [one if one.name else replace(one, run=self.runs.last) for one in inspected]
         parts = {**part_states(assistants.breakers), **part_states(self.service.breakers, kinds=())}
         found = problems(inspected, parts, assistants, self.service.settings)
-        body: AdminIndexBody = {
-            "object": "admin.index",
-            "state": _state(found),
-            "problems": found,
-            "version": version("docs-assistant"),
-            "model": assistants.model.name if assistants.model else None,
-            "parts": part_bodies(parts),
-            "sites": self._sites(inspected),
-            "indexes": [_index(one) for one in inspected],
-        }
-        return JsonResponse(body, headers=NO_STORE)
+        severe = {problem["severity"] for problem in found}
+        body = bodies.AdminIndexBody(
+            object="admin.index",
+            state="broken" if "error" in severe else "attention" if "warning" in severe else "ok",
+            problems=found,
+            version=version("docs-assistant"),
+            model=assistants.model.name if assistants.model else None,
+            parts=parts,
+            sites=self._sites(inspected),
+            indexes=[_index(one) for one in inspected],
+        )
+        return unstored(body)
 
-    def _sites(self, inspected: Sequence[Inspected]) -> SitesBody:
+    def _sites(self, inspected: Sequence[Inspected]) -> bodies.SitesBody:
         """The sites that runs may read; they write to the index without a name."""
         settings = self.service.settings
         infos = [one.state.info for one in inspected if not one.name and one.state.info]
@@ -168,12 +123,10 @@ class IndexStates:
 
     async def generations(self, request: Request) -> Response:
         """The kept generations, newest first."""
-        self.service.check_admin(request, REFUSED)
-        index = chosen_index(self.service, query_of(request, IndexQuery).index)
+        _, index = looked_at(self.service, request, IndexQuery)
         live = (await index.store.live()).info.id
         data = [generation_body(info, live=info.id == live) for info in await index.store.generations()]
-        body: GenerationList = {"object": "list", "index": index.name, "data": data}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(bodies.GenerationList(object="list", index=index.name, data=data))
 
     async def rollback(self, request: Request) -> Response:
         """Make the previous generation live again."""
@@ -195,11 +148,10 @@ class IndexStates:
         except StoreBusy as error:
             raise RequestError(f"A run is writing to the index: {error}", code="run_under_way") from error
         live = generation_body(info, live=True)
-        body: RollbackBody = {"object": "rollback", "index": index.name, "live": live, "dropped": kept[0].id}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(bodies.RollbackBody(object="rollback", index=index.name, live=live, dropped=kept[0].id))
 
 
-async def _inspected(index: ChosenIndex, state: IndexState) -> Inspected:
+async def _inspected(index: NamedIndex, state: IndexState) -> Inspected:
     pages: Sequence[Page] = ()
     runs = RunHistory()
     try:
@@ -210,7 +162,7 @@ async def _inspected(index: ChosenIndex, state: IndexState) -> Inspected:
     return Inspected(index.name, index.embedder, state, pages, runs)
 
 
-def _index(one: Inspected) -> IndexBody:
+def _index(one: Inspected) -> bodies.IndexBody:
     info = one.state.info
     return {
         "name": one.name,
@@ -219,11 +171,11 @@ def _index(one: Inspected) -> IndexBody:
         "generation": generation_body(info, live=True) if info else None,
         "pages_by_language": _counts(page.language for page in one.pages),
         "pages_by_collection": _counts(page.collection for page in one.pages),
-        "pages_by_source": _counts(page.source for page in one.pages),
+        "pages_by_source": _counts(page.fetch.source for page in one.pages),
         "pages_by_state": _counts(state_of(page) for page in one.pages),
         "runs": {
             "counts": one.runs.counts,
-            "ended": {result: _time(at) for result, at in one.runs.ended.items()},
+            "ended": {result: iso(at) for result, at in one.runs.ended.items()},
             "last": one.last_result,
             "seconds": one.runs.seconds,
         },
@@ -234,36 +186,8 @@ def _counts(values: Iterable[str]) -> dict[str, int]:
     return dict(Counter(values).most_common())
 
 
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-
-
-def generation_body(info: GenerationInfo, *, live: bool) -> GenerationBody:
+def generation_body(info: GenerationInfo, *, live: bool) -> bodies.GenerationBody:
     """A generation, ready for JSON."""
-    sources: list[SourceBody] = [
-        {
-            "url": one.url,
-            "collection": one.collection,
-            "options": one.options,
-            "roots": one.roots,
-            "unreadable": one.unreadable,
-            "demo": one.demo,
-        }
-        for one in info.sources
-    ]
-    return {
-        "id": info.id,
-        "live": live,
-        "built_at": info.built_at,
-        "age_s": None if info.age is None else round(info.age),
-        "languages": info.languages,
-        "pages": info.pages,
-        "chunks": info.chunks,
-        "recipe": cast("RecipeBody", asdict(info.recipe)),
-        "sources": sources,
-    }
-
-
-def _state(found: Sequence[ProblemBody]) -> Literal["ok", "attention", "broken"]:
-    severities = {problem["severity"] for problem in found}
-    return "broken" if "error" in severities else "attention" if "warning" in severities else "ok"
+    sources = [filled(bodies.SourceBody, one) for one in info.sources]
+    age = None if info.age is None else round(info.age)
+    return filled(bodies.GenerationBody, info, live=live, age_s=age, sources=sources)

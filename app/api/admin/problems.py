@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from app.api.admin.answer_models import ProblemBody
+from app.api.admin.answer_models import ProblemBody, RecentProblem
 from app.api.runs import Run
-from app.assistants.findings import empty_collections
 from app.assistants.health import IndexState, PartState, embedder_mismatch
 from app.core.log_message import REQUEST_ID, LogMessage, masked
 from app.core.settings import Settings
@@ -70,7 +69,7 @@ def problems(
     found = [problem for one in inspected for problem in _of_index(one, settings.languages)]
     found += _of_parts(parts)
     filled = {one.name: {page.collection for page in one.pages} for one in inspected if one.state.info}
-    for assistant, names in empty_collections(assistants.by_id.values(), filled).items():
+    for assistant, names in assistants.empty_collections(filled).items():
         message = f"The assistant {assistant} answers from {', '.join(names)}, where no page is indexed."
         found.append(
             _problem("empty_collection", "warning", None, message, "Index a site in it, or change assistants.toml.")
@@ -97,35 +96,25 @@ def _of_index(one: Inspected, languages: Sequence[str]) -> Iterator[ProblemBody]
         yield _problem("embedder", "error", name, f"The index was {mismatch}.", "Set that embedder, or index again.")
     elif state.problem:
         yield _problem("too_old", "error", name, state.problem, RUN_AGAIN)
-    if failing := sum(1 for page in one.pages if page.stale_since):
+    if failing := sum(1 for page in one.pages if page.fetch.stale_since):
         message = f"The last run couldn't read some pages ({failing}): their earlier text is used."
         yield _problem("pages_failing", "warning", name, message, "Look at them in Pages, then repair or remove them.")
     lacking = [code for code in languages if one.pages and code not in {page.language for page in one.pages}]
     if lacking:
         message = f"No page is in {', '.join(lacking)}: such questions are answered from pages in other languages."
-        yield _problem(
-            "no_pages_in_language",
-            "info",
-            name,
-            message,
-            "Index such pages, or remove the language from DOCS_LANGUAGES.",
-        )
+        to_do = "Index such pages, or remove the language from DOCS_LANGUAGES."
+        yield _problem("no_pages_in_language", "info", name, message, to_do)
 
 
 def _of_parts(parts: Mapping[str, PartState | None]) -> Iterator[ProblemBody]:
+    to_do = "Check its server and its key. The service tries it again by itself."
     for kind, part in parts.items():
         for one in (part, *part.others) if part else ():
             if one.state == "failing":
                 failure = one.last_failure or one.last_probe_failure
-                reason = f": {failure.error}" if failure else ""
-                to_do = "Check its server and its key. The service tries it again by itself."
-                yield _problem(
-                    f"{kind}_fails",
-                    "warning",
-                    None,
-                    f"{one.name} has been failing since {one.failing_since}{reason}",
-                    to_do,
-                )
+                message = f"{one.name} has been failing since {one.failing_since}"
+                message += f": {failure.error}" if failure else ""
+                yield _problem(f"{kind}_fails", "warning", None, message, to_do)
 
 
 def _problem(
@@ -137,23 +126,6 @@ def _problem(
 MOST = 100
 LONGEST = 1000
 _NUMBER = re.compile(r"\d+")
-
-
-@dataclass(slots=True)
-class RecentProblem:
-    """A message of the log. `count` says how often it came, up to its numbers; the other fields are of the last time.
-
-    Of an unexpected error, only its kind and place are kept: its text may hold what a reader wrote.
-    """
-
-    level: str
-    logger: str
-    message: str
-    exception: str
-    request_id: str
-    first_at: str
-    last_at: str
-    count: int = 1
 
 
 class RecentProblems(logging.Handler):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
-from app.api.bodies import validated
-from app.api.request_models import Name, Place, RequestModel
+from app.api.bodies import Name, Place, RequestModel, validated
 from app.api.service import Service
+from app.assistants.file import NamedIndex
 from app.core.errors import RequestError, quoted
-from app.index import Store
-from app.models import Embedder
 
 PageState = Literal["ok", "failing", "duplicate", "empty"]
 PageAge = Literal["week", "month", "quarter", "year", "older", "unknown"]
@@ -22,10 +20,16 @@ PageOrder = Literal[
 ]  # fmt: skip
 
 
-class IndexQuery(RequestModel):
+class QueryModel(RequestModel):
+    """Base of query strings, whose values are texts."""
+
+    model_config = ConfigDict(strict=False)
+
+
+class IndexQuery(QueryModel):
     """Index that is meant."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)  # the values of a query string are texts
+    model_config = ConfigDict(extra="forbid")
 
     index: Name | None = Field(
         None, description="Name of an [[index]], empty for that of DOCS_STORE; the first assistant's by default."
@@ -60,7 +64,9 @@ class PagesQuery(IndexQuery):
     limit: int = Field(100, ge=1, le=1000, description="Number of pages to return.")
 
 
-Query = TypeVar("Query", bound=IndexQuery)
+Query = TypeVar("Query", bound=QueryModel)
+OfIndex = TypeVar("OfIndex", bound=IndexQuery)
+REFUSED = "The index can't be looked at"
 
 
 def query_of(request: Request, kind: type[Query]) -> Query:
@@ -68,7 +74,7 @@ def query_of(request: Request, kind: type[Query]) -> Query:
     return validated(kind, dict(request.query_params), "The query string")
 
 
-def parameters(kind: type[IndexQuery]) -> list[dict[str, Any]]:
+def parameters(kind: type[QueryModel]) -> list[dict[str, Any]]:
     """The query string as parameters of OpenAPI."""
     schema = kind.model_json_schema()
     required = schema.get("required", ())
@@ -78,15 +84,7 @@ def parameters(kind: type[IndexQuery]) -> list[dict[str, Any]]:
     ]
 
 
-class ChosenIndex(NamedTuple):
-    """An index in use with its name, which is empty for that of DOCS_STORE."""
-
-    name: str
-    store: Store
-    embedder: Embedder
-
-
-def chosen_index(service: Service, name: str | None) -> ChosenIndex:
+def chosen_index(service: Service, name: str | None) -> NamedIndex:
     """The index of this name, or that of the first assistant. Raises `RequestError` if no assistant uses one of that name."""
     used = service.assistants.used()
     if name is None:
@@ -96,4 +94,11 @@ def chosen_index(service: Service, name: str | None) -> ChosenIndex:
         raise RequestError(
             f"No assistant uses an index {quoted(name)}. There are: {known}.", param="index", code="index_not_found"
         )
-    return ChosenIndex(name, *used[name])
+    return used[name]
+
+
+def looked_at(service: Service, request: Request, kind: type[OfIndex]) -> tuple[OfIndex, NamedIndex]:
+    """The query string as this model and the index that it names. Raises `RequestError` for others than admins."""
+    service.check_admin(request, REFUSED)
+    query = query_of(request, kind)
+    return query, chosen_index(service, query.index)

@@ -8,13 +8,10 @@ import asyncio
 import fcntl
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urldefrag
 
 from fastapi import FastAPI
@@ -22,31 +19,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from app.api.admin.answer_models import (
-    AdminIndexBody,
-    ErrorList,
-    ErrorRow,
-    GenerationList,
-    NeighbourList,
-    OneChunkBody,
-    PageBody,
-    PageList,
-    PromptList,
-    QuestionObject,
-    RollbackBody,
-    SettingBody,
-    SettingList,
-    ViewBody,
-    ViewList,
-)
+from app.api.admin import answer_models as bodies
 from app.api.admin.index import IndexStates
 from app.api.admin.problems import RecentProblems
 from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
-from app.api.admin.views import IndexedChunks, IndexedPages
-from app.api.bodies import JsonResponse
+from app.api.admin.views import IndexedPages
+from app.api.bodies import QuestionRequest, RollbackRequest, filled, unstored
 from app.api.description import ADMIN, ADMIN_ERRORS, body_of, described, refusals
-from app.api.request_models import QuestionRequest, RollbackRequest
-from app.api.runs import NO_STORE, Runs
+from app.api.runs import Runs
 from app.api.service import Service
 from app.core.errors import QuestionSetError, RequestError, quoted
 from app.core.prompts import shipped_files
@@ -67,30 +47,35 @@ KNOWN = NO_INDEX | refusals({409: "The set has this question already."})
 
 def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
     """Add the routes."""
-    states, pages, chunks = IndexStates(service, runs), IndexedPages(service), IndexedChunks(service)
-    questions = Questions(service)
+    states, pages = IndexStates(service, runs), IndexedPages(service)
     app.add_api_route(f"{SCRIPTS}/{{path}}.js", operation.script, methods=["GET"], include_in_schema=False)
     for path, handler, summary, model, query in (
-        ("index", states.state, "The state of the service and its indexes", AdminIndexBody, IndexQuery),
-        ("generations", states.generations, "The kept generations of an index", GenerationList, IndexQuery),
-        ("pages", pages.list_pages, "The indexed pages", PageList, PagesQuery),
-        ("page", pages.get_page, "One page with its Markdown and chunks", PageBody, PageQuery),
-        ("chunks/{id:path}/neighbours", chunks.get_neighbours, "The nearest chunks", NeighbourList, NeighboursQuery),
-        ("chunks/{id:path}", chunks.get_chunk, "One chunk as it is searched", OneChunkBody, IndexQuery),
-        ("settings", operation.settings, "The settings in force", SettingList, None),
-        ("prompts", questions.prompts, "The prompts in force", PromptList, None),
-        ("errors", operation.errors, "The last warnings and errors", ErrorList, None),
-        ("views", operation.list_views, "The views of plugins", ViewList, None),
+        ("index", states.state, "The state of the service and its indexes", bodies.AdminIndexBody, IndexQuery),
+        ("generations", states.generations, "The kept generations of an index", bodies.GenerationList, IndexQuery),
+        ("pages", pages.list_pages, "The indexed pages", bodies.PageList, PagesQuery),
+        ("page", pages.get_page, "One page with its Markdown and chunks", bodies.PageBody, PageQuery),
+        (
+            "chunks/{id:path}/neighbours",
+            pages.get_neighbours,
+            "The nearest chunks",
+            bodies.NeighbourList,
+            NeighboursQuery,
+        ),
+        ("chunks/{id:path}", pages.get_chunk, "One chunk as it is searched", bodies.OneChunkBody, IndexQuery),
+        ("settings", operation.settings, "The settings in force", bodies.SettingList, None),
+        ("prompts", operation.prompts, "The prompts in force", bodies.PromptList, None),
+        ("errors", operation.errors, "The last warnings and errors", bodies.ErrorList, None),
+        ("views", operation.list_views, "The views of plugins", bodies.ViewList, None),
     ):
         extra: dict[str, Any] = {"parameters": parameters(query)} if query else {}
         told = described(summary, model, NO_INDEX if query else ADMIN_ERRORS, access=ADMIN, **extra)
         app.add_api_route(f"/v1/admin/{path}", handler, methods=["GET"], **told)
     summary, body = "Make the previous generation live again", body_of(RollbackRequest)
-    rollback = described(summary, RollbackBody, REFUSED, access=ADMIN, **body)
+    rollback = described(summary, bodies.RollbackBody, REFUSED, access=ADMIN, **body)
     app.add_api_route("/v1/admin/rollback", states.rollback, methods=["POST"], **rollback)
     summary, body = "Add a question to the question set", body_of(QuestionRequest)
-    adding = described(summary, QuestionObject, KNOWN, access=ADMIN, status=201, **body)
-    app.add_api_route("/v1/admin/questions", questions.add, methods=["POST"], **adding)
+    adding = described(summary, bodies.QuestionObject, KNOWN, access=ADMIN, status=201, **body)
+    app.add_api_route("/v1/admin/questions", operation.add_question, methods=["POST"], **adding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +107,16 @@ class Operation:
     async def settings(self, request: Request) -> Response:
         """All settings; secrets are only said to be set."""
         self.service.check_admin(request, "Settings can't be looked at")
-        data = cast("list[SettingBody]", described_settings(self.service.settings, self.origins))
-        body: SettingList = {"object": "list", "data": data}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored({"object": "list", "data": described_settings(self.service.settings, self.origins)})
 
     async def list_views(self, request: Request) -> Response:
         """The views of plugins."""
         self.service.check_admin(request, "The pages of operators can't be looked at")
-        data: list[ViewBody] = [
-            {
-                "path": view.path,
-                "titles": view.titles,
-                "script": f"{SCRIPTS[1:]}/{view.path}.js" if view.script else "",
-            }
+        data = [
+            filled(bodies.ViewBody, view, script=f"{SCRIPTS[1:]}/{view.path}.js" if view.script else "")
             for view in self.views
         ]
-        body: ViewList = {"object": "list", "data": data}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(bodies.ViewList(object="list", data=data))
 
     async def script(self, path: str) -> Response:
         """The script of a view, which holds no data."""
@@ -150,86 +128,15 @@ class Operation:
     async def errors(self, request: Request) -> Response:
         """The last warnings and errors of this process."""
         self.service.check_admin(request, "Errors can't be looked at")
-        data = [cast("ErrorRow", asdict(one)) for one in self.recent.all()]
-        body: ErrorList = {"object": "list", "data": data}
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(bodies.ErrorList(object="list", data=self.recent.all()))
 
-
-ANSWERABLE = "questions.jsonl"
-UNANSWERABLE = "unanswerable.jsonl"
-"""`docs-assistant eval` has both kinds in files of their own."""
-
-
-@dataclass(frozen=True)
-class QuestionSet:
-    """The files with the added questions, in one directory."""
-
-    directory: Path
-
-    def add(self, row: Mapping[str, Any]) -> str:
-        """Add the row to the file of its kind, whose name is returned. A reader sees the old file or the new one.
-
-        Raises `RequestError` with the code `question_exists` if a file has the question, and `QuestionSetError` if one
-        can't be read or written.
-        """
-        name = ANSWERABLE if "doc" in row else UNANSWERABLE
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            with self._locked():
-                for file in (ANSWERABLE, UNANSWERABLE):
-                    self._refuse_known(row, file)
-                self._append(row, self.directory / name)
-        except (OSError, ValueError) as error:
-            raise QuestionSetError(f"The question set in {self.directory} can't be changed: {error}") from error
-        return name
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with (self.directory / "questions.lock").open("w") as lock:  # closing it releases the lock
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def _refuse_known(self, row: Mapping[str, Any], file: str) -> None:
-        path = self.directory / file
-        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-        known = {_key(json.loads(line)) for line in lines if line.strip()}
-        if _key(row) in known:
-            raise RequestError(f"{file} has this question already.", param="question", code="question_exists")
-
-    def _append(self, row: Mapping[str, Any], path: Path) -> None:
-        before = path.read_bytes() if path.exists() else b""
-        if before and not before.endswith(b"\n"):
-            before += b"\n"
-        with NamedTemporaryFile(dir=self.directory, prefix=".questions-", delete=False) as new:
-            try:
-                new.write(before + json.dumps(row, ensure_ascii=False).encode() + b"\n")
-                new.flush()
-                os.fsync(new.fileno())
-                Path(new.name).chmod(0o644)
-                Path(new.name).replace(path)
-            except BaseException:
-                Path(new.name).unlink(missing_ok=True)
-                raise
-
-
-def _key(row: Mapping[str, Any]) -> tuple[str, str]:
-    return str(row.get("lang", "")), " ".join(str(row.get("question", "")).casefold().split())
-
-
-@dataclass(frozen=True)
-class Questions:
-    """The handlers of the routes; all require an admin key."""
-
-    service: Service
-
-    async def add(self, request: Request) -> Response:
+    async def add_question(self, request: Request) -> Response:
         """201 with the row that was added, and the file that has it."""
         self.service.check_admin(request, "Questions can't be added")
         asked = await self.service.read(request, QuestionRequest)
         row = await self._row(request, asked)
         file = await asyncio.to_thread(QuestionSet(Path(self.service.settings.tuning.question_sets)).add, row)
-        body: QuestionObject = {"object": "question", "file": file, "row": row}
-        return JsonResponse(body, 201, NO_STORE)
+        return unstored(bodies.QuestionObject(object="question", file=file, row=row), 201)
 
     async def _row(self, request: Request, asked: QuestionRequest) -> dict[str, Any]:
         """The row as `eval.questions.cases` reads it. Raises `RequestError` for a page that isn't indexed."""
@@ -257,18 +164,56 @@ class Questions:
     async def prompts(self, request: Request) -> Response:
         """The prompts in force, which `overrides` of a chat request can replace."""
         self.service.check_admin(request, "Prompts can't be read")
-        shipped = shipped_files()
-        files = self.service.assistants.prompts.files
-        body: PromptList = {
-            "object": "list",
-            "data": [
-                {
-                    "object": "prompt",
-                    "file": file,
-                    "text": text,
-                    "changed": text.strip() != shipped.get(file, "").strip(),
-                }
-                for file, text in sorted(files.items())
-            ],
-        }
-        return JsonResponse(body, headers=NO_STORE)
+        shipped, files = shipped_files(), self.service.assistants.prompts.files
+        data: list[bodies.PromptObject] = [
+            {"object": "prompt", "file": file, "text": text, "changed": text.strip() != shipped.get(file, "").strip()}
+            for file, text in sorted(files.items())
+        ]
+        return unstored(bodies.PromptList(object="list", data=data))
+
+
+ANSWERABLE = "questions.jsonl"
+UNANSWERABLE = "unanswerable.jsonl"
+"""`docs-assistant eval` has both kinds in files of their own."""
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """The files with the added questions, in one directory."""
+
+    directory: Path
+
+    def add(self, row: Mapping[str, Any]) -> str:
+        """Add the row to the file of its kind, whose name is returned, after all other writers.
+
+        Raises `RequestError` with the code `question_exists` if a file has the question, and `QuestionSetError` if one
+        can't be read or written.
+        """
+        name = ANSWERABLE if "doc" in row else UNANSWERABLE
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with (self.directory / "questions.lock").open("w") as lock:  # closing it releases the lock
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                for file in (ANSWERABLE, UNANSWERABLE):
+                    self._refuse_known(row, file)
+                path = self.directory / name
+                lines = path.read_text("utf-8").split("\n") if path.exists() else []
+                new = path.with_suffix(".new")  # a reader sees the old file or the new one
+                new.write_text(
+                    "\n".join([*filter(None, lines), json.dumps(row, ensure_ascii=False), ""]), encoding="utf-8"
+                )
+                new.replace(path)
+        except (OSError, ValueError) as error:
+            raise QuestionSetError(f"The question set in {self.directory} can't be changed: {error}") from error
+        return name
+
+    def _refuse_known(self, row: Mapping[str, Any], file: str) -> None:
+        path = self.directory / file
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        known = {_key(json.loads(line)) for line in lines if line.strip()}
+        if _key(row) in known:
+            raise RequestError(f"{file} has this question already.", param="question", code="question_exists")
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return str(row.get("lang", "")), " ".join(str(row.get("question", "")).casefold().split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -14,10 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.admin.answer_models import Neighbour, NeighbourList, OneChunkBody, PageBody, PageList, PageRow
-from app.api.admin.index import REFUSED, chunk_bodies, page_row
-from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, chosen_index, query_of
-from app.api.bodies import JsonResponse
-from app.api.runs import NO_STORE
+from app.api.admin.index import chunk_bodies, page_row
+from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, looked_at
+from app.api.bodies import filled, unstored
 from app.api.service import Service
 from app.core.errors import RequestError, StoreError, quoted
 from app.core.types import Chunk, Query, Vector
@@ -29,52 +28,6 @@ from app.text.analysis import analyse, fold
 BEGINNING = 200
 DUPLICATE = 0.8
 """Share of common words from which two chunks are near duplicates. It doesn't depend on the embedder, as a cosine would."""
-
-
-@dataclass(frozen=True)
-class IndexedChunks:
-    """The handlers of the routes."""
-
-    service: Service
-
-    async def get_chunk(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
-        """One chunk with its page."""
-        self.service.check_admin(request, REFUSED)
-        index = chosen_index(self.service, query_of(request, IndexQuery).index)
-        live = await index.store.live()
-        chunk = await _chunk(live, id)
-        page = await live.page(chunk.url)
-        if page is None:
-            raise StoreError(f"The index has the chunk {chunk.id} of {chunk.url}, but not that page: build it again.")
-        (page,) = await as_last_read(index.store, [page])
-        chunks = await live.fetch(page.chunk_ids)
-        body: OneChunkBody = {
-            "object": "chunk",
-            "index": index.name,
-            "generation": live.info.id,
-            "chunk": next(one for one in chunk_bodies(chunks, page.markdown) if one["id"] == chunk.id),
-            "embedded_text": chunk.embedded_text,
-            "tokens": tokens_of(chunk),
-            "page": page_row(page, datetime.now(UTC)),
-            "chunks_of_page": page.chunk_ids,
-        }
-        return JsonResponse(body, headers=NO_STORE)
-
-    async def get_neighbours(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
-        """The nearest chunks."""
-        self.service.check_admin(request, REFUSED)
-        query = query_of(request, NeighboursQuery)
-        index = chosen_index(self.service, query.index)
-        live = await index.store.live()
-        chunk = await _chunk(live, id)
-        body: NeighbourList = {
-            "object": "list",
-            "index": index.name,
-            "generation": live.info.id,
-            "chunk": chunk.id,
-            "data": await _neighbours(live, chunk, query.limit),
-        }
-        return JsonResponse(body, headers=NO_STORE)
 
 
 async def _chunk(live: Generation, id_: str) -> Chunk:
@@ -108,41 +61,39 @@ def _neighbour(chunk: Chunk, other: Chunk, cosine: float) -> Neighbour:
     words, others = set(analyse(chunk.text, chunk.language)), set(analyse(other.text, other.language))
     overlap = len(words & others) / max(len(words | others), 1)
     line = " ".join(other.text.split())
-    return {
-        "id": other.id,
-        "url": other.url,
-        "title": other.title,
-        "path": other.heading_path,
-        "language": other.language,
-        "collection": other.collection,
-        "begins": line if len(line) <= BEGINNING else f"{line[:BEGINNING]}…",
-        "cosine": round(cosine, 4),
-        "overlap": round(overlap, 3),
-        "near_duplicate": overlap >= DUPLICATE,
-    }
+    return filled(
+        Neighbour,
+        other,
+        path=other.heading_path,
+        begins=line if len(line) <= BEGINNING else f"{line[:BEGINNING]}…",
+        cosine=round(cosine, 4),
+        overlap=round(overlap, 3),
+        near_duplicate=overlap >= DUPLICATE,
+    )
 
 
 FACETS = ("source", "collection", "language", "state", "age")
-LONG = ("markdown", "plain", "chunk_ids")
+LONG = ("markdown", "chunk_ids")
 
 
 @dataclass(frozen=True)
 class IndexedPages:
-    """The handlers of the routes."""
+    """The handlers of the routes of pages and chunks."""
 
     service: Service
 
     async def list_pages(self, request: Request) -> Response:
         """The pages that match, a part of them at a time, with the number of pages for each value of each filter."""
-        self.service.check_admin(request, REFUSED)
-        query = query_of(request, PagesQuery)
-        index = chosen_index(self.service, query.index)
+        query, index = looked_at(self.service, request, PagesQuery)
         live, now = await index.store.live(), datetime.now(UTC)
         rows = [page_row(page, now) for page in await as_last_read(index.store, await live.pages())]
         if query.q:
             rows = [row for row in rows if fold(query.q) in fold(f"{row['url']}\n{row['title']}")]
-        found = _sorted([row for row in rows if _matches(row, query)], query.sort)
+        found = [row for row in rows if _matches(row, query)]
+        order, backwards = query.sort.removeprefix("-"), query.sort.startswith("-")
+        found.sort(key=lambda row: cast("dict[str, Any]", row)[order], reverse=backwards)
         end = query.offset + query.limit
+        following = f"v1/admin/pages?{urlencode({**request.query_params, 'offset': end})}"
         body: PageList = {
             "object": "list",
             "index": index.name,
@@ -151,15 +102,13 @@ class IndexedPages:
             "total": len(found),
             "counts": {name: _counts(rows, query, name) for name in FACETS},
             "data": found[query.offset : end],
-            "next": _address(request, end) if end < len(found) else None,
+            "next": following if end < len(found) else None,
         }
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(body)
 
     async def get_page(self, request: Request) -> Response:
         """One page."""
-        self.service.check_admin(request, REFUSED)
-        query = query_of(request, PageQuery)
-        index = chosen_index(self.service, query.index)
+        query, index = looked_at(self.service, request, PageQuery)
         live = await index.store.live()
         page = await live.page(query.url) or await live.page(query.url.partition("#")[0])
         if page is None:
@@ -169,17 +118,53 @@ class IndexedPages:
                 code="page_not_found",
             )
         (page,) = await as_last_read(index.store, [page])
-        chunks = await live.fetch(page.chunk_ids)
+        chunks = await live.fetch(page.derived.chunk_ids)
         body: PageBody = {
             "object": "page",
             "index": index.name,
             "generation": live.info.id,
             "page": page_row(page, datetime.now(UTC)),
-            "record": {name: value for name, value in asdict(page).items() if name not in LONG},
+            "record": {name: value for name, value in page.facts.items() if name not in LONG},
             "markdown": page.markdown,
             "chunks": chunk_bodies(chunks, page.markdown),
         }
-        return JsonResponse(body, headers=NO_STORE)
+        return unstored(body)
+
+    async def get_chunk(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+        """One chunk with its page."""
+        _, index = looked_at(self.service, request, IndexQuery)
+        live = await index.store.live()
+        chunk = await _chunk(live, id)
+        page = await live.page(chunk.url)
+        if page is None:
+            raise StoreError(f"The index has the chunk {chunk.id} of {chunk.url}, but not that page: build it again.")
+        (page,) = await as_last_read(index.store, [page])
+        chunks = await live.fetch(page.derived.chunk_ids)
+        body: OneChunkBody = {
+            "object": "chunk",
+            "index": index.name,
+            "generation": live.info.id,
+            "chunk": next(one for one in chunk_bodies(chunks, page.markdown) if one["id"] == chunk.id),
+            "embedded_text": chunk.embedded_text,
+            "tokens": tokens_of(chunk),
+            "page": page_row(page, datetime.now(UTC)),
+            "chunks_of_page": page.derived.chunk_ids,
+        }
+        return unstored(body)
+
+    async def get_neighbours(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+        """The nearest chunks."""
+        query, index = looked_at(self.service, request, NeighboursQuery)
+        live = await index.store.live()
+        chunk = await _chunk(live, id)
+        body: NeighbourList = {
+            "object": "list",
+            "index": index.name,
+            "generation": live.info.id,
+            "chunk": chunk.id,
+            "data": await _neighbours(live, chunk, query.limit),
+        }
+        return unstored(body)
 
 
 def _matches(row: PageRow, query: PagesQuery, without: str = "") -> bool:
@@ -191,13 +176,3 @@ def _matches(row: PageRow, query: PagesQuery, without: str = "") -> bool:
 
 def _counts(rows: Sequence[PageRow], query: PagesQuery, name: str) -> dict[str, int]:
     return dict(Counter(cast("dict[str, Any]", row)[name] for row in rows if _matches(row, query, name)).most_common())
-
-
-def _sorted(rows: Sequence[PageRow], order: str) -> list[PageRow]:
-    name = order.removeprefix("-")
-    return sorted(rows, key=lambda row: cast("dict[str, Any]", row)[name], reverse=order.startswith("-"))
-
-
-def _address(request: Request, offset: int) -> str:
-    """The address of this list from `offset` on, relative to the root of the service."""
-    return f"v1/admin/pages?{urlencode({**request.query_params, 'offset': offset})}"

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.models.openai import Endpoint, OpenAIModel
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
 from tests.app.cli.stored_index import Index, stored
 from tests.fake_llm import FakeLLM, fake_llm
 from tests.postgres import Cluster, cluster
@@ -21,9 +23,9 @@ async def llm() -> AsyncIterator[FakeLLM]:
 
 
 @pytest.fixture
-async def model(llm: FakeLLM) -> AsyncIterator[OpenAIModel]:
+async def model(llm: FakeLLM) -> AsyncIterator[Model]:
     """With more patience than a busy machine needs."""
-    opened = OpenAIModel(Endpoint(llm.url, timeout=60), "m")
+    opened = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
     yield opened
     await opened.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core.generation import Recipe
 from app.core.types import Chunk, Page
 from app.index import Store
-from app.models.protocols import Embedder
+from app.models.guarded import Embedder
 
 
 async def publish(store: Store, embedder: Embedder, *chunks: Chunk) -> None:

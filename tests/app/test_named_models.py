@@ -11,10 +11,9 @@ from app.assistants.assembly import build, opened
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.turn import Message, Request
-from app.index import open_store
-from eval.grid.configurations import rebuild
 from eval.questions.own_docs import indexed_docs
 from tests.fake_llm import Reply, fake_llm
+from tests.fakes import WORDS
 
 STEPS = 'steps = ["detect", ["refine", "keywords", "probe"], "retrieve", "synthesize", "cite"]\n'
 MODELS = """
@@ -45,7 +44,9 @@ def answers(body: dict) -> Reply:
 
 
 @pytest.mark.server
-async def test_each_assistant_and_each_step_asks_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_assistant_and_each_step_asks_its_own_model(
+    tmp_path: Path, few_docs: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By request bodies: model names, extra fields; without any model in the settings."""
     monkeypatch.setenv("SMALL_KEY", "secret")
     async with fake_llm() as llm:
@@ -53,37 +54,38 @@ async def test_each_assistant_and_each_step_asks_its_own_model(tmp_path: Path, m
         models = 'model = "large"\nmodels = { refine = "small", keywords = "small" }'
         text = f'{MODELS.format(url=llm.url)}[[assistant]]\nid = "one"\n{models}\n{STEPS}'
         text += f'[[assistant]]\nid = "two"\nmodel = "small"\n{STEPS}'
-        settings = written(tmp_path, text)
-        async with indexed_docs(settings) as own, opened(own) as made:
+        async with opened(written(tmp_path, text, store=few_docs.store)) as made:
             for id_, expected in (("one", {"small-1": 2, "large-1": 1}), ("two", {"small-1": 3})):
                 llm.calls.clear()
                 async for _ in made.get(id_).answer(QUESTION):
                     pass
                 assert Counter(call["model"] for call in llm.calls) == expected
                 assert [call.get("top_k") for call in llm.calls if call["model"] == "large-1"] in ([7], [])
-            sizes = {step.name: step.settings.llm_context_window for step in made.get("two").plan[-2]}
+            sizes = {step.name: step.settings.llm_context_window for step in made.get("two").plans.answer[-2]}
             assert sizes == {"synthesize": 4000}
 
 
 @pytest.mark.server
-async def test_an_assistant_may_have_an_index_with_an_embedder_of_its_own(tmp_path: Path) -> None:
+async def test_an_assistant_may_have_an_index_with_an_embedder_of_its_own(tmp_path: Path, few_docs: Settings) -> None:
     """Two stores with vectors of different models in one service; each question is embedded by its index's own."""
-    async with fake_llm() as llm, indexed_docs(Settings.load(None)) as plain:
-        store = open_store(plain)
-        other = Settings.load(None, store=str(tmp_path / "other"), embedding_url=llm.url, embedding_model="other-e")
-        await rebuild(await store.live(), other)
-        await store.close()
+    page = Path(__file__).parents[2] / "docs/en/indexing.md"
+    (tmp_path / "docs/en").mkdir(parents=True)
+    (tmp_path / "docs/en/index.md").write_text(page.read_text("utf-8"), "utf-8")
+    async with (
+        fake_llm() as llm,
+        indexed_docs(Settings.load(None, embedding_url=llm.url, embedding_model="other-e"), tmp_path / "docs") as other,
+    ):
         text = f'[[index]]\nid = "other"\nstore = "{other.store}"\nembedding_url = "{llm.url}"\n'
         text += 'embedding_model = "other-e"\nembedding_query_prefix = "query: "\n'
         text += f'[[assistant]]\nid = "one"\n{STEPS}[[assistant]]\nid = "two"\nindex = "other"\n{STEPS}'
-        async with opened(written(tmp_path, text, store=plain.store)) as made:
-            for id_, embedder, embedded in (("one", "wordllama-256", 0), ("two", "other-e", 1)):
+        async with opened(written(tmp_path, text, store=few_docs.store)) as made:
+            for id_, embedder, embedded in (("one", WORDS, 0), ("two", "other-e", 1)):
                 llm.embedded.clear()
                 turn = await made.get(id_).find(QUESTION)
                 assert turn.hits
                 assert turn.generation.info.recipe.embedder == embedder
                 assert llm.embedded == [["query: How do I index another site?"]] * embedded
-            assert (await made.get("two").find(QUESTION)).search.vector_weight == 0.5
+            assert (await made.get("two").find(QUESTION)).search.query.vector_weight == 0.6
 
 
 ASSISTANT = '[[assistant]]\nid = "a"\n'

@@ -56,7 +56,7 @@ async def indexed(
     with cs- for a Czech one, and has secret- in it for one in the collection secret instead of docs.
     """
     async with fake_llm() as llm:
-        models = {"embedding_url": llm.url, "embedding_model": "e", "exact": True}
+        models = {"embedding_url": llm.url, "embedding_model": "e", "exact": True, "vector_weight": {"*": 0.5}}
         if with_model:
             models |= {"llm_url": llm.url, "llm_model": "m"}
         settings = Settings.load(None, store=str(folder / "index"), **models | options)

@@ -20,15 +20,16 @@ from fastapi import FastAPI
 from app.api.middleware.connections import ConnectionLimits, Connections
 from app.api.middleware.protocol import BoundedProtocol
 from app.api.server import create_app
+from app.assistants.file import AssistantTable
 from app.assistants.health import PartState
 from app.conversations.store import ConversationStore
 from app.core.breaker import Breaker
 from app.core.errors import RequestError, quoted
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
-from app.core.turn import AnswerRecord, Done, Event, Request, Text, Turn, Usage
+from app.core.turn import AnswerRecord, Done, Event, Question, Request, Text, Turn, Usage
 from app.core.types import Filters, Hit, Page
-from app.models.protocols import Model
+from app.models import Model
 
 INFO = GenerationInfo(
     id=3,
@@ -40,6 +41,13 @@ INFO = GenerationInfo(
 )
 CHAT = "/v1/chat/completions"
 JSON = {"content-type": "application/json"}
+TABLE = AssistantTable(
+    id="docs-assistant",
+    steps=["detect"],
+    names={"cs": "Asistent", "en": "Docs Assistant"},
+    descriptions={"en": "Answers."},
+    suggestions={"cs": ["Jak na to?"], "en": ["How?"]},
+)
 HELLO = (Text("Ah"), Text("oj č"), Usage(7, 2), Usage(3, 1), Done())
 
 
@@ -48,15 +56,11 @@ class Scripted:
     """An assistant whose script is events to yield, errors to raise and seconds to wait, in order."""
 
     id: str = "docs-assistant"
-    names: Mapping[str, str] = field(default_factory=lambda: {"cs": "Asistent", "en": "Docs Assistant"})
+    table: AssistantTable = TABLE
     script: tuple[Event | Exception | float, ...] = HELLO
     asked: list[Request] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
-    descriptions: Mapping[str, str] = field(default_factory=lambda: {"en": "Answers."})
-    suggestions: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"cs": ("Jak na to?",), "en": ("How?",)})
-    sources: str = ""
-    personas: frozenset[str] = frozenset()
-    collections: tuple[str, ...] = ()
+    prompts: Any = field(default_factory=lambda: SimpleNamespace(personas={}))
     limits: Filters = field(default_factory=Filters)
     hits: tuple[Hit, ...] = ()
     pages: tuple[Page, ...] = ()
@@ -64,7 +68,7 @@ class Scripted:
     async def search(self, request: Request) -> Turn:
         self.asked.append(request)
         generation = SimpleNamespace(info=INFO)
-        return Turn(request=request, generation=generation, question=request.question, language="en", hits=self.hits)
+        return Turn(request=request, generation=generation, asked=Question(request.question, "en"), hits=self.hits)
 
     async def page(self, url: str) -> Page | None:
         return next((page for page in self.pages if page.url == url), None)

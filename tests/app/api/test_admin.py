@@ -25,6 +25,7 @@ from app.index import open_store
 from app.index.run_history import add_run
 from tests.app.api.scripted import CHAT, JSON, chat, client_of, refused, serving
 from tests.app.cli.stored_index import SITE, Index, page_with
+from tests.fakes import WORDS
 
 ADMIN, READER = ({"authorization": f"Bearer {name}-key-of-tests"} for name in ("the-admin", "reader"))
 CHUNK = ("chunks/x", "chunks/x/neighbours")
@@ -95,7 +96,7 @@ async def test_the_state_names_what_is_wrong(index):
         assert state["state"] == "attention"
         (one,) = state["indexes"]
         assert one["pages_by_state"] == {"failing": 1, "ok": 1}
-        assert one["generation"]["recipe"]["embedder"] == "wordllama-256"
+        assert one["generation"]["recipe"]["embedder"] == WORDS
     async with asked(index, embedding_url="http://127.0.0.1:9/v1", embedding_model="other") as client:
         state = await read(client, "index")
         assert (state["state"], state["problems"][0]["code"]) == ("broken", "embedder")

@@ -7,9 +7,9 @@ import orjson
 import pytest
 from starlette.requests import ClientDisconnect
 
-from app.api.middleware.admission import ANSWER_PATHS, AnswerLimits, cancel_on_disconnect
+from app.api.middleware.limits import ANSWER_PATHS, AnswerLimits, cancel_on_disconnect
 from app.api.stream import EventQueue
-from app.core.errors import AnswerTimeout, Overloaded
+from app.core.errors import AnswerTimeout
 from app.core.gate import Gate
 from app.core.turn import Failure, Text
 from tests.app.api.scripted import CHAT, JSON, chat, client_of, scripted
@@ -154,15 +154,3 @@ async def test_a_client_that_hangs_up_while_it_waits_leaves_the_queue_and_nothin
                 await task
     assert not began
     assert (gate.open, gate.working) == (0, 0)
-
-
-async def test_a_search_gives_its_result_and_its_own_error():
-    async def found():
-        return 3
-
-    async def fails():
-        raise Overloaded("full")
-
-    assert await cancel_on_disconnect(never, found()) == 3
-    with pytest.raises(Overloaded):
-        await cancel_on_disconnect(never, fails())

@@ -19,6 +19,7 @@ from app.assistants.answer_cache import AnswerCache
 from app.conversations.opening import open_conversations
 from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Done, Message, Request, StepRecord, Text, Turn
+from app.core.types import Filters
 from tests.app.api.indexed import Indexed, indexed
 from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.api.test_keys import entry, key, write
@@ -210,7 +211,7 @@ class Counting:
     changes: Mapping[str, Any] = field(default_factory=dict)
     id: str = "docs"
     persona: str = ""
-    collections: tuple[str, ...] = ()
+    limits: Filters = field(default_factory=Filters)
     made: int = 0
     info: Any = field(default_factory=lambda: SimpleNamespace(id=1, built_at="now"))
 

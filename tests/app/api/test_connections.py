@@ -104,10 +104,10 @@ def test_a_body_that_comes_at_a_fair_rate_has_its_time():
 
 
 def test_a_connection_that_has_asked_may_rest_between_two_requests():
-    with limited_server(head=0.6, body=0.6) as service:
+    with limited_server(head=1.5, body=1.5) as service:
         connection = service.connect(ASKED + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        time.sleep(1)
+        time.sleep(2)
         connection.sendall(ASKED + b"connection: close\r\n\r\n")
         assert status(connection) == 200
         again = service.connect(ASKED + b"\r\n")

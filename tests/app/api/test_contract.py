@@ -147,37 +147,3 @@ def test_usage_and_sources_are_read_by_the_official_client(client):
     assert whole.usage.total_tokens == 9
     assert whole.sources == chunks[-1].sources
     assert whole.sources[0]["url"] == SOURCE.url
-
-
-def test_events_for_open_webui_are_read_by_the_official_client(served, client):
-    chunks = list(call(client, stream=True, extra_headers={"X-OpenWebUI-Chat-Id": "1"}))
-    assert [chunk.event["type"] for chunk in chunks if hasattr(chunk, "event")] == ["source"]
-    assert all(chunk.choices for chunk in chunks)
-
-
-def test_the_responses_api_is_read_by_the_official_client(client):
-    response = client.responses.create(model="docs-assistant", input="How?", instructions="Be brief.")
-    assert response.output_text == "Ahoj [1]"
-    assert response.output[0].content[0].annotations[0].url == SOURCE.url
-    assert response.usage.total_tokens == 9
-
-
-def test_a_stream_of_the_responses_api_is_read_by_the_official_client(client):
-    with client.responses.stream(model="docs-assistant", input="How?") as stream:
-        kinds = [event.type for event in stream]
-        final = stream.get_final_response()
-    assert kinds.count("response.output_text.delta") == 2
-    assert final.output_text == "Ahoj [1]"
-
-
-def test_what_the_responses_api_would_have_kept_is_refused_where_nothing_is_kept(client):
-    for field in ("previous_response_id", "conversation"):
-        with pytest.raises(openai.BadRequestError, match="DOCS_RETENTION_DAYS"):
-            client.responses.create(model="docs-assistant", input="How?", **{field: "x_1"})
-
-
-def test_other_apis_are_a_404_in_the_same_form(served):
-    for path in ("/v1/embeddings", "/v1/completions", "/v1/images/generations"):
-        response = httpx.post(served[1] + path, json={})
-        assert response.status_code == 404
-        assert response.json()["error"]["type"] == "invalid_request_error"

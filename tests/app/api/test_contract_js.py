@@ -1,4 +1,4 @@
-"""The table of fields once more, by the official client for JavaScript."""
+"""Answers of the service as the official client for JavaScript reads them; fields of requests are in test_contract.py."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from app.core.errors import ModelTimeout
 from app.core.settings import Settings
 from app.core.turn import Text
 from tests.app.api.scripted import Scripted, ScriptedAssistants, serving
-from tests.app.api.test_contract import ACCEPTED, IGNORED, QUESTION, REFUSED, SCRIPT, SOURCE, USED
+from tests.app.api.test_contract import QUESTION, SCRIPT, SOURCE
 from tests.node import run_node
 
 pytestmark = pytest.mark.server
@@ -24,30 +24,6 @@ def answers(folder, requests, script=SCRIPT):
     with serving(create_app(ScriptedAssistants((assistant,)), Settings.load(None))) as base:
         given = json.dumps({"baseURL": f"{base}/v1", "requests": requests})
         return json.loads(run_node(SCRIPT_FILE.read_text("utf-8"), folder, given)), assistant.asked
-
-
-def both(fields):
-    return [{"messages": QUESTION, "stream": stream, **fields} for stream in (False, True)]
-
-
-def test_every_field_that_is_taken_is_taken(tmp_path):
-    fields = [{field: value} for field, values in IGNORED.items() for value in values]
-    fields += [{field: value} for field, value in ACCEPTED.items()]
-    fields += [{field: value} for field, (value, _) in USED.items()]
-    found, asked = answers(tmp_path, [request for each in fields for request in both(each)])
-    assert len(found) == 2 * len(fields)
-    assert {(answer["text"], answer["reason"]) for answer in found} == {("Ahoj [1]", "stop")}
-    assert all(answer["sources"][0]["url"] == SOURCE.url for answer in found)
-    assert [each.sampling for each in asked[-2 * len(USED) :: 2]] == [sampling for _, sampling in USED.values()]
-
-
-def test_every_field_that_is_refused_is_a_400_that_names_it(tmp_path):
-    fields = [(field, value) for field, values in REFUSED.items() for value in values]
-    found, asked = answers(tmp_path, [request for field, value in fields for request in both({field: value})])
-    assert not asked
-    for (field, _), answer in zip([each for each in fields for _ in (1, 2)], found, strict=True):
-        assert (answer["error"], answer["status"]) == ("BadRequestError", 400)
-        assert answer["param"].startswith(field)
 
 
 def test_other_answers_of_the_service(tmp_path):

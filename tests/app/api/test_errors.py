@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.types import Message
 
 from app.api.errors import api_error
-from app.api.middleware.requestlog import RequestLog
+from app.api.middleware.door import Door
 from app.core import errors
 from app.core.errors import AssistantError, ModelRateLimited
 from tests.app.api.scripted import CHAT, chat, client_of, refused, scripted
@@ -28,6 +28,7 @@ STATUS = {
     "StoreUnavailable": 503,
     "StoreBusy": 502,
     "NoIndex": 503,
+    "StillReading": 503,
     "IndexDamaged": 502,
     "IndexMismatch": 500,
     "ModelError": 502,
@@ -54,12 +55,18 @@ def test_every_error_of_ours_has_its_status():
     for kind in CLASSES:
         answer = api_error(kind("secret detail"), "r1")
         assert answer.status == STATUS[kind.__name__], kind
-        if answer.status >= 429 and kind.__name__ != "LimitReached":
+        if answer.status >= 429 and kind.__name__ not in {"LimitReached", "StillReading"}:
             assert "secret" not in answer.error["message"]
             assert "(request r1)" in answer.error["message"]
             assert answer.error["code"]
         else:
             assert answer.error["message"] == "secret detail"
+
+
+def test_while_the_first_run_reads_clients_are_told_so_and_when_to_ask_again():
+    answer = api_error(errors.StillReading("12 of 40 pages"), "r1")
+    assert (answer.status, answer.error["code"], answer.error["message"]) == (503, "still_reading", "12 of 40 pages")
+    assert int(answer.headers["retry-after"]) > 0
 
 
 def test_a_rate_limit_says_when_to_come_back_if_that_is_known():
@@ -110,8 +117,11 @@ async def test_a_request_that_outlasts_the_shutdown_says_when_to_come_again():
     async def send(message: Message) -> None:
         sent.append(message)
 
+    async def nothing(_: object) -> None:
+        return None
+
     scope = {"type": "http", "app": app, "method": "GET", "path": "/v1/admin/gaps", "headers": []}
-    layer = RequestLog(endless, lambda *_: None)
+    layer = Door(endless, (), nothing, lambda *_: None)
     with pytest.raises(asyncio.CancelledError):
         await layer(scope, receive=None, send=send)
     app.state.stopping = True

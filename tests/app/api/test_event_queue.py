@@ -5,9 +5,6 @@ import gc
 import logging
 import weakref
 
-import pytest
-from starlette.requests import ClientDisconnect
-
 from app.api import stream as event_queue_module
 from app.api.stream import EventQueue
 from app.core.turn import Done, Failure, Text
@@ -16,35 +13,6 @@ from tests.virtual_time import in_virtual_time
 
 async def never():
     await asyncio.Event().wait()
-
-
-async def gone():
-    return {"type": "http.disconnect"}
-
-
-@in_virtual_time
-async def test_what_came_together_is_taken_together():
-    async def answer():
-        yield Text("a")
-        yield Text("b")
-        await asyncio.sleep(0.01)
-        yield Done()
-
-    async with EventQueue(answer(), never) as inbox:
-        assert await inbox.take() == [Text("a"), Text("b")]
-        assert await inbox.take() == [Done()]
-
-
-@in_virtual_time
-async def test_a_disconnected_client_raises_before_events_are_returned():
-    async def answer():
-        yield Text("a")
-        await asyncio.sleep(60)
-
-    async with EventQueue(answer(), gone) as inbox:
-        await asyncio.sleep(0.01)
-        with pytest.raises(ClientDisconnect):
-            await inbox.take()
 
 
 @in_virtual_time

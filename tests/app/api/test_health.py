@@ -24,6 +24,7 @@ from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.published import publish
 from tests.end_to_end.program import free_port
 from tests.fake_llm import Reply
+from tests.fakes import WORDS_SETTING
 
 TEXT = "To resize a volume, first detach the volume from its server."
 QUESTION = "How do I resize a volume?"
@@ -144,7 +145,7 @@ async def test_a_server_that_nobody_called_is_asked_for_its_models_now_and_then(
         assert llm.listed == 1  # not again within 30 s
     for status, state in {404: "ok", 403: "failing", 503: "failing"}.items():
         llm.models_status = status
-        async with service(settings, embedding_url="", embedding_model="local:static") as client:
+        async with service(settings, embedding_url="", embedding_model=WORDS_SETTING) as client:
             parts = (await health(client))["parts"]
             assert parts["model"]["state"] == state, status
             assert parts["embedder"]["state"] == "unknown"  # it has no server

@@ -1,18 +1,18 @@
 """What the page at / fetches besides answers: what it begins with, the passages of sources, and streams with events."""
 
 import asyncio
-import importlib.metadata
 
 from app.api import interface, warm_up
 from app.api.server import create_app
 from app.assistants import suggestions
+from app.assistants.assistant import Assistant
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Status, Text
 from tests.app.api.indexed import URL, indexed
 from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, State, chat, client_of, scripted
 from tests.app.api.test_chat import ask, events, post
 
-MORE = {"why is a volume slow?": "A volume is slow if it is full."}
+MORE = {"how large is a volume?": "A volume is large if nobody asks."}
 QUESTION = chat("How do I create a volume?")
 
 
@@ -36,13 +36,6 @@ async def test_without_its_key_a_page_learns_only_that_it_needs_one():
     assert stranger.status_code == 200
     assert set(stranger.json()) == {"title", "version", "key_required"}
     assert (stranger.json()["key_required"], wrong.status_code) == (True, 401)
-
-
-async def test_the_version_is_not_read_from_the_disk_for_each_page(monkeypatch):
-    app, known = scripted(), importlib.metadata.version("docs-assistant")
-    monkeypatch.setattr(importlib.metadata, "distribution", None)
-    async with client_of(app) as client:
-        assert (await client.get("/v1/interface")).json()["version"] == known
 
 
 async def test_a_page_without_an_index_says_so():
@@ -85,7 +78,7 @@ async def test_a_page_waits_for_no_first_questions(tmp_path, monkeypatch):
         while body["preparing"]:
             await asyncio.sleep(0.01)
             body = (await client.get("/v1/interface")).json()
-        assert body["assistants"][0]["suggestions"]["en"][0] == "Why Is A Volume Slow?"
+        assert body["assistants"][0]["suggestions"]["en"][0] == "How Large Is A Volume?"
 
 
 async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(tmp_path, monkeypatch):
@@ -109,3 +102,25 @@ async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         assert made == [1, 2]
+
+
+async def test_a_start_is_ready_when_its_first_searches_are_done(tmp_path, monkeypatch):
+    """Until then it is alive, and says that the index is read: a proxy sends nobody here to wait."""
+    searched = asyncio.Event()
+    search = Assistant.search
+
+    async def held(assistant, request):
+        await searched.wait()
+        return await search(assistant, request)
+
+    monkeypatch.setattr(Assistant, "search", held)
+    async with indexed(tmp_path) as service, client_of(service.app) as client, asyncio.timeout(60):
+        assert (await client.get("/health/ready")).status_code == 200  # nothing to warm up without a start
+        async with service.app.router.lifespan_context(service.app):
+            await asyncio.sleep(0)
+            unready = await client.get("/health/ready")
+            assert (unready.status_code, unready.json()["problem"]) == (503, "warming up: the index is being read")
+            assert (await client.get("/health/live")).status_code == 200
+            searched.set()
+            while (await client.get("/health/ready")).status_code == 503:
+                await asyncio.sleep(0.01)

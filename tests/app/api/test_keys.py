@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from app.api.middleware.keys import is_local, read_keys
-from app.api.middleware.requestlog import _KEY, RequestInfo
+from app.api.middleware.door import _KEY, RequestInfo
+from app.api.middleware.keys import Keys, is_local, read_keys
 from app.cli import main
 from app.conversations.opening import open_conversations
 from app.core.errors import SettingsError
@@ -209,8 +209,8 @@ async def test_a_page_can_read_that_its_key_was_removed_or_is_over_and_nothing_e
 
 
 async def test_the_last_day_of_a_key_is_its_last(tmp_path):
-    days = {"gone": -1, "last": 0, "later": 30}
-    keys = write(tmp_path / "k", *(entry(name, expires=TODAY + timedelta(days=n)) for name, n in days.items()))
+    days, today = {"gone": -1, "last": 0, "later": 30}, datetime.now(UTC).date()
+    keys = write(tmp_path / "k", *(entry(name, expires=today + timedelta(days=n)) for name, n in days.items()))
     async with served(scripted(keys=keys)) as client:
         assert [(await client.get("/v1/models", headers=key(name))).status_code for name in days] == [401, 200, 200]
         assert "was its last day" in (await client.get("/v1/models", headers=key("gone"))).text
@@ -243,13 +243,12 @@ async def test_the_owner_of_a_key_stays_while_keys_are_added_and_removed():
     """What a key stored must not become that of the next one in the list."""
 
     def owners(keys):
-        app = scripted(api_keys=keys)
-        layer = next(one for one in app.user_middleware if "access" in one.kwargs)
-        return [layer.kwargs["access"](asking(app, one)).owner for one in keys.split()]
+        access = Keys(Settings.load(None, api_keys=keys)).access
+        return [access(asking(one)).owner for one in keys.split()]
 
-    def asking(app, secret):
+    def asking(secret):
         headers = [(b"authorization", f"Bearer {secret}".encode())]
-        scope = {"type": "http", "path": "/v1/models", "headers": headers, "app": app, "client": ("203.0.113.7", 1)}
+        scope = {"type": "http", "path": "/v1/models", "headers": headers, "client": ("203.0.113.7", 1)}
         return Request(scope | {_KEY: RequestInfo("x")})
 
     first, second = owners("the-first-of-two-keys the-second-of-two-keys")
@@ -303,8 +302,8 @@ MISTAKES = {
     entry("a") + entry("b").replace(hashed("b-key"), hashed("a-key")): "key 'b': another key has the same hash.",
     entry("a").replace(hashed("a-key"), "plain-key"): 'key \'a\': hash must be "sha256:" and 64 hexadecimal digits',
     entry("1"): 'name = "1" must be letters, digits',
-    "[key]\nname = 'a'": "the keys must be written as [[key]]",
-    "[[keys]]\nname = 'a'": "the keys must be written as [[key]]",
+    "[key]\nname = 'a'": "must be written as [[key]]",
+    "[[keys]]\nname = 'a'": "unknown keys. Did you mean key?",
     "[[key]": "isn't valid TOML",
 }  # fmt: skip
 

@@ -17,11 +17,12 @@ import orjson
 import pytest
 
 from app.api.middleware import limits
+from app.api.middleware.door import Door
 from app.api.middleware.keys import Keys
 from app.api.middleware.limits import SEARCHES_PER_QUESTION, WAIT, Counters, Limits, RedisLeases
-from app.api.middleware.requestlog import RequestLog
 from app.api.server import create_app
 from app.core.errors import SettingsError
+from app.core.gate import Gate
 from app.core.settings import Settings
 from tests.app.api.scripted import (
     CHAT,
@@ -83,7 +84,7 @@ def store(request):
     return "memory" if request.param == "memory" else request.getfixturevalue("redis")
 
 
-STORES = pytest.mark.parametrize(("store", "number"), [("memory", 1), ("redis", 1), ("redis", 2)], indirect=["store"])
+STORES = pytest.mark.parametrize(("store", "number"), [("memory", 1), ("redis", 2)], indirect=["store"])
 
 
 class Answers:
@@ -110,7 +111,8 @@ class Answers:
 async def replicas(number: int, settings: Settings, answers: Answers):
     """As many instances as wanted: each has its own counters, and the keys and the request log of a service."""
     counters = [Counters(settings.limits_store) for _ in range(number)]
-    apps = [RequestLog(Limits(answers, settings, one, Keys(settings).access), lambda *_: None) for one in counters]
+    entrances = [Limits(settings, Gate(1000), one, Keys(settings).access) for one in counters]
+    apps = [Door(answers, (), limits.enter, lambda *_: None) for limits in entrances]
     try:
         yield [client_of(app, "203.0.113.7", "http://x", {}) for app in apps]
     finally:

@@ -91,6 +91,22 @@ async def test_suggestions_are_headings_that_their_own_page_answers_first(servic
         assert (await answer(service, question))[1][0] == question.lower()
 
 
+async def test_questions_and_tasks_are_suggested_and_never_trouble(tmp_path: Path) -> None:
+    """A section with code or steps is a task; what went wrong, law and numbered headings are no first questions."""
+    more = {
+        "": "Home of copies.",
+        "colours of volumes": "Colours of volumes are blue.",
+        "copy volumes": "Copy volumes with:\n\n```sh\ncopy volumes\n```",
+        "paint a volume": "1. Take paint.\n2. Paint a volume.",
+        "why are volumes slow?": "Volumes are slow at night.",
+        "privacy of volumes": "Privacy of volumes is a matter of law.",
+        "2. service volumes": "Service volumes follow.\n\n```sh\nservice volumes\n```",
+    }
+    async with indexed(tmp_path, with_model=False, more=more) as service:
+        assert sorted(await suggested(service)) == ["Colours Of Volumes", "Copy Volumes", "Paint A Volume"]
+        assert (await suggested(service))[2] == "Colours Of Volumes"
+
+
 async def test_suggestions_follow_the_index(service: Indexed) -> None:
     """They are made once for each generation: a page that is gone isn't suggested."""
     assert "How Are Volumes Kept Safe?" in await suggested(service)

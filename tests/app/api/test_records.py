@@ -53,7 +53,11 @@ async def test_the_line_of_a_request_says_what_became_of_the_question(tmp_path, 
         (QUESTION, Reply("Use a claim [1]."), "written"),
         (QUESTION, Reply(REFUSAL), "refused"),
         (QUESTION, Reply(status=503), "extractive"),
-        (QUESTION, Reply("Use a claim of the class nfs-csi. " * 30, dies_after=150), "failed"),
+        (
+            QUESTION,
+            Reply(" ".join(f"Use claim {i} of the class nfs-csi." for i in range(30)), dies_after=150),
+            "failed",
+        ),
         ("Where do penguins breed in winter?", Reply(), "refused"),
         ("Hello!", Reply(), "smalltalk"),
     )

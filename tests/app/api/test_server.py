@@ -10,13 +10,16 @@ from app.api import answer_models as answers
 from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text
-from tests.app.api.scripted import CHAT, INFO, Scripted, ScriptedAssistants, State, chat, client_of, refused
+from tests.app.api.scripted import CHAT, INFO, TABLE, Scripted, ScriptedAssistants, State, chat, client_of, refused
 
 QUESTION = chat()
 
 
 def service(settings=None, state=None, **fields):
-    assistants = ScriptedAssistants((Scripted(**fields), Scripted(id="team/two:brief", names={})), state or State())
+    assistants = ScriptedAssistants(
+        (Scripted(**fields), Scripted(id="team/two:brief", table=TABLE.model_copy(update={"names": {}}))),
+        state or State(),
+    )
     return create_app(assistants, settings or Settings.load(None), ingest_command=("false",))
 
 

@@ -182,13 +182,6 @@ def test_the_official_client_raises_an_error_in_mid_answer(serve, official):
     assert "".join(filter(None, read)) == "a"
 
 
-def test_the_official_client_lists_models(serve, official):
-    _, base = serve(*HELLO)
-    (model,) = official(base).models.list()
-    assert (model.id, model.name) == ("docs-assistant", "Docs Assistant")
-    assert official(base).models.retrieve("docs-assistant").id == "docs-assistant"
-
-
 def unfinished(base, sent, *, path=CHAT, headers=b"", of=1_990_000):
     """A connection that sends so many bytes of a larger body, and stops."""
     head = HEAD.replace(CHAT.encode(), path.encode())

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 from pydantic import TypeAdapter
@@ -22,8 +22,9 @@ from app.pipeline.conversation import CHARACTERS_PER_TOKEN
 from app.pipeline.runner import answer, run
 from app.text.growth import grown, heading_line
 from app.text.literals import addresses
-from eval.answers.score import Answer, Contestant
+from eval.answers.score import Answer
 from eval.cache import Cache, Progress, fingerprint, in_parallel
+from eval.measure.result import Outcome
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 
@@ -46,7 +47,7 @@ class OwnAssistant:
 
     async def _answer(self, case: Case) -> Answer:
         assistant = self.assistant
-        turn = await run(assistant.plan, await assistant.begin(Request(case.messages, assistant.id, "eval")))
+        turn = await run(assistant.plans.answer, await assistant.begin(Request(case.messages, assistant.id, "eval")))
         texts, links, error, extractive = list[str](), list[str](), "", False
         async with aclosing(answer(turn)) as events:
             async for event in events:
@@ -112,6 +113,10 @@ class RemoteService:
         )
 
 
+Contestant: TypeAlias = OwnAssistant | RemoteService
+"""With another `fingerprint`, of everything that its answers depend on as far as known, saved answers aren't used."""
+
+
 def without_links(text: str) -> str:
     """The answer without the list of sources at its end: our program writes that list, so the model isn't judged by it."""
     body, mark, rest = text.rpartition("\n\n**")
@@ -128,7 +133,9 @@ def _read(answer: bytes, url: str) -> tuple[str, tuple[str, ...], Usage]:
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError) as error:
         raise ModelError(f"{url} sent no chat completion: {answer[:200]!r}") from error
     links = dict.fromkeys((*_addresses(parsed), *addresses(str(text))))
-    return str(text), tuple(links), _usage(parsed.get("usage"))
+    usage = parsed.get("usage")
+    numbers = [usage.get(name) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")]
+    return str(text), tuple(links), Usage(*(number if isinstance(number, int) else 0 for number in numbers))
 
 
 def _addresses(value: Any) -> Iterator[str]:
@@ -141,17 +148,17 @@ def _addresses(value: Any) -> Iterator[str]:
             yield from _addresses(inside)
 
 
-def _usage(usage: Any) -> Usage:
-    counted = usage if isinstance(usage, dict) else {}
-    numbers = [counted.get(name) for name in ("prompt_tokens", "completion_tokens")]
-    return Usage(*(number if isinstance(number, int) else 0 for number in numbers))
-
-
 def _since(start: float) -> float:
     return round((perf_counter() - start) * 1000, 1)
 
 
 ANSWER = TypeAdapter(Answer)
+
+
+def answer_of(outcome: Outcome, contestant: str) -> Answer:
+    """The answer of a saved outcome, under the name of this contestant."""
+    known = {"contestant": contestant, "case": outcome.case.id, "ms": outcome.ms, "error": outcome.error}
+    return ANSWER.validate_python({**outcome.details, **known})
 
 
 async def collect(
@@ -218,15 +225,8 @@ class Corpus:
 
     async def _search(self, answer: Answer, case: Case, cited: tuple[str, ...] = ()) -> Turn:
         text = f"{case.question}\n{answer.text}"[:LONGEST]
-        request = Request(
-            (Message("user", text),),
-            self.assistant.id,
-            "eval",
-            filters=Filters(url_prefixes=cited),
-            limit=FOUND,
-            language=case.language,
-        )
-        return await self.assistant.search(request)
+        request = Request((Message("user", text),), self.assistant.id, "eval", limit=FOUND, language=case.language)
+        return await self.assistant.search(replace(request, filters=Filters(url_prefixes=cited)))
 
 
 def shown(passages: Sequence[Passage]) -> tuple[str, ...]:

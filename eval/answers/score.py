@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from app.core.prompts import Prompts
 from app.core.types import Vector
-from app.models.protocols import Embedder
+from app.models.guarded import Embedder
 from app.text.analysis import fold
 from app.text.language import LanguageDetector
 from app.text.literals import claims, comparable, occurs
 from eval.judge import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion, Judgement, Task
+from eval.measure.result import ANSWERS as ANSWERS_RUN
+from eval.measure.result import MEASURES, Outcome
 from eval.questions.cases import CHIT_CHAT, Case
 
 
@@ -44,64 +45,19 @@ class Answer:
     refused: bool = False
     failed_steps: tuple[str, ...] = ()
 
-    @property
-    def tokens(self) -> int:
-        """Prompt and completion tokens together."""
-        return self.prompt_tokens + self.completion_tokens
 
-
-class Contestant(Protocol):
-    """Anything that answers questions."""
-
-    @property
-    def name(self) -> str:
-        """The name in tables."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """A fingerprint of everything that its answers depend on, as far as known: with another one, saved answers
-        aren't used.
-        """
-        ...
-
-    async def answer(self, case: Case) -> Answer:
-        """The answer; a failure is an answer with an `error`."""
-        ...
-
-
-MEASURES = (
-    "language", "faithful", "complete", "answers", "refusal", "fidelity", "kept",
-    "correctness", "similarity", "keywords", "entities", "grounding",
-)  # fmt: skip
 BATCH = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """An answer with its measures, each 0..1, None if it doesn't apply or isn't known.
-
-    `language`: the answer is in the question's language. `faithful`, `complete`, `answers`: verdicts of the judge.
-    `refusal`: it refuses exactly if the documentation has no answer. `fidelity`: share of its numbers, commands and
-    addresses that are in the passages. `kept`, for a persona: share of the numbers, commands and addresses of the plain
-    assistant's answer that this answer has. `correctness`: mean of `keywords`, `entities` and `similarity`, each
-    compared with the reference. `grounding`: cosine of the answer and its passages.
-    """
-
-    case: Case
-    answer: Answer
-    values: Mapping[str, float | None]
-    judgements: tuple[Judgement, ...] = ()
-
-    @property
-    def answerable(self) -> bool:
-        """False for questions that the documentation doesn't answer."""
-        return bool(self.case.doc)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """The tools to score with; one for all answers of a run."""
+    """The tools to score with; one for all answers of a run.
+
+    `language`: the answer is in the question's language. `faithful`, `complete`, `answers`: verdicts of the judge.
+    `refusal`: it refuses exactly if the documentation has no answer. `fidelity`: share of its numbers, commands and
+    addresses that are in the passages. `correctness`: mean of `keywords`, `entities` and `similarity`, each
+    compared with the reference. `grounding`: cosine of the answer and its passages.
+    """
 
     prompts: Prompts
     detector: LanguageDetector
@@ -110,32 +66,31 @@ class Scorer:
 
     async def score(
         self, answers: Sequence[Answer], cases: Mapping[str, Case], judgements: Sequence[Judgement]
-    ) -> tuple[Scored, ...]:
-        """Each answer with its measures, in order."""
-        await self._embed([text for answer in answers for text in self._texts(answer, cases[answer.case])])
+    ) -> tuple[Outcome, ...]:
+        """The outcome of each answer, in order."""
+        texts = [t for a in answers for t in (a.text, cases[a.case].answer, "\n\n".join(a.passages)) if t.strip()]
+        await self._embed(texts)
         judged: dict[str, list[Judgement]] = {}
         for judgement in judgements:
             judged.setdefault(judgement.row, []).append(judgement)
-        plain = {(a.contestant, a.case): a.text for a in answers if not a.error}
-        return tuple(
-            _with_kept(self._scored(a, cases[a.case], tuple(judged.get(row_of(a), ()))), plain) for a in answers
-        )
+        rows = [(answer, cases[answer.case], judged.get(row_of(answer), [])) for answer in answers]
+        return tuple(outcome_of(answer, case, self._values(answer, case, own), own) for answer, case, own in rows)
 
-    def _scored(self, answer: Answer, case: Case, judgements: tuple[Judgement, ...]) -> Scored:
+    def _values(self, answer: Answer, case: Case, judgements: Sequence[Judgement]) -> dict[str, float | None]:
+        values: dict[str, float | None] = dict.fromkeys(MEASURES[ANSWERS_RUN])
+        if answer.error:  # nobody got an answer
+            return {**values, "language": 0.0, "refusal": 0.0}
         verdicts = {j.criterion: None if j.verdict is None else float(j.verdict) for j in judgements}
         refused = verdicts.get(REFUSES)
         if refused is None:
             refused = float(self._says_nothing_found(answer.text))
-        if answer.error:  # nobody got an answer
-            return Scored(case, answer, {**dict.fromkeys(MEASURES), "language": 0.0, "refusal": 0.0}, judgements)
-        values: dict[str, float | None] = dict.fromkeys(MEASURES)
         values["language"] = float(self.detector.detect(answer.text) == case.language)
         if case.doc or case.variant != CHIT_CHAT:
             values["refusal"] = refused if not case.doc else 1 - refused
         if case.doc:
             values |= {name: verdicts.get(name) for name in (FAITHFUL, COMPLETE, ANSWERS)}
             values |= self._plain(answer, case)
-        return Scored(case, answer, values, judgements)
+        return values
 
     def _plain(self, answer: Answer, case: Case) -> dict[str, float | None]:
         vector = self._vectors.get(answer.text, ())
@@ -143,9 +98,8 @@ class Scorer:
         if answer.passages:
             values["grounding"] = max(0.0, cosine(vector, self._vectors["\n\n".join(answer.passages)]))
         if case.answer:
-            stopwords = (
-                self.prompts.language(case.language).stopwords if case.language in self.prompts.languages else ()
-            )
+            language = self.prompts.languages.get(case.language)
+            stopwords = language.traits.stopwords if language else ()
             values["keywords"] = keyword_overlap(answer.text, case.answer, stopwords)
             values["entities"] = entity_overlap(answer.text, case.answer)
             values["similarity"] = max(0.0, cosine(vector, self._vectors[case.answer]))
@@ -159,11 +113,6 @@ class Scorer:
             for code in self.prompts.languages
         )
 
-    @staticmethod
-    def _texts(answer: Answer, case: Case) -> list[str]:
-        texts = [answer.text, case.answer, "\n\n".join(answer.passages)]
-        return [text for text in texts if text.strip()]
-
     async def _embed(self, texts: Sequence[str]) -> None:
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         for start in range(0, len(new), BATCH):
@@ -171,11 +120,14 @@ class Scorer:
             self._vectors.update(zip(batch, await self.embedder.embed_passages(batch), strict=True))
 
 
-def _with_kept(one: Scored, plain: Mapping[tuple[str, str], str]) -> Scored:
-    """The answer compared with that of the assistant without the persona, if that one answered too."""
-    base, colon, _ = one.answer.contestant.rpartition(":")
-    text = plain.get((base, one.case.id)) if colon and one.answerable and not one.answer.error else None
-    return replace(one, values={**one.values, "kept": kept(text, one.answer.text)}) if text else one
+def outcome_of(
+    answer: Answer, case: Case, values: Mapping[str, float | None], judgements: Sequence[Judgement] = ()
+) -> Outcome:
+    """The outcome of an answer; its details are the other fields of the answer, and its `judgements`."""
+    details = {**asdict(answer), "judgements": [asdict(judgement) for judgement in judgements]}
+    contestant, ms, error, _ = (details.pop(name) for name in ("contestant", "ms", "error", "case"))
+    lists = {name: list(value) for name, value in details.items() if isinstance(value, tuple)}  # JSON has no tuples
+    return Outcome(case, contestant, values, ms, error, details | lists)
 
 
 def row_of(answer: Answer) -> str:
@@ -192,12 +144,8 @@ def tasks(answers: Sequence[Answer], cases: Mapping[str, Case], wanted: Mapping[
         case = cases[answer.case]
         if answer.error or not answer.text:
             continue
-        fields = {
-            "question": case.question,
-            "answer": answer.text,
-            "source": "\n\n".join(answer.passages),
-            "reference": case.answer,
-        }
+        source = "\n\n".join(answer.passages)
+        fields = {"question": case.question, "answer": answer.text, "source": source, "reference": case.answer}
         needs = {REFUSES: "answer", ANSWERS: "answer", FAITHFUL: "source", COMPLETE: "reference"}
         for name, criterion in wanted.items():
             if fields[needs[name]] and (case.doc or name == REFUSES):
@@ -219,12 +167,6 @@ def fidelity(answer: str, passages: Sequence[str]) -> float | None:
         return None
     source = comparable("\n".join(passages))
     return sum(occurs(claim, source) for claim in wanted) / len(wanted)
-
-
-def kept(plain: str, toned: str) -> float | None:
-    """Share of the literals of a plain answer that the same answer in another tone still has; None without literals."""
-    wanted, said = [comparable(claim) for claim in claims(plain)], comparable(toned)
-    return sum(occurs(claim, said) for claim in wanted) / len(wanted) if wanted else None
 
 
 def keyword_overlap(answer: str, reference: str, stopwords: Collection[str]) -> float | None:

@@ -7,44 +7,36 @@ the first right page, of the first chunk with the evidence, and of the first suc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from eval.files import EvaluationError, load_document, save_document
-from eval.measure.metrics import CONFIDENCE, Estimate, Ranks
-from eval.measure.result import CaseResult, RetrievalResult
+from eval.measure.compare import Comparison
+from eval.measure.metrics import CONFIDENCE, Estimate
+from eval.measure.result import RETRIEVAL, Outcome, Result
 from eval.measure.rows import ALL, Pairs, RowDifference, as_matrix
 from eval.questions.cases import Case
 
-FORM = "docs-assistant baseline 1"
+RANKS_FORM, VALUES_FORM = "docs-assistant baseline 1", "docs-assistant answers baseline 1"
 MADE_BY = "eval gate --update"
 MAX_DROP = 0.02
-MEASURES = ("page", "chunk", "section")
+PARTS = ("page", "chunk", "section")  # what the baseline of retrieval has ranks of
 MANY_RESAMPLES = 10_000  # many rows need precise tails
 COMMON = 0.5  # with a smaller share of common questions, the baseline belongs to another set
 
 
-@dataclass(frozen=True, slots=True)
-class KeptValues:
-    """The values of one question in a baseline, by measure (None: unknown); `asks` identifies the question."""
-
-    asks: str
-    values: tuple[float | None, ...]
-
-
 @dataclass(frozen=True)
 class Baseline:
-    """The values by the question's id; `head` says how they were measured."""
+    """Of each question by its id, what identifies it (`asks`) and then its values, None if unknown; `head` says how they were measured."""
 
     head: Mapping[str, Any]
-    questions: Mapping[str, KeptValues]
+    questions: Mapping[str, Sequence[Any]]
 
     def save(self, path: str | Path) -> None:
         """Write the baseline, one line per question. Raises `EvaluationError` if the file can't be written."""
-        rows = {id_: [values.asks, *values.values] for id_, values in sorted(self.questions.items())}
-        save_document(path, self.head, "questions", rows)
+        save_document(path, self.head, "questions", dict(sorted(self.questions.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,80 +68,77 @@ class Gate:
         return not any(verdict.dropped for verdict in self.verdicts)
 
 
-def baseline_of(result: RetrievalResult) -> Baseline:
-    """The result as a baseline for later ones."""
+def baseline_of(result: Result) -> Baseline:
+    """The first contestant's outcomes as a baseline for later ones."""
     config = result.config
-    about = {
-        "set": config.get("set", ""),
-        "version": config.get("version", ""),
-        "recipe": config.get("index", {}).get("recipe", {}),
-        "mean": {
-            row.language: round(row.measures["rr"].mean, 4)
-            for row in result.rows
-            if row.variant == ALL and not row.cross
-        },
-    }
-    head = {"form": FORM, "k": result.k, "about": about}
+    about = {name: config[name] for name in ("set", "version", "model") if name in config}
+    head: dict[str, Any] = {"form": _form(result.kind), "k": result.k, "about": about}
+    if result.kind == RETRIEVAL:
+        rows = [row for row in result.rows[result.contestants[0]] if row.variant == ALL and not row.cross]
+        about["recipe"] = config.get("index", {}).get("recipe", {})
+        about["mean"] = {row.language: round(row.measures["rr"].mean, 4) for row in rows}
+    else:
+        about["contestant"] = result.contestants[0]
+        head |= {"judge": result.judge, "measures": list(result.judged)}
     return Baseline(
-        head,
-        {case_result.case.id: KeptValues(asks(case_result.case), _ranks(case_result)) for case_result in result.cases},
+        head, {outcome.case.id: [asks(outcome.case), *_kept(result, outcome)] for outcome in _first(result)}
     )
 
 
-def load_baseline(path: str | Path, form: str = FORM) -> Baseline:
-    """A baseline that `save` wrote. Raises `EvaluationError` if the file is something else."""
-    head = load_document(path, form, MADE_BY)
-    try:
-        questions = {id_: KeptValues(row[0], tuple(row[1:])) for id_, row in head.pop("questions").items()}
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise EvaluationError(f"{path} isn't a baseline of `{MADE_BY}` ({error}).") from error
+def load_baseline(path: str | Path, kind: str) -> Baseline:
+    """A baseline of results of this kind. Raises `EvaluationError` if the file is something else."""
+    head = load_document(path, _form(kind), MADE_BY)
+    questions = head.pop("questions", None)
+    if not isinstance(questions, dict) or not all(isinstance(row, list) and row for row in questions.values()):
+        raise EvaluationError(f"{path} isn't a baseline of `{MADE_BY}`.")
     return Baseline(head, questions)
 
 
-def judge(result: RetrievalResult, baseline: Baseline, max_drop: float = MAX_DROP) -> Gate:
-    """The result compared with the baseline: by language, for the mean of languages, and for questions across
-    languages.
+def judge(result: Result, baseline: Baseline, max_drop: float = MAX_DROP) -> Gate:
+    """The first contestant compared with the baseline, by measure: by language, for the mean of languages, across
+    languages, and for questions without an answer. Raises `EvaluationError` for another set, k or judge.
 
     A drop is real if it is larger than `max_drop` and its 95 % interval over pages lies below 0.
     """
-    k = baseline.head.get("k")
-    if result.k != k:
-        raise EvaluationError(f"The baseline is for k = {k}, the result for k = {result.k}.")
-    now = [(case_result.case, [_rr(rank, result.k) for rank in _ranks(case_result)]) for case_result in result.cases]
-    pairs = paired(now, MEASURES, baseline, lambda kept: [_rr(rank, result.k) for rank in kept])
-    return gate_of(pairs, baseline, len(now), verdicts(pairs.rows(), MEASURES, max_drop))
-
-
-def gate_of(pairs: Pairs, baseline: Baseline, asked: int, found: tuple[Verdict, ...]) -> Gate:
-    """The verdicts with the numbers of questions that were compared and that were not."""
-    n = len(pairs.cases)
-    return Gate(found, n, asked - n, len(baseline.questions) - n)
-
-
-Known: TypeAlias = Sequence[float | None]
-
-
-def paired(
-    found: Sequence[tuple[Case, Known]],
-    measures: Sequence[str],
-    baseline: Baseline,
-    values_of: Callable[[Known], Known] = tuple,
-) -> Pairs:
-    """Each unchanged question with its saved values, as `values_of` reads them. Raises `EvaluationError` for another
-    question set.
-    """
+    _refuse_other(result, baseline.head)
+    retrieval = result.kind == RETRIEVAL
+    measures = PARTS if retrieval else result.judged
     saved = baseline.questions
-    both = [(case, now, saved[case.id]) for case, now in found if case.id in saved]
-    both = [(case, now, before) for case, now, before in both if before.asks == asks(case)]
-    total = max(len(found), len(saved))
+    first = _first(result)
+    both = [(outcome, saved[outcome.case.id]) for outcome in first if outcome.case.id in saved]
+    both = [(outcome, kept) for outcome, kept in both if kept[0] == asks(outcome.case)]
+    total = max(len(first), len(saved))
     if len(both) < COMMON * total:
         raise EvaluationError(
             f"Only {len(both)} of {total} questions are in the baseline: it belongs to another set, or is out of date."
             " Write it again with --update, and have the change reviewed."
         )
-    a = [dict(zip(measures, values_of(before.values), strict=True)) for _, _, before in both]
-    b = [dict(zip(measures, now, strict=True)) for _, now, _ in both]
-    return Pairs([case for case, _, _ in both], measures, as_matrix(a, measures), as_matrix(b, measures))
+
+    def read(value: float | None) -> float | None:
+        """The value, or the reciprocal of a rank."""
+        return value if value is None or not retrieval else 1 / value if 0 < value <= result.k else 0.0
+
+    before, after = (
+        as_matrix([dict(zip(measures, map(read, values), strict=True)) for values in side], measures)
+        for side in ([kept[1:] for _, kept in both], [_kept(result, outcome) for outcome, _ in both])
+    )
+    pairs = Pairs([outcome.case for outcome, _ in both], measures, before, after)
+    judged = verdicts(pairs.rows(), measures, max_drop) if retrieval else verdicts_together(pairs, measures, max_drop)
+    return Gate(judged, len(both), len(first) - len(both), len(saved) - len(both))
+
+
+def _refuse_other(result: Result, head: Mapping[str, Any]) -> None:
+    if head.get("k", 0) != result.k:
+        raise EvaluationError(f"The baseline is for k = {head.get('k')}, the result for k = {result.k}.")
+    if result.kind == RETRIEVAL:
+        return
+    if head.get("measures") != list(result.judged):
+        raise EvaluationError(f"The baseline has other measures than {', '.join(result.judged)}: use --update.")
+    if head.get("judge") != result.judge:
+        raise EvaluationError(
+            f"The judge of the baseline is {head.get('judge') or 'none'}, that of the answers {result.judge or 'none'}:"
+            " their figures can't be compared. Use the same judge, or write the baseline again with --update."
+        )
 
 
 def verdicts(rows: Sequence[RowDifference], measures: Sequence[str], max_drop: float) -> tuple[Verdict, ...]:
@@ -177,18 +166,27 @@ def verdicts_together(pairs: Pairs, measures: Sequence[str], max_drop: float) ->
     return verdicts(pairs.rows(confidence=confidence, resamples=MANY_RESAMPLES), measures, max_drop)
 
 
-def _ranks(one: CaseResult) -> tuple[int | None, ...]:
-    # ranks among the passages that an answer is made from, even if more were measured
-    page = round(1 / one.scores.rr) if one.scores.rr else 0
-    return page, _first(one.chunks), _first(one.sections)
+def drops(comparison: Comparison, max_drop: float) -> list[Verdict]:
+    """The rows that dropped by more than `max_drop`, with intervals so wide that all rows together have 95 %."""
+    return [verdict for verdict in verdicts_together(comparison.pairs, comparison.judged, max_drop) if verdict.dropped]
 
 
-def _first(ranks: Ranks | None) -> int | None:
-    return None if ranks is None else ranks.found[0] if ranks.found else 0
+def _form(kind: str) -> str:
+    return RANKS_FORM if kind == RETRIEVAL else VALUES_FORM
 
 
-def _rr(rank: float | None, k: int) -> float | None:
-    return None if rank is None else 1 / rank if 0 < rank <= k else 0.0
+def _first(result: Result) -> Sequence[Outcome]:
+    return result.of(result.contestants[0]).outcomes
+
+
+def _kept(result: Result, outcome: Outcome) -> tuple[float | None, ...]:
+    """The values that a baseline keeps: of answers their measures, of retrieval the ranks of `PARTS`."""
+    if result.kind != RETRIEVAL:
+        return tuple(None if (value := outcome.values[name]) is None else round(value, 4) for name in result.judged)
+    # the rank among the passages that an answer is made from, even if more were measured
+    page = round(1 / outcome.values["rr"]) if outcome.values["rr"] else 0
+    found = (outcome.details["ranks"][part] for part in PARTS[1:])
+    return page, *(None if ranks is None else next(iter(ranks[0]), 0) for ranks in found)
 
 
 def asks(case: Case) -> str:

@@ -7,7 +7,7 @@ and fail together, so the bootstrap resamples pages, not questions.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from math import log2
 
 import numpy as np
@@ -20,37 +20,19 @@ SEED = 20240501
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """The measures of one question, each 0..1.
+MEASURES = ("rr", "hit_1", "hit", "precision", "recall", "f1")
+"""Of the first k pages, each 0..1; but `hit_1` of the first one.
 
-    All but `hit_1` use the first k pages. Precision is the share of relevant pages among the found ones (at most k; 0
-    if none was found), so a short ranking isn't penalised for empty places. Recall is the share of the relevant pages
-    that were found.
-    """
-
-    rr: float
-    hit_1: float
-    hit: float
-    precision: float
-    recall: float
-    f1: float
-
-
+Precision is the share of relevant pages among the found ones (at most k; 0 if none was found), so a short ranking isn't
+penalised for empty places. Recall is the share of the relevant pages that were found.
+"""
 CURVE = ("rr", "hit", "precision", "recall", "f1", "ndcg")
-MEASURES = tuple(field.name for field in fields(Scores))
+_TITLES = {"rr": "MRR@{}", "hit_1": "hit@1", "hit": "hit@{}", "precision": "P@{}", "recall": "R@{}", "f1": "F1@{}"}
 
 
 def title(measure: str, k: int) -> str:
     """The name of a measure in tables."""
-    return {
-        "rr": f"MRR@{k}",
-        "hit_1": "hit@1",
-        "hit": f"hit@{k}",
-        "precision": f"P@{k}",
-        "recall": f"R@{k}",
-        "f1": f"F1@{k}",
-    }[measure]
+    return _TITLES.get(measure, measure).format(k)
 
 
 def unique(labels: Sequence[str]) -> tuple[str, ...]:
@@ -87,12 +69,12 @@ def at(ranks: Ranks, k: int) -> tuple[float, ...]:
     return (1 / within[0], 1.0, precision, recall, 2 * precision * recall / (precision + recall), gain / ideal)
 
 
-def score(ranked: Sequence[str], relevant: Collection[str], k: int) -> Scores:
-    """The measures of one ranking; `relevant` must not be empty."""
+def score(ranked: Sequence[str], relevant: Collection[str], k: int) -> dict[str, float]:
+    """The `MEASURES` of one ranking; `relevant` must not be empty."""
     if k < 1 or not relevant:
         raise ValueError(f"k must be at least 1 and something must be relevant, not {k} and {relevant!r}.")
     rr, hit, precision, recall, f1, _ = at(ranks_of(unique(ranked), frozenset(relevant)), k)
-    return Scores(rr, float(rr == 1), hit, precision, recall, f1)
+    return dict(zip(MEASURES, (rr, float(rr == 1), hit, precision, recall, f1), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +84,6 @@ class Estimate:
     mean: float
     low: float
     high: float
-
-    @property
-    def excludes_zero(self) -> bool:
-        """True when 0 lies outside the interval."""
-        return self.low > 0 or self.high < 0
-
-
-def as_values(scores: Sequence[Scores]) -> Values:
-    """A row for each question, a column for each of `MEASURES`."""
-    return np.array([astuple(scores_of_case) for scores_of_case in scores], dtype=np.float64).reshape(
-        len(scores), len(MEASURES)
-    )
 
 
 def intervals(

@@ -1,49 +1,52 @@
-"""Searches every question of a set, without writing an answer, and measures the found pages."""
+"""Searches every question of a set, without writing an answer, and measures the found pages, chunks and quotations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
+
+from app.assistants.assistant import Assistant, Assistants
 from app.core.errors import AssistantError
-from app.core.turn import Request, StepRecord, Turn
+from app.core.turn import Done, Question, Request, StepRecord, Text, Turn
 from app.core.types import Hit, Query
 from app.index.protocols import Generation
+from app.pipeline import runner
+from app.pipeline.registry import upto
 from eval.cache import Progress, in_parallel
 from eval.files import EvaluationError
-from eval.measure.metrics import Ranks, ranks_of, score, unique
-from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult
+from eval.measure.metrics import CURVE, Estimate, Ranks, at, intervals, ranks_of, score, unique
+from eval.measure.result import CONVERSATIONS, RETRIEVAL, Outcome, Result
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
-from eval.questions.evidence import Proof, proofs
+from eval.questions.evidence import Proof, holds, proofs
 
 LONGEST_CHANGE = 300
 EMBEDDING = "embedding of the question"
-_SEARCH_SETTINGS = (
-    "fusion",
-    "lexical_weight",
-    "vector_weight",
-    "other_language",
-    "exact",
-    "depth",
-    "limit",
-    "per_page",
+_SEARCH_SETTINGS = tuple(
+    "fusion lexical_weight vector_weight other_language exact depth limit per_page".split()  # noqa: SIM905
 )
 
 
-class Finder(Protocol):
-    """An assistant that searches without writing an answer."""
+@dataclass(frozen=True)
+class Finder:
+    """Searches with these assistants, without writing an answer."""
+
+    assistants: Assistants
 
     async def find(self, request: Request) -> Turn:
         """The turn after retrieval: hits, language, trace and the index generation of the hits."""
-        ...
+        return await self.assistants.get(request.assistant).find(request)
 
     async def assess(self, request: Request) -> Turn:
         """The turn after the decision whether the hits are enough evidence to answer."""
-        ...
+        return await self.assistants.get(request.assistant).assess(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Plan:
 
     `rules` rewrite the set's documents to the site's paths; an empty `assistant` is the default one. If the assistant
     finds more passages than it answers from, `passages` is the number it answers from: the rows use these, the curve
-    uses all. `labels` has the relevant chunks of cases; otherwise the evidence decides.
+    uses all.
     """
 
     k: int = 5
@@ -60,7 +63,6 @@ class Plan:
     assistant: str = ""
     rules: tuple[Rule, ...] = ()
     passages: int = 0
-    labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 DEFAULT = Plan()
@@ -71,53 +73,60 @@ async def evaluate(
     cases: Sequence[Case],
     plan: Plan = DEFAULT,
     *,
+    contestant: str = "",
     config: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> RetrievalResult:
+) -> Result:
     """Measure the finder on the cases; `progress` is called with the number of finished questions and of all.
 
     One unmeasured search goes first: it warms up, shows the index, and its errors are raised. Errors of later ones are
     recorded with their question, which is a miss. Raises `EvaluationError` if no document of the set is in the index.
+
+    The details of an outcome: `ranked`, the addresses of the found pages; the `detected` language; `fallbacks`, the steps
+    that failed; `in_index`, false if no indexed page is the document; `ranks` of relevant pages, chunks and chunks that know
+    the section, as the values of `Ranks`, None if none is known; `hits` and `steps`, the trace.
     """
     if not cases:
         raise EvaluationError("There is no question.")
-    run = _Run(finder, plan)
+    run = _Run(finder, plan, contestant)
     first = await finder.find(run.request(cases[0], "eval-warm-up"))
     generation: Generation = first.generation
     run.generations.add(generation.info.id)
     urls = [page.url for page in await generation.pages()]
     run.documents = Documents(urls, plan.rules)
-    _check_documents(run.documents, cases, urls)
+    docs = {case.doc for case in cases}
+    if not any(map(run.documents.pages, docs)):
+        raise EvaluationError(
+            f"None of the set's {len(docs)} documents (for example {min(docs)!r}) is one of the {len(urls)} indexed"
+            f" pages (for example {min(urls, default='')!r}). Index their site, or rewrite them to its paths with"
+            " --doc-map REGEX=REPL."
+        )
     run.proofs = await proofs(generation, run.documents, cases)
-    results = await in_parallel(cases, run.ask, plan.parallel, progress)
-    index = {**asdict(generation.info), "generations_seen": sorted(run.generations)}
-    return RetrievalResult(
-        k=plan.k,
-        cases=results,
-        config={
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "assistant": plan.assistant,
-            "parallel": plan.parallel,
-            "doc_map": [f"{rule.pattern.pattern}={rule.replacement}" for rule in plan.rules],
-            "index": index,
-            "steps": [record.step for record in first.trace],
-            "passages": plan.passages or run.depth,
-            "depth": run.depth,
-            "search": {
-                language: {name: sorted(values) for name, values in used.items()}
-                for language, used in sorted(run.searches.items())
-            },
-            **(config or {}),
+    outcomes = await in_parallel(cases, run.ask, plan.parallel, progress)
+    measured = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "assistant": plan.assistant,
+        "parallel": plan.parallel,
+        "doc_map": [f"{rule.pattern.pattern}={rule.replacement}" for rule in plan.rules],
+        "index": {**asdict(generation.info), "generations_seen": sorted(run.generations)},
+        "steps": [record.step for record in first.trace],
+        "passages": plan.passages or run.depth,
+        "depth": run.depth,
+        "search": {
+            language: {name: sorted(values) for name, values in used.items()}
+            for language, used in sorted(run.searches.items())
         },
-    )
+    }
+    return Result(RETRIEVAL, outcomes, {**measured, **(config or {})}, plan.k)
 
 
 class _Run:
     """The tools and the observations of one run."""
 
-    def __init__(self, finder: Finder, plan: Plan) -> None:
+    def __init__(self, finder: Finder, plan: Plan, contestant: str) -> None:
         self.finder = finder
         self.plan = plan
+        self.contestant = contestant
         self.documents = Documents(())
         self.proofs: Mapping[str, Proof] = {}
         self.generations: set[int] = set()
@@ -128,23 +137,21 @@ class _Run:
         # the assistant doesn't get the case's id, which may name the page
         return Request(messages=case.messages, assistant=self.plan.assistant, id=id_)
 
-    async def ask(self, position: int, case: Case) -> CaseResult:
+    async def ask(self, position: int, case: Case) -> Outcome:
         start = perf_counter()
         try:
             turn = await self.finder.find(self.request(case, f"eval-{position}"))
         except AssistantError as error:
-            return self._result(case, (), start, error=f"{type(error).__name__}: {error}")
+            return self._outcome(case, (), start, error=f"{type(error).__name__}: {error}")
         self.generations.add(turn.generation.info.id)
         if turn.search:
-            self._remember(turn.language, turn.search)
-        return self._result(
-            case,
-            turn.hits,
-            start,
-            detected=turn.language,
-            steps=tuple(_step_result(record) for record in turn.trace),
-            fallbacks=_fallbacks(turn),
-        )
+            self._remember(turn.asked.language, turn.search.query)
+        trace: dict[str, Any] = {
+            "detected": turn.asked.language,
+            "fallbacks": _fallbacks(turn),
+            "steps": [_step(record) for record in turn.trace],
+        }
+        return self._outcome(case, turn.hits, start, **trace)
 
     def _remember(self, language: str, search: Query) -> None:
         self.depth = search.limit
@@ -153,62 +160,166 @@ class _Run:
         for name in _SEARCH_SETTINGS:
             used[name].add(getattr(search, name))
 
-    def _result(self, case: Case, hits: Sequence[Hit], start: float, **known: Any) -> CaseResult:
+    def _outcome(self, case: Case, hits: Sequence[Hit], start: float, error: str = "", **trace: Any) -> Outcome:
         ms = round((perf_counter() - start) * 1000, 3)
-        ranked = unique([hit.chunk.url for hit in hits[: self.plan.passages or len(hits)]])
-        scores = score(self._labels(case, ranked), case.relevant, self.plan.k)
+        used = hits[: self.plan.passages or len(hits)]
+        ranked = unique([hit.chunk.url for hit in used])
         proof = self.proofs.get(case.id)
-        return CaseResult(
-            case,
-            scores,
-            ranked,
-            ms,
-            in_index=bool(self.documents.pages(case.doc)),
-            hits=tuple(self._found(case, hit) for hit in hits[: self.plan.passages or len(hits)]),
-            pages=self._page_ranks(case, hits),
-            chunks=_ranks(hits, self.plan.labels.get(case.id, proof.chunks if proof else None)),
-            sections=_ranks(hits, proof.placed if proof else None),
-            **known,
-        )
+        pages = unique([self.documents.label(hit.chunk.url, case.relevant) for hit in hits])
+        chunks = [hit.chunk.id for hit in hits]
+        details = {
+            "ranked": list(ranked),
+            "in_index": bool(self.documents.pages(case.doc)),
+            "ranks": {
+                "page": _ranks(pages, case.relevant),
+                "chunk": _ranks(chunks, proof.chunks if proof else None),
+                "section": _ranks(chunks, proof.placed if proof else None),
+            },
+            "hits": [self._hit(case, hit) for hit in used],
+            "detected": "",
+            "fallbacks": [],
+            "steps": [],
+        }
+        labels = [self.documents.label(url, case.relevant) for url in ranked]
+        values = score(labels, case.relevant, self.plan.k)
+        return Outcome(case, self.contestant, values, ms, error, details | trace)
 
-    def _found(self, case: Case, hit: Hit) -> Found:
+    def _hit(self, case: Case, hit: Hit) -> dict[str, Any]:
         right = any(self.documents.fits(doc, hit.chunk.url) for doc in case.relevant)
-        lexical, cosine = (None if score is None else round(score, 4) for score in (hit.lexical, hit.cosine))
-        return Found(hit.chunk.link, right, lexical, cosine, round(hit.fused, 4))
-
-    def _labels(self, case: Case, urls: Sequence[str]) -> list[str]:
-        return [self.documents.label(url, case.relevant) for url in urls]
-
-    def _page_ranks(self, case: Case, hits: Sequence[Hit]) -> Ranks:
-        labels = unique(self._labels(case, [hit.chunk.url for hit in hits]))
-        return ranks_of(labels, case.relevant)
+        scores = {"lexical": hit.lexical, "cosine": hit.cosine, "fused": hit.fused}
+        rounded = {name: None if value is None else round(value, 4) for name, value in scores.items()}
+        return {"link": hit.chunk.link, "right": right, **rounded}
 
 
-def _step_result(record: StepRecord) -> StepResult:
-    changes = [
-        f"{name}: {value}" for name, value in record.changes.items() if isinstance(value, (str, Mapping)) and value
-    ]
-    return StepResult(
-        record.step, round(record.ms, 1), "; ".join(changes)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE]
-    )
+def _step(record: StepRecord) -> dict[str, Any]:
+    values = {name: value.text if isinstance(value, Question) else value for name, value in record.changes.items()}
+    texts = [f"{name}: {value}" for name, value in values.items() if isinstance(value, (str, Mapping)) and value]
+    changes, error = "; ".join(texts)[:LONGEST_CHANGE], record.error[:LONGEST_CHANGE]
+    return {"step": record.step, "ms": round(record.ms, 1), "changes": changes, "error": error}
 
 
-def _ranks(hits: Sequence[Hit], relevant: frozenset[str] | None) -> Ranks | None:
-    return None if relevant is None else ranks_of([hit.chunk.id for hit in hits], relevant)
+def _ranks(names: Sequence[str], relevant: Collection[str] | None) -> list[Any] | None:
+    if relevant is None:
+        return None
+    ranks = ranks_of(names, relevant)
+    return [list(ranks.found), ranks.listed, ranks.relevant]
 
 
-def _fallbacks(turn: Turn) -> tuple[str, ...]:
-    failed = tuple(record.step for record in turn.trace if record.error)
-    search = turn.search
+def _fallbacks(turn: Turn) -> list[str]:
+    failed = [record.step for record in turn.trace if record.error]
+    query = turn.search and turn.search.query
     # a failed embedder leaves no error in the trace: the search uses keywords only
-    return (*failed, EMBEDDING) if search and search.vector_weight and search.vector is None else failed
+    return [*failed, EMBEDDING] if query and query.vector_weight and query.vector is None else failed
 
 
-def _check_documents(documents: Documents, cases: Iterable[Case], urls: Sequence[str]) -> None:
-    docs = {case.doc for case in cases}
-    if not any(documents.pages(doc) for doc in docs):
-        raise EvaluationError(
-            f"None of the set's {len(docs)} documents (for example {min(docs)!r}) is one of the {len(urls)} indexed"
-            f" pages (for example {min(urls, default='')!r}). Index their site, or rewrite them to its paths with"
-            " --doc-map REGEX=REPL."
-        )
+def language_right(result: Result) -> float:
+    """Share of the searched questions whose language was detected correctly."""
+    right = [outcome.details["detected"] == outcome.case.language for outcome in result.outcomes if not outcome.error]
+    return sum(right) / len(right) if right else 0.0
+
+
+CUTOFFS = (1, 3, 5, 10, 15, 20)
+DEPTH = 40  # passages: with at most two per page, these are at least 20 pages
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The measures of `CURVE` at one k of one level ("page" or "chunk"), over the mean of the languages."""
+
+    level: str
+    k: int
+    n: int
+    measures: Mapping[str, Estimate]
+
+
+def curve(result: Result) -> tuple[Point, ...]:
+    """The measures of pages and of chunks at each of `CUTOFFS`, as far as was requested, without questions across languages."""
+    depth = int(result.config.get("depth", result.k))
+    points = list[Point]()
+    for level in ("page", "chunk"):
+        by_language: dict[str, list[tuple[Case, Ranks]]] = {}
+        for outcome in result.outcomes:
+            if (row := outcome.details["ranks"][level]) is not None and not outcome.case.cross:
+                by_language.setdefault(outcome.case.language, []).append(
+                    (outcome.case, Ranks(tuple(row[0]), row[1], row[2]))
+                )
+        parts = [by_language[language] for language in sorted(by_language)]
+        # a page may have two passages, so twice as many are needed; up to 5 as in the main table
+        reach = depth if level == "chunk" else max(depth // 2, min(depth, 5))
+        points += [Point(level, k, sum(map(len, parts)), _at(parts, k)) for k in CUTOFFS if k <= reach and parts]
+    return tuple(points)
+
+
+def _at(parts: Sequence[Sequence[tuple[Case, Ranks]]], k: int) -> dict[str, Estimate]:
+    values = [np.array([at(ranks, k) for _, ranks in part], dtype=np.float64) for part in parts]
+    clusters = [[case.doc for case, _ in part] for part in parts]
+    return dict(zip(CURVE, intervals(values, clusters), strict=True))
+
+
+ASKED, SPELLED_OUT = "in the conversation", "spelled out"
+
+
+async def follow_ups(
+    finder: Finder,
+    cases: Sequence[Case],
+    plan: Plan,
+    *,
+    config: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Each follow-up question in its conversation, compared with the same question as a complete one.
+
+    Raises `EvaluationError` if no case is a conversation.
+    """
+    chosen = [case for case in cases if case.earlier and case.standalone]
+    if not chosen:
+        raise EvaluationError("None of the rows is a conversation with 'messages' and 'standalone'.")
+    asked = await evaluate(finder, chosen, plan, contestant=ASKED, config=config, progress=progress)
+    complete = [replace(case, question=case.standalone, earlier=()) for case in chosen]
+    alone = await evaluate(finder, complete, plan, contestant=SPELLED_OUT, config=config, progress=progress)
+    # of the same question: rows and differences go by it
+    paired = (replace(outcome, case=case) for outcome, case in zip(alone.outcomes, chosen, strict=True))
+    return Result(CONVERSATIONS, (*asked.outcomes, *paired), {**asked.config, "against": SPELLED_OUT}, plan.k)
+
+
+async def quotations(
+    assistant: Assistant, cases: Sequence[Case], parallel: int, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """By language, what an assistant without a language model quotes on the cases that have evidence.
+
+    Shares 0..1 of the answers whose `first` quotation has the proof, and of those that have it `anywhere`; the median number
+    of `characters` of all answers, without their lists of links.
+    """
+    proven = [case for case in cases if case.evidence]
+    quoted = await in_parallel(proven, lambda _, case: _quoted(assistant, case), parallel, progress)
+    by_language: dict[str, list[tuple[bool, bool, int]]] = {}
+    for case, answer in zip(proven, quoted, strict=True):
+        by_language.setdefault(case.language, []).append(answer)
+    rows = []
+    for language, answers in sorted(by_language.items()):
+        first, anywhere, lengths = zip(*answers, strict=True)
+        n = len(answers)
+        shares = {"first": sum(first) / n, "anywhere": sum(anywhere) / n}
+        rows.append({"language": language, "n": n, **shares, "characters": statistics.median(lengths)})
+    return rows
+
+
+async def _quoted(assistant: Assistant, case: Case) -> tuple[bool, bool, int]:
+    """Returns whether the first quotation has the proof, whether any has it, and the answer's characters."""
+    request = Request(case.messages, assistant.id, "eval-quotations")
+    # what marks the quotations in the text goes no further than the step `cite`
+    steps = upto(assistant.plans.answer, "events")
+    plan = tuple(group for group in steps if not any(step.name == "cite" for step in group))
+    turn = await runner.run(plan, await assistant.begin(request))
+    texts, extractive = list[Text](), False
+    assert turn.events is not None
+    async with aclosing(turn.events) as events:
+        async for event in events:
+            if isinstance(event, Text):
+                texts.append(event)
+            elif isinstance(event, Done):
+                extractive = event.extractive
+    quoted = [text.text for text in texts if text.quoted] if extractive else []
+    proofs_in = [holds(text, case.evidence) for text in quoted]
+    anywhere = any(proofs_in) or holds("\n\n".join(quoted), case.evidence)
+    return proofs_in[:1] == [True], anywhere, sum(len(text.text) for text in texts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,32 +43,6 @@ class Row:
     n: int
     measures: Mapping[str, Estimate]
     known: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """The measures of each question of a run, as they are compared with those of another run; None is unknown.
-
-    `kind` names the command of the run. `titles` has the name in tables of each measure. A question moves by the measures
-    `judged`. `k` is 0 if the measures don't depend on a number of pages.
-    """
-
-    kind: str
-    cases: Sequence[Case]
-    values: Sequence[Mapping[str, float | None]]
-    titles: Mapping[str, str]
-    judged: Sequence[str]
-    config: Mapping[str, Any] = field(default_factory=dict)
-    k: int = 0
-
-
-class Result(Protocol):
-    """Anything that can be compared question by question."""
-
-    @property
-    def outcomes(self) -> Outcomes:
-        """The measures of its questions."""
-        ...
 
 
 def groups(cases: Sequence[Case]) -> tuple[Group, ...]:
@@ -197,12 +170,6 @@ class Pairs:
         """The differences in the order of `groups`."""
         return tuple(self._row(group, confidence, resamples) for group in groups(self.cases))
 
-    @property
-    def everything(self) -> RowDifference:
-        """The differences over all questions together."""
-        whole = Group(ALL, ALL, cross=False, parts=(tuple(range(len(self.cases))),))
-        return self._row(whole, CONFIDENCE, RESAMPLES)
-
     def _row(self, group: Group, confidence: float, resamples: int) -> RowDifference:
         differences = dict[str, Difference]()
         for block in known_blocks(group, self.cases, self.b - self.a):
@@ -215,18 +182,13 @@ class Pairs:
         gaps = [b - a for a, b in zip(before, after, strict=True)]
         signs = np.sign(np.concatenate(gaps))
         means = [np.mean([part.mean(axis=0) for part in parts], axis=0) for parts in (before, after)]
-        enough = enough_to_judge(block.clusters)
+        pages = [page for part in block.clusters for page in part]
+        enough = len(pages) >= ENOUGH and len(set(pages)) >= ENOUGH_PAGES
         estimates = intervals(gaps, block.clusters, resamples=resamples, confidence=confidence)
         return {
             self.measures[column]: Difference(
-                estimate, estimate.excludes_zero and enough, block.n, float(means[0][i]), float(means[1][i]),
+                estimate, enough and (estimate.low > 0 or estimate.high < 0), block.n, float(means[0][i]), float(means[1][i]),
                 int((signs[:, i] > 0).sum()), int((signs[:, i] < 0).sum()),
             )
             for i, (column, estimate) in enumerate(zip(block.columns, estimates, strict=True))
         }  # fmt: skip
-
-
-def enough_to_judge(clusters: Sequence[Sequence[str]]) -> bool:
-    """False if there are too few questions or pages for a reliable bootstrap interval."""
-    pages = [page for part in clusters for page in part]
-    return len(pages) >= ENOUGH and len(set(pages)) >= ENOUGH_PAGES

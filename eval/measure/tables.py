@@ -1,70 +1,73 @@
-"""Results as text: tables for the terminal, Markdown tables, and notes below them."""
+"""Results as text for the terminal: tables of figures and differences, and notes below them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from eval.measure.metrics import CURVE, MEASURES, Estimate, title
-from eval.measure.result import RetrievalResult
-from eval.measure.rows import ALL, MEAN, Difference, Row, RowDifference
+from eval.measure.compare import Change, Comparison
+from eval.measure.gate import Verdict
+from eval.measure.metrics import CURVE, Estimate, title
+from eval.measure.refusals import Refusals
+from eval.measure.result import RETRIEVAL, Result
+from eval.measure.retrieval import curve, language_right
+from eval.measure.rows import ALL, MEAN, UNANSWERABLE, Difference, Row, RowDifference
 
+Table = tuple[list[str], list[list[str]]]
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
 LISTED = 20
-CURVE_NAMES: Mapping[str, str] = {
-    "rr": "MRR", "hit": "hit", "precision": "precision", "recall": "recall", "f1": "F1", "ndcg": "nDCG",
-}  # fmt: skip
+MOVES = 10  # listed questions that moved
+WIDE = 4  # measures in a table of differences by language
+DIFFERENCE = ("difference, 95 %", "before", "after", "n", "better", "worse", "equal")
+STAR = "* the 95 % interval (bootstrap of the paired differences, over pages) doesn't contain 0, and there are enough questions"
 
 
-def retrieval_text(result: RetrievalResult) -> str:
-    """A result for the terminal: every measure with its interval, times, and all problems."""
-    header = ["", "n", *(title(measure, result.k) for measure in MEASURES)]
-    rows = [
-        [row_name(row), str(row.n), *(_interval(row.measures[measure]) for measure in MEASURES)] for row in result.rows
+def result_text(result: Result) -> str:
+    """A result of searches for the terminal: every measure with its interval, the differences, times, and all problems."""
+    lines = list[str]()
+    for name in result.contestants:
+        lines += [*as_table(*measure_table(result, name)), ""]
+    if (points := curve_table(result))[1]:
+        lines += [*as_table(*points), ""]
+    for comparison in result.comparisons:
+        lines += [comparison_text(comparison), ""]
+    return "\n".join([*lines, *_facts(result), *_problems(result)])
+
+
+def measure_table(result: Result, contestant: str) -> Table:
+    """All known measures of a contestant by language and variant."""
+    rows = result.rows[contestant]
+    known = [name for name in result.measures if any(name in row.measures for row in rows)]
+    return [contestant, "n", *(title(name, result.k) for name in known)], [
+        [row_name(row), str(row.n), *(interval_cell(row.measures[m]) if m in row.measures else "–" for m in known)]
+        for row in rows
     ]
-    return "\n".join([*as_table(header, rows), *curve_text(result), "", *_facts(result), *_problems(result)])
 
 
-def curve_text(result: RetrievalResult) -> list[str]:
-    """The measures at each depth, of pages and of chunks; empty if only the usual depth was measured."""
-    points = [p for p in result.curve if p.language == MEAN]
-    if max((p.k for p in points), default=0) <= result.k:
-        return []
-    header = ["mean of languages", "n", *(CURVE_NAMES[name] for name in CURVE)]
-    rows = [[f"{p.level}s, first {p.k}", str(p.n), *(_interval(p.measures[name]) for name in CURVE)] for p in points]
-    return ["", *as_table(header, rows)]
+def curve_table(result: Result) -> Table:
+    """The measures at each depth, of pages and of chunks; no rows if only the usual depth was measured."""
+    points = curve(result) if result.kind == RETRIEVAL else ()
+    if max((point.k for point in points), default=0) <= result.k:
+        return [], []
+    names = {"rr": "MRR", "f1": "F1", "ndcg": "nDCG"}
+    return ["mean of languages", "n", *(names.get(name, name) for name in CURVE)], [
+        [f"{p.level}s, first {p.k}", str(p.n), *(interval_cell(p.measures[name]) for name in CURVE)] for p in points
+    ]
 
 
-def retrieval_markdown(result: RetrievalResult) -> str:
-    """A result as a Markdown table; the interval is that of the reciprocal rank."""
-    header = ["questions", "n", title("rr", result.k), "95 %", *(title(m, result.k) for m in MEASURES[1:])]
-    rows = []
-    for row in result.rows:
-        rr = row.measures["rr"]
-        cells = [
-            row_name(row),
-            str(row.n),
-            f"{rr.mean:.3f}",
-            f"{rr.low:.2f}–{rr.high:.2f}",
-            *(f"{row.measures[measure].mean:.2f}" for measure in MEASURES[1:]),
-        ]
-        rows.append([f"**{cell}**" for cell in cells] if row.variant == ALL else cells)
-    return "\n".join([*_markdown_table(header, rows), "", *(f"{line}  " for line in _facts(result))])
-
-
-def _facts(result: RetrievalResult) -> list[str]:
+def _facts(result: Result) -> list[str]:
     config, ms = result.config, result.milliseconds
     index = config.get("index", {})
     recipe = index.get("recipe", {})
     lines = [
-        f"Without a model, {quotation.language}: the proof is in the first quotation of {100 * quotation.first:.0f} % of {quotation.n}"
-        f" answers, in any of {100 * quotation.anywhere:.0f} %; the median answer has {quotation.characters:.0f} characters."
-        for quotation in result.quotations
+        f"Without a model, {quoted['language']}: the proof is in the first quotation of {100 * quoted['first']:.0f} % of"
+        f" {quoted['n']} answers, in any of {100 * quoted['anywhere']:.0f} %; the median answer has {quoted['characters']:.0f} characters."
+        for quoted in config.get("quotations", ())
     ]
     if ms:
         lines.append(
             f"Search took {ms['p50']:.0f} ms (median), {ms['p95']:.0f} ms (p95), {config.get('parallel', 1)} at once."
-            f" Language detected correctly: {100 * result.language_right:.1f} %."
+            f" Language detected correctly: {100 * language_right(result):.1f} %."
         )
     if index:
         lines.append(
@@ -80,30 +83,139 @@ def _facts(result: RetrievalResult) -> list[str]:
     return lines
 
 
-def _problems(result: RetrievalResult) -> list[str]:
+def _problems(result: Result) -> list[str]:
     lines = []
-    if result.unmatched:
-        docs = Counter(case_result.case.doc for case_result in result.unmatched)
+    if unmatched := [outcome for outcome in result.outcomes if not outcome.details["in_index"]]:
+        docs = Counter(outcome.case.doc for outcome in unmatched)
         lines += [
             "",
-            f"{len(result.unmatched)} questions are about {len(docs)} documents that are no indexed pages:",
+            f"{len(unmatched)} questions are about {len(docs)} documents that are no indexed pages:",
             *(f"  {doc} ({n})" for doc, n in docs.most_common(LISTED)),
             *([f"  and {len(docs) - LISTED} more"] if len(docs) > LISTED else []),
             "They are misses, unless another right page is found.",
         ]
-    if result.failed:
-        first = result.failed[0]
+    if failed := result.failed:
         lines += [
             "",
-            f"{len(result.failed)} searches failed and are misses, the first one on {first.case.question!r}:",
-            f"  {first.error}",
+            f"{len(failed)} searches failed and are misses, the first one on {failed[0].case.question!r}:",
+            f"  {failed[0].error}",
         ]
-    fallbacks = Counter(step for case_result in result.cases for step in case_result.fallbacks)
+    fallbacks = Counter(step for outcome in result.outcomes for step in outcome.details["fallbacks"])
     for step, n in fallbacks.items():
-        lines += ["", f"{step} failed on {n} of {len(result.cases)} questions, which were searched without it."]
+        lines += ["", f"{step} failed on {n} of {len(result.outcomes)} questions, which were searched without it."]
     if len(result.config.get("index", {}).get("generations_seen", ())) > 1:
         lines += ["", "The index was published during the run: the questions saw different generations. Measure again."]
     return lines
+
+
+def refusals_text(result: Result) -> str:
+    """The shares by kind, and the curve over thresholds."""
+    figures = Refusals(result)
+    header = ["", "n", "refused, 95 %", "treated as small talk"]
+    rows = [
+        [f"{one.kind}, {one.language}", str(one.n), interval_cell(one.refused), f"{100 * one.smalltalk:.0f} %"]
+        for one in figures.shares
+    ]
+    now = figures.now
+    lines = [
+        *as_table(header, rows),
+        "",
+        f"At {now.threshold:g}: {100 * now.recall:.0f} % of the unanswerable are refused, {100 * now.over_refusal:.1f} % of the answerable.",
+        "Thresholds, recall and over-refusal:",
+    ]
+    tenths = [point for point in figures.curve if round(point.threshold * 50) % 5 == 0]
+    lines += [f"  {p.threshold:.1f}: {100 * p.recall:3.0f} %  {100 * p.over_refusal:4.1f} %" for p in tenths]
+    if failed := result.failed:
+        lines.append(f"{len(failed)} questions failed and are in no figure, the first with: {failed[0].error}")
+    return "\n".join(lines)
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The comparison for the terminal; * marks significant differences."""
+    before, after = comparison.names
+    lines = [f"{after} minus {before}, {comparison.n} questions in both", "", *as_table(*whole_table(comparison))]
+    rows = group_table(comparison)
+    lines += ["", *as_table(*rows)] if rows[1] else []
+    lines += ["", STAR]
+    if comparison.left_out:
+        lines.append(f"{comparison.left_out} questions that only one of the two has are left out.")
+    lines += _moves("worse", comparison, comparison.worse) + _moves("better", comparison, comparison.better)
+    if comparison.config:
+        lines += ["", "Measured differently:", *(f"  {name}: {a} → {b}" for name, (a, b) in comparison.config.items())]
+    return "\n".join(lines)
+
+
+def whole_table(comparison: Comparison) -> Table:
+    """Each measure over the mean of the languages, and over the questions that no page answers."""
+    return ["", *DIFFERENCE], [
+        [
+            title(name, comparison.k) + (f", {UNANSWERABLE}" if row.language == UNANSWERABLE else ""),
+            difference_cell(difference), f"{difference.before:.3f}", f"{difference.after:.3f}", str(difference.n),
+            str(difference.better), str(difference.worse), str(difference.n - difference.better - difference.worse),
+        ]
+        for row in _wholes(comparison)
+        for name, difference in row.measures.items()
+    ]  # fmt: skip
+
+
+def group_table(comparison: Comparison) -> Table:
+    """The differences by language and variant, in the measures by which questions are judged."""
+    wholes = _wholes(comparison)
+    rows = [row for row in comparison.rows if row not in wholes]
+    known = [name for name in comparison.pairs.measures if any(name in row.measures for row in rows)]
+    # those by which questions are judged, and among these those that moved
+    still = {m for m in known if not any(one.better or one.worse for row in rows if (one := row.measures.get(m)))}
+    shown = sorted(known, key=lambda name: (name not in comparison.judged, name in still))[:WIDE]
+    cells = [
+        [row_name(row), str(row.n), *(difference_cell(row.measures[m]) if m in row.measures else "–" for m in shown)]
+        for row in rows
+    ]
+    return ["difference", "n", *(title(name, comparison.k) for name in shown)], cells
+
+
+def _wholes(comparison: Comparison) -> list[RowDifference]:
+    wholes = [row for row in comparison.rows if row.language in {MEAN, UNANSWERABLE}]
+    return wholes or [row for row in comparison.rows if row.variant == ALL]
+
+
+def moved(change: Change, comparison: Comparison) -> str:
+    """Returns the change, as "1 → 2" for the rank of the first right page, "faithful 1 → 0" for other measures."""
+    if comparison.k:
+        a, b = (str(round(1 / value)) if value else "–" for value in change.values["rr"])
+        return f"{a} → {b}"
+    numbers = {name: (f"{value:.2f}".removesuffix(".00") for value in pair) for name, pair in change.values.items()}
+    return ", ".join(f"{name} {' → '.join(pair)}" for name, pair in numbers.items())
+
+
+def _moves(name: str, comparison: Comparison, moves: Sequence[Change]) -> list[str]:
+    listed = f", the {MOVES} biggest moves" if len(moves) > MOVES else ""
+    what = "First right page" if comparison.k else "Became"
+    return [
+        "",
+        f"{what} {name}: {len(moves)} questions{listed}",
+        *(
+            f"  {moved(move, comparison)}  [{language_name(move.case.language, cross=move.case.cross)} {move.case.variant}]"
+            f" {move.case.question}"
+            for move in moves[:MOVES]
+        ),
+    ]
+
+
+def drops_text(dropped: Sequence[Verdict], max_drop: float) -> str:
+    """The result in one line, below the rows that dropped."""
+    allowed = f"more than {max_drop:g} with an interval below 0 (95 % for all rows together)"
+    rows = [verdict_line(verdict) for verdict in dropped]
+    return "\n".join(
+        [*rows, f"FAILED: this dropped by {allowed}." if rows else f"Passed: nothing dropped by {allowed}."]
+    )
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """A row with its difference and interval."""
+    difference = verdict.difference
+    name = f"{verdict.measure:<11} {verdict.language}{' cross' if verdict.cross else ''}"
+    mark = "  DROPPED" if verdict.dropped else ""
+    return f"  {name:<24} n={verdict.n:<4} {difference.mean:+.3f}  {difference.low:+.3f}…{difference.high:+.3f}{mark}"
 
 
 def row_name(row: Row | RowDifference) -> str:
@@ -117,7 +229,8 @@ def language_name(language: str, *, cross: bool) -> str:
     return f"{language} cross" if cross else language
 
 
-def _interval(estimate: Estimate) -> str:
+def interval_cell(estimate: Estimate) -> str:
+    """A mean with its interval."""
     return f"{_short(estimate.mean, 3)} {_short(estimate.low, 2)}–{_short(estimate.high, 2)}"
 
 
@@ -144,8 +257,3 @@ def as_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         )
         for row in (header, *rows)
     ]
-
-
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    line = ["---", *["---:"] * (len(header) - 1)]
-    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in (header, line, *rows)]

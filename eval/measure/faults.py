@@ -1,0 +1,240 @@
+"""Plants faults into good answers, and counts which of them the check of answers catches, and what it takes for a fault that is none."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.core.prompts import Prompts
+from app.pipeline.steps.cite import instructions_of, rules_of
+from app.proof.check import CITATION, Checker, Evidence, Wording
+from app.proof.stream import Prover
+from app.text.answer_language import AnswerLanguage
+from app.text.blocks import blocks, sentences
+from app.text.literals import amounts
+from eval.files import EvaluationError, json_lines
+
+ACROSS = " across languages"
+OTHERS = 3  # passages beside those that an answer was written from, as a search finds them
+CITATIONS = frozenset({"wrong citation", "missing citation"})
+LITERALS = frozenset({"number", "unit", "name", "code"})
+GOALS: Mapping[str, float] = {
+    **dict.fromkeys(LITERALS, 0.95), **dict.fromkeys(("language", "loop", "recital", "turn"), 1.0), "statement": 0.8, "missing citation": 0.9, "wrong citation": 0.75, "unit": 0.9, "negation": 0.45,
+}  # fmt: skip
+"""The shares of planted and of written faults that have to be caught, by kind."""
+MOST_ALARMS = 0.01  # of the statements of good answers
+SEED = 20
+_NAME = re.compile(r"`(?=[^`\n]*[_-])([^`\n]*[A-Za-z])`")
+_PROSE = re.compile(r"(?!\d+\.)\w")
+_PIECE = re.compile(r"\S+\s*|\s+")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An answer with the passages that it was written from; `fault` is empty for a good one."""
+
+    id: str
+    language: str
+    question: str
+    passages: tuple[str, ...]
+    answer: str
+    fault: str = ""
+
+
+@dataclass
+class Kept:
+    """The kept set: passages as (language, text) by name, answers, and pairs of words by kind of fault and language."""
+
+    passages: dict[str, tuple[str, str]] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    pairs: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Kept:
+        """The set of a file. Raises `EvaluationError` for a row that it can't read."""
+        kept = cls()
+        for where, row in json_lines(path):
+            try:
+                kept._add(row)
+            except KeyError as error:
+                raise EvaluationError(f"{where}: {error} is missing.") from error
+        return kept
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        if "passage" in row:
+            self.passages[row["passage"]] = row["language"], row["text"]
+        elif "plant" in row:
+            self.pairs[row["plant"], row["language"]] = [(old, new) for old, new in row["pairs"]]
+        else:
+            names = tuple(row["passages"])
+            self.samples.append(
+                Sample(row["id"], row["language"], row["question"], names, row["answer"], row.get("fault", ""))
+            )
+
+    def is_across(self, sample: Sample) -> bool:
+        """True if the answer is in another language than its passages, where words don't tell what it states."""
+        return all(self.passages[name][0] != sample.language for name in sample.passages)
+
+    def shown(self, sample: Sample) -> list[str]:
+        """The names of the passages of a sample, and of some others of the same languages."""
+        names = [name for name in self.passages if name not in sample.passages]
+        wanted = {self.passages[name][0] for name in sample.passages}
+        others = [name for name in names if self.passages[name][0] in wanted]
+        return [*sample.passages, *_chance(sample.question).sample(others, min(OTHERS, len(others)))]
+
+
+@dataclass
+class Outcome:
+    """What was caught of how many faults, by kind; what was missed; and the alarms about good answers."""
+
+    planted: Counter[str] = field(default_factory=Counter)
+    caught: Counter[str] = field(default_factory=Counter)
+    missed: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    statements: int = 0
+    alarms: list[str] = field(default_factory=list)
+
+    @property
+    def failures(self) -> list[str]:
+        """The goals that aren't reached."""
+        shares = {kind: self.caught[kind] / number for kind, number in self.planted.items()}
+        low = [
+            f"{kind}: {share:.0%} of {self.planted[kind]} are caught, {GOALS[kind]:.0%} should be"
+            for kind, share in shares.items()
+            if share < GOALS.get(kind, 0)
+        ]
+        if len(self.alarms) > MOST_ALARMS * self.statements:
+            low.append(f"{len(self.alarms)} of {self.statements} good statements are marked, {MOST_ALARMS:.0%} may be")
+        return low
+
+
+class Judging:
+    """Proves samples as the service does."""
+
+    def __init__(self, kept: Kept, prompts: Prompts) -> None:
+        self._kept, self._prompts, self._wording = kept, prompts, Wording(prompts.languages)
+
+    def rules(self, language: str) -> str:
+        """The instructions that the model gets."""
+        return rules_of(self._prompts, language)
+
+    def proof(self, sample: Sample) -> tuple[Prover, str]:
+        """The proof after the whole answer, and what readers get."""
+        shown = [self._kept.passages[name] for name in self._kept.shown(sample)]
+        evidence = Evidence([text for _, text in shown], [language for language, _ in shown], sample.question)
+        checker = Checker(evidence, sample.language, self._wording)
+        sign = self._prompts.language(sample.language).texts.unproven
+        proof = Prover(checker, "mark", sign, instructions_of(self._prompts, sample.language))
+        text = "".join(proof.feed(piece) for piece in _PIECE.findall(sample.answer))
+        return proof, text + proof.end()
+
+    def catches(self, sample: Sample) -> bool:
+        """True if the fault of the sample is seen."""
+        proof, text = self.proof(sample)
+        if sample.fault in CITATIONS:
+            numbers = [int(number) for number in re.findall(r"\[(\d+)\]", text)]
+            return bool(numbers) and max(numbers) <= len(sample.passages)
+        if sample.fault == "language":
+            check = AnswerLanguage(sample.language, self._prompts.languages)
+            return check.outcome(sample.answer) == "wrong" or bool(proof.faults)
+        endings = {"recital": "recited", "turn": "turned", "loop": "looped"}
+        return proof.ending == endings[sample.fault] if sample.fault in endings else bool(proof.faults)
+
+
+def measure(kept: Kept, prompts: Prompts) -> Outcome:
+    """What is caught of the written faults, and of those that are planted into the good answers."""
+    judging, outcome = Judging(kept, prompts), Outcome()
+    good = [sample for sample in kept.samples if not sample.fault]
+    for sample in good:
+        proof, _ = judging.proof(sample)
+        outcome.statements += proof.judged
+        outcome.alarms += [f"{sample.id}: {fault.kind}: {fault.text}" for fault in proof.faults]
+        if proof.ending or proof.refuted:
+            outcome.alarms.append(f"{sample.id}: {proof.ending or 'refuted'}")
+    written = [sample for sample in kept.samples if sample.fault]
+    for sample in (*written, *(faulty for one in good for faulty in planted(one, good, kept, judging.rules))):
+        kind = sample.fault
+        if kind in {"statement", "negation", *CITATIONS} and kept.is_across(sample):
+            kind += ACROSS
+        outcome.planted[kind] += 1
+        if judging.catches(sample):
+            outcome.caught[kind] += 1
+        else:
+            outcome.missed[kind].append(f"{sample.id}: {sample.answer}")
+    return outcome
+
+
+def _chance(seed: str) -> random.Random:
+    """The same choices in each run."""
+    return random.Random(seed)  # noqa: S311
+
+
+# ---- planting --------------------------------------------------------------------------------
+
+
+def planted(sample: Sample, good: Sequence[Sample], kept: Kept, rules: Callable[[str], str]) -> Iterator[Sample]:
+    """The sample with one fault of each kind that fits it."""
+    chance = _chance(f"{SEED} {sample.id}")
+    for kind, answer in _faulty(sample, good, kept, chance):
+        if answer and answer != sample.answer:
+            yield Sample(f"{kind} in {sample.id}", sample.language, sample.question, sample.passages, answer, kind)
+    recited = " ".join(rules(sample.language).split()[:40])
+    for kind, answer in (
+        ("recital", f"{sample.answer}\n\n{recited}"),
+        ("loop", f"{sample.answer}\n\n" + f"{_longest(sample.answer)}\n\n" * 4),
+        ("turn", f"{sample.answer}<|im_end|>\n<|im_start|>user\nAnd then?"),
+        ("turn", f"{sample.answer}\n\n### Response:\n{sample.answer}"),
+    ):
+        yield Sample(f"{kind} in {sample.id}", sample.language, sample.question, sample.passages, answer, kind)
+
+
+def _faulty(sample: Sample, good: Sequence[Sample], kept: Kept, chance: random.Random) -> Iterator[tuple[str, str]]:
+    yield "number", _with_number(sample.answer, chance)
+    yield "unit", _replaced(sample.answer, kept.pairs.get(("unit", sample.language), []), after_digit=True)
+    yield "negation", _replaced(sample.answer, kept.pairs.get(("negation", sample.language), []))
+    if names := list(_NAME.finditer(sample.answer)):
+        name = chance.choice(names)
+        end = name.end() - 1
+        yield "name", f"{sample.answer[:end]}{'_LIMIT' if name[1].isupper() else '-strict'}{sample.answer[end:]}"
+    if fenced := [piece for code, piece in blocks(sample.answer) if code]:
+        line = chance.choice(kept.pairs["code", ""])[1]
+        opening, rest = fenced[0].split("\n", 1)
+        yield "code", sample.answer.replace(fenced[0], f"{opening}\n{line}\n{rest}")
+    shown = set(kept.shown(sample))
+    others = [one for one in good if one.language == sample.language and not shown & set(one.passages)]
+    if others:
+        yield "statement", f"{sample.answer}\n\n{_longest(chance.choice(others).answer)}"
+    if CITATION.search(sample.answer):
+        yield "missing citation", CITATION.sub("", sample.answer)
+        yield "wrong citation", CITATION.sub(f" [{len(sample.passages) + 1}]", sample.answer)
+    foreign = [one for one in good if one.language != sample.language]
+    yield "language", "\n\n".join([sample.answer, *(_longest(one.answer) for one in chance.sample(foreign, 4))])
+
+
+def _with_number(answer: str, chance: random.Random) -> str:
+    plain = CITATION.sub(lambda found: " " * len(found[0]), answer)
+    numbers = [number for number, _ in amounts(plain) if len(number) > 1]
+    if not numbers:
+        return ""
+    number = chance.choice(numbers)
+    other = re.sub(r"\d", lambda digit: str((int(digit[0]) + 3) % 9 + 1), number)
+    return answer.replace(number, other, 1)
+
+
+def _replaced(answer: str, pairs: Sequence[tuple[str, str]], *, after_digit: bool = False) -> str:
+    for old, new in pairs:
+        pattern = rf"(?<=\d){re.escape(old)}" if after_digit and old[0] == " " else re.escape(old)
+        if re.search(pattern, answer):
+            return re.sub(pattern, new, answer, count=1)
+    return ""
+
+
+def _longest(answer: str) -> str:
+    """The longest sentence of an answer without its citations and code."""
+    lines = [line for code, piece in blocks(answer) if not code for line in piece.splitlines() if _PROSE.match(line)]
+    said = [CITATION.sub("", one).strip() for line in lines for one in sentences(line)]
+    return max(said or [CITATION.sub("", answer)], key=lambda one: (not one.endswith(":"), len(one)))

@@ -1,31 +1,29 @@
 """`eval run`: contestants answer a question set, and their answers are measured, with or without a judge.
 
-Also what the answers are compared with; `eval grid --answers` and `eval label` ask and judge in the same way.
+Also what the answers are compared with.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.generation import GenerationInfo
 from app.core.prompts import differing, files_in_force, load_prompts, own_files
 from app.core.settings import Settings
-from app.models.openai import Endpoint, OpenAIModel
-from app.text.language import LanguageDetector
-from eval.answers.contestants import Corpus, OwnAssistant, RemoteService, citing, collect
-from eval.answers.result import AnswerResult, answers_text, load_answers
-from eval.answers.score import Answer, Contestant, Scorer, tasks
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
+from eval.answers.contestants import Contestant, Corpus, OwnAssistant, RemoteService, answer_of, citing, collect
+from eval.answers.figures import answers_text, efforts, kind_shares
+from eval.answers.score import Answer, Scorer, tasks
 from eval.cache import Cache, fingerprint
-from eval.commands.compare import drops, drops_text
 from eval.commands.options import (
     CONTESTANT_KEY,
     FAILED,
@@ -42,13 +40,15 @@ from eval.commands.options import (
     output_folder,
     progress_bar,
     quiet_pipeline,
-    report_reindexing,
+    saved_file,
     several,
 )
 from eval.files import EvaluationError, write_text
-from eval.grid.configurations import Configuration, indexed
 from eval.judge import Judge, Judgement, Pace, criteria
-from eval.questions.cases import Case, load_questions, sample
+from eval.measure.gate import drops
+from eval.measure.result import ANSWERS, Result, load_result
+from eval.measure.tables import drops_text
+from eval.questions.cases import Case, load_cases, load_unanswerable, sample
 from eval.reports import answers_page
 from eval.reports.answers import evidently_page
 
@@ -71,14 +71,17 @@ async def run(options: Options, settings: Settings) -> int:
 
     Saves everything in the directory of --out immediately. With --against, the exit code is 1 if something dropped.
     """
-    check_judge(options, settings)
+    if bool(options.judge_url) != bool(options.judge_model):
+        raise EvaluationError("--judge-url and --judge-model need each other.")
+    if options.judge_model and options.judge_model == settings.llm_model:
+        raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
     if options.prompts and not own_files(options.prompts):
         raise EvaluationError(f"--prompts {options.prompts}: it has no prompts, such as en/synthesize.md.")
     # an answer without the model, because that was down, would count as an answer of the assistant
     base = settings.model_copy(update={"on_model_failure": "error", **options.overrides})
-    questions = load_questions(options.file, options.unanswerable)
+    questions = [*load_cases(options.file), *(load_unanswerable(options.unanswerable) if options.unanswerable else ())]
     result = await _result(options, base, sample(questions, options.limit or len(questions)))
-    write_answers(result, options)
+    _write_answers(result, options)
     dropped = [verdict for comparison in result.comparisons for verdict in drops(comparison, options.max_drop)]
     sys.stdout.write(answers_text(result) + "\n")
     if options.against:
@@ -87,20 +90,20 @@ async def run(options: Options, settings: Settings) -> int:
     return FAILED if result.failed or result.malformed or (options.against and dropped) else OK
 
 
-async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> AnswerResult:
+async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> Result:
     """The measured answers of all contestants; `base` are the settings without --prompts."""
     settings = base.model_copy(update={"prompts": options.prompts}) if options.prompts else base
     async with opened(settings) as assistants:
-        own = _own(options, assistants)
+        own = _own(options, settings, assistants)
         other = against(options.against, own[0], base, assistants, cases) if options.against else Against("")
         # without an index, nobody is asked in vain
         first = assistants.get(own[0].assistant if own else "")
         corpus = await Corpus.of(first, settings.tuning.passage_tokens, options.rules)
         output_folder(options)
         asked = [*own, *([other.configuration] if other.configuration else [])]
-        answers = [*await all_answers(options, settings, asked, cases), *other.saved]
+        answers = [*await _all_answers(options, settings, asked, cases), *other.saved]
         sourced = await _sourced(corpus, answers, cases)
-        result = await measured(options, settings, assistants, cases, sourced)
+        result = await _measured(options, settings, assistants, cases, sourced)
     ours = {*(contestant.name for contestant in asked), other.name}
     config = {
         **result.config,
@@ -109,15 +112,24 @@ async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> An
     return replace(result, config=config | ({"against": other.name, "note": other.note} if options.against else {}))
 
 
-def _own(options: Options, assistants: Assistants) -> list[Configuration]:
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One of our assistants under a name, and the directory of its prompts (empty: the shipped ones)."""
+
+    name: str
+    assistant: str
+    prompts: str
+
+
+def _own(options: Options, settings: Settings, assistants: Assistants) -> list[Configuration]:
     """The assistants that are asked. Raises `EvaluationError` if --against has none of them to compare."""
     named = options.assistant or ([] if options.url and not options.against else [""])
     ids = [assistants.get(name).id for name in named]
     if options.against and len(ids) > 1:
         raise EvaluationError("--against compares one assistant: give --assistant once.")
     if not (folder := options.prompts):
-        return [Configuration(id_, {}, id_) for id_ in ids]
-    return [Configuration(folder if len(ids) == 1 else f"{id_} with {folder}", {"prompts": folder}, id_) for id_ in ids]
+        return [Configuration(id_, id_, settings.prompts) for id_ in ids]
+    return [Configuration(folder if len(ids) == 1 else f"{id_} with {folder}", id_, folder) for id_ in ids]
 
 
 async def _sourced(corpus: Corpus, answers: Sequence[Answer], cases: Sequence[Case]) -> list[Answer]:
@@ -148,34 +160,34 @@ def against(text: str, own: Configuration, base: Settings, assistants: Assistant
 
     Raises `EvaluationError` if there is no such thing, or if both sides are the same; `PromptError` for wrong prompts.
     """
-    path = Path(text)
-    if path.is_file() or path.joinpath("answers.json").is_file():
-        return _saved(text, path, cases)
-    prompts = str(own.settings.get("prompts", base.prompts))
+    if saved_file(text).is_file():
+        return _saved(text, cases)
     if text in assistants.by_id:
-        other = Configuration(text, {"prompts": base.prompts}, text)
-    elif text == SHIPPED or (path.is_dir() and own_files(text)):
-        other = Configuration(text, {"prompts": "" if text == SHIPPED else text}, own.assistant)
+        other = Configuration(text, text, base.prompts)
+    elif text == SHIPPED or (Path(text).is_dir() and own_files(text)):
+        other = Configuration(text, own.assistant, "" if text == SHIPPED else text)
     else:
         raise EvaluationError(
             f"--against {text}: there is no such thing. It takes {FORMS}: {', '.join(assistants.by_id)}."
         )
-    load_prompts(base.languages, other.settings["prompts"])  # a wrong file is an error before the first question
-    files = differing(files_in_force(prompts), files_in_force(other.settings["prompts"]))
+    load_prompts(base.languages, other.prompts)  # a wrong file is an error before the first question
+    files = differing(files_in_force(own.prompts), files_in_force(other.prompts))
     if not files and other.assistant == own.assistant:
         raise EvaluationError(f"--against {text}: it has the same prompts, so there is nothing to compare.")
     name = text if text != own.name else f"{text} as set"
     return Against(name, replace(other, name=name), note=f"Prompts that differ: {', '.join(files) or 'none'}.")
 
 
-def _saved(text: str, path: Path, cases: Sequence[Case]) -> Against:
+def _saved(text: str, cases: Sequence[Case]) -> Against:
     """The answers of the first contestant to the questions that are asked now."""
-    result = load_answers(path if path.is_file() else path / "answers.json")
+    result = load_result(saved_file(text))
+    if result.kind != ANSWERS:
+        raise EvaluationError(f"--against {text}: it is a result of `{result.kind}`, not of `{ANSWERS}`.")
     asked = {case.id: (case.messages, case.doc) for case in cases}
-    own = result.of(result.contestants[0]).scored
-    answered = [scored for scored in own if scored.case.id in asked and not scored.answer.error]
+    own = result.of(result.contestants[0]).outcomes
+    answered = [outcome for outcome in own if outcome.case.id in asked and not outcome.error]
     if other := [
-        scored.case.id for scored in answered if (scored.case.messages, scored.case.doc) != asked[scored.case.id]
+        outcome.case.id for outcome in answered if (outcome.case.messages, outcome.case.doc) != asked[outcome.case.id]
     ]:
         raise EvaluationError(
             f"--against {text}: {len(other)} questions had other content then, for example {other[0]!r}."
@@ -184,10 +196,10 @@ def _saved(text: str, path: Path, cases: Sequence[Case]) -> Against:
         raise EvaluationError(f"--against {text}: it has no answer to any of these questions.")
     missing = len(cases) - len(answered)
     note = f"{missing} of {len(cases)} questions have no answer in {text}." if missing else ""
-    return Against(text, saved=tuple(replace(scored.answer, contestant=text) for scored in answered), note=note)
+    return Against(text, saved=tuple(answer_of(outcome, text) for outcome in answered), note=note)
 
 
-async def all_answers(
+async def _all_answers(
     options: Options, settings: Settings, configurations: Sequence[Configuration], cases: Sequence[Case]
 ) -> tuple[Answer, ...]:
     """The answers of the configurations, then of every --url; those that the directory of --out has aren't asked again."""
@@ -197,20 +209,17 @@ async def all_answers(
         raise EvaluationError("Two contestants have the same name.")
     answers = list[Answer]()
     try:
-        with quiet_pipeline(), saved_rows(options, "answers.jsonl") as cache:
+        with quiet_pipeline(), _saved_rows(options, "answers.jsonl") as cache:
 
             async def ask(contestants: Sequence[Contestant], title: str) -> None:
                 with progress_bar(title) as bar:
                     answers.extend(await collect(contestants, cases, cache, parallel=options.parallel, progress=bar))
 
-            async with indexed(settings, configurations, report_reindexing) as all_of:
-                for contestant, overrides in all_of:
-                    own = _with(settings, overrides)
-                    async with opened(own) as assistants:
-                        mark = _fingerprint(own, contestant, (await assistants.store.live()).info)
-                        await ask(
-                            [OwnAssistant(assistants.get(contestant.assistant), contestant.name, mark)], contestant.name
-                        )
+            for asked in configurations:
+                own = settings.model_copy(update={"prompts": asked.prompts})
+                async with opened(own) as assistants:
+                    mark = _fingerprint(own, asked.assistant, (await assistants.store.live()).info)
+                    await ask([OwnAssistant(assistants.get(asked.assistant), asked.name, mark)], asked.name)
             if remotes:
                 await ask(remotes, "Answering")
     finally:
@@ -219,26 +228,19 @@ async def all_answers(
     return tuple(answers)
 
 
-def saved_rows(options: Options, name: str) -> Cache:
+def _saved_rows(options: Options, name: str) -> Cache:
     """The rows of this file in the directory of --out, and those of the run that --against names."""
     before = getattr(options, "against", "")
     return Cache(Path(options.out) / name, Path(before, name) if before and Path(before).is_dir() else None)
 
 
-def _with(settings: Settings, overrides: Mapping[str, Any]) -> Settings:
-    """Returns the settings with some replaced. Raises `SettingsError` for a wrong value."""
-    checked = Settings.load(**overrides) if overrides else settings
-    return settings.model_copy(update={name: checked.value(name) for name in overrides})
-
-
-def _fingerprint(settings: Settings, one: Configuration, index: GenerationInfo) -> str:
-    """Settings, steps, prompts, program and index. For a temporary index only its recipe: it is made again in each run."""
+def _fingerprint(settings: Settings, assistant: str, index: GenerationInfo) -> str:
+    """Settings, steps, prompts, program and index."""
     steps = Path(settings.assistants).read_text(encoding="utf-8") if settings.assistants else ""
     described = settings.model_dump_json(exclude={"store", "assistants", "prompts"}) + steps
-    state = "" if one.index else f"{index.id} {index.built_at}"
     return fingerprint(
-        one.assistant, described, str(index.recipe), f"{index.pages} {index.chunks}", state, fingerprint_of_code(),
-        fingerprint_of_prompts(settings.prompts),
+        assistant, described, str(index.recipe), f"{index.pages} {index.chunks}", f"{index.id} {index.built_at}",
+        fingerprint_of_code(), fingerprint_of_prompts(settings.prompts),
     )  # fmt: skip
 
 
@@ -254,53 +256,40 @@ def _remotes(options: Options, settings: Settings) -> list[RemoteService]:
     return remotes
 
 
-def check_judge(options: Options, settings: Settings) -> None:
-    """Raises `EvaluationError` if only a part of the judge is configured, or if it would judge its own answers."""
-    if bool(options.judge_url) != bool(options.judge_model):
-        raise EvaluationError("--judge-url and --judge-model need each other.")
-    if options.judge_model and options.judge_model == settings.llm_model:
-        raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
-
-
-@asynccontextmanager
-async def judging(options: Options) -> AsyncIterator[Judge]:
-    """The judge of the options, with its earlier judgements."""
-    endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
-    model = OpenAIModel(endpoint, options.judge_model)
-    pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
-    with saved_rows(options, "judgements.jsonl") as cache:
-        try:
-            yield Judge(model, cache, pace)
-        finally:
-            await model.close()
-
-
-async def measured(
+async def _measured(
     options: Options, settings: Settings, assistants: Assistants, cases: Sequence[Case], answers: Sequence[Answer]
-) -> AnswerResult:
+) -> Result:
     """The answers with their measures, judged if a judge is configured."""
     by_id = {case.id: case for case in cases}
     wanted = criteria(evidently=False if options.own_criteria else None)
     judgements: Sequence[Judgement] = ()
     if options.judge_url:
-        async with judging(options) as judge:
-            with progress_bar("Judging") as progress:
-                judgements = await judge.judge(tasks(answers, by_id, wanted), progress)
-    detector = LanguageDetector(assistants.prompts.languages, settings.default_language)
-    scorer = Scorer(assistants.prompts, detector, assistants.embedder)
+        endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
+        model = Model(OpenAIModel(endpoint, options.judge_model), patient=True)
+        pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
+        try:
+            with _saved_rows(options, "judgements.jsonl") as cache, progress_bar("Judging") as progress:
+                judgements = await Judge(model, cache, pace).judge(tasks(answers, by_id, wanted), progress)
+        finally:
+            await model.close()
+    scorer = Scorer(assistants.prompts, assistants.tools.detector, assistants.embedder)
     config = {
         **configuration(options.file, settings, {}, model_name(options, settings)),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "judge": options.judge_model,
         "criteria": {name: criterion.origin for name, criterion in wanted.items()} if options.judge_model else {},
     }
-    return AnswerResult(await scorer.score(answers, by_id, judgements), config)
+    return Result(ANSWERS, await scorer.score(answers, by_id, judgements), config)
 
 
-def write_answers(result: AnswerResult, options: Options) -> None:
+def _write_answers(result: Result, options: Options) -> None:
     """Write answers.json and answers.html to the directory of --out, and Evidently's page with --evidently."""
     folder = Path(options.out)
-    result.save(folder / "answers.json")
+    shares = {
+        kind: {name: {"n": n, **asdict(estimate)} for name, (n, estimate) in own.items()}
+        for kind, own in kind_shares(result).items()
+    }
+    result.save(folder / "answers.json", efforts=efforts(result), shares=shares)
     write_text(answers_page(result, options.rules), folder / "answers.html")
     if options.evidently:
         evidently_page(result, folder / "evidently.html")

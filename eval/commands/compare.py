@@ -1,49 +1,26 @@
-"""`eval compare` and `gate`: say whether something became worse, in words and as an exit code; `run --against` uses it."""
+"""`eval compare`, `gate` and `faults`: say whether something became worse, in words and as an exit code."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from importlib.resources import files
 
+from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from eval.answers.result import FORM as ANSWERS
-from eval.answers.result import answer_baseline_of, judge_answers, load_answer_baseline, load_answers, side_by_side
-from eval.commands.options import (
-    FAILED,
-    OK,
-    Options,
-    argument,
-    as_json,
-    check_writable,
-    command,
-    flag,
-    option,
-)
+from eval.answers.figures import side_by_side
+from eval.commands.options import FAILED, OK, Options, argument, check_writable, command, flag, option, saved_file
 from eval.commands.retrieval import measure_docs
-from eval.files import EvaluationError, form_of, write_text
-from eval.measure.compare import Comparison, comparison_text
+from eval.files import EvaluationError, write_text
 from eval.measure.compare import compare as compare_results
-from eval.measure.conversations import FORM as CONVERSATIONS
-from eval.measure.conversations import load_follow_ups
-from eval.measure.gate import Gate, Verdict, baseline_of, judge, load_baseline, verdicts_together
-from eval.measure.refusals import FORM as REFUSALS
-from eval.measure.refusals import load_refusals
-from eval.measure.result import FORM as RETRIEVAL
-from eval.measure.result import RetrievalResult, load_result
-from eval.measure.rows import Result
+from eval.measure.faults import Kept, measure
+from eval.measure.gate import baseline_of, drops, judge, load_baseline
+from eval.measure.result import ANSWERS, RETRIEVAL, Result, load_result
+from eval.measure.tables import comparison_text, drops_text, verdict_line
 from eval.reports import answers_page
-
-KINDS = {
-    RETRIEVAL: "eval retrieval",
-    ANSWERS: "eval run",
-    REFUSALS: "eval refusals",
-    CONVERSATIONS: "eval conversations",
-}
 
 
 @command(
-    "--json --html --max-drop --half",
+    "--html --max-drop",
     argument("a", "the result before; of eval run, also its directory", "A.json"),
     argument("b", "the result after", "B.json"),
     flag("--common", "compare only the questions that both have"),
@@ -52,91 +29,21 @@ async def compare(options: Options, settings: Settings) -> int:
     """Compares two results of eval retrieval, run, refusals or conversations. The exit code is 1 if something dropped."""
     del settings
     check_writable(options, "html")
-    a, b = saved_file(options.a), saved_file(options.b)
-    kinds = [_kind(path) for path in (a, b)]
-    if kinds[0] != kinds[1]:
-        raise EvaluationError(
-            f"{a} is a result of `{KINDS[kinds[0]]}`, {b} of `{KINDS[kinds[1]]}`: only results of the same command can be"
-            " compared."
-        )
-    if options.html and kinds[0] != ANSWERS:
-        raise EvaluationError(f"--html shows answers side by side, but these are results of `{KINDS[kinds[0]]}`.")
-    comparisons = _comparisons(options, kinds[0], a, b)
-    dropped = [drops(comparison, options.max_drop) for comparison in comparisons.values()]
-    if options.json:
-        summaries = {name: comparison.summary() for name, comparison in comparisons.items()}
-        sys.stdout.write(as_json(summaries.get("", summaries)) + "\n")
-    else:
-        parts = [
-            "\n".join(
-                [*([f"{name}:"] if name else []), comparison_text(comparison), "", drops_text(lost, options.max_drop)]
-            )
-            for (name, comparison), lost in zip(comparisons.items(), dropped, strict=True)
-        ]
-        sys.stdout.write("\n\n".join(parts) + "\n")
-    return FAILED if any(dropped) else OK
-
-
-def saved_file(path: str) -> Path:
-    """The file of a saved result: of a directory of `eval run --out`, its answers.json."""
-    return Path(path, "answers.json") if Path(path).is_dir() else Path(path)
-
-
-def _kind(path: Path) -> str:
-    if (form := form_of(path)) in KINDS:
-        return form
-    raise EvaluationError(f"{path} is no saved result of {', '.join(f'`{kind}`' for kind in KINDS.values())}.")
-
-
-def _comparisons(options: Options, kind: str, a: Path, b: Path) -> dict[str, Comparison]:
-    """The comparisons by name; the name of a single one is empty."""
-    if kind == ANSWERS:
-        both = side_by_side(load_answers(a), load_answers(b), (options.a, options.b))
-        before, after = (both.of(name) for name in both.contestants)
-        comparison = _paired(options, before, after)
-        if options.html:
-            asked = frozenset(case.id for case in comparison.pairs.cases)
-            write_text(answers_page(both.only(asked)), options.html)
-        return {"": comparison}
-    if kind == CONVERSATIONS:
-        ways, others = load_follow_ups(a), load_follow_ups(b)
-        both_have = [name for name in ways if name in others]
-        if not both_have:
-            raise EvaluationError(f"A was measured {', '.join(ways)}, B {', '.join(others)}: nothing is common.")
-        return {name: _paired(options, ways[name], others[name]) for name in both_have}
-    load = load_refusals if kind == REFUSALS else load_result
-    return {"": _paired(options, load(a), load(b))}
-
-
-def _paired(options: Options, a: Result, b: Result) -> Comparison:
-    return compare_results(a, b, common=options.common, only=options.half or "", names=(options.a, options.b))
-
-
-def drops(comparison: Comparison, max_drop: float) -> list[Verdict]:
-    """The rows that dropped by more than `max_drop`, with intervals so wide that all rows together have 95 %."""
-    return [verdict for verdict in verdicts_together(comparison.pairs, comparison.judged, max_drop) if verdict.dropped]
-
-
-def drops_text(dropped: Sequence[Verdict], max_drop: float) -> str:
-    """The result in one line, below the rows that dropped."""
-    allowed = f"more than {max_drop:g} with an interval below 0 (95 % for all rows together)"
-    rows = [verdict_line(verdict) for verdict in dropped]
-    return "\n".join(
-        [*rows, f"FAILED: this dropped by {allowed}." if rows else f"Passed: nothing dropped by {allowed}."]
-    )
-
-
-def verdict_line(verdict: Verdict) -> str:
-    """A row with its difference and interval."""
-    difference = verdict.difference
-    name = f"{verdict.measure:<11} {verdict.language}{' cross' if verdict.cross else ''}"
-    mark = "  DROPPED" if verdict.dropped else ""
-    return f"  {name:<24} n={verdict.n:<4} {difference.mean:+.3f}  {difference.low:+.3f}…{difference.high:+.3f}{mark}"
+    a, b = load_result(saved_file(options.a)), load_result(saved_file(options.b))
+    comparison = compare_results(a, b, common=options.common, names=(options.a, options.b))
+    if options.html:
+        if a.kind != ANSWERS:
+            raise EvaluationError(f"--html shows answers side by side, but these are results of `{a.kind}`.")
+        both = side_by_side(a, b, comparison.names)
+        write_text(answers_page(both.only(frozenset(case.id for case in comparison.pairs.cases))), options.html)
+    dropped = drops(comparison, options.max_drop)
+    sys.stdout.write(f"{comparison_text(comparison)}\n\n{drops_text(dropped, options.max_drop)}\n")
+    return FAILED if dropped else OK
 
 
 @command(
     "--k --parallel --max-drop",
-    argument("result", "file of eval retrieval --out, or answers.json of eval run", "RESULT.json", required=False),
+    argument("result", "file of --out of another command, such as eval retrieval", "RESULT.json", required=False),
     option("--baseline", "the saved baseline", "FILE", required=True),
     flag("--update", "write a new baseline instead"),
 )
@@ -145,58 +52,50 @@ async def gate(options: Options, settings: Settings) -> int:
 
     Without RESULT, indexes and measures this product's own documentation first.
     """
+    saved = load_result(saved_file(options.result)) if options.result else None
     if options.update:
         check_writable(options, "baseline")
-    if options.result and form_of(options.result) == ANSWERS:
-        return _gate_answers(options)
-    baseline = None if options.update else load_baseline(options.baseline)
-    result = load_result(options.result) if options.result else await _measured(options, settings)
-    if baseline is None:
-        baseline_of(result).save(options.baseline)
-        return _updated(options.baseline, len(result.cases))
-    verdict = judge(result, baseline, options.max_drop)
-    head = (
-        f"{verdict.n} questions against the baseline, difference of MRR@{result.k} with 95 % interval,\n"
-        "for the right page, the chunk with the evidence, and that chunk with its section:"
-    )
-    sys.stdout.write(_gate_text(head, verdict, options.max_drop) + "\n")
-    return OK if verdict.passed and not result.failed else FAILED
-
-
-async def _measured(options: Options, settings: Settings) -> RetrievalResult:
-    more = {"passages": None, "deep": False, "html": "", "docs": None, "questions": None}
-    return await measure_docs(Options(**vars(options), **more), settings)
-
-
-def _gate_answers(options: Options) -> int:
-    result = load_answers(options.result)
-    if options.update:
-        baseline = answer_baseline_of(result)
+        baseline = baseline_of(saved or await _measured(options, settings))
         baseline.save(options.baseline)
-        return _updated(options.baseline, len(baseline.questions))
-    verdict = judge_answers(result, load_answer_baseline(options.baseline), options.max_drop)
-    head = (
-        f"{verdict.n} answers of {result.contestants[0]} against the baseline, difference with its interval (95 % for all"
-        " rows together):"
-    )
-    lost = f"{result.failed} answers and {result.malformed} judgements failed: run it again first.\n"
-    sys.stdout.write(
-        _gate_text(head, verdict, options.max_drop) + "\n" + (lost if result.failed or result.malformed else "")
-    )
-    return OK if verdict.passed and not result.failed and not result.malformed else FAILED
-
-
-def _updated(path: str, n: int) -> int:
-    sys.stdout.write(f"{path} has {n} questions now. Have the change reviewed.\n")
-    return OK
-
-
-def _gate_text(head: str, gate: Gate, max_drop: float) -> str:
-    lines = [head, *map(verdict_line, gate.verdicts)]
-    if gate.new or gate.gone:
-        lines.append(f"Not compared: {gate.new} new questions, {gate.gone} that are gone or changed.")
-    allowed = f"more than {max_drop:g} with an interval below 0"
+        sys.stdout.write(f"{options.baseline} has {len(baseline.questions)} questions now. Have the change reviewed.\n")
+        return OK
+    baseline = load_baseline(options.baseline, saved.kind if saved else RETRIEVAL)
+    result = saved or await _measured(options, settings)
+    verdict = judge(result, baseline, options.max_drop)
+    interval = "its 95 % interval" if result.kind == RETRIEVAL else "its interval (95 % for all rows together)"
+    lines = [f"{verdict.n} questions against the baseline, each difference with {interval}:"]
+    lines += map(verdict_line, verdict.verdicts)
+    if verdict.new or verdict.gone:
+        lines.append(f"Not compared: {verdict.new} new questions, {verdict.gone} that are gone or changed.")
+    allowed = f"more than {options.max_drop:g} with an interval below 0"
     lines.append(
-        f"Passed: nothing dropped by {allowed}." if gate.passed else f"FAILED: marked rows dropped by {allowed}."
+        f"Passed: nothing dropped by {allowed}." if verdict.passed else f"FAILED: marked rows dropped by {allowed}."
     )
-    return "\n".join(lines)
+    if lost := len(result.failed) or result.malformed:
+        lines.append(f"{len(result.failed)} questions and {result.malformed} judgements failed: run it again first.")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return OK if verdict.passed and not lost else FAILED
+
+
+@command(
+    "",
+    argument("file", "answers with their passages; the shipped ones if it isn't given", "FAULTS.jsonl", required=False),
+    flag("--missed", "print the faults that are missed"),
+)
+async def faults(options: Options, settings: Settings) -> int:
+    """Plants faults into good answers and tells which of them readers would see marked. The exit code is 1 below the goals."""
+    kept = Kept.load(options.file or str(files("eval").joinpath("sets", "faults.jsonl")))
+    outcome = measure(kept, load_prompts(settings.languages, settings.prompts))
+    lines = [f"{'kind':28}{'caught':>8}{'of':>6}"]
+    lines += [f"{kind:28}{outcome.caught[kind]:8}{number:6}" for kind, number in sorted(outcome.planted.items())]
+    lines.append(f"Good statements that are marked: {len(outcome.alarms)} of {outcome.statements}.")
+    lines += outcome.alarms
+    if options.missed:
+        lines += [f"missed {kind}: {one}" for kind, missed in outcome.missed.items() for one in missed]
+    lines += [f"FAILED: {failure}." for failure in outcome.failures] or ["Passed."]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return FAILED if outcome.failures else OK
+
+
+async def _measured(options: Options, settings: Settings) -> Result:
+    return await measure_docs(Options(**vars(options), deep=False, docs=None, questions=None), settings)

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from app.assistants.assembly import opened
-from app.assistants.assistant import Assistants
 from app.core import logs
 from app.core.log_message import masked
 from app.core.prompts import files_in_force
 from app.core.settings import Settings
-from app.core.turn import Request, Turn
 from eval.cache import fingerprint
 from eval.files import EvaluationError, write_text
 from eval.measure.gate import MAX_DROP
+from eval.measure.result import Result
 from eval.measure.retrieval import Finder
-from eval.questions.cases import HALVES
 from eval.questions.documents import Rule, parse_rules
 
 OK = 0
@@ -51,34 +47,14 @@ _SETTINGS = set(
 )
 
 
-class OpenFinder(Protocol):
-    """Opens an assistant with some settings replaced."""
-
-    def __call__(self, overrides: Mapping[str, Any]) -> AbstractAsyncContextManager[Finder]:
-        """The assistant, closed at the end."""
-        ...
-
-
-@dataclass(frozen=True)
-class AssistantFinder:
-    """A `Finder` that uses these assistants."""
-
-    assistants: Assistants
-
-    async def find(self, request: Request) -> Turn:
-        """The turn after retrieval."""
-        return await self.assistants.get(request.assistant).find(request)
-
-    async def assess(self, request: Request) -> Turn:
-        """The turn after the decision whether to refuse."""
-        return await self.assistants.get(request.assistant).assess(request)
-
-
 @asynccontextmanager
-async def open_finder(overrides: Mapping[str, Any]) -> AsyncIterator[AssistantFinder]:
+async def open_finder(overrides: Mapping[str, Any]) -> AsyncIterator[Finder]:
     """The configured assistants with some settings replaced."""
     async with opened(Settings.load(**overrides)) as assistants:
-        yield AssistantFinder(assistants)
+        yield Finder(assistants)
+
+
+OpenFinder: TypeAlias = Callable[[Mapping[str, Any]], AbstractAsyncContextManager[Finder]]
 
 
 class Options(SimpleNamespace):
@@ -155,7 +131,7 @@ def number(name: str, default: int | None, text: str, *, least: int = 1) -> clic
 
 
 SHARE = click.FloatRange(0, 1)
-OUTPUT = "--out --html --json"
+OUTPUT = "--out --html"
 JUDGE = "--judge-url --judge-model --judge-per-minute --judge-timeout --own-criteria"
 _SHARED: Mapping[str, click.Parameter] = {
     param.opts[0]: param
@@ -172,11 +148,9 @@ _SHARED: Mapping[str, click.Parameter] = {
             "REGEX=REPL",
         ),
         option("--unanswerable", "questions that must be refused, .jsonl", "FILE"),
-        flag("--json", "print JSON"),
         option("--out", "save the whole result as JSON", "FILE"),
         option("--html", "write a page with charts", "FILE"),
         flag("--no-model", "measure without the configured language model"),
-        option("--half", "only every second question, counted from 0", type=click.Choice(HALVES)),
         option("--max-drop", f"largest drop that passes (default {MAX_DROP})", "X", type=SHARE, default=MAX_DROP),
         several(
             "--url",
@@ -211,23 +185,19 @@ def output_folder(options: Options) -> Path:
     return folder
 
 
-def finish(options: Options, summary: Any, *, text: Callable[[], str], html: Callable[[], str] | None = None) -> None:
-    """Save the result if --out or --html says so, and print it as text, or as JSON with --json."""
+def saved_file(path: str) -> Path:
+    """The file of a saved result: of a directory of `eval run --out`, its answers.json."""
+    return Path(path, "answers.json") if Path(path).is_dir() else Path(path)
+
+
+def finish(options: Options, result: Result, text: str, page: Callable[[], str], **figures: Any) -> int:
+    """Save the result with more `figures` and its page if --out and --html say so, and print its text; the exit code."""
     if options.out:
-        write_text(as_json(summary), options.out)
-    if html and options.html:
-        write_text(html(), options.html)
-    print_result(options, summary, text=text)
-
-
-def print_result(options: Options, summary: Any, *, text: Callable[[], str]) -> None:
-    """Print a result as text, or its summary as JSON with --json."""
-    sys.stdout.write((as_json(summary) if options.json else text()) + "\n")
-
-
-def as_json(value: Any) -> str:
-    """JSON as it is printed and saved."""
-    return json.dumps(value, ensure_ascii=False, indent=1)
+        result.save(options.out, **figures)
+    if options.html:
+        write_text(page(), options.html)
+    sys.stdout.write(text + "\n")
+    return FAILED if result.failed or result.malformed else OK
 
 
 @contextmanager
@@ -242,11 +212,6 @@ def quiet_pipeline() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
-
-
-def report_reindexing(name: str) -> None:
-    """Say which configuration's pages are indexed: this takes time."""
-    sys.stderr.write(f"Indexing the pages for {name}\n")
 
 
 @contextmanager
@@ -269,27 +234,17 @@ def model_name(options: Options, settings: Settings) -> str:
 def configuration(set_name: str, settings: Settings, overrides: Mapping[str, Any], model: str) -> dict[str, Any]:
     """The part of a result's `config` that is known before the first question."""
     own = {name: settings.value(name) for name in sorted(_SETTINGS)}
+    store = str(overrides.get("store", settings.store))
     return {
         "set": Path(set_name).name,
         "settings": {**own, **{name: value for name, value in overrides.items() if name in _SETTINGS}},
-        "store": _store(str(overrides.get("store", settings.store))),
+        # the path of a directory is private, the address of a server isn't
+        "store": masked(store) if ":" in store else "a directory",
         "model": model,
         "prompts": fingerprint_of_prompts(str(overrides.get("prompts", settings.prompts))),
-        "version": _version(),
+        "version": version("docs-assistant"),
         "code": fingerprint_of_code(),
     }
-
-
-def _store(address: str) -> str:
-    # the path of a directory is private, the address of a server isn't
-    return masked(address) if ":" in address else "a directory"
-
-
-def _version() -> str:
-    try:
-        return version("docs-assistant")
-    except PackageNotFoundError:  # run from a checkout that isn't installed
-        return ""
 
 
 def fingerprint_of_prompts(folder: str) -> str:

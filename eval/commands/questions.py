@@ -1,22 +1,23 @@
-"""`eval check` and `generate`: finds mistakes in a question set, and lets the language model write one about the indexed pages."""
+"""`eval check`, `generate` and `from-log`: find mistakes in a question set, or make one of the indexed pages or of what readers asked."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from pathlib import Path
 
 import click
 
+from app.conversations.question_log import PERIOD_OPTIONS, Asked
 from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Request
 from app.core.types import Page
 from app.index import open_store
-from app.index.protocols import Generation
-from app.models import open_model
-from app.models.protocols import Model
+from app.index.protocols import Generation, TranslationSets
+from app.models import Model, open_model
 from app.text.language import LanguageDetector
 from eval.cache import Cache
 from eval.commands.options import (
@@ -24,15 +25,15 @@ from eval.commands.options import (
     NO_MODEL,
     OK,
     Options,
+    check_writable,
     command,
     flag,
     number,
     option,
     output_folder,
-    print_result,
     progress_bar,
 )
-from eval.files import EvaluationError
+from eval.files import EvaluationError, write_json_lines
 from eval.generate import STYLES, Generated, Job, Wanted, ask, gather, plan, tokens, write
 from eval.judge import Pace
 from eval.questions.cases import Case, load_cases
@@ -43,7 +44,7 @@ FINDINGS = 10
 ERRORS = 5
 
 
-@command("file --doc-map --json", flag("--no-index", "check the questions without the indexed pages"))
+@command("file --doc-map", flag("--no-index", "check the questions without the indexed pages"))
 async def check(options: Options, settings: Settings) -> int:
     """Compares a question set with the indexed pages. The exit code is 1 if it finds an error, 0 if only warnings."""
     cases, rules = load_cases(options.file), options.rules
@@ -54,20 +55,11 @@ async def check(options: Options, settings: Settings) -> int:
             turn = await finder.find(Request(cases[0].messages, id="eval-check"))
             generation: Generation = turn.generation
             documents = Documents([page.url for page in await generation.pages()], rules)
-            findings += check_pages(cases, documents, await _texts(generation, cases, documents))
-    print_result(options, _summary(cases, findings), text=lambda: _text(cases, findings))
+            urls = {url for case in cases for url in documents.pages(case.doc)}
+            read = [await generation.page(url) for url in sorted(urls)]
+            findings += check_pages(cases, documents, {page.url: page.markdown for page in read if page})
+    sys.stdout.write(_text(cases, findings) + "\n")
     return FAILED if any(finding.error for finding in findings) else OK
-
-
-async def _texts(generation: Generation, cases: Sequence[Case], documents: Documents) -> dict[str, str]:
-    urls = {url for case in cases for url in documents.pages(case.doc)}
-    pages = [await generation.page(url) for url in sorted(urls)]
-    return {page.url: page.markdown for page in pages if page}
-
-
-def _summary(cases: Sequence[Case], findings: Sequence[Finding]) -> dict[str, object]:
-    sizes = [{"lang": lang, "variant": variant, "n": n} for (lang, variant), n in sorted(counts(cases).items())]
-    return {"n": len(cases), "counts": sizes, "findings": [asdict(finding) for finding in findings]}
 
 
 def _text(cases: Sequence[Case], findings: Sequence[Finding]) -> str:
@@ -75,20 +67,15 @@ def _text(cases: Sequence[Case], findings: Sequence[Finding]) -> str:
     lines = [f"{len(cases)} questions about {len(pages)} pages."]
     lines += [f"  {lang} {variant or '(no variant)'}: {n}" for (lang, variant), n in sorted(counts(cases).items())]
     for finding in findings:
-        lines.append(f"{'ERROR' if finding.error else 'warning'}: {finding.text}{_ids(finding)}")
+        more = f" and {len(finding.ids) - FINDINGS} more" if len(finding.ids) > FINDINGS else ""
+        ids = f" ({len(finding.ids)}): {', '.join(finding.ids[:FINDINGS])}{more}" if finding.ids else ""
+        lines.append(f"{'ERROR' if finding.error else 'warning'}: {finding.text}{ids}")
     return "\n".join([*lines, "" if findings else "No errors and no warnings."]).rstrip()
-
-
-def _ids(finding: Finding) -> str:
-    if not finding.ids:
-        return ""
-    more = f" and {len(finding.ids) - FINDINGS} more" if len(finding.ids) > FINDINGS else ""
-    return f" ({len(finding.ids)}): {', '.join(finding.ids[:FINDINGS])}{more}"
 
 
 @command(
     "--parallel",
-    option("--out", "directory for the set, as .jsonl and .csv", "DIR", required=True),
+    option("--out", "directory for the set", "DIR", required=True),
     number("--per-page", 5, "questions per page and variant (5)"),
     option("--variants", "1 full, 2 detail, 3 hurried, 4 keywords (default all)", default=",".join(STYLES)),
     number("--pages", None, "only N pages, spread over the site"),
@@ -100,11 +87,15 @@ def _ids(finding: Finding) -> str:
 )
 async def generate(options: Options, settings: Settings) -> int:
     """Generates a question set from the indexed pages. Shows the cost first. A stopped run continues where it ended."""
+    variants = tuple(part.strip() for part in options.variants.split(",") if part.strip())
+    if not variants or set(variants) - set(STYLES):
+        raise EvaluationError(f"--variants {options.variants}: the variants are {', '.join(STYLES)}.")
     prompts = load_prompts(settings.languages, settings.prompts)
-    jobs = plan(await _pages(settings, options.pages), prompts, _wanted(options))
+    pages, sets = await _pages(settings, options.pages)
+    jobs = plan(pages, sets, prompts, Wanted(options.per_page, variants, options.follow_ups, options.unanswerable))
     if not jobs:
         raise EvaluationError("No indexed page in a configured language has enough text for questions.")
-    model = open_model(settings)
+    model = open_model(settings, patient=True)
     if model is None:
         raise SettingsError("A language model writes the questions: set DOCS_LLM_URL and DOCS_LLM_MODEL.")
     detector = LanguageDetector(prompts.languages, settings.default_language)
@@ -123,7 +114,7 @@ async def generate(options: Options, settings: Settings) -> int:
     return _report(generated, [str(path) for path in write(generated, output_folder(options))])
 
 
-async def _pages(settings: Settings, limit: int | None) -> list[Page]:
+async def _pages(settings: Settings, limit: int | None) -> tuple[list[Page], TranslationSets]:
     store = open_store(settings)
     try:
         live = await store.live()
@@ -131,16 +122,10 @@ async def _pages(settings: Settings, limit: int | None) -> list[Page]:
         step = max(1, len(listed) // limit) if limit else 1
         chosen = listed[::step][:limit] if limit else listed
         pages = [await live.page(page.url) for page in chosen]
+        sets = await live.translation_sets()
     finally:
         await store.close()
-    return [page for page in pages if page]
-
-
-def _wanted(options: Options) -> Wanted:
-    variants = tuple(part.strip() for part in options.variants.split(",") if part.strip())
-    if not variants or set(variants) - set(STYLES):
-        raise EvaluationError(f"--variants {options.variants}: the variants are {', '.join(STYLES)}.")
-    return Wanted(options.per_page, variants, options.follow_ups, options.unanswerable)
+    return [page for page in pages if page], sets
 
 
 def _confirmed(options: Options, jobs: Sequence[Job], model: Model) -> bool:
@@ -172,3 +157,34 @@ def _report(made: Generated, written: Sequence[str]) -> int:
         lines += [f"  {error}" for error in made.failed[:ERRORS]]
     sys.stdout.write("\n".join(lines) + "\n")
     return FAILED if made.failed or not written else OK
+
+
+@command(
+    "--assistant",
+    *PERIOD_OPTIONS,
+    option("--only", "only these questions", type=click.Choice(("all", "refused", "weak", "down")), default="all"),
+    option("--out", "the set, .jsonl", "FILE", required=True),
+)
+async def from_log(options: Options, settings: Settings) -> int:
+    """Writes each logged question once, as it was redacted.
+
+    Those whose answer was rated up have the page that it used; the others go to a file of their own, to be labelled or asked as
+    unanswerable ones.
+    """
+    from eval.questions.own_docs import logged_rows  # the service and the indexing, which are heavy
+
+    out = Path(options.out)
+    if out.suffix.lower() != ".jsonl":
+        raise EvaluationError(f"--out {out}: a question set is a .jsonl file.")
+    check_writable(options, "out")
+    asked = Asked.read(options.since, options.until, time.time(), options.assistant)
+    rows = logged_rows(settings, asked, options.only)
+    labelled = [row for row in rows if "doc" in row]
+    others = [row for row in rows if "doc" not in row]
+    for part, path in ((labelled, out), (others, out.with_suffix(".unlabelled.jsonl"))):
+        if part:
+            write_json_lines(part, path)
+            sys.stdout.write(f"{path}: {len(part)} questions\n")
+    if not labelled:
+        sys.stdout.write("No answer to these questions was rated up, so none has a page.\n")
+    return OK

@@ -1,162 +1,144 @@
-"""The content of each page: figures, groups of bars and questions; the templates define the form."""
+"""The pages of results: the frame and the charts of all of them, and the content of those of searches and refusals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from eval.grid.result import GridResult, explained, grid_rows, validation_text
-from eval.measure.conversations import FollowUps
-from eval.measure.embedding_space import Space
-from eval.measure.metrics import CURVE, title
-from eval.measure.refusals import ANSWERABLE, CROSS, Decision, RefusalResult
-from eval.measure.result import CaseResult, RetrievalResult
-from eval.measure.rows import MEAN, Row
-from eval.measure.tables import CURVE_NAMES, difference_cell, row_name
-from eval.reports.answers import Bar, page, spread
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from eval.measure.compare import flat
+from eval.measure.metrics import Estimate, title
+from eval.measure.refusals import ANSWERABLE, CROSS, Refusals
+from eval.measure.result import Outcome, Result
+from eval.measure.retrieval import language_right
+from eval.measure.tables import STAR, VARIANTS, curve_table, group_table, row_name, whole_table
 
 WORST = 25
 LISTED = 20
 
 
-def retrieval_page(result: RetrievalResult, baseline: RetrievalResult | None = None, space: Space | None = None) -> str:
-    """The page of a retrieval result. `baseline` adds marks and differences, `space` the picture of the pages."""
-    lead = f"{len(result.cases)} questions about {len({case_result.case.doc for case_result in result.cases})} pages"
-    lead += f", measured {result.config['date']}" if "date" in result.config else ""
-    lead += f", against a result of {baseline.config.get('date', 'unknown date')}" if baseline else ""
-    points = [point for point in result.curve if point.language == MEAN] or list(result.curve)
-    curve = [
-        [f"{p.level}s, first {p.k}", *(f"{p.measures[m].mean:.3f}  {spread(p.measures[m])}" for m in CURVE)]
-        for p in points
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: `colour` is the number of its group, `before` the figure that it is compared with."""
+
+    label: str
+    n: int
+    estimate: Estimate
+    colour: int = 0
+    before: float | None = None
+
+
+def page(name: str, what: str, lead: str, result: Result, **values: Any) -> str:
+    """A page: its heading, its parts as the template `name` arranges the values, and the configuration."""
+    config = [
+        (key, ", ".join(map(str, value)) if isinstance(value, list) else value)
+        for key, value in flat(result.config)
+        if value not in ("", None, [], {})
     ]
+    heading = f"{what}: {result.config.get('set', 'a question set')}"
+    lead = f"{lead}, measured {result.config.get('date', 'at an unknown time')}"
+    template = _environment().get_template(f"{name}.html")
+    return template.render(heading=heading, lead=lead, config=config, variants=VARIANTS, result=result, **values)
+
+
+def spread(estimate: Estimate) -> str:
+    """The interval of an estimate."""
+    return f"{estimate.low:.2f}–{estimate.high:.2f}"
+
+
+def compared(result: Result) -> list[tuple[Any, ...]]:
+    """Every other contestant against the base: the names and two tables."""
+    return [
+        (comparison.names, whole_table(comparison), group_table(comparison), STAR) for comparison in result.comparisons
+    ]
+
+
+def bars(result: Result, measure: str, before: Result | None = None) -> list[list[Bar]]:
+    """The bars of a measure: contestants side by side, a single one by language, with marks where it stood `before`."""
+    names = result.contestants
+    languages = sorted({row.language for row in result.rows[names[0]]})
+    groups: dict[tuple[str, str, bool], list[Bar]] = {}
+    for name in names:
+        for row in result.rows[name]:
+            if measure not in row.measures:
+                continue
+            earlier = before.row(row.language, row.variant, cross=row.cross) if before else None
+            mark = earlier.measures[measure].mean if earlier else None
+            alone = len(names) == 1
+            colour = languages.index(row.language) if alone else names.index(name)
+            bar = Bar(row_name(row), row.known[measure], row.measures[measure], colour, mark)
+            groups.setdefault((row.language, "" if alone else row.variant, row.cross), []).append(bar)
+    return list(groups.values())
+
+
+def retrieval_page(result: Result, before: Result | None = None) -> str:
+    """The page of a result of searches; `before` adds marks and differences."""
     return page(
         "retrieval",
-        f"Retrieval: {result.config.get('set', 'a question set')}",
-        lead,
-        result.config,
-        result=result,
+        "Retrieval",
+        f"{len(result.cases)} questions about {len({case.doc for case in result.cases})} pages",
+        result,
         figures=_figures(result),
         chart=f"{title('rr', result.k)} by language and way of asking",
-        bars_of=_row_bars(result.rows, baseline),
-        baseline=baseline,
-        curve=(["", *(CURVE_NAMES[name] for name in CURVE)], curve),
+        bars_of=bars(result, "rr", before),
+        before=before,
+        compared=compared(result),
+        curve=curve_table(result),
         worst=_worst(result),
-        space=space,
-        languages=sorted({spot.language for spot in space.spots}) if space else [],
     )
 
 
-def conversations_page(followed: Sequence[FollowUps]) -> str:
-    """The page of follow-up questions, with a part for each run."""
-    first = followed[0].asked
-    names = ("rr", "hit_1", "hit")
-    parts = [
-        {
-            "name": f"{follow_up.name[:1].upper()}{follow_up.name[1:]}",
-            "figures": [
-                ("language detected", f"{100 * follow_up.asked.language_right:.0f} %", "correctly, of the follow-ups"),
-                ("failed", str(len(follow_up.asked.failed)), ""),
-            ],
-            "bars": [[bar] for group in _row_bars(follow_up.asked.rows, follow_up.standalone) for bar in group],
-            "header": ["as asked minus spelled out", "n", *(title(name, first.k) for name in names)],
-            "rows": [
-                [row_name(row), str(row.n), *(difference_cell(row.measures[name]) for name in names)]
-                for row in follow_up.difference.rows
-            ],
-            "worst": _worst(follow_up.asked),
-            "k": follow_up.asked.k,
-        }
-        for follow_up in followed
-    ]
-    return page(
-        "conversations",
-        f"Follow-ups: {first.config.get('set', 'a set of conversations')}",
-        f"{len(first.cases)} conversations, measured {first.config.get('date', '')}",
-        first.config,
-        parts=parts,
-        measure=title("rr", first.k),
-    )
-
-
-def refusals_page(result: RefusalResult) -> str:
-    """The page of refusals: shares by kind, the curve over thresholds, chosen thresholds, wrong decisions."""
+def refusals_page(result: Result) -> str:
+    """The page of refusals: shares by kind, the curve over thresholds, wrong decisions."""
+    figures = Refusals(result)
     groups: dict[str, list[Bar]] = {}
-    for share in result.shares:
+    for share in figures.shares:
         colour = 0 if share.kind in {ANSWERABLE, CROSS} else 1
         groups.setdefault(share.kind, []).append(Bar(f"{share.kind}, {share.language}", share.n, share.refused, colour))
     return page(
         "refusals",
-        f"Refusals: {result.config.get('set', 'a question set')}",
-        f"{len(result.decisions)} questions, measured {result.config.get('date', '')}",
-        result.config,
-        result=result,
+        "Refusals",
+        f"{len(result.outcomes)} questions",
+        result,
+        figures=figures,
         bars_of=list(groups.values()),
-        over_refusal=[(point.threshold, point.over_refusal) for point in result.curve],
-        recall=[(point.threshold, point.recall) for point in result.curve],
-        wrong=lambda answerable: _wrong(result, answerable=answerable)[:LISTED],
+        over_refusal=[(point.threshold, point.over_refusal) for point in figures.curve],
+        recall=[(point.threshold, point.recall) for point in figures.curve],
+        listed=LISTED,
     )
 
 
-def grid_page(result: GridResult) -> str:
-    """The page of a grid: a bar for each configuration, its differences to the first one, its figures."""
-    first = result.first
-    before = next(iter(result.measured)).mean
-    chart = [
-        Bar(
-            configuration.name,
-            configuration.mean.n,
-            configuration.mean.measures["rr"],
-            min(i, 1),
-            before.measures["rr"].mean if i else None,
-        )
-        for i, configuration in enumerate(result.measured)
-        if configuration.mean and before
-    ]
-    return page(
-        "grid",
-        f"Grid: {first.config.get('set', 'a question set')}",
-        f"{len(result.measured)} configurations, {len(first.cases)} questions, measured {first.config.get('date', '')}",
-        first.config,
-        figures=_figures(first),
-        measure=title("rr", first.k),
-        bars_of=[chart],
-        table_of=grid_rows(result),
-        explained=explained(result),
-        validation=validation_text(result.validation, first.k) if result.validation else "",
-    )
-
-
-def _figures(result: RetrievalResult) -> list[tuple[str, str, str]]:
+def _figures(result: Result) -> list[tuple[str, str, str]]:
     """The main figures: name, value, note."""
-    whole, ms = result.row(MEAN) or next(iter(result.rows), None), result.milliseconds
-    names = ("rr", "hit_1", "hit") if whole else ()
-    figures = [(title(n, result.k), f"{whole.measures[n].mean:.3f}", spread(whole.measures[n])) for n in names if whole]
+    whole, ms = result.row() or result.rows[result.contestants[0]][0], result.milliseconds
+    names = [name for name in ("rr", "hit_1", "hit") if name in whole.measures]
+    figures = [
+        (title(name, result.k), f"{whole.measures[name].mean:.3f}", spread(whole.measures[name])) for name in names
+    ]
     if ms:
         figures.append(("search", f"{ms['p50']:.0f} ms", f"median; p95 {ms['p95']:.0f} ms"))
-    figures.append(("language detected", f"{100 * result.language_right:.1f} %", "correctly"))
-    return [*figures, ("failed", str(len(result.failed)), "searches, which are misses")]
+    if all("detected" in outcome.details for outcome in result.outcomes):
+        figures.append(("language detected", f"{100 * language_right(result):.1f} %", "correctly"))
+    return [*figures, ("failed", str(len(result.failed)), "questions, which are misses")]
 
 
-def _row_bars(rows: Sequence[Row], baseline: RetrievalResult | None) -> list[list[Bar]]:
-    languages = sorted({row.language for row in rows})
-    groups: dict[tuple[str, bool], list[Bar]] = {}
-    for row in rows:
-        before = baseline.row(row.language, row.variant, cross=row.cross) if baseline else None
-        mark = before.measures["rr"].mean if before else None
-        bar = Bar(row_name(row), row.n, row.measures["rr"], languages.index(row.language), mark)
-        groups.setdefault((row.language, row.cross), []).append(bar)
-    return list(groups.values())
-
-
-def _worst(result: RetrievalResult) -> Iterable[CaseResult]:
-    """The questions whose page was found last or not at all."""
-    ordered = sorted(result.cases, key=lambda one: (one.scores.rr, one.case.id))
-    return [case_result for case_result in ordered[:WORST] if case_result.scores.rr < 1]
-
-
-def _wrong(result: RefusalResult, *, answerable: bool) -> list[Decision]:
-    wrong = [
-        decision
-        for decision in result.decisions
-        if not decision.error and (decision.kind in {ANSWERABLE, CROSS}) == answerable == decision.refused
+def _worst(result: Result) -> list[Outcome]:
+    """The questions whose page the first contestant found last or not at all."""
+    own = [
+        (outcome.values["rr"] or 0.0, outcome.case.id, outcome) for outcome in result.of(result.contestants[0]).outcomes
     ]
-    return sorted(wrong, key=lambda one: one.evidence, reverse=not answerable)
+    return [outcome for rr, _, outcome in sorted(own, key=lambda entry: entry[:2])[:WORST] if rr < 1]
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("eval.reports"),
+        extensions=["jinja2.ext.do"],
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -14,6 +14,7 @@ from eval.files import EvaluationError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
+KEY = '{"key"'
 
 
 async def in_parallel(
@@ -95,14 +96,7 @@ class Cache:
                 row = json.loads(line)
                 self._rows[row.pop("key")] = row
             except (json.JSONDecodeError, KeyError, AttributeError) as error:
-                if not _is_cut(line):
+                # the beginning of a line of ours: the process was killed while writing it, so its question is asked again
+                if not (line.startswith(KEY) or KEY.startswith(line)):
                     raise EvaluationError(f"{path}:{number}: this is no line of ours ({error}).") from error
         return not text or text.endswith("\n")
-
-
-def _is_cut(line: str) -> bool:
-    """True for the beginning of a line of ours: the process was killed while writing it, so its question is asked
-    again.
-    """
-    start = '{"key"'
-    return line.startswith(start) or start.startswith(line)

@@ -106,12 +106,3 @@ def load_document(path: str | Path, form: str, made_by: str) -> dict[str, Any]:
             f"{path} has the form {document_form!r} instead of {form!r}: make it again with `{made_by}`."
         )
     return dict(document)
-
-
-def form_of(path: str | Path) -> str:
-    """The form of a document of ours, empty for another file. Raises `EvaluationError` if it can't be read."""
-    try:
-        document = json.loads(read_text(path))
-    except json.JSONDecodeError:
-        return ""
-    return str(document.get("form", "")) if isinstance(document, dict) else ""

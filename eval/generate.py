@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +17,14 @@ from app.core.language import vocabulary
 from app.core.prompts import Prompts
 from app.core.turn import Message
 from app.core.types import Page
-from app.models.protocols import CallOptions, Model
+from app.index.protocols import TranslationSets
+from app.models import Model
+from app.models.protocols import CallOptions
 from app.text.analysis import fold
 from app.text.language import LanguageDetector
 from eval.cache import Cache, Progress, fingerprint, in_parallel
-from eval.files import write_json_lines, write_text
+from eval.files import write_json_lines
 from eval.judge import MalformedError, Pace, json_object
-from eval.measure.embedding_space import counterparts
 from eval.questions.evidence import holds, is_copied, words
 
 LONGEST_PAGE = 12_000
@@ -47,24 +46,26 @@ FOLLOW_UP, UNANSWERABLE = "follow_up", "unanswerable"
 class Job:
     """One call to the model. `variant` is a key of `STYLES` or a kind of set."""
 
-    url: str
-    doc: str
+    page: Page
     language: str
     variant: str
     n: int
-    cross: bool
     prompt: str
-    page: str
+
+    @property
+    def doc(self) -> str:
+        """The path of the page."""
+        return unquote(urlsplit(self.page.url).path)
+
+    @property
+    def text(self) -> str:
+        """What the model reads of the page."""
+        return self.page.markdown[:LONGEST_PAGE]
 
     @property
     def key(self) -> str:
         """A key that changes with the page's text, the prompt and the number of questions."""
-        return fingerprint(self.url, self.language, self.variant, self.prompt)
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The messages of the prompt."""
-        return (Message("user", self.prompt),)
+        return fingerprint(self.page.url, self.language, self.variant, self.prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,54 +80,45 @@ class Wanted:
     unanswerable: int = 0
 
 
-def plan(pages: Sequence[Page], prompts: Prompts, wanted: Wanted) -> tuple[Job, ...]:
-    """The jobs: each page in its language, and in the other configured languages if it has no counterpart there."""
+def plan(pages: Sequence[Page], sets: TranslationSets, prompts: Prompts, wanted: Wanted) -> tuple[Job, ...]:
+    """The jobs: each page in its language, and in the other configured languages if it has no translation there."""
     jobs: list[Job] = []
-    for page, others in _with_languages([p for p in pages if len(p.markdown.split()) >= FEWEST_WORDS], prompts):
+    for page in pages:
+        if page.language not in prompts.languages or len(page.markdown.split()) < FEWEST_WORDS:
+            continue
+        translated = sets.of[page.url].pages if page.url in sets.of else ()
+        others = [code for code in prompts.languages if code != page.language and code not in translated]
         for language in (page.language, *others):
-            name = prompts.language(language).name
-            cross = language != page.language
             jobs += [
-                _job("questions", page, language, variant, wanted.per_page, cross, name, STYLES[variant])
+                _job("questions", page, language, variant, wanted.per_page, prompts, STYLES[variant])
                 for variant in wanted.variants
             ]
             if wanted.follow_ups:
-                jobs.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, wanted.follow_ups, cross, name, ""))
+                jobs.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, wanted.follow_ups, prompts))
     if wanted.unanswerable:
         titles = "\n".join(f"- {page.title}" for page in pages)
         share = -(-wanted.unanswerable // len(prompts.languages))
         for language in prompts.languages:
             whole = Page("", "", "all pages", language, titles, "")
-            name = prompts.language(language).name
-            jobs.append(_job(UNANSWERABLE, whole, language, UNANSWERABLE, share, False, name, ""))
+            jobs.append(_job(UNANSWERABLE, whole, language, UNANSWERABLE, share, prompts))
     return tuple(jobs)
 
 
 def tokens(jobs: Iterable[Job]) -> tuple[int, int]:
     """Estimated tokens that these jobs send and receive."""
-    sent = received = 0
-    for job in jobs:
-        sent += int(len(job.prompt) / CHARACTERS_PER_TOKEN)
-        received += job.n * TOKENS_OF_QUESTION
-    return sent, received
-
-
-def _with_languages(pages: Sequence[Page], prompts: Prompts) -> Iterable[tuple[Page, tuple[str, ...]]]:
-    pairs = counterparts(pages)
-    for i, page in enumerate(pages):
-        if page.language in prompts.languages:
-            there = {page.language, *([pages[pairs[i]].language] if i in pairs else [])}
-            yield page, tuple(code for code in prompts.languages if code not in there)
+    asked = list(jobs)
+    return sum(int(len(job.prompt) / CHARACTERS_PER_TOKEN) for job in asked), sum(
+        TOKENS_OF_QUESTION * j.n for j in asked
+    )
 
 
 def _job(  # noqa: PLR0913, PLR0917  # what one prompt is made of
-    kind: str, page: Page, language: str, variant: str, n: int, cross: bool, name: str, style: str
+    kind: str, page: Page, language: str, variant: str, n: int, prompts: Prompts, style: str = ""
 ) -> Job:
     template = Template((files("eval") / "prompts" / f"{kind}.md").read_text(encoding="utf-8"))
-    text = page.markdown[:LONGEST_PAGE]
+    name, text = prompts.language(language).traits.name, page.markdown[:LONGEST_PAGE]
     holes = {"n": str(n), "language": name, "style": style, "title": page.title, "page": text}
-    doc = unquote(urlsplit(page.url).path)
-    return Job(page.url, doc, language, variant, n, cross, template.substitute(holes), text)
+    return Job(page, language, variant, n, template.substitute(holes))
 
 
 KEYWORDS = "4"
@@ -143,9 +135,9 @@ def reason_against(job: Job, row: Mapping[str, Any], detector: LanguageDetector)
     if not all(isinstance(row.get(name), str) and row[name].strip() for name in fields):
         return "a text is missing"
     asked = str(row["standalone"] if job.variant == FOLLOW_UP else row["question"])
-    if job.variant != UNANSWERABLE and not holds(job.page, str(row["evidence"])):
+    if job.variant != UNANSWERABLE and not holds(job.text, str(row["evidence"])):
         return "evidence isn't on the page"
-    if job.variant != UNANSWERABLE and is_copied(asked, job.page):
+    if job.variant != UNANSWERABLE and is_copied(asked, job.text):
         return "copied from the page"
     if re.search(vocabulary().this_page, fold(asked)):
         return "leans on the page"
@@ -164,7 +156,6 @@ def _wrong_style(job: Job, asked: str, detector: LanguageDetector) -> str:
 
 
 TEMPERATURE = 0.7
-COLUMNS = ("id", "lang", "variant", "question", "doc", "answer", "evidence", "cross")
 
 
 @dataclass
@@ -188,7 +179,7 @@ async def ask(
     async def one(_: int, job: Job) -> None:
         if cache.get(job.key) is None:
             try:
-                cache.put(job.key, {"rows": await pace.ask(model, job.messages, options, _rows)})
+                cache.put(job.key, {"rows": await pace.ask(model, (Message("user", job.prompt),), options, _rows)})
             except (ModelError, MalformedError) as error:
                 errors[job.key] = f"{job.doc or 'unanswerable'} {job.language} {job.variant}: {error}"
 
@@ -233,22 +224,15 @@ def _add(made: Generated, job: Job, row: Mapping[str, Any]) -> None:
         made.follow_ups.append({**own, "answer": row.get("answer", ""), "evidence": row["evidence"]})
     else:
         own = {"id": id_, "lang": job.language, "variant": job.variant, "question": row["question"], "doc": job.doc}
-        made.questions.append({**own, "answer": row["answer"], "evidence": row["evidence"], "cross": job.cross})
+        made.questions.append(
+            {**own, "answer": row["answer"], "evidence": row["evidence"], "cross": job.language != job.page.language}
+        )
 
 
 def write(made: Generated, folder: Path) -> list[Path]:
-    """Write the files that have rows, questions as CSV too; their paths. Raises `EvaluationError` if that fails."""
+    """Write the files that have rows; their paths. Raises `EvaluationError` if that fails."""
     kinds = {"questions": made.questions, "follow_ups": made.follow_ups, "unanswerable": made.unanswerable}
-    written = []
-    for name, rows in kinds.items():
-        if rows:
-            written.append(folder / f"{name}.jsonl")
-            write_json_lines(rows, written[-1])
-    if made.questions:
-        written.append(folder / "questions.csv")
-        text = io.StringIO(newline="")
-        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(made.questions)
-        write_text(text.getvalue(), written[-1])
-    return written
+    written = {folder / f"{name}.jsonl": rows for name, rows in kinds.items() if rows}
+    for path, rows in written.items():
+        write_json_lines(rows, path)
+    return list(written)

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Message
-from app.models.protocols import CallOptions, Model
+from app.models import Model
+from app.models.protocols import CallOptions
 from eval.cache import Cache, Progress, fingerprint, in_parallel
 
 FAITHFUL, COMPLETE, ANSWERS, REFUSES = "faithful", "complete", "answers", "refuses"
@@ -64,17 +65,13 @@ class Criterion:
 def criteria(*, evidently: bool | None = None) -> Mapping[str, Criterion]:
     """All criteria by name. By default, faithful and complete use Evidently's templates if it is installed."""
     use = find_spec("evidently") is not None if evidently is None else evidently
-    all_criteria = [
-        _from_evidently(FAITHFUL)
-        if use
-        else own_criterion(FAITHFUL, "FAITHFUL", "UNFAITHFUL", _FAITHFUL, ("question", "source", "answer")),
-        _from_evidently(COMPLETE)
-        if use
-        else own_criterion(COMPLETE, "COMPLETE", "INCOMPLETE", _COMPLETE, ("question", "reference", "answer")),
+    own = (
+        own_criterion(FAITHFUL, "FAITHFUL", "UNFAITHFUL", _FAITHFUL, ("question", "source", "answer")),
+        own_criterion(COMPLETE, "COMPLETE", "INCOMPLETE", _COMPLETE, ("question", "reference", "answer")),
         own_criterion(ANSWERS, "ANSWERS", "EVADES", _ANSWERS),
         own_criterion(REFUSES, "REFUSES", "REPLIES", _REFUSES),
-    ]
-    return {criterion.name: criterion for criterion in all_criteria}
+    )
+    return {one.name: _from_evidently(one) if use and one.name in _EVIDENTLY else one for one in own}
 
 
 def own_criterion(
@@ -83,42 +80,30 @@ def own_criterion(
     """A criterion of our wording; `parts` are the fields that the judge is shown, in this order."""
 
     def messages(fields: Fields) -> tuple[Message, ...]:
-        shown = "\n\n".join(_marked(part, fields[part]) for part in parts)
+        marked = (f"-----{part.upper()} starts-----\n{fields[part]}\n-----{part.upper()} ends-----" for part in parts)
         form = _FORM.format(categories=f"{yes} or {no} or {UNKNOWN}")
-        return (Message("system", _SYSTEM), Message("user", f"{text}\n\n{shown}\n\n{form}"))
+        return (Message("system", _SYSTEM), Message("user", "\n\n".join((text, *marked, form))))
 
     return Criterion(name, yes, no, messages)
 
 
-def _marked(name: str, text: str) -> str:
-    return f"-----{name.upper()} starts-----\n{text}\n-----{name.upper()} ends-----"
+_EVIDENTLY = {FAITHFUL: ("FaithfulnessLLMEval", "source"), COMPLETE: ("CompletenessLLMEval", "reference")}
 
 
-_EVIDENTLY = {
-    FAITHFUL: ("FaithfulnessLLMEval", "FAITHFUL", "UNFAITHFUL", "source"),
-    COMPLETE: ("CompletenessLLMEval", "COMPLETE", "INCOMPLETE", "reference"),
-}
-
-
-def _from_evidently(name: str) -> Criterion:
+def _from_evidently(own: Criterion) -> Criterion:
     """Only the wording is Evidently's: its own loop loses all rows when one can't be parsed."""
-    kind, yes, no, source = _EVIDENTLY[name]
+    kind, source = _EVIDENTLY[own.name]
 
     def messages(fields: Fields) -> tuple[Message, ...]:
-        template = _template(kind)
+        os.environ.setdefault("DO_NOT_TRACK", "1")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deprecation warnings of its imports
+            from evidently.legacy.descriptors import llm_judges
+        template = getattr(llm_judges, kind).template
         filled = template.get_messages({"input": fields["answer"], "context": fields[source]})
         return tuple(Message(str(message.role), str(message.content)) for message in filled)
 
-    return Criterion(name, yes, no, messages, origin="evidently")
-
-
-def _template(kind: str) -> Any:
-    os.environ.setdefault("DO_NOT_TRACK", "1")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecation warnings of its imports
-        from evidently.legacy.descriptors import llm_judges
-
-    return getattr(llm_judges, kind).template
+    return replace(own, messages=messages, origin="evidently")
 
 
 TRIES = 3

@@ -12,7 +12,7 @@ import hashlib
 import io
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from app.core.turn import Message
 from eval.files import EvaluationError, Required, Row, Text, json_lines, parse_row, read_text
 
 LIMIT_SEED = 0
-HALVES = {"even": 0, "odd": 1}
 CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is right too
 
 
@@ -76,11 +75,6 @@ def load_cases(path: str | Path) -> tuple[Case, ...]:
     return tuple(cases)
 
 
-def load_questions(path: str | Path, unanswerable: str | Path = "") -> tuple[Case, ...]:
-    """The cases of a set, followed by unanswerable questions, which have no `doc`."""
-    return (*load_cases(path), *(load_unanswerable(unanswerable) if unanswerable else ()))
-
-
 def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
     """Questions (id, lang, question, kind) that no page answers."""
     rows = (parse_row(_UnanswerableRow, where, row) for where, row in json_lines(path))
@@ -93,29 +87,6 @@ def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
         return tuple(cases)
     chosen = random.Random(LIMIT_SEED).sample(range(len(cases)), limit)  # noqa: S311 — a sample, no secret
     return tuple(cases[i] for i in sorted(chosen))
-
-
-def after_another(cases: Sequence[Case]) -> tuple[Case, ...]:
-    """The cases, each asked after another question and its answer, of the same language and about other pages.
-
-    The choice is the same each time; a follow-up is asked as a complete question. Cases without a suitable other
-    question are left out.
-    """
-    alone = [replace(case, question=case.standalone or case.question, earlier=()) for case in cases]
-    asked = []
-    for i, case in enumerate(alone):
-        begin = i + len(alone) // 2  # neighbours are about the same thing
-        others = (alone[n % len(alone)] for n in range(begin, begin + len(alone)))
-        fits = (o for o in others if o.language == case.language and not set(o.relevant) & set(case.relevant))
-        if other := next(fits, None):
-            earlier = (Message("user", other.question), Message("assistant", other.answer or "…"))
-            asked.append(replace(case, earlier=earlier))
-    return tuple(asked)
-
-
-def half(cases: Sequence[Case], name: str) -> tuple[Case, ...]:
-    """Every second case, counted from 0: the even or the odd ones. Choose on one half and judge on the other."""
-    return tuple(cases[HALVES[name] :: 2])
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -170,13 +141,6 @@ def _case(where: str, row: Mapping[str, Any]) -> Case:
         # by content, so that another row changes no id
         id=read.id or hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12],
         language=read.lang,
-        question=read.question,
-        doc=read.doc,
-        variant=read.variant,
-        cross=read.cross,
-        also=read.also,
-        answer=read.answer,
-        evidence=read.evidence,
         earlier=earlier,
-        standalone=read.standalone,
+        **read.model_dump(exclude={"id", "lang", "messages"}),
     )

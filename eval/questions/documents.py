@@ -84,22 +84,16 @@ class Documents:
 
     def _target(self, doc: str) -> _Target:
         if doc not in self._targets:
-            self._targets[doc] = _read_target(self._rewritten(doc))
+            self._targets[doc] = self._read(doc)
         return self._targets[doc]
 
-    def _rewritten(self, doc: str) -> str:
-        for rule in self._rules:
-            rewritten, times = rule.pattern.subn(rule.replacement, doc)
-            if times:
-                return rewritten
-        return doc
-
-
-def _read_target(doc: str) -> _Target:
-    if "://" in doc:
-        host, segments = _address(doc)
-        return _Target(segments, whole=True, host=host)
-    return _Target(_segments(doc), whole=doc.startswith("/"))
+    def _read(self, doc: str) -> _Target:
+        tried = (rule.pattern.subn(rule.replacement, doc) for rule in self._rules)
+        doc = next((rewritten for rewritten, times in tried if times), doc)
+        if "://" in doc:
+            host, segments = _address(doc)
+            return _Target(segments, whole=True, host=host)
+        return _Target(_segments(doc), whole=doc.startswith("/"))
 
 
 @cache

@@ -54,15 +54,12 @@ def places(text: str, quote: str) -> tuple[tuple[int, int], ...]:
     """Finds the quote in the text: begin and end of each place that has it word for word, or else of its runs of three
     words.
     """
-    asked, positions = (
-        words(quote),
-        [(match[0].casefold(), match.start(), match.end()) for match in _WORD.finditer(text)],
-    )
+    asked, found = words(quote), [(match[0].casefold(), *match.span()) for match in _WORD.finditer(text)]
     size = len(asked) if holds(text, quote) else min(GRAM, len(asked))
     wanted, spans = set(_grams(asked, size)), list[tuple[int, int]]()
-    for i, gram in enumerate(_grams([word for word, _, _ in positions], size)):
+    for i, gram in enumerate(_grams([word for word, _, _ in found], size)):
         if gram in wanted:
-            start, end = positions[i][1], positions[i + size - 1][2]
+            start, end = found[i][1], found[i + size - 1][2]
             joined = spans and start <= spans[-1][1]
             spans[-1:] = [(spans[-1][0], end)] if joined else [*spans[-1:], (start, end)]
     return tuple(spans)
@@ -70,15 +67,18 @@ def places(text: str, quote: str) -> tuple[tuple[int, int], ...]:
 
 async def proofs(generation: Generation, documents: Documents, cases: Iterable[Case]) -> Mapping[str, Proof]:
     """The proof of each case, by its id; cases without evidence in the index are left out."""
-    pages = _Pages(generation, {page.url: page.chunk_ids for page in await generation.pages()})
+    read: dict[str, tuple[str, tuple[Chunk, ...]]] = {}
     proof_of: dict[str, Proof] = {}
     for case in cases:
         urls = documents.pages(case.doc) if case.evidence else ()
-        chunks = [chunk for url in urls for chunk in await pages.chunks(url)]
+        for url in urls:
+            if url not in read and (page := await generation.page(url)):
+                read[url] = page.markdown, await generation.fetch(page.derived.chunk_ids)
+        chunks = [chunk for url in urls for chunk in read[url][1]]
         best = _best(chunks, case.evidence)
         if not best:
             continue
-        headings = {heading for url in urls if (heading := heading_of(await pages.text(url), case.evidence))}
+        headings = {heading for url in urls if (heading := heading_of(read[url][0], case.evidence))}
         placed = frozenset(chunk.id for chunk in chunks if chunk.id in best and headings & set(_headings(chunk)))
         proof_of[case.id] = Proof(best, placed if headings else None)
     return proof_of
@@ -91,27 +91,6 @@ def heading_of(markdown: str, quote: str) -> str:
         if (part := share(text, quote)) > most:
             best, most = heading, part
     return best
-
-
-class _Pages:
-    """Pages of a generation, each read once."""
-
-    def __init__(self, generation: Generation, chunk_ids: Mapping[str, tuple[str, ...]]) -> None:
-        self._generation = generation
-        self._chunk_ids = chunk_ids
-        self._chunks: dict[str, tuple[Chunk, ...]] = {}
-        self._texts: dict[str, str] = {}
-
-    async def chunks(self, url: str) -> tuple[Chunk, ...]:
-        if url not in self._chunks:
-            self._chunks[url] = await self._generation.fetch(self._chunk_ids.get(url, ()))
-        return self._chunks[url]
-
-    async def text(self, url: str) -> str:
-        if url not in self._texts:
-            page = await self._generation.page(url)
-            self._texts[url] = page.markdown if page else ""
-        return self._texts[url]
 
 
 def _sections(markdown: str) -> Iterator[tuple[str, str]]:
@@ -184,14 +163,13 @@ def check_pages(cases: Iterable[Case], documents: Documents, texts: Mapping[str,
             unproved.append(case.id)
         if any(is_copied(case.question, page) for page in pages):
             copied.append(case.id)
-    if missing:
-        yield Finding(error=True, text="`doc` or `also` isn't an indexed page", ids=tuple(missing))
-    if unproved:
-        yield Finding(error=True, text="the evidence isn't on the page", ids=tuple(unproved))
-    if copied:
-        yield Finding(
-            error=False, text=f"{COPIED_WORDS} or more words in a row are copied from the page", ids=tuple(copied)
-        )
+    for ids, error, text in (
+        (missing, True, "`doc` or `also` isn't an indexed page"),
+        (unproved, True, "the evidence isn't on the page"),
+        (copied, False, f"{COPIED_WORDS} or more words in a row are copied from the page"),
+    ):
+        if ids:
+            yield Finding(error, text, tuple(ids))
 
 
 def is_copied(question: str, page: str) -> bool:

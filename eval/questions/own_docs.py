@@ -15,8 +15,7 @@ from fastapi import FastAPI
 
 from app.api.html_pages import Site, find_docs
 from app.conversations import log_figures as figures
-from app.conversations.log_figures import Asked
-from app.conversations.question_log import WEAK, Period, nothing_logged, opened_log
+from app.conversations.question_log import Asked, nothing_logged, opened_log
 from app.core.settings import Settings
 from app.index import directory_of, open_store
 from app.models import open_embedder
@@ -67,18 +66,17 @@ AT_MOST = 10_000
 KIND = "from log"
 
 
-def logged_rows(settings: Settings, period: Period, only: Only, assistant: str = "") -> Sequence[Mapping[str, Any]]:
+def logged_rows(settings: Settings, asked: Asked, only: Only) -> Sequence[Mapping[str, Any]]:
     """The rows of a set, the most frequent question first. Raises `RequestError` if there is no such question.
 
     `doc` is the page of the first source of an answer that was rated up; the others don't have it, so that they are read as
     unanswerable questions or labelled by hand.
     """
-    asked = Asked(period.since, period.until, assistant, WEAK)
     with opened_log(settings, directory_of(settings)) as log:
         numbers = log.read(figures.newest_of_each, asked, only, AT_MOST)
         rows = log.read(figures.rows_of, numbers)
         if not rows:
-            raise nothing_logged(settings, period, log.read(figures.count_before, asked)[2], only)
+            raise nothing_logged(settings, asked, log.read(figures.count_before, asked)[2], only)
         chosen = [rows[number] for number in numbers if number in rows]
         liked = log.read(figures.rated_up, asked, [row.digest for row in chosen])
     return [_row(row.digest, row.language, row.text, liked.get(row.digest, ())) for row in chosen]

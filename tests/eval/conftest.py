@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +15,12 @@ from app.cli.commands import evaluation
 from app.core.errors import StoreUnavailable
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
-from app.core.turn import Request, StepRecord, Turn
-from app.core.types import Chunk, Hit, Page, Query
+from app.core.turn import Evidence, Question, Request, Search, StepRecord, Turn
+from app.core.types import Chunk, Derived, Hit, Legs, Page, Query
 from eval.commands.options import OpenFinder, open_finder
-from eval.questions.own_docs import indexed_docs
+from eval.measure.metrics import score
+from eval.measure.result import Outcome
+from eval.questions.cases import Case
 
 SHARED = Path(__file__).parents[2] / "../shared"
 WORD = re.compile(r"\w{3,}")
@@ -27,6 +28,17 @@ WORD = re.compile(r"\w{3,}")
 
 def words(text: str) -> set[str]:
     return set(WORD.findall(text.lower()))
+
+
+def found(case: Case, rank: int, contestant: str = "", *, k: int = 5, error: str = "", **details: object) -> Outcome:
+    """A question whose right page, chunk and section stood at this rank of five (0: nowhere)."""
+    ranked = [case.doc if place == rank else f"other{place}" for place in range(1, 6)]
+    ranks = [[rank] if rank else [], 5, 1]
+    known = {
+        "ranked": ranked, "detected": "en", "in_index": True, "fallbacks": [], "hits": [], "steps": [],
+        "ranks": dict.fromkeys(("page", "chunk", "section"), ranks),
+    }  # fmt: skip
+    return Outcome(case, contestant, score(ranked, case.relevant, k), 12.0, error, known | details)
 
 
 @dataclass
@@ -48,7 +60,9 @@ class Lookup:
         self.generation = SimpleNamespace(info=info, pages=self.pages, fetch=self.fetch, page=self.page)
 
     async def pages(self) -> tuple[Page, ...]:
-        return tuple(Page(url, "docs", url, "en", "", "hash", chunk_ids=(f"{url}#0", f"{url}#1")) for url in self.texts)
+        return tuple(
+            Page(url, "docs", url, "en", "", "hash", derived=Derived((f"{url}#0", f"{url}#1"))) for url in self.texts
+        )
 
     async def page(self, url: str) -> Page | None:
         return Page(url, "docs", url, "en", self.texts[url], "hash") if url in self.texts else None
@@ -75,15 +89,15 @@ class Lookup:
         return Turn(
             request=request,
             generation=self.generation,
-            language=self.language,
+            asked=Question(request.question, self.language),
             hits=hits,
             trace=self.trace,
-            search=Query(texts=(), limit=self.limit, vector_weight=self.vector_weight),
+            search=Search(Query(texts=(), limit=self.limit, vector_weight=self.vector_weight), Legs()),
         )
 
     async def assess(self, request: Request) -> Turn:
         turn = await self.find(request)
-        return replace(turn, evidence=float(bool(turn.hits)), evidence_needed=0.32)
+        return replace(turn, evidence=Evidence(float(bool(turn.hits)), 0.32))
 
 
 @pytest.fixture
@@ -118,17 +132,8 @@ async def command(settings: Settings, *words: object, open_finder: OpenFinder = 
         return await evaluation.invoke(context)
 
 
-@pytest.fixture(scope="session")
-def own_index() -> Iterator[Settings]:
-    """Settings whose store is an index of our documentation, made once; nobody writes to it."""
-    with asyncio.Runner() as runner:
-        indexed = indexed_docs(Settings.load(env_file=None))
-        yield runner.run(indexed.__aenter__())
-        runner.run(indexed.__aexit__(None, None, None))
-
-
 @pytest.fixture
-def index(own_index: Settings, monkeypatch) -> Settings:
-    """The same, for commands that open the store by its setting."""
-    monkeypatch.setenv("DOCS_STORE", own_index.store)
-    return own_index
+def index(own_docs: Settings, monkeypatch) -> Settings:
+    """An index of our documentation, for commands that open the store by its setting."""
+    monkeypatch.setenv("DOCS_STORE", own_docs.store)
+    return own_docs

@@ -10,8 +10,9 @@ import lxml.html
 import pytest
 
 from app.core.settings import Settings
-from eval.answers.result import load_answers, side_by_side
+from eval.answers.figures import side_by_side
 from eval.files import EvaluationError, write_json_lines
+from eval.measure.result import load_result
 from eval.questions.own_docs import own_set
 from eval.reports import answers_page
 from tests.eval.conftest import command
@@ -84,8 +85,8 @@ async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys
         assert "DROPPED" in text.partition("FAILED")[0]
         assert [(await run("--against", one))[:2] for one in ("shipped", "docs-assistant")] == [(1, 0), (1, 0)]
         assert (await run("--against", "shipped", "--max-drop", "1"))[:2] == (0, 0)
-        kept = load_answers(out / "answers.json")
-        assert {one.answer.contestant for one in kept.scored} == {str(mine), "shipped"}
+        kept = load_result(out / "answers.json")
+        assert set(kept.contestants) == {str(mine), "shipped"}
         assert kept.contestants[0] == str(mine)  # what the gate judges
         # what a saved run answered is the other side, and only the edited prompt is asked
         (tmp_path / "before").mkdir()
@@ -105,7 +106,7 @@ async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys
                 ["--against", "shipped", "--assistant", "docs-assistant", "--assistant", "docs-assistant:kids"],
                 "one assistant",
             ),
-            (["--against", path], "a file of `eval run`"),
+            (["--against", path], "q.jsonl isn't a file of"),
             (["--against", "shipped", "--prompts", tmp_path], "such as en/synthesize.md"),
         ):
             code, asked, text = await run(*words)
@@ -124,13 +125,13 @@ async def test_a_failed_question_is_asked_again_and_the_others_are_kept(tmp_path
         assert await command(own, *words, "--parallel", 1) == 1
         assert "The first error: ModelUnavailable" in capsys.readouterr().out
 
-        failed = load_answers(tmp_path / "out/answers.json").failed
+        failed = len(load_result(tmp_path / "out/answers.json").failed)
         assert 0 < failed < 6
         model.breaks = False
         model.asked.clear()
         assert await command(own, *words) == 0
         assert len(model.asked) == failed
-    assert load_answers(tmp_path / "out/answers.json").failed == 0
+    assert not load_result(tmp_path / "out/answers.json").failed
 
 
 async def test_without_a_model_the_quoting_answers_are_measured_too(tmp_path, index, questions):
@@ -154,18 +155,17 @@ async def test_compare_reads_answers_and_refuses_what_it_cannot_compare(tmp_path
     assert "faithful 1 → 0" in text
     assert await command(none, "compare", b, a) == 0
     capsys.readouterr()
-    assert await command(none, "compare", a, b, "--json") == 1
-    row = next(row for row in json.loads(capsys.readouterr().out)["rows"] if row["language"] == "mean")
-    assert (row["measures"]["faithful"]["worse"], row["measures"]["faithful"]["after"]) == (20, 0.5)
     assert len(lxml.html.fromstring(page.read_text("utf-8")).xpath("//details[@class='question']")) == 52
     replace(after, config={**after.config, "judge": "other"}).save(tmp_path / "judge.json")
     after.only(frozenset({"q1"})).save(tmp_path / "less.json")
-    (tmp_path / "r.json").write_text('{"form": "docs-assistant refusals 1"}', "utf-8")
+    (tmp_path / "old.json").write_text('{"form": "docs-assistant answers 1"}', "utf-8")
+    replace(after, kind="eval refusals").save(tmp_path / "r.json")
     for other, message in (
         ("judge.json", "The judge of A is j own, that of B other own"),
         ("less.json", "51 are only in A"),
         ("r.json", "r.json of `eval refusals`: only results of the same command"),
-        ("p.html", "p.html is no saved result"),
+        ("p.html", "p.html isn't a file of"),
+        ("old.json", "has the form 'docs-assistant answers 1'"),
     ):
         assert await command(none, "compare", a, tmp_path / other) == 2
         assert message in capsys.readouterr().err
@@ -183,18 +183,21 @@ def test_the_report_shows_the_proof_the_passages_and_both_answers_side_by_side()
             ("Heading\nNothing of it.", "It has ten legs"),
             ("Heading\nNothing at all.", ""),
         ]
-        scored = [
+        outcomes = [
             replace(
                 kept,
                 case=replace(kept.case, evidence=evidence, answer="Ten."),
-                answer=replace(
-                    kept.answer, text=text, passages=(passage,), links=("https://x.example/en/p1#a", "javascript:alert(1)"),
-                    pages=(f"https://x.example/{kept.case.doc}",) if i == 2 else (),
-                ),
+                details={
+                    **kept.details,
+                    "text": text,
+                    "passages": [passage],
+                    "links": ["https://x.example/en/p1#a", "javascript:alert(1)"],
+                    "pages": [f"https://x.example/{kept.case.doc}"] if i == 2 else [],
+                },
             )
-            for i, (kept, (passage, evidence)) in enumerate(zip(result.scored[:4], told, strict=True))
-        ]  # fmt: skip
-        return replace(result, scored=tuple(scored))
+            for i, (kept, (passage, evidence)) in enumerate(zip(result.outcomes[:4], told, strict=True))
+        ]
+        return replace(result, outcomes=tuple(outcomes))
 
     both = side_by_side(with_texts(one, "It has ten legs."), with_texts(other, f"It has {evil} legs."), ("a", "b"))
     tree = lxml.html.document_fromstring(answers_page(both))
@@ -212,7 +215,5 @@ def test_the_report_shows_the_proof_the_passages_and_both_answers_side_by_side()
     assert not tree.xpath("//script | //img | //link")
     assert {e.get("href") for e in tree.iter("a")} == {"https://x.example/en/p1#a"}
     with pytest.raises(EvaluationError, match="different content"):
-        replaced = replace(
-            both.of("b"), scored=tuple(replace(s, case=replace(s.case, question="?")) for s in both.of("b").scored)
-        )
-        _ = replace(both, scored=(*both.of("a").scored, *replaced.scored)).comparisons
+        b = (replace(one, case=replace(one.case, question="?")) for one in both.of("b").outcomes)
+        _ = replace(both, outcomes=(*both.of("a").outcomes, *b)).comparisons

@@ -14,10 +14,20 @@ from app.models.openai import Endpoint
 from app.text.language import LanguageDetector
 from app.text.literals import claims
 from eval.answers.contestants import RemoteService, collect, without_links
-from eval.answers.result import AnswerResult, answers_text, efforts
-from eval.answers.score import Answer, Scorer, cosine, entity_overlap, fidelity, kept, keyword_overlap, tasks
+from eval.answers.figures import answers_text, efforts, kind_table
+from eval.answers.score import (
+    Answer,
+    Scorer,
+    cosine,
+    entity_overlap,
+    fidelity,
+    keyword_overlap,
+    outcome_of,
+    tasks,
+)  # fmt: skip
 from eval.cache import Cache
 from eval.judge import Judgement, criteria
+from eval.measure.result import ANSWERS, Result, load_result
 from eval.questions.cases import Case
 from eval.reports import answers_page
 from eval.reports.answers import evidently_page
@@ -67,7 +77,6 @@ def test_fidelity_counts_what_a_reader_copies():
         assert fidelity(answer, [PASSAGE]) == share, answer
         assert (claims(answer) == ()) == (share is None), answer
     assert fidelity("It has 10 GiB.", []) is None  # the passages of a foreign bot aren't known
-    assert (kept("It has 10 GiB.", "Oh, 10 gib it has!"), kept("It has 10 GiB.", "Oh, 10 MiB it has!")) == (1, 0)
 
 
 def test_overlaps_count_telling_words_and_names():
@@ -130,7 +139,7 @@ def test_only_what_can_be_judged_is_asked():
     assert [name for row, name in asked if row.endswith("u")] == ["refuses"]
 
 
-async def result_of(verdicts: dict[str, list[tuple[bool | None, bool | None]]]) -> AnswerResult:
+async def result_of(verdicts: dict[str, list[tuple[bool | None, bool | None]]]) -> Result:
     found = []
     for name, pairs in verdicts.items():
         for i, (faithful, complete) in enumerate(pairs):
@@ -139,20 +148,21 @@ async def result_of(verdicts: dict[str, list[tuple[bool | None, bool | None]]]) 
             answer = Answer(name, one.id, "Each volume has 10 GiB.", (PASSAGE,))
             rulings = [judged("faithful", faithful, row), judged("complete", complete, row)]
             found += await scorer().score([answer], {one.id: one}, rulings)
-    return AnswerResult(tuple(found), {"set": "s.jsonl", "judge": "j"})
+    return Result(ANSWERS, tuple(found), {"set": "s.jsonl", "judge": "j"})
 
 
 async def test_the_table_counts_faithful_complete_and_language():
     """Each answer is in exactly one cell."""
     result = await result_of({"us": [(True, True), (True, False), (False, True), (False, False), (None, True)] * 2})
-    assert sum(cell.right_language + cell.wrong_language for cell in result.cells) == 10
-    assert {cell.kind: cell.right_language + cell.wrong_language for cell in result.cells} == dict.fromkeys(
-        ("faithful, complete", "faithful, incomplete", "unfaithful, complete", "unfaithful, incomplete", "not judged"),
-        2,
-    )
-    assert (
-        sum(cell.wrong_language for cell in result.cells) == 5
-    )  # the answers are English, half of the questions Czech
+    header, rows = kind_table(result)
+    assert header[1:] == ["right language", "wrong language", "all"]
+    # the answers are English, half of the questions Czech
+    assert rows == [
+        [f"us: {kind}", "1 (10 %)", "1 (10 %)", "2 (20 %)"]
+        for kind in (
+            "faithful, complete", "faithful, incomplete", "unfaithful, complete", "unfaithful, incomplete", "not judged",
+        )
+    ]  # fmt: skip
 
 
 async def test_contestants_are_compared_question_by_question(tmp_path):
@@ -165,8 +175,7 @@ async def test_contestants_are_compared_question_by_question(tmp_path):
     assert difference.outside_noise
     assert "old minus us" in answers_text(result)
     result.save(tmp_path / "a.json")
-    kept = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert len(kept["answers"]) == 80
+    assert load_result(tmp_path / "a.json") == result
     page = lxml.html.document_fromstring(answers_page(result))
     assert not any("src" in e.attrib or ("href" in e.attrib and e.tag != "a") for e in page.iter())
     assert "-0.500" in page.text_content()
@@ -175,9 +184,11 @@ async def test_contestants_are_compared_question_by_question(tmp_path):
 async def test_failures_are_told(tmp_path):
     """A malformed judgement and a missing answer stand in the report, with what to do."""
     result = await result_of({"us": [(True, True)] * 4})
-    broken = replace(result.scored[0], judgements=(Judgement("r", "faithful", None, error="malformed: x"),))
-    missing = replace(result.scored[1], answer=replace(result.scored[1].answer, error="ModelTimeout: late"))
-    result = replace(result, scored=(broken, missing, *result.scored[2:]))
+    malformed = [{"criterion": "faithful", "error": "malformed: x", "category": "", "reasoning": ""}]
+    first, second, *rest = result.outcomes
+    broken = replace(first, details={**first.details, "judgements": malformed})
+    missing = replace(second, error="ModelTimeout: late")
+    result = replace(result, outcomes=(broken, missing, *rest))
     assert "FAILED: 1 answers, 1 judgements" in answers_text(result)
 
 
@@ -185,10 +196,12 @@ def test_time_and_tokens_are_told_by_contestant():
     """Failed answers are left out; where nobody counted tokens there is no figure, not a zero."""
     ours = [Answer("us", "a", "x", ms=ms, prompt_tokens=100, completion_tokens=n) for ms, n in ((10, 5), (30, 15))]
     late = Answer("us", "c", ms=60_000, error="ModelTimeout: late")
-    us, old = efforts([*ours, late, Answer("old", "a", "x", ms=7)])
-    assert (us.n, us.ms_median, us.prompt_tokens, us.completion_tokens) == (2, 20, 100, 10)
-    assert (old.contestant, old.ms_p95, old.prompt_tokens, old.completion_tokens) == ("old", 7, None, None)
-    assert efforts([late]) == ()
+    answers = [*ours, late, Answer("old", "a", "x", ms=7)]
+    outcomes = [outcome_of(answer, case(answer.case), {}) for answer in answers]
+    us, old = efforts(Result(ANSWERS, tuple(outcomes)))
+    assert (us["n"], us["p50"], us["prompt_tokens"], us["completion_tokens"]) == (2, 20, 100, 10)
+    assert old == {"contestant": "old", "n": 1, "p50": 7, "p95": 7, "prompt_tokens": None, "completion_tokens": None}
+    assert efforts(Result(ANSWERS, (outcomes[2],))) == []
 
 
 async def test_a_foreign_api_answers_and_is_asked_once(tmp_path):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.turn import Message
 from eval.files import EvaluationError
-from eval.questions.cases import Case, after_another, half, load_cases, sample
+from eval.questions.cases import Case, load_cases, sample
 
 ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}
 
@@ -100,25 +99,3 @@ def test_a_sample_is_always_the_same_and_from_the_whole_set():
     assert [int(case.id) for case in drawn] == sorted(int(case.id) for case in drawn)
     assert int(drawn[-1].id) > 50
     assert sample(cases, 500) == tuple(cases)
-
-
-def test_halves_have_every_case_once():
-    """Even and odd, counted from 0."""
-    cases = tuple(Case(str(i), "en", "?", "d") for i in range(5))
-    assert [[case.id for case in half(cases, name)] for name in ("even", "odd")] == [["0", "2", "4"], ["1", "3"]]
-
-
-def test_a_change_of_topic_is_each_question_behind_one_on_other_pages():
-    """Of the same language; a follow-up is spelled out, and what nothing fits before is left out."""
-    cases = (
-        Case("a", "en", "claim?", "en/a", answer="10 GB."),
-        Case("b", "en", "size?", "en/a"),
-        Case("c", "en", "and there?", "en/b", also=("en/c",), earlier=(Message("user", "x"),), standalone="login?"),
-        Case("d", "cs", "Kde?", "cs/d"),
-    )
-    asked = {case.id: [m.content for m in case.messages] for case in after_another(cases)}
-    assert asked == {
-        "a": ["login?", "…", "claim?"],
-        "b": ["login?", "…", "size?"],
-        "c": ["claim?", "10 GB.", "login?"],
-    }

@@ -63,28 +63,24 @@ async def test_retrieval_prints_a_table(bench, questions, capsys):
     assert "1 searches failed" in capsys.readouterr().out
 
 
-async def test_json_markdown_and_the_kept_file_say_the_same(bench, questions, capsys, tmp_path):
-    """Three forms of one run; the kept one is what compare reads."""
-    assert await bench("retrieval", questions, "--json", "--out", tmp_path / "a.json") == 0
-    printed = json.loads(capsys.readouterr().out)
-    kept = load_result(tmp_path / "a.json")
-    assert printed == json.loads(json.dumps(kept.summary()))
-    assert printed["config"]["set"] == "q.jsonl"
-    assert len(printed["config"]["code"]) == 12
-    assert await bench("retrieval", questions, "--markdown") == 0
-    assert "| **en** | **2** | **1.000** |" in capsys.readouterr().out
+async def test_the_saved_file_says_how_it_was_measured(bench, questions, tmp_path):
+    assert await bench("retrieval", questions, "--out", tmp_path / "a.json") == 0
+    saved = load_result(tmp_path / "a.json")
+    assert (saved.config["set"], len(saved.config["code"])) == ("q.jsonl", 12)
+    assert saved.row("en").measures["rr"].mean == 1
 
 
-async def test_options_choose_questions_and_passages(bench, questions, capsys):
-    """Fewer questions, no cross ones, deeper rankings: the assistant is opened accordingly."""
-    assert await bench("retrieval", questions, "--no-cross", "--limit", "1", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["n"] == 1
-    await bench("retrieval", questions, "--k", "10")
-    assert bench.overrides == {"top_k": 10}
-    await bench("retrieval", questions, "--k", "3")
-    assert bench.overrides == {}
-    await bench("retrieval", questions, "--passages", "20", "--no-model")
-    assert bench.overrides == {"top_k": 20, "llm_url": "", "llm_class": ""}
+async def test_options_choose_questions_and_passages(bench, questions, tmp_path):
+    """Fewer questions, deeper rankings: the assistant is opened accordingly."""
+    await bench("retrieval", questions, "--limit", "1", "--out", tmp_path / "a.json")
+    assert len(load_result(tmp_path / "a.json").outcomes) == 1
+    for words, overrides in (
+        (["--k", "10"], {"top_k": 10}),
+        (["--k", "3"], {}),
+        (["--deep", "--no-model"], {"top_k": 40, "llm_url": "", "llm_class": ""}),
+    ):
+        await bench("retrieval", questions, *words)
+        assert bench.overrides == overrides
 
 
 async def test_documents_of_another_site_are_mapped(bench, write_jsonl, capsys):
@@ -104,15 +100,12 @@ async def test_compare_reads_two_results(bench, questions, lookup, capsys, tmp_p
     capsys.readouterr()
     assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json") == 0
     assert "1 → –  [en 4] password token" in capsys.readouterr().out
-    assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    assert [row["measures"]["rr"]["estimate"]["mean"] for row in rows if row["language"] == "mean"] == [-0.5]
 
 
-async def test_compare_refuses_other_sets_with_2(bench, questions, capsys, tmp_path):
+async def test_compare_refuses_other_sets_with_2(bench, questions, write_jsonl, capsys, tmp_path):
     """Unless what they share is asked for."""
     await bench("retrieval", questions, "--out", tmp_path / "a.json")
-    await bench("retrieval", questions, "--no-cross", "--out", tmp_path / "b.json")
+    await bench("retrieval", write_jsonl("fewer.jsonl", *ROWS[:2]), "--out", tmp_path / "b.json")
     assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json") == 2
     assert "1 are only in A" in capsys.readouterr().err
     assert await bench("compare", tmp_path / "a.json", tmp_path / "b.json", "--common") == 0
@@ -133,28 +126,25 @@ async def test_wrong_input_ends_with_2_before_anything_is_asked(bench, questions
     assert bench.finder.asked == []
 
 
-async def test_the_store_password_is_not_kept(bench, questions, capsys):
+async def test_the_store_password_is_not_kept(bench, questions, tmp_path):
     """A result is passed on and put into repositories."""
     store = "opensearchs://admin:secret@search.example.org:9200/docs"
     bench.settings = Settings.load(env_file=None, store=store, llm_key="secret")
-    await bench("retrieval", questions, "--json")
-    out = capsys.readouterr().out
-    assert "secret" not in out
-    assert "search.example.org:9200/docs" in json.loads(out)["config"]["store"]
+    await bench("retrieval", questions, "--out", tmp_path / "a.json")
+    saved = (tmp_path / "a.json").read_text("utf-8")
+    assert "secret" not in saved
+    assert "search.example.org:9200/docs" in saved
 
 
 async def test_conversations_are_measured_as_asked_and_spelled_out(bench, write_jsonl, capsys, tmp_path):
-    """A table with both forms and their difference, as JSON and as a page too; no conversation is an error."""
+    """A table with both forms and their difference, as a file and as a page too; no conversation is an error."""
     messages = [{"role": "user", "content": text} for text in ("claim", "how big")]
     row = {"id": "a", "lang": "en", "messages": messages, "standalone": "claim size", "doc": "en/volumes"}
     path = write_jsonl("c.jsonl", row)
     assert await bench("conversations", path, "--out", tmp_path / "c.json", "--html", tmp_path / "c.html") == 0
-    out = capsys.readouterr().out
-    assert "spelled out" in out
-    kept = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
-    assert [one["name"] for one in kept["settings"]] == ["without a model"]
-    assert "Follow-ups" in (tmp_path / "c.html").read_text(encoding="utf-8")
-    capsys.readouterr()
+    assert "in the conversation minus spelled out" in capsys.readouterr().out
+    assert load_result(tmp_path / "c.json").contestants == ("in the conversation", "spelled out")
+    assert "in the conversation minus spelled out" in (tmp_path / "c.html").read_text(encoding="utf-8")
     assert await bench("conversations", write_jsonl("q.jsonl", *ROWS)) == 2
 
 
@@ -168,8 +158,6 @@ async def test_refusals_are_measured_with_their_curve(bench, questions, write_js
     assert kept["now"] == {"threshold": 0.32, "recall": 1.0, "over_refusal": 0.0}
     assert kept["config"]["answerable"] == "q.jsonl"
     assert "Refusals: u.jsonl" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    await bench("refusals", *wanted, "--json")
-    assert json.loads(capsys.readouterr().out)["shares"] == kept["shares"]
 
 
 async def test_compare_reads_refusals_and_conversations(bench, questions, write_jsonl, capsys, tmp_path):
@@ -186,7 +174,5 @@ async def test_compare_reads_refusals_and_conversations(bench, questions, write_
     assert await bench("compare", a, a) == 0
     assert "refusal, unanswerable" in capsys.readouterr().out
     assert await bench("compare", b, b) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("without a model:\n")
     assert await bench("compare", a, b) == 2
     assert "a.json is a result of `eval refusals`" in capsys.readouterr().err

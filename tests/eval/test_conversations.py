@@ -7,11 +7,10 @@ import pytest
 
 from app.core.turn import Message
 from eval.files import EvaluationError
-from eval.measure.conversations import follow, follow_ups
 from eval.measure.result import load_result
-from eval.measure.retrieval import Plan
+from eval.measure.retrieval import ASKED, SPELLED_OUT, Plan, follow_ups
 from eval.questions.cases import Case, load_cases
-from eval.reports import conversations_page
+from eval.reports import retrieval_page
 
 SITE = "https://docs.example.org"
 TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}
@@ -44,27 +43,24 @@ def test_a_conversation_is_a_case_with_its_history(conversations, write_jsonl):
         path = write_jsonl("wrong.jsonl", {**ROWS[0], "messages": wrong})
         with pytest.raises(EvaluationError, match=r"wrong\.jsonl:1"):
             load_cases(path)
-    with pytest.raises(EvaluationError, match="conversation"):
-        follow_ups([Case("x", "en", "q", "d")])
 
 
-async def test_follow_ups_are_paired_with_their_spelled_out_form(conversations, lookup, tmp_path):
+async def test_follow_ups_are_compared_with_their_spelled_out_form(conversations, lookup, tmp_path):
     """This search can't read a conversation: what it loses is the difference, question by question."""
     finder = lookup(TEXTS)
-    found = await follow(finder, conversations, Plan(), "without a model")
-    assert [one.scores.rr for one in found.asked.cases] == [0.0, 1.0]
-    assert [one.scores.rr for one in found.standalone.cases] == [1.0, 1.0]
-    assert found.difference.rows[0].measures["rr"].estimate.mean == -0.5
+    result = await follow_ups(finder, conversations, Plan())
+    assert [one.values["rr"] for one in result.of(ASKED).outcomes] == [0.0, 1.0]
+    assert [one.values["rr"] for one in result.of(SPELLED_OUT).outcomes] == [1.0, 1.0]
+    (comparison,) = result.comparisons
+    assert comparison.names == (SPELLED_OUT, ASKED)
+    assert comparison.rows[0].measures["rr"].estimate.mean == -0.5
     sent = [request.messages for request in finder.asked]
     assert conversations[0].messages in sent
     assert (Message("user", "claim size"),) in sent
-    found.asked.save(tmp_path / "r.json")
-    assert load_result(tmp_path / "r.json").cases == found.asked.cases
-
-
-async def test_the_page_shows_the_conversation_of_what_was_lost(conversations, lookup):
-    """With both figures."""
-    html = conversations_page([await follow(lookup(TEXTS), conversations, Plan(), "without a model")])
-    text = lxml.html.document_fromstring(html).text_content()
-    assert "user: what is the claim" in text
-    assert "0.500 (-0.500)" in text
+    result.save(tmp_path / "r.json")
+    assert load_result(tmp_path / "r.json").outcomes == result.outcomes
+    text = lxml.html.document_fromstring(retrieval_page(result)).text_content()
+    assert "user: what is the claim" in text  # the conversation of what was lost
+    assert f"{ASKED} minus {SPELLED_OUT}" in text
+    with pytest.raises(EvaluationError, match="is a conversation"):
+        await follow_ups(finder, [Case("x", "en", "q", "d")], Plan())

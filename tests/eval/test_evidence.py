@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from app.core.types import Chunk, Page, Section
+from app.core.types import Chunk, Derived, Page, Section
 from eval.questions.cases import Case
 from eval.questions.documents import Documents
 from eval.questions.evidence import heading_of, holds, proofs, share
@@ -36,17 +36,14 @@ def chunk(n: int, text: str, *headings: str) -> Chunk:
 
 
 async def proof_of(evidence: str, *chunks: Chunk):
-    async def pages():
-        return (Page(URL, "docs", "Volumes", "en", "", "h", chunk_ids=tuple(c.id for c in chunks)),)
-
     async def page(url: str):
-        return Page(url, "docs", "Volumes", "en", PAGE, "h")
+        return Page(url, "docs", "Volumes", "en", PAGE, "h", derived=Derived(tuple(c.id for c in chunks)))
 
     async def fetch(ids):
         return tuple(c for c in chunks if c.id in ids)
 
     case = Case("a", "en", "How big?", "en/volumes.md", evidence=evidence)
-    generation = SimpleNamespace(pages=pages, page=page, fetch=fetch)
+    generation = SimpleNamespace(page=page, fetch=fetch)
     return (await proofs(generation, Documents([URL]), [case])).get("a")
 
 

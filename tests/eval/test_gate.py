@@ -10,25 +10,19 @@ import pytest
 
 from eval.files import EvaluationError
 from eval.measure.gate import baseline_of, judge, load_baseline
-from eval.measure.metrics import Ranks, score
-from eval.measure.result import CaseResult, RetrievalResult
+from eval.measure.result import RETRIEVAL, Outcome, Result
 from eval.questions.cases import Case
+from tests.eval.conftest import found
 
 
-def one(i: int, rank: int, *, pages: int = 12, language: str = "en") -> CaseResult:
+def one(i: int, rank: int, *, pages: int = 12, language: str = "en") -> Outcome:
     """A question about one of some pages whose right page, chunk and section stood at a rank (0: nowhere)."""
     case = Case(f"{language}{i}", language, f"question {i}", f"p{i % pages}", "1")
-    listed = [f"other{n}" for n in range(5)]
-    if rank:
-        listed[rank - 1] = case.doc
-    ranks = Ranks((rank,) if rank else (), 5, 1)
-    return CaseResult(
-        case, score(listed, case.relevant, 5), tuple(listed), 1.0, "en", pages=ranks, chunks=ranks, sections=ranks
-    )
+    return found(case, rank)
 
 
-def result(ranks: list[int], **config) -> RetrievalResult:
-    return RetrievalResult(5, tuple(one(i, rank) for i, rank in enumerate(ranks)), config)
+def result(ranks: list[int], **config) -> Result:
+    return Result(RETRIEVAL, tuple(one(i, rank) for i, rank in enumerate(ranks)), config, 5)
 
 
 def verdict(gate, measure="page", language="en"):
@@ -66,8 +60,9 @@ def test_a_drop_of_one_page_alone_is_no_proof():
 def test_lost_sections_alone_fail():
     """The pages are found as before, but no chunk knows its heading any more."""
     before = result([1] * 60)
-    blind = tuple(replace(c, sections=Ranks((), 5, 0)) for c in before.cases)
-    gate = judge(replace(before, cases=blind), baseline_of(before))
+    lost = {"page": [[1], 5, 1], "chunk": [[1], 5, 1], "section": [[], 5, 0]}
+    blind = tuple(replace(one, details={**one.details, "ranks": lost}) for one in before.outcomes)
+    gate = judge(replace(before, outcomes=blind), baseline_of(before))
     assert {v.measure for v in gate.verdicts if v.dropped} == {"section"}
 
 
@@ -87,7 +82,7 @@ def test_a_baseline_is_kept_a_question_a_line(tmp_path):
     """So that a review reads which question moved."""
     baseline = baseline_of(result([1, 2, 0], set="s.jsonl"))
     baseline.save(tmp_path / "b.json")
-    assert load_baseline(tmp_path / "b.json") == baseline
+    assert load_baseline(tmp_path / "b.json", RETRIEVAL) == baseline
     text = (tmp_path / "b.json").read_text(encoding="utf-8")
     assert '"en1": ["' in next(line for line in text.splitlines() if line.endswith(", 2, 2, 2],"))
     assert json.loads(text)["about"]["mean"] == {"en": 0.5, "mean": 0.5}
@@ -96,11 +91,11 @@ def test_a_baseline_is_kept_a_question_a_line(tmp_path):
 def test_new_and_reworded_questions_are_not_compared():
     """They are counted; a baseline of another set is refused."""
     before = result([1] * 60)
-    reworded = replace(before.cases[0], case=replace(before.cases[0].case, question="other words"))
-    after = replace(before, cases=(reworded, *before.cases[1:50], one(99, 0)))
+    reworded = replace(before.outcomes[0], case=replace(before.outcomes[0].case, question="other words"))
+    after = replace(before, outcomes=(reworded, *before.outcomes[1:50], one(99, 0)))
     gate = judge(after, baseline_of(before))
     assert (gate.n, gate.new, gate.gone) == (49, 2, 11)
     with pytest.raises(EvaluationError, match="another set"):
-        judge(RetrievalResult(5, before.cases[:20]), baseline_of(before))
+        judge(replace(before, outcomes=before.outcomes[:20]), baseline_of(before))
     with pytest.raises(EvaluationError, match="k = 5"):
         judge(replace(before, k=3), baseline_of(before))

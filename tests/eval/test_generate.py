@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections import Counter
 
 from app.core.prompts import load_prompts
 from app.core.types import Page
-from app.models.openai import Endpoint, OpenAIModel
+from app.index.protocols import TranslationSet, TranslationSets
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
 from app.text.language import LanguageDetector
 from eval.cache import Cache
-from eval.generate import STYLES, Wanted, ask, gather, plan, reason_against, tokens, write
+from eval.generate import STYLES, Wanted, ask, gather, plan, reason_against, write
 from eval.judge import Pace
 from eval.questions.cases import load_cases
 from tests.eval.conftest import command
@@ -29,7 +31,7 @@ def page(name: str, language: str = "en", text: str = TEXT) -> Page:
 
 
 def job(variant: str = "1", language: str = "en"):
-    jobs = plan([page("a")], PROMPTS, Wanted(5, tuple(STYLES), 2, 4))
+    jobs = plan([page("a")], TranslationSets(), PROMPTS, Wanted(5, tuple(STYLES), 2, 4))
     return next(one for one in jobs if (one.variant, one.language) == (variant, language))
 
 
@@ -40,8 +42,9 @@ def row(question: str, **more: str) -> dict[str, str]:
 def test_each_page_is_asked_about_in_every_language_it_lacks():
     """A page with a Czech counterpart is asked about in English only; a lone one in Czech too, marked as cross."""
     pages = [page("both"), page("both", "cs"), page("lone"), page("short", text="# Short\n\nNothing.")]
-    jobs = plan(pages, PROMPTS, Wanted(5, ("1", "4")))
-    found = Counter((one.doc, one.language, one.cross) for one in jobs)
+    both = TranslationSet("both", {one.language: one.url for one in pages[:2]})
+    jobs = plan(pages, TranslationSets(dict.fromkeys(both.pages.values(), both)), PROMPTS, Wanted(5, ("1", "4")))
+    found = Counter((one.doc, one.language, one.language != one.page.language) for one in jobs)
     assert found == {
         ("/docs/en/both", "en", False): 2,
         ("/docs/cs/both", "cs", False): 2,
@@ -51,14 +54,6 @@ def test_each_page_is_asked_about_in_every_language_it_lacks():
     assert all("$5 a month" in one.prompt for one in jobs)
     assert "čeština" in next(one for one in jobs if one.language == "cs").prompt
     assert len({one.key for one in jobs}) == len(jobs)
-
-
-def test_the_cost_is_estimated_from_what_is_sent():
-    """Twice the questions give twice the answer; another page adds its length."""
-    one, two = (plan([page("a")], PROMPTS, Wanted(n, ("1",))) for n in (5, 10))
-    assert tokens(two)[1] == 2 * tokens(one)[1]
-    assert tokens(one)[0] > len(TEXT) / 4
-    assert tokens([]) == (0, 0)
 
 
 def test_unfit_questions_are_refused_with_the_reason():
@@ -97,7 +92,7 @@ def test_follow_ups_must_need_their_first_question():
 async def made_with(replies, tmp_path, jobs):
     async with fake_llm() as llm:
         llm.reply = replies(llm)
-        model = OpenAIModel(Endpoint(llm.url, timeout=60), "maker")
+        model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "maker"))
         with Cache(tmp_path / "g.jsonl") as cache:
             errors = await ask(jobs, model, cache, Pace(first_wait=0.01))
             made = gather(jobs, cache, DETECTOR)
@@ -107,7 +102,7 @@ async def made_with(replies, tmp_path, jobs):
 
 async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
     """Three tries, then an error that names page and variant; the next run asks for nothing else."""
-    jobs = plan([page("a")], PROMPTS, Wanted(2, ("1", "3")))
+    jobs = plan([page("a")], TranslationSets(), PROMPTS, Wanted(2, ("1", "3")))
 
     def broken(llm):
         good = json.dumps({"questions": [row("How large is a new volume?"), row("How large is a new volume?")]})
@@ -131,8 +126,8 @@ async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
 
 
 async def test_the_files_can_be_measured_with(tmp_path):
-    """JSONL and CSV hold the same cases; follow-ups and unanswerable ones stand apart."""
-    jobs = plan([page("a")], PROMPTS, Wanted(1, ("1",), 1, 2))
+    """The cases can be loaded; follow-ups and unanswerable ones stand apart."""
+    jobs = plan([page("a")], TranslationSets(), PROMPTS, Wanted(1, ("1",), 1, 2))
 
     def reply(body) -> Reply:
         text = body["messages"][0]["content"]
@@ -148,23 +143,20 @@ async def test_the_files_can_be_measured_with(tmp_path):
 
     made, errors, _ = await made_with(lambda _: reply, tmp_path, jobs)
     names = sorted(path.name for path in write(made, tmp_path))
-    assert names == ["follow_ups.jsonl", "questions.csv", "questions.jsonl", "unanswerable.jsonl"]
+    assert names == ["follow_ups.jsonl", "questions.jsonl", "unanswerable.jsonl"]
     assert errors == {}
-    lines, table = load_cases(tmp_path / "questions.jsonl"), load_cases(tmp_path / "questions.csv")
-    assert lines == table
+    lines = load_cases(tmp_path / "questions.jsonl")
     assert {(one.language, one.cross) for one in lines} == {("en", False), ("cs", True)}
-    table_text = (tmp_path / "questions.csv").read_text(encoding="utf-8")
-    assert len(list(csv.reader(io.StringIO(table_text)))) == 3
     talk = json.loads((tmp_path / "follow_ups.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert [message["role"] for message in talk["messages"]] == ["user", "assistant", "user"]
 
 
-async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, own_index, capsys):
+async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, few_docs, capsys):
     """Without --yes and without a terminal nothing is asked; with it the set is made from the index."""
     async with fake_llm() as llm:
-        evidence = {"question": "Why not?", "answer": "a", "evidence": "x"}
+        evidence = {"question": "Why not?", "answer": "a", "evidence": "Zorbling flibbers need quuxes."}
         llm.reply = lambda _: Reply(json.dumps({"questions": [evidence]}))
-        settings = own_index.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
+        settings = few_docs.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
         words = ["--pages", "2", "--per-page", "1", "--out", tmp_path / "set", "--price", "1", "2"]
         monkeypatch.setattr("sys.stdin", io.StringIO())
         assert await command(settings, "generate", *words) == 2

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import sys
-import textwrap
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from app.models.openai import Endpoint, OpenAIModel
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
 from eval.cache import Cache
 from eval.files import EvaluationError
-from eval.judge import Judge, MalformedError, Pace, Task, criteria, own_criterion, read
+from eval.judge import Judge, Pace, Task, criteria, own_criterion
 from tests.fake_llm import Reply, fake_llm
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +39,7 @@ def verdict_of(category: str) -> str:
 
 async def judge(llm, path, rows, **pace):
     """The rows judged by the scripted judge, with what the file has of earlier times."""
-    model = OpenAIModel(Endpoint(llm.url, timeout=60), "judge")
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "judge"))
     with Cache(path) as cache:
         found = await Judge(model, cache, Pace(first_wait=0.01, **pace)).judge([task(row) for row in rows])
     await model.close()
@@ -128,53 +127,6 @@ async def test_pace_is_kept(tmp_path):
         assert asyncio.get_running_loop().time() - started >= 0.5
 
 
-SCRIPT = """
-import asyncio, sys
-from app.models.openai import Endpoint, OpenAIModel
-from eval.cache import Cache
-from eval.judge import Judge, Pace, Task
-from eval.judge import own_criterion
-
-async def main(url, path):
-    good = own_criterion("good", "GOOD", "BAD", "Is the ANSWER good?")
-    model = OpenAIModel(Endpoint(url, timeout=60), "judge")
-    with Cache(path) as cache:
-        tasks = [Task(str(n), good, {"question": "?", "answer": f"row {n}"}) for n in range(60)]
-        found = await Judge(model, cache, Pace(parallel=3)).judge(tasks)
-    await model.close()
-    print(sum(one.verdict is True for one in found))
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.server
-async def test_a_killed_run_goes_on_and_repeats_nothing(tmp_path):
-    """SIGKILL in the middle: the second run asks exactly those rows whose judgement hadn't come."""
-    kept = tmp_path / "j.jsonl"
-
-    async def start(url: str):
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", textwrap.dedent(SCRIPT), url, str(kept), cwd=ROOT, stdout=asyncio.subprocess.PIPE
-        )
-
-    async with fake_llm() as llm:
-        llm.reply = lambda _: Reply(verdict_of("GOOD"), delay=0.02)
-        first = await start(llm.url)
-        while len(llm.calls) < 25:
-            await asyncio.sleep(0.01)
-        first.send_signal(signal.SIGKILL)
-        await first.communicate()
-        judged = len(kept.read_text(encoding="utf-8").splitlines())
-        assert 10 < judged < 60
-        llm.calls.clear()
-        second = await start(llm.url)
-        out, _ = await second.communicate()
-    assert out.decode().strip() == "60"
-    assert len(llm.calls) == 60 - judged
-
-
 def test_a_line_cut_off_by_a_kill_is_dropped(tmp_path):
     """What is whole stays, also after later runs wrote behind it; a foreign file is refused."""
     path = tmp_path / "c.jsonl"
@@ -187,15 +139,6 @@ def test_a_line_cut_off_by_a_kill_is_dropped(tmp_path):
     path.write_text("question,answer\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"c\.jsonl:1"), Cache(path):
         pass
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"category": 3}', '{"category": "GOODISH"}', '{"verdict": "GOOD"}', "GOOD"]
-)
-def test_only_offered_categories_count(text):
-    """Nothing is guessed from a malformed judgement."""
-    with pytest.raises(MalformedError):
-        read(GOOD, text)
 
 
 @pytest.mark.parametrize("evidently", [False, pytest.param(True, marks=pytest.mark.slow)])

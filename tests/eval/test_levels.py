@@ -8,7 +8,7 @@ import pytest
 import pytrec_eval
 
 from eval.measure.metrics import CURVE, Ranks, at, ranks_of
-from eval.measure.result import CUTOFFS
+from eval.measure.retrieval import CUTOFFS
 
 NAMES = {"hit": "success", "recall": "recall", "ndcg": "ndcg_cut"}
 

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import numpy as np
 import pytest
 
-from eval.measure.metrics import MEASURES, Estimate, Scores, as_values, intervals, score, title
+from eval.measure.metrics import MEASURES, Estimate, intervals, score
 
 
 @pytest.mark.parametrize(
     ("ranked", "scores"),
     [
-        ("a c d e f", Scores(1.0, 1.0, 1.0, 0.2, 0.5, 2 / 7)),
-        ("x a b", Scores(0.5, 0.0, 1.0, 2 / 3, 1.0, 0.8)),
-        ("x x x x x x a", Scores(0.5, 0.0, 1.0, 0.5, 0.5, 0.5)),
-        ("1 2 3 4 5 a", Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
-        ("", Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
+        ("a c d e f", (1.0, 1.0, 1.0, 0.2, 0.5, 2 / 7)),
+        ("x a b", (0.5, 0.0, 1.0, 2 / 3, 1.0, 0.8)),
+        ("x x x x x x a", (0.5, 0.0, 1.0, 0.5, 0.5, 0.5)),
+        ("1 2 3 4 5 a", (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
+        ("", (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
     ],
 )
 def test_measures_of_rankings_one_can_check_by_eye(ranked, scores):
     """Repeated passages of a page take one place; beyond k nothing counts."""
-    assert astuple(score(ranked.split(), {"a", "b"}, 5)) == pytest.approx(astuple(scores))
+    assert tuple(score(ranked.split(), {"a", "b"}, 5).values()) == pytest.approx(scores)
 
 
 def test_nothing_relevant_or_no_k_is_a_mistake():
     """There is no measure without a right page, and no mean without questions."""
-    for none in ([], [as_values([])]):
+    for none in ([], [values_of(np.zeros(0))]):
         with pytest.raises(ValueError, match="without questions"):
             estimate(none)
     with pytest.raises(ValueError, match="relevant"):
@@ -55,23 +53,9 @@ def test_the_interval_is_as_wide_as_theory_says():
     assert got.high == pytest.approx(column.mean() + 1.96 * error, abs=0.003)
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say():
-    """Of 300 samples with a known mean, about 95 % of the intervals hold it."""
-    rng = np.random.default_rng(5)
-    held = 0
-    for _ in range(300):
-        one = estimate([values_of(rng.binomial(1, 0.7, size=60))], resamples=400)["hit"]
-        held += one.low <= 0.7 <= one.high
-    assert 0.90 <= held / 300 <= 0.99
-
-
 def test_the_same_numbers_give_the_same_interval():
     """Seeded: a report can be made again. A big language doesn't drown a small one, whose size resampling keeps."""
     assert estimate([values_of(np.zeros(300)), values_of(np.ones(3))])["rr"] == Estimate(0.5, 0.5, 0.5)
     part = values_of(np.random.default_rng(2).random(50))
     assert estimate([part]) == estimate([part])
     assert estimate([part], seed=1) != estimate([part])
-
-
-def test_every_measure_has_a_title():
-    assert [title(measure, 3) for measure in MEASURES] == ["MRR@3", "hit@1", "hit@3", "P@3", "R@3", "F1@3"]

@@ -13,9 +13,13 @@ pytestmark = pytest.mark.server
 
 
 def test_another_state_of_the_documentation_is_measured_with_its_own_questions(tmp_path):
-    for language, title in (("en", "Home"), ("cs", "Domů")):
+    pages = {
+        "en": "# Home\n\nThe zeppelin leaves at noon from the tower of the castle.\n",
+        "cs": "# Domů\n\nVzducholoď odlétá v poledne z věže hradu.\n",
+    }
+    for language, text in pages.items():
         (tmp_path / "docs" / language).mkdir(parents=True)
-        page = f"---\ntitle: {title}\norder: 1\n---\n\n# {title}\n\nThe zeppelin leaves at noon from the tower of the castle.\n"
+        page = f"---\ntitle: {text.splitlines()[0][2:]}\norder: 1\n---\n\n{text}"
         (tmp_path / "docs" / language / "index.md").write_text(page, encoding="utf-8")
     questions = tmp_path / "questions.jsonl"
     asked = {"id": "1", "question": "When does the zeppelin leave?", "doc": "docs/en", "lang": "en"}
@@ -25,10 +29,10 @@ def test_another_state_of_the_documentation_is_measured_with_its_own_questions(t
     arguments = ["eval", "docs", "--docs", str(tmp_path / "docs"), "--questions", str(questions)]
     assert main([*arguments, "--out", str(tmp_path / "result.json")]) == 0
     result = load_result(str(tmp_path / "result.json"))
-    assert result.cases[0].ranked[0].endswith("/docs/en/")
-    (quoted,) = result.quotations
-    assert (quoted.language, quoted.n, quoted.first, quoted.anywhere) == ("en", 2, 0.5, 0.5)
-    assert 50 < quoted.characters < 500
+    assert result.outcomes[0].details["ranked"][0].endswith("/docs/en/")
+    (quoted,) = result.config["quotations"]
+    assert quoted | {"characters": 0} == {"language": "en", "n": 2, "first": 0.5, "anywhere": 0.5, "characters": 0}
+    assert 50 < quoted["characters"] < 500
 
 
 def test_a_directory_that_is_not_there_is_named(tmp_path, capsys):

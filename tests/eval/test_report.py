@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eval.measure.metrics import score
-from eval.measure.result import CaseResult, RetrievalResult
-from eval.measure.tables import retrieval_markdown, retrieval_text
+from eval.measure.result import RETRIEVAL, Outcome, Result
+from eval.measure.tables import result_text
 from eval.questions.cases import Case
+from tests.eval.conftest import found as outcome
 
 RECIPE = {"embedder": "static", "dimension": 256, "splitter": "headings", "analyzer": "lemmas"}
 INDEX = {"id": 3, "built_at": "2024-04-30T00:00:00+00:00", "pages": 67, "chunks": 557, "recipe": RECIPE}
@@ -16,24 +16,25 @@ CONFIG = {"date": "2024-05-01T10:00:00+00:00", "model": "", "parallel": 4, "step
 CONFIG["index"] = {**INDEX, "generations_seen": [3]}
 
 
-def one(i: int, language: str, variant: str, *, found: bool, cross: bool = False) -> CaseResult:
+def one(i: int, language: str, variant: str, *, found: bool, cross: bool = False) -> Outcome:
     case = Case(f"{language}{variant}{i}{cross}", language, "q|?", "doc.md", variant, cross)
-    return CaseResult(case, score(["doc.md" if found else "x"], {"doc.md"}, 5), ("u",), 12.0, language)
+    return outcome(case, int(found), detected=language)
 
 
-RESULT = RetrievalResult(
-    5,
+RESULT = Result(
+    RETRIEVAL,
     (
         *(one(i, "cs", "1", found=i % 2 == 0) for i in range(10)),
         *(one(i, "en", "4", found=True) for i in range(10)),
         *(one(i, "cs", "odd|name", found=False, cross=True) for i in range(4)),
     ),
     CONFIG,
+    5,
 )
 
 
 def test_the_table_has_every_row_and_measure_with_its_interval():
-    lines = retrieval_text(RESULT).splitlines()
+    lines = result_text(RESULT).splitlines()
     assert lines[0].split() == ["n", "MRR@5", "hit@1", "hit@5", "P@5", "R@5", "F1@5"]
     names = ["cs 1 full", "cs", "en 4 keywords", "en", "mean of languages", "cs cross odd|name", "cs cross"]
     assert [line.split("  ")[0] for line in lines[1:8]] == names
@@ -44,40 +45,19 @@ def test_the_table_has_every_row_and_measure_with_its_interval():
     assert len({len(line) for line in lines[:8]}) == 1
 
 
-def test_what_was_measured_stands_below():
-    text = retrieval_text(RESULT)
-    assert "12 ms (median)" in text
-    assert "67 pages, 557 chunks, generation 3" in text
-    assert "embedder static (256)" in text
-    assert "Language model: none. Steps: detect, retrieve." in text
-    assert "no indexed pages" not in text
-    assert "failed" not in text
-
-
 def test_nothing_that_went_wrong_is_left_out():
     """Unmatched documents, failed searches, fallbacks, an index that changed: each has its line."""
-    first, second, third, *rest = RESULT.cases
-    cases = (
-        replace(first, in_index=False),
+    first, second, third, *rest = RESULT.outcomes
+    outcomes = (
+        replace(first, details={**first.details, "in_index": False}),
         replace(second, error="StoreUnavailable: gone"),
-        replace(third, fallbacks=("keywords",)),
+        replace(third, details={**third.details, "fallbacks": ["keywords"]}),
         *rest,
     )
     config = {**CONFIG, "index": {**INDEX, "generations_seen": [3, 4]}}
-    text = retrieval_text(replace(RESULT, cases=cases, config=config))
+    text = result_text(replace(RESULT, outcomes=outcomes, config=config))
     assert "1 questions are about 1 documents that are no indexed pages:\n  doc.md (1)" in text
     assert "1 searches failed and are misses" in text
     assert "StoreUnavailable: gone" in text
     assert "keywords failed on 1 of 24 questions" in text
     assert "published during the run" in text
-
-
-def test_the_markdown_table_is_one():
-    """A header, a rule, as many cells in each row; a bar in a name is escaped."""
-    lines = retrieval_markdown(RESULT).splitlines()
-    rows = [line for line in lines if line.startswith("|")]
-    assert rows[0].startswith("| questions | n | MRR@5 | 95 % | hit@1 |")
-    assert len(rows) == 2 + len(RESULT.rows)
-    assert {row.replace("\\|", "").count("|") for row in rows} == {10}
-    assert "| cs cross odd\\|name |" in lines[7]
-    assert rows[3].startswith("| **cs** | **10** | **0.500** | **0.20–0.80** |")

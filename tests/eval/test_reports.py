@@ -8,19 +8,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import lxml.html
-import numpy as np
 import pytest
 
-from app.core.types import Page
-from eval.answers.result import side_by_side
-from eval.grid.configurations import Configuration
-from eval.grid.result import GridResult, Measured
-from eval.measure.embedding_space import Space, Spot, counterparts, flattened
-from eval.measure.metrics import score
-from eval.measure.result import CaseResult, Found, RetrievalResult, StepResult, load_result
+from eval.answers.figures import side_by_side
+from eval.measure.result import RETRIEVAL, Result, load_result
 from eval.questions.cases import Case
-from eval.reports import answers_page, grid_page, retrieval_page
+from eval.reports import answers_page, retrieval_page
 from tests.end_to_end.test_browser import Browser, browser
+from tests.eval.conftest import found
 from tests.eval.test_answers_gate import result as answers
 from tests.serving import serving
 
@@ -28,25 +23,28 @@ __all__ = ["browser"]
 HOSTILE = '<script src="https://evil.example/x.js"></script> & "quotes"'
 
 
-def result(*ranks: int, question: str = "How big is it?") -> RetrievalResult:
-    cases = []
+def result(*ranks: int, question: str = "How big is it?", contestant: str = "") -> Result:
+    outcomes = []
     for i, rank in enumerate(ranks):
         case = Case(f"c{i}", "en" if i % 2 else "cs", f"{question} {i}", "doc", str(i % 4 + 1))
-        listed = ["doc" if rank == place else f"x{place}" for place in range(1, 6)]
-        hits = (Found("https://docs.example.org/en/a#b", rank == 1, 3.25, None, 0.5),)
-        steps = (StepResult("detect", 0.4, "language: en"), StepResult("keywords", 6000.0, "", "ModelTimeout: late"))
-        scores = score(listed, {"doc"}, 5)
-        cases.append(CaseResult(case, scores, tuple(listed), 9.0, "en", hits=hits, steps=steps))
-    return RetrievalResult(5, tuple(cases), {"set": "s.jsonl", "index": {"recipe": {"embedder": "e5"}}})
-
-
-def space() -> Space:
-    return Space((Spot("Size", "u/en", "en", -1, 0, 1), Spot(HOSTILE, "u/cs", "cs", 1, 0.2, 0)), 0.6, 0.4, 0.5)
+        hit = {
+            "link": "https://docs.example.org/en/a#b",
+            "right": rank == 1,
+            "lexical": 3.25,
+            "cosine": None,
+            "fused": 0.5,
+        }
+        steps = [
+            {"step": "detect", "ms": 0.4, "changes": "language: en", "error": ""},
+            {"step": "keywords", "ms": 6000.0, "changes": "", "error": "ModelTimeout: late"},
+        ]
+        outcomes.append(found(case, rank, contestant, hits=[hit], steps=steps))
+    return Result(RETRIEVAL, tuple(outcomes), {"set": "s.jsonl", "index": {"recipe": {"embedder": "e5"}}}, 5)
 
 
 def test_the_page_asks_for_nothing_from_elsewhere():
     """No script, link, image or import, whatever the questions and titles hold; a policy forbids it as well."""
-    html = retrieval_page(result(1, 2, 0, 1, question=HOSTILE), result(1, 1, 1, 1, question=HOSTILE), space())
+    html = retrieval_page(result(1, 2, 0, 1, question=HOSTILE), result(1, 1, 1, 1, question=HOSTILE))
     tree = lxml.html.document_fromstring(html)
     assert {"script", "link", "img", "iframe", "object", "use", "image"} & {e.tag for e in tree.iter()} == set()
     assert not any(name in ("src", "href", "srcset", "action") for e in tree.iter() for name in e.attrib)
@@ -71,37 +69,9 @@ def test_bars_show_the_difference_to_the_baseline():
     """Each bar says its figure and how far it is from the kept result; the configuration is shown flat."""
     html = retrieval_page(result(1, 1, 1, 1), result(2, 1, 2, 1))
     assert "1.000 (+0.500)" in html
-    assert html.count('class="before"') == len(result(1, 1, 1, 1).rows)
+    assert html.count('class="before"') == len(result(1, 1, 1, 1).rows[""])
     assert 'class="before"' not in (alone := retrieval_page(result(1, 1)))
     assert "index.recipe.embedder" in alone
-
-
-def test_the_picture_keeps_the_largest_spread():
-    """Points on a plane in 50 dimensions come out as they lie on it, up to turning and scale."""
-    rng = np.random.default_rng(1)
-    plane, _ = np.linalg.qr(rng.normal(size=(50, 2)))
-    points = rng.normal(size=(30, 2)) * [5, 1]
-    flat, shown = flattened(points @ plane.T + 3)
-    assert shown == pytest.approx(1)
-    assert np.abs(flat).max() == pytest.approx(1)
-
-    def gaps(values):
-        found = np.linalg.norm(values[:, None] - values[None], axis=-1)
-        return found / found.max()
-
-    assert gaps(flat) == pytest.approx(gaps(points))
-
-
-def test_counterparts_are_told_by_the_site_or_by_the_address():
-    """Alternates win; else the same path under another language; a lone page has none."""
-
-    def page(url: str, language: str, **alternates: str) -> Page:
-        return Page(url, "docs", url, language, "", "h", alternates=alternates)
-
-    told = [page("s/en/news", "en", cs="s/cs/novinky"), page("s/cs/novinky", "cs"), page("s/en/x", "en")]
-    assert counterparts(told) == {0: 1, 1: 0}
-    by_address = [page("s/docs/en/a", "en"), page("s/docs/cs/a", "cs"), page("s/docs/cs/b", "cs")]
-    assert counterparts(by_address) == {0: 1, 1: 0}
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -113,10 +83,8 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.mark.server
 def test_reports_in_a_browser_ask_nobody_and_fit(browser: Browser, tmp_path: Path):
     """No request but for itself, no word on the console; a probe says that nothing is wider than a phone's window."""
-    names = ("fusion=rrf", "x=" + "y" * 90)
     pages = {
         "retrieval": retrieval_page(result(1, 0, 2), result(2, 1, 1)),
-        "grid": grid_page(GridResult(tuple(Measured(Configuration(name, {}), result(1, 2)) for name in names))),
         "answers": answers_page(side_by_side(answers(*[1.0] * 40), answers(*[1.0, 0.0] * 20), ("a" * 80, "b"))),
     }
     frame = '<iframe src="report.html" style="width:390px;height:800px;border:0"></iframe>'

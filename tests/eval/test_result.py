@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from eval.answers.result import load_answer_baseline, load_answers
 from eval.files import EvaluationError
 from eval.measure.gate import load_baseline
-from eval.measure.metrics import Scores
-from eval.measure.result import CaseResult, RetrievalResult, load_result
+from eval.measure.result import ANSWERS, RETRIEVAL, Result, load_result
 from eval.questions.cases import Case
-
-HALF = Scores(0.5, 0.0, 1.0, 0.25, 1.0, 0.4)
-MISS = Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+from tests.eval.conftest import found
 
 
-def result(*scores: Scores) -> RetrievalResult:
-    asked = (Case(str(i), "cs", f"Proč {i}?", "d", "1", also=("e",)) for i in range(len(scores)))
-    cases = (
-        CaseResult(case, one, ("u", "v"), 10.0 * i, "cs", fallbacks=("x",))
-        for i, (case, one) in enumerate(zip(asked, scores, strict=True))
+def result(*ranks: int) -> Result:
+    asked = (Case(str(i), "cs", f"Proč {i}?", "d", "1", also=("e",)) for i in range(len(ranks)))
+    outcomes = (
+        replace(found(case, rank), ms=10.0 * i) for i, (case, rank) in enumerate(zip(asked, ranks, strict=True))
     )
-    return RetrievalResult(5, tuple(cases), {"date": "2024-05-01", "search": {"cs": {"limit": [5]}}})
+    return Result(RETRIEVAL, tuple(outcomes), {"date": "2024-05-01", "search": {"cs": {"limit": [5]}}}, 5)
 
 
 def test_a_result_read_again_is_the_same(tmp_path):
     """Everything survives the file, so later comparisons see what was measured."""
-    before = result(HALF, MISS)
-    before.save(tmp_path / "a.json")
+    before = result(2, 0)
+    before.save(tmp_path / "a.json", curve=[])
     after = load_result(tmp_path / "a.json")
     assert after == before
     assert after.rows == before.rows
@@ -39,37 +33,36 @@ def test_a_result_read_again_is_the_same(tmp_path):
 
 def test_times_leave_out_failed_searches():
     """An error that comes back at once must not look fast."""
-    cases = result(HALF, HALF, MISS).cases
-    broken = RetrievalResult(5, (*cases, replace(cases[0], ms=0.1, error="StoreUnavailable: gone")))
-    assert broken.milliseconds == pytest.approx({"p50": 10.0, "p95": 19.0})
-    assert RetrievalResult(5, (replace(cases[0], error="x"),)).milliseconds == {}
+    some = result(2, 2, 0)
+    failed = replace(some.outcomes[0], ms=0.1, error="StoreUnavailable: gone")
+    assert replace(some, outcomes=(*some.outcomes, failed)).milliseconds == pytest.approx({"p50": 10.0, "p95": 19.0})
+    assert replace(some, outcomes=(failed,)).milliseconds == {}
 
 
-TORN = {
-    load_result: '{"form": "docs-assistant retrieval 1", "k": 5}',
-    load_baseline: '{"form": "docs-assistant baseline 1"}',
-    load_answer_baseline: '{"form": "docs-assistant answers baseline 1"}',
-    load_answers: '{"form": "docs-assistant answers baseline 1"}',
-}
-
-
-@pytest.mark.parametrize("load", TORN)
-def test_other_files_are_refused_by_name(tmp_path, load):
-    """Not JSON, another document, another version, a torn one: of results, of answers, and of what both are judged by."""
-    for text in ("", "nothing", "[]", "{}", '{"form": "other"}', TORN[load]):
-        (tmp_path / "other.json").write_text(text)
-        with pytest.raises(EvaluationError, match=r"other\.json"):
-            load(tmp_path / "other.json")
+@pytest.mark.parametrize(
+    "load", [load_result, lambda path: load_baseline(path, RETRIEVAL), lambda path: load_baseline(path, ANSWERS)]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nothing",
+        "[]",
+        "{}",
+        '{"form": "docs-assistant retrieval 2", "k": 5}',
+        '{"form": "docs-assistant result 1", "kind": "eval retrieval"}',
+        '{"form": "docs-assistant result 1", "kind": "other", "outcomes": []}',
+        '{"form": "docs-assistant baseline 1"}',
+        '{"form": "docs-assistant answers baseline 1", "questions": {"a": []}}',
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, load, text):
+    """Not JSON, another document, another version, a torn one: of results, and of what they are judged by."""
+    (tmp_path / "other.json").write_text(text)
+    with pytest.raises(EvaluationError, match=r"other\.json"):
+        load(tmp_path / "other.json")
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):
     with pytest.raises(EvaluationError, match="can't be written"):
-        result(HALF).save(tmp_path / "missing" / "a.json")
-
-
-def test_the_summary_is_plain_json():
-    """What --json prints has every measure with its interval, and no Python values."""
-    summary = json.loads(json.dumps(result(HALF, MISS).summary()))
-    (row,) = [row for row in summary["rows"] if row["language"] == "mean"]
-    assert row["measures"]["rr"] == {"mean": 0.25, "low": 0.0, "high": 0.5}
-    assert row["n"] == summary["n"] == 2
+        result(2).save(tmp_path / "missing" / "a.json")

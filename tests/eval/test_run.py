@@ -46,7 +46,7 @@ async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, ind
     assert "old minus docs-assistant" in capsys.readouterr().out
     kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
     assert {row["contestant"] for row in kept["rows"]} == {"docs-assistant", "old"}
-    assert kept["failed_judgements"] == kept["failed_answers"] == 0
+    assert kept["failed_judgements"] == kept["failed"] == 0
     tokens = {one["contestant"]: one["prompt_tokens"] for one in kept["efforts"]}
     assert tokens["docs-assistant"] > tokens["old"] == 11  # helper calls count as well
     assert (tmp_path / "out/answers.html").is_file()
@@ -111,8 +111,11 @@ async def test_another_assistant_is_judged_by_its_pages_and_the_index(tmp_path, 
 
     async with fake_llm() as llm:
         llm.reply = reply
-        other = Settings.load(env_file=None, store=index.store, llm_url=llm.url, llm_model="other", min_evidence=0)
-        ours = index.model_copy(update={"llm_url": llm.url, "llm_model": "ours"})
+        other = Settings.load(
+            env_file=None, store=index.store, llm_url=llm.url, llm_model="other", min_evidence=0, unproven="off"
+        )
+        unchecked = index.tuning.model_copy(update={"unproven": "off"})
+        ours = index.model_copy(update={"llm_url": llm.url, "llm_model": "ours", "tuning": unchecked})
         with serving(create_app(build(other), other)) as base:
             words = [
                 "run", questions, "--assistant", "docs-assistant", "--url", f"other={base}/v1,docs-assistant",
@@ -120,8 +123,10 @@ async def test_another_assistant_is_judged_by_its_pages_and_the_index(tmp_path, 
             ]  # fmt: skip
             assert await command(ours, *words) == 0
     kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
-    shares = {(one["contestant"], one["kind"]): one["n"] * one["estimate"]["mean"] for one in kept["shares"]}
-    assert shares == {
+    counts = {
+        (name, kind): share["n"] * share["mean"] for kind, own in kept["shares"].items() for name, share in own.items()
+    }
+    assert counts == {
         ("docs-assistant", "faithful, complete"): 2, ("other", "faithful, complete"): 1,
         ("docs-assistant", "faithful, incomplete"): 1, ("other", "faithful, incomplete"): 1,
         ("docs-assistant", "unfaithful, complete"): 0, ("other", "unfaithful, complete"): 1,
@@ -135,7 +140,7 @@ async def test_another_assistant_is_judged_by_its_pages_and_the_index(tmp_path, 
 
 @pytest.mark.slow
 @pytest.mark.server
-async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path, own_index):
+async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path, own_docs):
     """The command itself, SIGKILL while answers come and again while they are judged: nothing is paid for twice."""
     asked = Counter[str]()
 
@@ -153,7 +158,7 @@ async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path, own
             ]  # fmt: skip
             for kill_after in (12, 60, None):
                 running = await asyncio.create_subprocess_exec(
-                    *words, cwd=ROOT, env={**os.environ, "DOCS_STORE": own_index.store}, stdout=asyncio.subprocess.PIPE
+                    *words, cwd=ROOT, env={**os.environ, "DOCS_STORE": own_docs.store}, stdout=asyncio.subprocess.PIPE
                 )
                 while kill_after and asked.total() < kill_after:
                     await asyncio.sleep(0.01)
@@ -162,7 +167,7 @@ async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path, own
                 await running.communicate()
     assert running.returncode == 0
     kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
-    assert (len(kept["answers"]), kept["failed_answers"], kept["failed_judgements"]) == (30, 0, 0)
+    assert (len(kept["outcomes"]), kept["failed"], kept["failed_judgements"]) == (30, 0, 0)
     again = sum(n - 1 for n in asked.values())
     assert again <= 2 * 3  # only what was under way when it was killed
     assert sum(key.startswith("bot") for key in asked) == 30

@@ -1,4 +1,4 @@
-"""Mistakes that people make, and what they are told. `python -m bench.mistakes` prints them with the whole messages."""
+"""Mistakes that people make, and what they are told."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.end_to_end.program import Program
 from tests.fake_llm import Reply
+from tests.fakes import WORDS
 from tests.ingestion.local_site import Answer
 from tests.mistakes.world import Mistake, World
 
@@ -73,7 +74,7 @@ COMMANDS = (
     Mistake("a mistyped option", "ingest --rebiuld", "there is no option --rebiuld. Did you mean --rebuild?", 2),
     Mistake("an option before its command", "--port 8001 serve", "--port is an option of init, run, serve: write it after", 2),
     Mistake("no command", "", "a command is missing. The commands are init, run,", 2),
-    Mistake("a port that isn't a number", "serve --port eight", "--port: 'eight' is not a whole number", 2),
+    Mistake("a port that isn't a number", "serve --port eight", "'--port': 'eight' is not a valid integer.", 2),
     Mistake("no question", "ask", "No question: pass it as an argument or on standard input."),
     Mistake("init without a terminal", "init --language en", "In a script: docs-assistant init --yes with --site"),
 )  # fmt: skip
@@ -145,7 +146,7 @@ STORES = (
             settings={"DOCS_STORE": "opensearch://admin:wrong@{search}/docs"}),
     Mistake("an index name with capitals", INGEST, "an OpenSearch index name is lower case", settings={"DOCS_STORE": "opensearch://127.0.0.1:{closed}/Docs"}),
     Mistake("http:// for opensearch://", INGEST, "unknown scheme. Name a directory, or write opensearch://", settings={"DOCS_STORE": "http://127.0.0.1:9200/docs"}),
-    Mistake("another embedder than the index has", "ask|Gauge 1?", "was built with the embedder wordllama-256, but fake is configured", settings=EMBEDDER, indexed=True),
+    Mistake("another embedder than the index has", "ask|Gauge 1?", f"was built with the embedder {WORDS}, but fake is configured", settings=EMBEDDER, indexed=True),
     Mistake("a question before anything is indexed", "ask|Gauge 1?", "Nothing has been indexed yet: run `docs-assistant ingest` first."),
     Mistake("rollback with one generation", "rollback", "There is no earlier generation to go back to", indexed=True),
     Mistake("two runs at the same time", INGEST, "Another run is writing to the index in data: try again when it is done.", before=another_run, indexed=True),
@@ -159,7 +160,7 @@ MODELS = (
     Mistake("a wrong key of a model", "check", "Incorrect API key provided", settings=MODEL, indexed=True, model=wrong_key),
     Mistake("the model's server is down", "check", "can't be reached: Connection refused. Is the server running?",
             settings={**MODEL, "DOCS_LLM_URL": "http://127.0.0.1:{closed}/v1"}, indexed=True),
-    Mistake("an unknown local embedder", "check", "local:bge-smal-en: fastembed has no such model. Did you mean bge-small-en?", settings={"DOCS_EMBEDDING_MODEL": "local:bge-smal-en"}),
+    Mistake("an unknown local embedder", "check", "local:bge-smal-en: no such model comes with this package. Download its ONNX export", settings={"DOCS_EMBEDDING_MODEL": "local:bge-smal-en"}),
 )  # fmt: skip
 SERVING = (
     Mistake("a port in use", "serve --port {port}", "Port {port} on 127.0.0.1 is taken by another program. Stop it, or choose another port: DOCS_PORT={next}"),

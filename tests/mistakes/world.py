@@ -23,11 +23,12 @@ from starlette.testclient import TestClient
 from app.api.server import create_app
 from app.assistants.assembly import build
 from app.cli import main
-from app.cli.ingest import IngestOptions, index
+from app.cli.ingest import index
 from app.core.settings import Settings
 from tests.end_to_end.program import Program, environment, free_port
 from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM, Reply
+from tests.fakes import WORDS_SETTING
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 ROOT = Path(__file__).parents[2]
@@ -190,8 +191,8 @@ def world(folder: Path) -> Iterator[World]:
         _put_pages(shy)
         shy.put("/robots.txt", "User-agent: *\nDisallow: /", "text/plain")
         data = folder / "data"
-        settings = Settings.load(None, store=str(data), embedding_model="local:static")
-        asyncio.run(index(settings, [f"{site.url}/sitemap.xml"], IngestOptions()))
+        settings = Settings.load(None, store=str(data), embedding_model=WORDS_SETTING)
+        asyncio.run(index(settings, [f"{site.url}/sitemap.xml"]))
         port = taken.getsockname()[1]
         names = {
             "site": site.url, "shy": shy.url, "host": site.url.removeprefix("http://"), "llm": llm.url, "server": llm.url.removesuffix("/v1"), "port": str(port), "next": str(port + 1),

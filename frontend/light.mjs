@@ -3,7 +3,7 @@
 import { transform } from "esbuild";
 import { readFile } from "node:fs/promises";
 
-const TEXTS = ["chat", "sources", "feedback", "problems", "search", "widget"];
+const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "widget"];
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
 const OTHER_STYLES = /^@media \(prefers-color-scheme: dark\) \{\n[^]*?^\}\n|^\.da-key\b.*\n/gm;

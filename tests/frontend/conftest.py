@@ -20,8 +20,6 @@ from tests.end_to_end.test_browser import NAMES, QUIET
 from tests.fake_llm import FakeLLM
 
 HERE = Path(__file__).parent
-PICTURES = os.environ.get("FRONTEND_PICTURES", "")
-"""A directory for the pictures of `picture`; without it, none are made."""
 GRAVE = ("serious", "critical")
 VIOLATIONS = (
     "addEventListener('securitypolicyviolation', e => console.error(`CSP: ${e.violatedDirective} ${e.blockedURI}`))"
@@ -135,9 +133,3 @@ def axe() -> Callable[..., None]:
         assert grave == []
 
     return check
-
-
-def picture(page: Page, name: str) -> None:
-    """Save what the page shows as FRONTEND_PICTURES/NAME.png."""
-    if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", animations="disabled")

@@ -10,7 +10,6 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.end_to_end.program import Program
 from tests.fake_llm import FakeLLM
-from tests.frontend.conftest import picture
 from tests.frontend.test_page import finished
 
 
@@ -37,12 +36,9 @@ def test_half_a_word_shows_sections_with_breadcrumbs_and_marked_words(search: Pa
     expect(search.get_by_role("status")).to_contain_text("section")
     expect(search).to_have_url(re.compile("search=create"))
     axe(search)
-    picture(search, "search")
     search.emulate_media(color_scheme="dark")
-    picture(search, "search-dark")
     axe(search)
     search.set_viewport_size({"width": 390, "height": 844})
-    picture(search, "search-phone")
     assert search.evaluate("document.documentElement.scrollWidth") <= 390
     search.keyboard.press("Escape")
     expect(search.get_by_role("grid")).to_be_hidden()
@@ -111,7 +107,6 @@ def test_filters_and_the_empty_and_failed_state_say_what_they_are(search: Page, 
     field.fill("qqxxzz")
     expect(search.get_by_role("status")).to_have_text("Nothing was found for “qqxxzz”. Try fewer or other words.")
     expect(search.get_by_role("button", name="Ask: qqxxzz")).to_be_visible()
-    picture(search, "search-empty")
     search.route("**/v1/search", lambda route: route.abort())
     field.fill("volume")
     expect(search.get_by_role("alert")).to_contain_text("No connection")

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.end_to_end.program import Program, finished
 from tests.fake_llm import FakeLLM, Reply
-from tests.frontend.conftest import Start, picture
+from tests.frontend.conftest import Start
 
 QUESTION = "How do I create a volume?"
 SAID = "Write a file `volume.yaml` and apply it [1]. ![x](https://evil.example/x.png) Then wait until the volume is ready [1]."
@@ -80,7 +80,6 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     assert boxes["refine"]["x"] < boxes["keywords"]["x"] + boxes["keywords"]["width"]
     assert boxes["keywords"]["x"] + boxes["keywords"]["width"] <= boxes["retrieve"]["x"] + 2
     assert boxes["synthesize"]["width"] > 5 * boxes["relevance"]["width"]
-    picture(page, "trace-answer")
 
     call = rows.nth(7).locator(".tr-call").bounding_box()
     assert call["height"] > 3
@@ -100,7 +99,6 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     assert "evil.example" in (steps.get_by_role("region", name="Reply as it came").text_content() or "")
     steps.get_by_role("button", name="Copy: Sent as system").click()
     axe(page)
-    picture(page, "trace-step")
 
     candidates = region(page, "Candidates")
     expect(candidates.get_by_text("top_k 2, per_page 2")).to_be_visible()
@@ -111,8 +109,6 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     expect(first.get_by_text("passage 1")).to_be_visible()
     expect(first.locator("td").nth(2)).to_have_text(re.compile(r"1\.\s+\d"))
     candidates.get_by_role("button", name="All").click()
-    candidates.scroll_into_view_if_needed()
-    picture(page, "trace-candidates")
     links = region(page, "Links")
     expect(links.locator("tbody tr")).to_have_count(1)
     expect(links.get_by_text("words:", exact=False)).to_be_visible()
@@ -128,7 +124,7 @@ def test_it_is_asked_again_with_other_choices_side_by_side(
     page: Page, service: Program, llm: FakeLLM, axe: Callable[[Page], None]
 ) -> None:
     """Another assistant, top_k, weight and prompt; words and chunks that differ are marked; the address brings both back."""
-    opened(page, service, q=QUESTION)
+    opened(page, service, q="How many volumes may a project have, and what is copied every night?")
     again = region(page, "Ask again with …")
     again.get_by_label("Assistant").select_option("plain")
     again.get_by_label("Chunks (top_k)").fill("1")
@@ -152,8 +148,6 @@ def test_it_is_asked_again_with_other_choices_side_by_side(
     hits = both.get_by_role("region", name="Chunks kept")
     expect(hits.get_by_text("lost", exact=True).first).to_be_visible()
     expect(hits.get_by_text("beyond top_k").first).to_be_visible()
-    page.evaluate("document.querySelector('.tr-sides').scrollIntoView()")
-    picture(page, "trace-again")
     axe(page)
     assert "again.top_k=1" in page.url
     page.reload()
@@ -165,8 +159,6 @@ def test_it_is_asked_again_with_other_choices_side_by_side(
     page.go_back()
     expect(page.locator(".tr-side")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    page.evaluate("document.querySelector('.tr-sides').scrollIntoView()")
-    picture(page, "trace-phone")
 
 
 def test_a_wrong_choice_says_what_is_wrong(page: Page, service: Program) -> None:
@@ -192,8 +184,6 @@ def test_a_question_goes_to_the_question_set_that_eval_reads(
     form.get_by_label("Sentence that proves").fill("Write a file `volume.yaml` and apply it.")
     form.get_by_role("button", name="Add").click()
     expect(form.get_by_role("status")).to_have_text("Added to questions.jsonl.")
-    form.scroll_into_view_if_needed()
-    picture(page, "trace-question")
     axe(page)
     form.get_by_role("button", name="Add").click()
     expect(form.get_by_role("alert")).to_contain_text("questions.jsonl has this question already")
@@ -205,9 +195,10 @@ def test_a_question_goes_to_the_question_set_that_eval_reads(
         "en",
         "Write a file `volume.yaml` and apply it.",
     )
-    measured = finished(service.folder, "eval", "retrieval", str(path), "--no-model", "--json")
+    out = service.folder / "measured.json"
+    measured = finished(service.folder, "eval", "retrieval", str(path), "--no-model", "--out", str(out))
     assert measured.returncode == 0, measured.stderr
-    assert json.loads(measured.stdout)["rows"][0]["n"] == 1
+    assert json.loads(out.read_text("utf-8"))["rows"][0]["n"] == 1
 
 
 def test_it_is_czech_for_who_wants_that_and_fits_a_phone(
@@ -222,8 +213,6 @@ def test_it_is_czech_for_who_wants_that_and_fits_a_phone(
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(PHONE)
     axe(page)
-    page.evaluate("scrollTo(0, 0)")
-    picture(page, "trace-czech-phone")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.end_to_end.program import Program
 from tests.fake_llm import FakeLLM, Reply
-from tests.frontend.conftest import Start, picture
+from tests.frontend.conftest import Start
 from tests.ingestion.local_site import LocalSite, local_site
 
 STRICT = "default-src 'none'; script-src 'self' {0}; connect-src {0}; require-trusted-types-for 'script'"
@@ -93,6 +93,28 @@ def test_a_module_mounts_it_with_options_and_it_knows_the_page(
     assert [one["filters"] for one in asked] == [{"collections": ["handbook"]}] * 2
 
 
+def test_what_no_passage_proves_is_underlined_in_the_panel(
+    site: LocalSite, page: Page, service: Program, llm: FakeLLM, axe
+):
+    """In the language of the page; still so when the conversation goes on after a reload."""
+    llm.reply = lambda _: Reply("A volume can't be made smaller [1]. Each project may have 25 volumes [1].")
+    put(site, service.url, plain(service.url, language="de"))
+    page.set_viewport_size({"width": 390, "height": 700})
+    page.goto(site.url)
+    panel = page.locator("docs-assistant dialog")
+    for reloaded in (False, True):
+        page.locator("docs-assistant .da-launch").click()
+        if not reloaded:
+            panel.get_by_role("textbox").fill(QUESTION)
+            page.keyboard.press("Enter")
+        expect(panel.locator(".da-markdown u")).to_have_text("Each project may have 25 volumes.")
+        panel.get_by_role("button", name="Steht nicht in der Dokumentation").click()
+        expect(panel.get_by_role("tooltip")).to_contain_text("Eine Zahl, ein Name")
+        expect(panel.get_by_role("tooltip")).to_be_in_viewport(ratio=1)
+        axe(page, "docs-assistant")
+        page.reload()
+
+
 def test_the_panel_searches_as_one_types(site: LocalSite, page: Page, service: Program, llm: FakeLLM):
     """Sections of pages as links in this tab, and from one of them back to a question."""
     put(site, service.url, plain(service.url))
@@ -102,7 +124,6 @@ def test_the_panel_searches_as_one_types(site: LocalSite, page: Page, service: P
     panel.get_by_role("button", name="Search").click()
     panel.get_by_role("combobox", name="Search", exact=True).press_sequentially("create a vol", delay=20)
     expect(panel.get_by_role("row").first).to_contain_text("olume")
-    picture(page, "widget-search")
     assert panel.locator(".da-found").first.get_attribute("target") == "_self"
     panel.locator(".da-found-ask button").first.click()
     expect(panel.locator(".da-answer .da-actions")).to_have_count(1)

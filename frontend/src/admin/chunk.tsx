@@ -1,10 +1,10 @@
 /** One chunk as it is searched, and the chunks that are near to it. */
 import type { JSX } from "preact";
+import type { Neighbour, OneChunkBody } from "../../api";
 import { Markdown } from "../shared/markdown";
-import { Badge, Facts, Table, View, useAdmin, useFormats, useJson } from "./data";
+import { Badge, Facts, Table, View, useAdmin, useJson } from "./data";
 import { address } from "./location";
 import type { ViewProps } from "./routes";
-import type { Neighbour, OneChunk } from "./types";
 
 const to = (id: string, index: string | null) => address(`chunk/${encodeURIComponent(id)}`, { index });
 
@@ -12,7 +12,7 @@ export function ChunkView({ rest, query }: ViewProps): JSX.Element {
   const index = query.get("index");
   const parameters = index === null ? "" : `?${new URLSearchParams({ index })}`;
   const path = `v1/admin/chunks/${encodeURIComponent(rest)}`;
-  const loaded = useJson<OneChunk>(path + parameters);
+  const loaded = useJson<OneChunkBody>(path + parameters);
   return (
     <>
       <View path={path + parameters} loaded={loaded}>{(found) => <Content found={found} index={index} />}</View>
@@ -21,9 +21,8 @@ export function ChunkView({ rest, query }: ViewProps): JSX.Element {
   );
 }
 
-function Content({ found, index }: { found: OneChunk; index: string | null }): JSX.Element {
-  const { t } = useAdmin();
-  const { languageName } = useFormats();
+function Content({ found, index }: { found: OneChunkBody; index: string | null }): JSX.Element {
+  const { t, languageName } = useAdmin();
   const { chunk, page } = found;
   const all = found.chunks_of_page;
   const [before, after] = [all[chunk.position - 1], all[chunk.position + 1]];
@@ -44,9 +43,8 @@ function Content({ found, index }: { found: OneChunk; index: string | null }): J
   );
 }
 
-function Details({ found }: { found: OneChunk }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+function Details({ found }: { found: OneChunkBody }): JSX.Element {
+  const { t, number } = useAdmin();
   const { chunk } = found;
   return (
     <>

@@ -7,22 +7,50 @@ import { Icon } from "../shared/icons";
 import { languageName } from "../shared/texts";
 import { useUi } from "../shared/ui";
 import type { Route } from "./routes";
-import { type AdminTexts, en } from "./texts/en";
+import type { AdminTexts } from "./texts/en";
+import type { TraceTexts } from "./trace/texts";
 
-export interface Admin {
+export type Counts = Record<string, number>;
+
+/** What all views have: the texts and formats of the reader's language, and what they share. */
+export interface Admin extends ReturnType<typeof formats> {
   t: AdminTexts;
+  trace: TraceTexts;
   language: string;
   routes: Route[];
   /** What to do when the service wants another key. */
   onKey: () => void;
 }
 
-const Context = createContext<Admin>({ t: en, language: "en", routes: [], onKey: () => undefined });
+/** Numbers, times and languages as the reader writes them. */
+export function formats(language: string, unknown: string) {
+  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const ago = (seconds: number): string => {
+    for (const [unit, size] of [["year", 31_557_600], ["month", 2_629_800], ["day", 86_400], ["hour", 3600], ["minute", 60]] as const) {
+      if (Math.abs(seconds) >= size) return relative.format(-Math.round(seconds / size), unit);
+    }
+    return relative.format(-Math.round(seconds), "second");
+  };
+  return {
+    number: (value: number) => value.toLocaleString(language),
+    percent: (part: number) => part.toLocaleString(language, { style: "percent" }),
+    ms: (value: number) => value.toLocaleString(language, { maximumFractionDigits: value < 10 ? 1 : 0 }),
+    score: (value: number) => value.toLocaleString(language, { minimumFractionDigits: 2, maximumFractionDigits: 3 }),
+    seconds: (value: number) =>
+      value < 60 ? `${value.toLocaleString(language, { maximumFractionDigits: 1 })} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`,
+    ago: (time: string | null) => (time && !Number.isNaN(Date.parse(time)) ? ago((Date.now() - Date.parse(time)) / 1000) : unknown),
+    day: (time: string) => (Number.isNaN(Date.parse(time)) ? time || unknown : new Date(time).toLocaleDateString(language, { dateStyle: "medium" })),
+    exact: (time: string) => (Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString(language, { dateStyle: "medium", timeStyle: "medium" })),
+    languageName: (code: string) => (code ? languageName(code, language) : unknown),
+  };
+}
+
+const Context = createContext<Admin | null>(null);
 
 export const AdminProvider = Context.Provider;
 
 export function useAdmin(): Admin {
-  return useContext(Context);
+  return useContext(Context)!;
 }
 
 export interface Loaded<T> {
@@ -111,30 +139,9 @@ function JsonAddress({ path }: { path: string }): JSX.Element {
   );
 }
 
-/** Numbers, times and languages as the reader writes them. */
-export function useFormats() {
-  const { t, language } = useAdmin();
-  const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
-  const ago = (seconds: number): string => {
-    for (const [unit, size] of [["year", 31_557_600], ["month", 2_629_800], ["day", 86_400], ["hour", 3600], ["minute", 60]] as const) {
-      if (Math.abs(seconds) >= size) return relative.format(-Math.round(seconds / size), unit);
-    }
-    return relative.format(-Math.round(seconds), "second");
-  };
-  return {
-    number: (value: number) => value.toLocaleString(language),
-    seconds: (value: number) =>
-      value < 60 ? `${value.toLocaleString(language, { maximumFractionDigits: 1 })} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`,
-    ago: (time: string | null) => (time && !Number.isNaN(Date.parse(time)) ? ago((Date.now() - Date.parse(time)) / 1000) : t.unknown),
-    day: (time: string) => (Number.isNaN(Date.parse(time)) ? time || t.unknown : new Date(time).toLocaleDateString(language, { dateStyle: "medium" })),
-    exact: (time: string) => (Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString(language, { dateStyle: "medium", timeStyle: "medium" })),
-    languageName: (code: string) => (code ? languageName(code, language) : t.unknown),
-  };
-}
-
 /** How long ago, with the exact time when pointed at. */
 export function Ago({ time }: { time: string | null }): JSX.Element {
-  const { ago, exact } = useFormats();
+  const { ago, exact } = useAdmin();
   return time ? <time dateTime={time} title={exact(time)}>{ago(time)}</time> : <span class="da-muted">–</span>;
 }
 

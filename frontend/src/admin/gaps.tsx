@@ -1,9 +1,9 @@
 /** What the documentation lacks: questions that weren't answered well, by subject, and what a docs editor can do about each. */
 import type { JSX } from "preact";
-import { Ago, Badge, Docs, Table, type Tone, View, useAdmin, useFormats, useJson } from "./data";
+import type { Cluster as GapCluster, GapReport } from "../../api";
+import { Ago, Badge, Docs, Table, type Tone, View, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
-import type { GapCluster, GapReport } from "./types";
 
 const DEFAULT = "30d";
 const OPEN_PAGES = 10;
@@ -31,8 +31,7 @@ export function Gaps({ query }: ViewProps): JSX.Element {
 }
 
 function Report({ report }: { report: GapReport }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   return (
     <>
       <Figures report={report} />
@@ -49,15 +48,8 @@ function Report({ report }: { report: GapReport }): JSX.Element {
   );
 }
 
-function usePercent(): (part: number) => string {
-  const { language } = useAdmin();
-  return (part) => part.toLocaleString(language, { style: "percent" });
-}
-
 function Figures({ report: { totals } }: { report: GapReport }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
-  const percent = usePercent();
+  const { t, number, percent } = useAdmin();
   const before = (n: number | null) => (n === null ? "" : t.gaps.before(number(n)));
   const rows: [string, number, string][] = [
     [t.gaps.questions, totals.questions, [t.gaps.different(number(totals.different)), before(totals.questions_before)].filter(Boolean).join(" · ")],
@@ -74,8 +66,7 @@ function Figures({ report: { totals } }: { report: GapReport }): JSX.Element {
 }
 
 function Notes({ report }: { report: GapReport }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, day } = useFormats();
+  const { t, number, day } = useAdmin();
   return (
     <>
       {report.totals.failed_before === null && <p class="da-muted">{t.gaps.noTrend(day(report.log_from), report.retention_days)}</p>}
@@ -87,9 +78,7 @@ function Notes({ report }: { report: GapReport }): JSX.Element {
 }
 
 function Cluster({ one }: { one: GapCluster }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, languageName } = useFormats();
-  const percent = usePercent();
+  const { t, number, languageName, percent } = useAdmin();
   const shares = [[t.gaps.refused, one.refused], [t.gaps.weak, one.weak], [t.gaps.down, one.down]] as const;
   return (
     <li>
@@ -113,8 +102,7 @@ function Cluster({ one }: { one: GapCluster }): JSX.Element {
 }
 
 function Trend({ one }: { one: GapCluster }): JSX.Element | null {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   if (one.failed_before === null) return null;
   const more = one.failed - one.failed_before;
   const shown = !one.failed_before ? t.gaps.fresh : !more ? t.gaps.same : more > 0 ? `▲ ${number(more)}` : `▼ ${number(-more)}`;
@@ -122,8 +110,7 @@ function Trend({ one }: { one: GapCluster }): JSX.Element | null {
 }
 
 function Nearest({ nearest }: { nearest: NonNullable<GapCluster["nearest"]> }): JSX.Element {
-  const { t } = useAdmin();
-  const percent = usePercent();
+  const { t, percent } = useAdmin();
   return (
     <p class={nearest.clear ? "" : "da-muted"}>
       {nearest.clear ? t.gaps.nearest : t.gaps.far}: <Outside url={nearest.url} text={nearest.section || nearest.title} />{" "}
@@ -139,8 +126,7 @@ function Outside({ url, text }: { url: string; text: string }): JSX.Element {
 }
 
 function Untranslated({ report: { untranslated } }: { report: GapReport }): JSX.Element | null {
-  const { t } = useAdmin();
-  const { number, languageName } = useFormats();
+  const { t, number, languageName } = useAdmin();
   if (!untranslated.length) return null;
   return (
     <section>
@@ -161,8 +147,7 @@ function Untranslated({ report: { untranslated } }: { report: GapReport }): JSX.
 }
 
 function Unused({ report }: { report: GapReport }): JSX.Element | null {
-  const { t } = useAdmin();
-  const { number, languageName } = useFormats();
+  const { t, number, languageName } = useAdmin();
   if (!report.unused_count) return null;
   const left = report.unused_count - report.unused.length;
   return (
@@ -181,8 +166,7 @@ function Unused({ report }: { report: GapReport }): JSX.Element | null {
 }
 
 function Outcomes({ report }: { report: GapReport }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, languageName } = useFormats();
+  const { t, number, languageName } = useAdmin();
   return (
     <section>
       <h2>{t.gaps.outcomes}</h2>

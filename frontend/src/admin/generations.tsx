@@ -1,15 +1,15 @@
 /** The kept generations of an index, and the way back to the previous one. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { GenerationBody } from "../../api";
 import { type ApiError, asApiError } from "../shared/api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Failure, Table, View, useAdmin, useFormats, useJson } from "./data";
+import { Ago, Badge, Failure, Table, View, useAdmin, useJson } from "./data";
 import type { ViewProps } from "./routes";
-import type { Generation } from "./types";
 
 interface Found {
   index: string;
-  data: Generation[];
+  data: GenerationBody[];
 }
 
 export function Generations({ query }: ViewProps): JSX.Element {
@@ -33,9 +33,8 @@ export function Generations({ query }: ViewProps): JSX.Element {
   );
 }
 
-function Row({ one }: { one: Generation }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+function Row({ one }: { one: GenerationBody }): JSX.Element {
+  const { t, number } = useAdmin();
   return (
     <tr>
       <th scope="row">{one.id}</th>

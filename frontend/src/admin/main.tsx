@@ -3,18 +3,19 @@ import "../shared/style.css";
 import "./style.css";
 import { type JSX, render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { ViewBody } from "../../api";
 import { Api, type ApiError, asApiError } from "../shared/api";
 import { highlighter } from "../shared/code";
 import { Storage } from "../shared/storage";
 import { texts, uiLanguage } from "../shared/texts";
 import { UiProvider, useUi } from "../shared/ui";
-import { AdminProvider, Failure, useAdmin } from "./data";
+import { AdminProvider, Failure, formats, useAdmin } from "./data";
 import { KeyForm } from "./key";
 import { type Place, usePlace } from "./location";
 import { routeOf, routesWith } from "./routes";
 import { cs } from "./texts/cs";
 import { en } from "./texts/en";
-import type { PluginView } from "./types";
+import { traceTexts } from "./trace/texts";
 
 const PREFIX = `docs-assistant:${new URL(document.baseURI).pathname}:`;
 const secrets = new Storage(PREFIX, "sessionStorage");
@@ -26,14 +27,18 @@ type Door = "trying" | "open" | "key" | "wrong" | "blocked" | "closed" | { probl
 function App(): JSX.Element {
   const [language, setLanguage] = useState<"en" | "cs">(uiLanguage(choices.get("language")) === "cs" ? "cs" : "en");
   const [door, setDoor] = useState<Door>("trying");
-  const [views, setViews] = useState<PluginView[]>([]);
+  const [views, setViews] = useState<ViewBody[]>([]);
   const api = useMemo(() => new Api(document.baseURI, secrets.get("admin-key"), language), []);
   const t = language === "cs" ? cs : en;
   useEffect(() => {
     document.documentElement.lang = language;
-    api.language = language;
-    choices.set("language", language);
   }, [language]);
+  /** At once, not in an effect: whoever leaves the page right after choosing still has chosen. */
+  const choose = (chosen: "en" | "cs") => {
+    choices.set("language", chosen);
+    api.language = chosen;
+    setLanguage(chosen);
+  };
   const knock = async (key: string) => {
     api.key = key;
     const answer = await answered(api);
@@ -50,13 +55,13 @@ function App(): JSX.Element {
     setDoor("key");
   };
   const routes = useMemo(() => routesWith(views), [views]);
-  const admin = { t, language, routes, onKey: () => setDoor("key") };
+  const admin = { t, trace: traceTexts(language), ...formats(language, t.unknown), language, routes, onKey: () => setDoor("key") };
   return (
     <UiProvider value={{ api, t: texts(uiLanguage(language)), target: "_blank" }}>
       <AdminProvider value={admin}>
         <div class="da-root ad-root">
           <a class="ad-skip" href={`${location.pathname}${location.search}#content`}>{t.skip}</a>
-          <Header open={door === "open"} onForget={api.key ? forget : null} onLanguage={setLanguage} />
+          <Header open={door === "open"} onForget={api.key ? forget : null} onLanguage={choose} />
           {door === "open" ? <Views /> : <main id="content" class="ad-door"><Closed door={door} onKey={(key) => void knock(key)} /></main>}
         </div>
       </AdminProvider>
@@ -75,9 +80,9 @@ function Closed({ door, onKey }: { door: Door; onKey: (key: string) => void }): 
 }
 
 /** The views of plugins if the key of the API, or none, opens; else what is wrong. */
-async function answered(api: Api): Promise<Door | PluginView[]> {
+async function answered(api: Api): Promise<Door | ViewBody[]> {
   try {
-    return (await api.json<{ data: PluginView[] }>("v1/admin/views")).data;
+    return (await api.json<{ data: ViewBody[] }>("v1/admin/views")).data;
   } catch (error) {
     const problem = asApiError(error);
     if (problem.kind === "key" || problem.code === "key_refused") return "key";

@@ -1,17 +1,16 @@
 /** The settings in force with their origins, and the last warnings and errors. */
 import type { JSX } from "preact";
+import type { RecentProblem, SettingBody } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Table, View, useAdmin, useFormats, useJson } from "./data";
+import { Ago, Badge, Docs, Table, View, useAdmin, useJson } from "./data";
 import { address } from "./location";
 import type { ViewProps } from "./routes";
-import type { ErrorRow, Setting } from "./types";
 
 export function Settings({ query }: ViewProps): JSX.Element {
   const { api } = useUi();
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   const path = "v1/admin/settings";
-  const loaded = useJson<{ data: Setting[] }>(path);
+  const loaded = useJson<{ data: SettingBody[] }>(path);
   const text = query.get("q") ?? "";
   const changed = query.has("changed");
   // the address follows the filter without a step back for each letter
@@ -41,7 +40,7 @@ export function Settings({ query }: ViewProps): JSX.Element {
   );
 }
 
-function matches(one: Setting, text: string): boolean {
+function matches(one: SettingBody, text: string): boolean {
   return `${one.name}\n${written(one.value)}\n${one.description}\n${one.from}`.toLowerCase().includes(text.trim().toLowerCase());
 }
 
@@ -51,7 +50,7 @@ function written(value: unknown): string {
   return String(value ?? "");
 }
 
-function SettingRow({ one }: { one: Setting }): JSX.Element {
+function SettingRow({ one }: { one: SettingBody }): JSX.Element {
   const { t } = useAdmin();
   const value = written(one.value);
   const isDefault = one.from === "default";
@@ -70,7 +69,7 @@ function SettingRow({ one }: { one: Setting }): JSX.Element {
 export function Errors(): JSX.Element {
   const { t } = useAdmin();
   const path = "v1/admin/errors";
-  const loaded = useJson<{ data: ErrorRow[] }>(path);
+  const loaded = useJson<{ data: RecentProblem[] }>(path);
   return (
     <>
       <p>{t.errors.text}</p>
@@ -83,9 +82,8 @@ export function Errors(): JSX.Element {
   );
 }
 
-function Row({ one }: { one: ErrorRow }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, ago } = useFormats();
+function Row({ one }: { one: RecentProblem }): JSX.Element {
+  const { t, number, ago } = useAdmin();
   return (
     <li>
       <Badge tone={one.level === "warning" ? "warn" : "bad"}>{t.errors.levels[one.level] ?? one.level}</Badge>

@@ -1,14 +1,14 @@
 /** The overview: whether everything works, what doesn't and what to do, and what the indexes hold. */
 import type { JSX } from "preact";
+import type { AdminIndexBody, IndexBody, PartState, ProblemBody } from "../../api";
 import { Icon } from "../shared/icons";
-import { Ago, Badge, Facts, Table, View, useAdmin, useFormats, useJson } from "./data";
+import { Ago, Badge, type Counts, Facts, Table, View, useAdmin, useJson } from "./data";
 import { address } from "./location";
-import type { AdminIndex, Counts, IndexState, Part, Problem } from "./types";
 
 const PATH = "v1/admin/index";
 
 export function Overview(): JSX.Element {
-  const loaded = useJson<AdminIndex>(PATH);
+  const loaded = useJson<AdminIndexBody>(PATH);
   return (
     <View path={PATH} loaded={loaded}>
       {(found) => (
@@ -23,9 +23,8 @@ export function Overview(): JSX.Element {
   );
 }
 
-function State({ found }: { found: AdminIndex }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, ago } = useFormats();
+function State({ found }: { found: AdminIndexBody }): JSX.Element {
+  const { t, number, ago } = useAdmin();
   const [title, text] = t.states[found.state]!;
   const pages = found.indexes.reduce((sum, one) => sum + (one.generation?.pages ?? 0), 0);
   const built = found.indexes.find((one) => one.generation)?.generation?.built_at;
@@ -41,7 +40,7 @@ function State({ found }: { found: AdminIndex }): JSX.Element {
   );
 }
 
-function Problems({ problems }: { problems: Problem[] }): JSX.Element | null {
+function Problems({ problems }: { problems: ProblemBody[] }): JSX.Element | null {
   const { t } = useAdmin();
   if (!problems.length) return null;
   return (
@@ -54,7 +53,7 @@ function Problems({ problems }: { problems: Problem[] }): JSX.Element | null {
 
 const TONES = { error: "bad", warning: "warn", info: "calm" } as const;
 
-function ProblemCard({ problem }: { problem: Problem }): JSX.Element {
+function ProblemCard({ problem }: { problem: ProblemBody }): JSX.Element {
   const { t } = useAdmin();
   const see = t.problems.see[problem.code];
   const to = problem.code === "pages_failing" ? address("pages", { state: "failing", index: problem.index }) : address("runs");
@@ -71,9 +70,8 @@ function ProblemCard({ problem }: { problem: Problem }): JSX.Element {
   );
 }
 
-function Index({ index }: { index: IndexState }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, seconds } = useFormats();
+function Index({ index }: { index: IndexBody }): JSX.Element {
+  const { t, number, seconds } = useAdmin();
   const { generation, runs } = index;
   const last = runs.last ? <>{t.results[runs.last] ?? runs.last} <Ago time={runs.ended[runs.last] ?? null} /></> : "–";
   return (
@@ -95,9 +93,8 @@ function Index({ index }: { index: IndexState }): JSX.Element {
   );
 }
 
-function Breakdown({ index }: { index: IndexState }): JSX.Element {
-  const { t } = useAdmin();
-  const { languageName } = useFormats();
+function Breakdown({ index }: { index: IndexBody }): JSX.Element {
+  const { t, languageName } = useAdmin();
   const same = (value: string) => value;
   const groups: [string, string, Counts, (value: string) => string][] = [
     [t.index.byLanguage, "language", index.pages_by_language, languageName],
@@ -118,8 +115,7 @@ function Breakdown({ index }: { index: IndexState }): JSX.Element {
 }
 
 function Bars({ counts, shown, to }: { counts: Counts; shown: (value: string) => string; to: (value: string) => string }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   const most = Math.max(...Object.values(counts), 1);
   return (
     <ul class="ad-bars">
@@ -134,9 +130,8 @@ function Bars({ counts, shown, to }: { counts: Counts; shown: (value: string) =>
   );
 }
 
-function Sources({ index }: { index: IndexState }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+function Sources({ index }: { index: IndexBody }): JSX.Element {
+  const { t, number } = useAdmin();
   const sources = index.generation!.sources;
   if (!sources.length) return <p class="da-muted">{t.index.noSources}</p>;
   const pages = (roots: string[]) => roots.reduce((sum, root) => sum + (index.pages_by_source[root] ?? 0), 0);
@@ -156,9 +151,8 @@ function Sources({ index }: { index: IndexState }): JSX.Element {
   );
 }
 
-function Recipe({ index }: { index: IndexState }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+function Recipe({ index }: { index: IndexBody }): JSX.Element {
+  const { t, number } = useAdmin();
   const { recipe } = index.generation!;
   return (
     <details>
@@ -177,9 +171,8 @@ function Recipe({ index }: { index: IndexState }): JSX.Element {
 
 const PART_TONES = { ok: "good", failing: "bad", unknown: "calm" } as const;
 
-function Parts({ parts }: { parts: Record<string, Part | null> }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+function Parts({ parts }: { parts: Record<string, PartState | null> }): JSX.Element {
+  const { t, number } = useAdmin();
   const head = [t.parts.part, t.parts.name, t.parts.state, t.parts.latency, t.parts.success, t.parts.failure];
   const rows = Object.entries(parts).flatMap(([kind, part]) => (part ? [part, ...part.others] : [null]).map((one) => [kind, one] as const));
   return (

@@ -1,17 +1,17 @@
 /** One page: what is known about it, and its text with the borders of its chunks. */
 import type { ComponentChildren, JSX } from "preact";
+import type { ChunkBody, PageBody } from "../../api";
 import { Markdown } from "../shared/markdown";
-import { Ago, Badge, Docs, Facts, View, useAdmin, useFormats, useJson } from "./data";
+import { Ago, Badge, Docs, Facts, View, useAdmin, useJson } from "./data";
 import { address } from "./location";
 import { STATES } from "./pages";
 import type { ViewProps } from "./routes";
-import type { Chunk, OnePage } from "./types";
 
 export function Page({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
   const index = query.get("index");
   const path = `v1/admin/page?${new URLSearchParams({ url: query.get("url") ?? "", ...(index === null ? {} : { index }) })}`;
-  const loaded = useJson<OnePage>(path);
+  const loaded = useJson<PageBody>(path);
   const source = query.get("view") === "markdown";
   return (
     <View path={path} loaded={loaded} absent={<Docs page="admin#not-found">{t.pages.why}</Docs>}>
@@ -29,15 +29,14 @@ export function Page({ query }: ViewProps): JSX.Element {
   );
 }
 
-function NoChunks({ found }: { found: OnePage }): JSX.Element {
+function NoChunks({ found }: { found: PageBody }): JSX.Element {
   const { t } = useAdmin();
   const same = String(found.record["same_as"] ?? "");
   return <p class="da-muted">{same ? <>{t.page.sameAs} <a href={address("page", { url: same })}>{same}</a></> : t.page.noChunks}</p>;
 }
 
-function PageFacts({ found }: { found: OnePage }): JSX.Element {
-  const { t } = useAdmin();
-  const { languageName, day } = useFormats();
+function PageFacts({ found }: { found: PageBody }): JSX.Element {
+  const { t, languageName, day } = useAdmin();
   const { page } = found;
   return (
     <>
@@ -75,7 +74,7 @@ function Switch({ query, source }: { query: URLSearchParams; source: boolean }):
 }
 
 interface Shown {
-  found: OnePage;
+  found: PageBody;
   index: string | null;
 }
 
@@ -84,9 +83,8 @@ function Rendered({ found, index }: Shown): JSX.Element {
   return <>{found.chunks.map((one) => <ChunkBox key={one.id} chunk={one} index={index}><Markdown text={one.text} reading={{ base: one.link }} /></ChunkBox>)}</>;
 }
 
-export function ChunkBox({ chunk, index, children }: { chunk: Chunk; index: string | null; children: ComponentChildren }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, languageName } = useFormats();
+export function ChunkBox({ chunk, index, children }: { chunk: ChunkBody; index: string | null; children: ComponentChildren }): JSX.Element {
+  const { t, number, languageName } = useAdmin();
   return (
     <section class="ad-chunk" aria-label={t.page.openChunk(chunk.position + 1)}>
       <p class="ad-chunk-head">

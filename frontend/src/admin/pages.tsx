@@ -1,9 +1,9 @@
 /** The indexed pages as a table; filters, order and parts are addresses. */
 import type { JSX } from "preact";
+import type { PageList, PageRow } from "../../api";
 import { Icon } from "../shared/icons";
-import { Ago, Badge, Docs, Table, type Tone, View, useAdmin, useFormats, useJson } from "./data";
+import { Ago, Badge, type Counts, Docs, Table, type Tone, View, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
-import type { Counts, PageList, PageRow } from "./types";
 import type { ViewProps } from "./routes";
 
 const FILTERS = ["source", "collection", "language", "state", "age"] as const;
@@ -51,8 +51,7 @@ function Search({ given }: { given: Given }): JSX.Element {
 }
 
 function useShown(): (name: string, value: string) => string {
-  const { t } = useAdmin();
-  const { languageName } = useFormats();
+  const { t, languageName } = useAdmin();
   return (name, value) => {
     if (name === "language") return languageName(value);
     if (name === "state") return t.pages.states[value] ?? value;
@@ -81,8 +80,7 @@ function Filters({ counts, given }: { counts: Record<string, Counts>; given: Giv
 }
 
 function Filter({ name, value, count, given }: { name: string; value: string; count: number; given: Given }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   const shown = useShown()(name, value);
   const chosen = given[name] === value;
   // an empty value is one, too
@@ -99,8 +97,7 @@ function Filter({ name, value, count, given }: { name: string; value: string; co
 }
 
 function List({ found, given }: { found: PageList; given: Given }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   return (
     <section>
       <p class="ad-total" role="status">
@@ -129,8 +126,7 @@ function Heading({ name, given }: { name: string; given: Given }): JSX.Element {
 }
 
 function Row({ page, index }: { page: PageRow; index: string | undefined }): JSX.Element {
-  const { t } = useAdmin();
-  const { number, day } = useFormats();
+  const { t, number, day } = useAdmin();
   return (
     <tr>
       <td class="ad-page">

@@ -1,14 +1,29 @@
 /** The report of a run: pages by outcome, and what went wrong, by reason. */
 import type { JSX } from "preact";
-import { useAdmin, useFormats } from "./data";
+import { type Counts, useAdmin } from "./data";
 import { address } from "./location";
-import type { PageReport, Report } from "./types";
 
 const SHOWN = 20;
 
+interface PageReport {
+  url: string;
+  outcome: string;
+  reason: string;
+}
+
+/** What a run reports, as far as it is shown: the report of `ingest --json`. */
+export interface Report {
+  counts: Counts;
+  warnings: string[];
+  failed_sources: string[];
+  refused: string[];
+  seconds: number;
+  changed: boolean;
+  pages: PageReport[];
+}
+
 export function ReportView({ report }: { report: Report }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   return (
     <section>
       <h2>{t.runs.report}</h2>
@@ -37,8 +52,7 @@ const WRONG = ["failed", "skipped", "removed"];
 const kind = (page: PageReport) => `${page.outcome}: ${page.reason.replace(/https?:\/\/\S+/g, "…").replace(/\d+/g, "#")}`;
 
 function Reasons({ pages }: { pages: PageReport[] }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+  const { t, number } = useAdmin();
   const groups = new Map<string, PageReport[]>();
   for (const page of pages.filter((one) => WRONG.includes(one.outcome))) groups.set(kind(page), [...(groups.get(kind(page)) ?? []), page]);
   if (!groups.size) return <p>{t.runs.noProblems}</p>;

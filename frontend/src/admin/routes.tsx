@@ -1,5 +1,6 @@
 /** The views by their address below admin/. A view gets what follows its path, and the query. */
 import type { ComponentType } from "preact";
+import type { ViewBody } from "../../api";
 import { ChunkView } from "./chunk";
 import { Gaps } from "./gaps";
 import { Generations } from "./generations";
@@ -10,7 +11,6 @@ import { Pages } from "./pages";
 import { Runs } from "./runs";
 import { scripted } from "./scripted";
 import type { AdminTexts } from "./texts/en";
-import type { PluginView } from "./types";
 import { Ask } from "./trace/view";
 
 export interface ViewProps {
@@ -43,7 +43,7 @@ const ROUTES: Route[] = [
 ];
 
 /** Our views, and those of plugins that the service lists. */
-export function routesWith(listed: PluginView[]): Route[] {
+export function routesWith(listed: ViewBody[]): Route[] {
   const ours = ROUTES.filter((route) => !route.plugin || listed.some((one) => one.path === route.path));
   const theirs = listed.flatMap(({ path, titles, script }) =>
     script ? [{ path, title: (_: AdminTexts, language: string) => titles[language] ?? titles.en ?? path, view: scripted(script) }] : [],

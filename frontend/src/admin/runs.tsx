@@ -1,26 +1,25 @@
 /** Ingestion runs: start one, watch it, read its report. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { AdminIndexBody, IngestRun } from "../../api";
 import { type ApiError, asApiError } from "../shared/api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Facts, Failure, type Loaded, Table, type Tone, View, useAdmin, useFormats, useJson } from "./data";
+import { Ago, Badge, Facts, Failure, type Loaded, Table, type Tone, View, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
-import { ReportView } from "./report";
+import { type Report, ReportView } from "./report";
 import type { ViewProps } from "./routes";
-import type { AdminIndex, Run } from "./types";
 
 const POLL = 1000; // milliseconds
-const TONES: Record<Run["state"], Tone> = { queued: "calm", running: "calm", done: "good", failed: "bad" };
-const over = (run: Run) => run.state === "done" || run.state === "failed";
+const TONES: Record<IngestRun["state"], Tone> = { queued: "calm", running: "calm", done: "good", failed: "bad" };
+const over = (run: IngestRun) => run.state === "done" || run.state === "failed";
 
 export function Runs({ rest }: ViewProps): JSX.Element {
   return rest ? <OneRun id={rest} /> : <AllRuns />;
 }
 
 function AllRuns(): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
-  const loaded = useJson<{ data: Run[] }>("v1/ingest");
+  const { t, number } = useAdmin();
+  const loaded = useJson<{ data: IngestRun[] }>("v1/ingest");
   const current = loaded.data?.data.find((run) => !over(run));
   usePolling(loaded, Boolean(current));
   if (loaded.problem?.kind === "missing") return <p>{t.runs.unavailable}</p>;
@@ -61,7 +60,7 @@ function usePolling<T>({ data, reload }: Loaded<T>, goesOn: boolean): void {
 function Start(): JSX.Element | null {
   const { api } = useUi();
   const { t } = useAdmin();
-  const loaded = useJson<AdminIndex>("v1/admin/index");
+  const loaded = useJson<AdminIndexBody>("v1/admin/index");
   const [problem, setProblem] = useState<ApiError | null>(null);
   if (loaded.problem) return <Failure problem={loaded.problem} onRetry={loaded.reload} />;
   if (!loaded.data) return null;
@@ -72,7 +71,7 @@ function Start(): JSX.Element | null {
     const form = new FormData(event.currentTarget as HTMLFormElement);
     setProblem(null);
     try {
-      const run = await api.json<Run>("v1/ingest", { method: "POST", body: { sites: form.getAll("site"), force: form.has("force") } });
+      const run = await api.json<IngestRun>("v1/ingest", { method: "POST", body: { sites: form.getAll("site"), force: form.has("force") } });
       go(address(`runs/${run.id}`));
     } catch (error) {
       setProblem(asApiError(error));
@@ -104,9 +103,8 @@ function Site({ site, kind, checked = true }: { site: string; kind: string; chec
 }
 
 /** What a run does that isn't over. */
-function Live({ run }: { run: Run }): JSX.Element {
-  const { t } = useAdmin();
-  const { number } = useFormats();
+function Live({ run }: { run: IngestRun }): JSX.Element {
+  const { t, number } = useAdmin();
   const figures = run.done || run.total ? t.runs.progress(number(run.done ?? 0), run.total ? number(run.total) : "") : "";
   return (
     <div class="ad-progress">
@@ -133,23 +131,22 @@ function Cancel({ id }: { id: string }): JSX.Element {
 
 function OneRun({ id }: { id: string }): JSX.Element {
   const path = `v1/ingest/${encodeURIComponent(id)}`;
-  const loaded = useJson<Run>(path);
+  const loaded = useJson<IngestRun>(path);
   usePolling(loaded, Boolean(loaded.data && !over(loaded.data)));
   return (
     <View path={path} loaded={loaded}>
       {(run) => (
         <>
           {over(run) ? <Ended run={run} /> : <Live run={run} />}
-          {run.report && <ReportView report={run.report} />}
+          {run.report && <ReportView report={run.report as unknown as Report} />}
         </>
       )}
     </View>
   );
 }
 
-function Ended({ run }: { run: Run }): JSX.Element {
-  const { t } = useAdmin();
-  const { seconds } = useFormats();
+function Ended({ run }: { run: IngestRun }): JSX.Element {
+  const { t, seconds } = useAdmin();
   const took = run.finished_at && run.started_at ? (Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000 : null;
   return (
     <>
@@ -158,7 +155,7 @@ function Ended({ run }: { run: Run }): JSX.Element {
       <Facts
         rows={[
           [t.runs.began, <Ago time={run.started_at ?? run.queued_at} />],
-          [t.runs.took, took === null ? "" : seconds(run.report?.seconds ?? took)],
+          [t.runs.took, took === null ? "" : seconds((run.report?.seconds as number | undefined) ?? took)],
           [t.runs.by, run.by],
           [t.runs.sites, <span class="ad-break">{run.sites.join(", ")}</span>],
         ]}

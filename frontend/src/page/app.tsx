@@ -1,6 +1,7 @@
 /** The page: its state, and the layout around the conversation. */
 import type { JSX } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import type { Api } from "../shared/api";
 import { ApiError, asApiError } from "../shared/api";
 import type { Conversation } from "../shared/conversation";
@@ -8,7 +9,6 @@ import type { History } from "../shared/history";
 import { KeyForm, Problem } from "../shared/problems";
 import type { Storage } from "../shared/storage";
 import { texts, uiLanguage } from "../shared/texts";
-import type { AssistantInfo, Interface } from "../shared/types";
 import { UiProvider } from "../shared/ui";
 import { type Address, currentAddress, go } from "./address";
 import { Chat } from "./chat";
@@ -87,16 +87,16 @@ function skip(event: Event): void {
   document.querySelector<HTMLElement>("main :is(textarea, input)")?.focus();
 }
 
-function chosen(known: Interface | null, id: string): AssistantInfo | null {
+function chosen(known: InterfaceBody | null, id: string): InterfaceAssistant | null {
   return known?.assistants?.find((one) => one.id === id) ?? known?.assistants?.[0] ?? null;
 }
 
 /** What the service says of itself; `load` asks again. */
 function useInterface(api: Api) {
-  const [state, set] = useState<{ known: Interface | null; problem: ApiError | null }>({ known: null, problem: null });
+  const [state, set] = useState<{ known: InterfaceBody | null; problem: ApiError | null }>({ known: null, problem: null });
   const load = async () => {
     try {
-      set({ known: await api.json<Interface>("v1/interface"), problem: null });
+      set({ known: await api.json<InterfaceBody>("v1/interface"), problem: null });
     } catch (error) {
       set({ known: null, problem: asApiError(error) });
     }
@@ -145,7 +145,7 @@ function useLook(language: string, theme: string, title: string): void {
 
 /** Asks what `?q=` says, once, as soon as the assistant is known. */
 function useAskedByAddress(
-  assistant: AssistantInfo | null,
+  assistant: InterfaceAssistant | null,
   { q, model }: Address,
   choose: (change: { assistant: string }) => void,
   ask: (question: string) => void,

@@ -1,21 +1,22 @@
 /** One conversation: the first questions or what was asked so far, and the field for the next question. */
 import type { ComponentChildren, JSX, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { AnswerView } from "../shared/answer";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { CopyButton } from "../shared/copy";
 import { Icon } from "../shared/icons";
 import { inLanguage } from "../shared/texts";
-import type { AssistantInfo, Exchange, Interface } from "../shared/types";
+import type { Exchange } from "../shared/types";
 import { useUi } from "../shared/ui";
 import { addressOf } from "./address";
 import { useFollowing } from "./following";
 import { Question } from "./question";
 
 interface Props {
-  known: Interface | null;
-  assistant: AssistantInfo | null;
+  known: InterfaceBody | null;
+  assistant: InterfaceAssistant | null;
   conversation: Conversation;
   language: string;
   ask: (question: string, at?: number) => void;
@@ -84,8 +85,8 @@ function useField(conversation: Conversation) {
 }
 
 interface StartProps {
-  known: Interface | null;
-  assistant: AssistantInfo | null;
+  known: InterfaceBody | null;
+  assistant: InterfaceAssistant | null;
   language: string;
   onAsk: (question: string) => void;
   children: ComponentChildren;
@@ -115,8 +116,8 @@ function Start({ known, assistant, language, onAsk, children }: StartProps): JSX
 
 interface ExchangeProps {
   exchange: Exchange;
-  known: Interface | null;
-  assistant: AssistantInfo | null;
+  known: InterfaceBody | null;
+  assistant: InterfaceAssistant | null;
   conversation: Conversation;
   /** Asks in place of this question; the exchanges after it are dropped. */
   onAsk: (question: string) => void;

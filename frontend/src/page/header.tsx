@@ -1,16 +1,16 @@
 /** The line on top: title, modes, new chat, settings. */
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { Icon } from "../shared/icons";
 import { LANGUAGES, inLanguage } from "../shared/texts";
-import type { AssistantInfo, Interface } from "../shared/types";
 import { useUi } from "../shared/ui";
 import { type Address, addressOf } from "./address";
 import type { Choices } from "./choices";
 
 interface Props {
-  known: Interface | null;
-  assistant: AssistantInfo | null;
+  known: InterfaceBody | null;
+  assistant: InterfaceAssistant | null;
   choices: Choices;
   choose: (change: Partial<Choices>) => void;
   language: string;
@@ -89,7 +89,7 @@ function Settings({ known, assistant, choices, choose, language, onForget }: Pro
   );
 }
 
-function toneNames(assistant: AssistantInfo, known: Record<string, string>, language: string): Record<string, string> {
+function toneNames(assistant: InterfaceAssistant, known: Record<string, string>, language: string): Record<string, string> {
   return Object.fromEntries(assistant.personas.map(({ id, name }) => [id, inLanguage(name, language) ?? known[id] ?? id]));
 }
 

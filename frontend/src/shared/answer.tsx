@@ -1,13 +1,16 @@
 /** An answer with everything around it: status, text, notes, sources, and what one can do with it. */
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import type { Source } from "../../api";
 import { CopyButton } from "./copy";
+import { doubtsOf } from "./doubt";
 import { Feedback } from "./feedback";
 import { Icon } from "./icons";
-import { Markdown } from "./markdown";
+import { Markdown, blockTexts } from "./markdown";
 import { Problem } from "./problems";
+import { marker } from "./quotes";
 import { Sources } from "./sources";
-import type { Answer, Exchange, Rating, Source } from "./types";
+import type { Answer, Exchange, Rating } from "./types";
 import { useUi } from "./ui";
 
 interface Props {
@@ -27,13 +30,19 @@ export function AnswerView({ exchange, model, hasModel, feedback, onAgain, onRat
   const { t } = useUi();
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
-  const reading = useMemo(() => ({ cite: (number: number) => citation(number, answer.sources, setOpen) }), [answer.sources]);
+  const best = answer.sources[0]?.sentence; // of a quotation
+  const reading = useMemo(() => {
+    const cite = (number: number) => citation(number, answer.sources, setOpen);
+    if (best) return { cite, mark: marker([best], blockTexts(answer.text), answer.sources[0]!.language) };
+    return { cite, ...doubtsOf(answer) };
+  }, [answer.sources, best && answer.text, answer.state]);
   const writing = answer.state === "waiting" || answer.state === "writing";
   return (
     <div class="da-answer" aria-busy={writing}>
       {answer.state === "waiting" && <Status text={answer.status || t.chat.thinking} />}
       {answer.text && <Markdown text={answer.text} reading={reading} />}
       <Notes answer={answer} hasModel={hasModel} />
+      {answer.support && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       <Sources answer={answer} model={model} open={open} onOpen={setOpen} />
       {!writing && (

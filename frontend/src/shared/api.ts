@@ -6,6 +6,7 @@ export type ProblemKind =
   | "limit" // too many requests; `retryAfter` says how long to wait
   | "busy" // the service has too much to do
   | "no_index" // nothing is indexed yet
+  | "reading" // the first run reads the pages; `message` says how long it takes
   | "index" // the index can't be read
   | "model" // the language model failed
   | "offline" // no connection to the service
@@ -21,6 +22,7 @@ const BY_CODE: Record<string, ProblemKind> = {
   rate_limit_exceeded: "limit",
   overloaded: "busy",
   no_index: "no_index",
+  still_reading: "reading",
   store_unavailable: "index",
   store_error: "index",
   index_mismatch: "index",

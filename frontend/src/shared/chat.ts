@@ -1,6 +1,7 @@
 /** The stream of an answer: `v1/chat/completions` as server-sent events. */
+import type { Source, Unsupported } from "../../api";
 import { type Api, ApiError, apiError } from "./api";
-import type { Source } from "./types";
+import type { Support } from "./types";
 
 /** The fields of a request besides the messages. */
 export interface Options {
@@ -26,7 +27,7 @@ export type ChatEvent =
   | { kind: "id"; id: string }
   | { kind: "text"; text: string }
   | { kind: "status"; text: string }
-  | { kind: "done"; sources: Source[]; extractive: boolean; cut: boolean; trace?: unknown };
+  | { kind: "done"; sources: Source[]; extractive: boolean; cut: boolean; unsupported?: Unsupported[]; support?: Support; trace?: unknown };
 
 interface Chunk {
   id: string;
@@ -34,6 +35,8 @@ interface Chunk {
   event?: { type: string; data: { description?: string } };
   sources?: Source[];
   extractive?: boolean;
+  unsupported?: Unsupported[];
+  support?: Support;
   trace?: unknown;
   error?: unknown;
 }
@@ -61,9 +64,9 @@ function* eventsOf(chunk: Chunk): Generator<ChatEvent> {
   if (chunk.event?.type === "status") yield { kind: "status", text: chunk.event.data.description ?? "" };
   if (choice?.delta.content) yield { kind: "text", text: choice.delta.content };
   if (choice?.finish_reason) {
-    const { sources = [], extractive = false, trace } = chunk;
+    const { sources = [], extractive = false, unsupported, support, trace } = chunk;
     const done = { kind: "done" as const, sources, extractive, cut: choice.finish_reason === "length" };
-    yield trace ? { ...done, trace } : done;
+    yield { ...done, ...(unsupported && { unsupported }), ...(support && { support }), ...(trace ? { trace } : {}) };
   }
 }
 

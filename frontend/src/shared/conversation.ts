@@ -113,8 +113,8 @@ function changed(answer: Answer, event: ChatEvent): Answer {
     case "text":
       return { ...answer, state: "writing", text: answer.text + event.text };
     case "done": {
-      const { sources, extractive, cut } = event;
-      return { ...answer, state: "done", sources, extractive, cut };
+      const { kind: _, trace: __, ...said } = event;
+      return { ...answer, state: "done", ...said };
     }
   }
 }

@@ -6,6 +6,7 @@ import { Lexer, type Token, type Tokens } from "marked";
 import { Component, type ComponentChildren, type JSX, createContext } from "preact";
 import { useContext, useMemo } from "preact/hooks";
 import { CodeBlock } from "./code";
+import { SIGN } from "./doubt";
 import { Link } from "./link";
 import { useUi } from "./ui";
 
@@ -17,12 +18,14 @@ export interface Reading {
   cite?: (number: number) => ComponentChildren | null;
   /** Which parts of a block to mark. */
   mark?: (plain: string) => Ranges;
+  /** What stands for the sign of a statement that isn't proved, behind this text of its block; such statements are what is marked then. */
+  doubt?: (before: string) => ComponentChildren;
   /** The address that relative links are relative to. */
   base?: string;
 }
 
 const Context = createContext<Reading>({});
-const CITATION = /\[(\d{1,3})\]/g;
+const SIGNS = new RegExp(`\\[(\\d{1,3})\\]|${SIGN.source}`, "g");
 const DEEPEST = 20; // levels; deeper ones show as text
 
 export function Markdown({ text, reading }: { text: string; reading: Reading }): JSX.Element {
@@ -129,11 +132,14 @@ function Table({ table }: { table: Tokens.Table }): JSX.Element {
 function Inline({ tokens }: { tokens: Token[] }): JSX.Element {
   const reading = useContext(Context);
   const place = { at: 0 };
-  const ranges = reading.mark?.(plain(tokens)) ?? [];
-  return <>{tokens.map((token) => inline(token, { ...reading, ranges, place }))}</>;
+  const whole = reading.mark ? plain(tokens) : "";
+  const ranges = reading.mark?.(whole) ?? [];
+  return <>{tokens.map((token) => inline(token, { ...reading, whole, ranges, place }))}</>;
 }
 
 interface InlineReading extends Reading {
+  /** The plain text of the block. */
+  whole: string;
   ranges: Ranges;
   /** How much of the block's plain text has been shown. */
   place: { at: number };
@@ -173,27 +179,30 @@ function cited(text: string, reading: InlineReading): ComponentChildren {
   if (!reading.cite) return marked(text, reading);
   const parts: ComponentChildren[] = [];
   let end = 0;
-  for (const found of text.matchAll(CITATION)) {
-    const mark = reading.cite(Number(found[1]));
+  const from = reading.place.at;
+  for (const found of text.matchAll(SIGNS)) {
+    const mark = found[1] ? reading.cite(Number(found[1])) : (reading.doubt?.(reading.whole.slice(0, from + found.index)) ?? null);
     if (mark === null) continue;
     parts.push(marked(text.slice(end, found.index).replace(/ $/, "\u00a0"), reading), mark);
+    reading.place.at += found[0].length;
     end = found.index + found[0].length;
   }
   return [...parts, marked(text.slice(end), reading)];
 }
 
 /** The text, with the ranges of its block that lie in it marked. */
-function marked(text: string, { ranges, place }: InlineReading): ComponentChildren {
+function marked(text: string, { ranges, place, doubt }: InlineReading): ComponentChildren {
   const from = place.at;
   place.at += text.length;
   if (!ranges.length) return text;
   const parts: ComponentChildren[] = [];
+  const Tag = doubt ? "u" : "mark";
   let end = 0;
   for (const range of ranges) {
     const start = Math.max(range[0] - from, end);
     const stop = Math.min(range[1] - from, text.length);
     if (start >= stop) continue;
-    parts.push(text.slice(end, start), <mark>{text.slice(start, stop)}</mark>);
+    parts.push(text.slice(end, start), <Tag>{text.slice(start, stop)}</Tag>);
     end = stop;
   }
   return [...parts, text.slice(end)];

@@ -9,7 +9,7 @@ import { useUi } from "./ui";
 /** The title of the problem and a sentence about it. */
 export function words(problem: ApiError, t: Texts): [string, string] {
   const [title, text] = t.problems.kinds[problem.kind];
-  return [title, problem.kind === "invalid" || problem.kind === "refused" ? `${text} ${problem.message}`.trim() : text];
+  return [title, ["invalid", "refused", "reading"].includes(problem.kind) ? `${text} ${problem.message}`.trim() : text];
 }
 
 interface Props {

@@ -11,13 +11,12 @@ const SENTENCES = /(?<=[.!?:])\s+|\n+/;
 const CITATION = /(?:\s?\[\d{1,3}\])+/g;
 const WORDS = /[\p{L}\p{N}][\p{L}\p{N}_.:/-]*/gu;
 
-/** What an answer says with a citation of the source: before it, or behind it where the answer quotes the page. */
-export function statements(answer: string, number: number, quoting: boolean): string[] {
+/** What an answer says with a citation of the source. */
+export function statements(answer: string, number: number): string[] {
   const marks = [...answer.matchAll(CITATION)];
   return marks.flatMap((mark, i) => {
     if (!mark[0].includes(`[${number}]`)) return [];
     const behind = answer.slice(mark.index + mark[0].length, marks[i + 1]?.index).slice(0, LONGEST);
-    if (quoting) return behind.replace(/\n- \*\*[^\n]*$/, "").split(SENTENCES);
     const before = answer.slice(marks[i - 1] ? marks[i - 1]!.index + marks[i - 1]![0].length : 0, mark.index);
     // a heading or label comes before what it announces
     return [words(before).size >= FEWEST ? last(before) : `${before} ${behind.slice(0, 300)}`];
@@ -73,7 +72,7 @@ function best(said: Map<string, number>, sentences: Map<string, Map<string, numb
   return scored.filter(([, held]) => held >= NEAR * top).slice(0, MOST).map(([sentence]) => sentence);
 }
 
-function split(lines: string, language: string): { segment: string; index: number }[] {
+export function split(lines: string, language: string): { segment: string; index: number }[] {
   const text = lines.replaceAll("\n", " "); // lines are broken anywhere
   try {
     return [...new Intl.Segmenter(language || "en", { granularity: "sentence" }).segment(text)];

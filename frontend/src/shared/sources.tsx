@@ -1,13 +1,14 @@
 /** The sources of an answer as cards. An open one shows its passage, with what the answer took from it marked. */
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { PassageInPage, Source } from "../../api";
 import { asApiError } from "./api";
 import { Icon } from "./icons";
 import { Link } from "./link";
 import { Markdown, blockTexts } from "./markdown";
 import { marker, statements } from "./quotes";
 import { languageName } from "./texts";
-import type { Answer, Passage, Source } from "./types";
+import type { Answer } from "./types";
 import { useUi } from "./ui";
 
 interface Props {
@@ -83,7 +84,7 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
   const box = useRef<HTMLDivElement>(null);
   const text = passage ? [passage.before, passage.text, passage.after].filter(Boolean).join("\n\n") : source.snippet;
   const reading = useMemo(() => {
-    const said = statements(answer.text, source.number, answer.extractive);
+    const said = source.sentence ? [source.sentence] : statements(answer.text, source.number);
     return { base: source.url, mark: marker(said, blockTexts(text), source.language) };
   }, [text, answer.text, source.number]);
   useEffect(() => {
@@ -103,13 +104,13 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
   );
 }
 
-function usePassage(source: Source, model: string): { passage: Passage | null; gone: boolean } {
+function usePassage(source: Source, model: string): { passage: PassageInPage | null; gone: boolean } {
   const { api } = useUi();
-  const [found, setFound] = useState<{ passage: Passage | null; gone: boolean }>({ passage: null, gone: false });
+  const [found, setFound] = useState<{ passage: PassageInPage | null; gone: boolean }>({ passage: null, gone: false });
   useEffect(() => {
     const stopper = new AbortController();
     const path = `v1/passages/${encodeURIComponent(source.chunk)}?model=${encodeURIComponent(model)}`;
-    api.json<Passage>(path, { signal: stopper.signal }).then(
+    api.json<PassageInPage>(path, { signal: stopper.signal }).then(
       (passage) => setFound({ passage, gone: false }),
       (error: unknown) => {
         if (!stopper.signal.aborted && asApiError(error)) setFound({ passage: null, gone: true });

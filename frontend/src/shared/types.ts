@@ -1,64 +1,6 @@
-/** What the API answers, as far as the front end reads it, and what the front end makes of it. */
+/** What the front end makes of what the API answers. */
+import type { Source, Unsupported } from "../../api";
 import type { ApiError } from "./api";
-
-export interface Source {
-  number: number;
-  title: string;
-  url: string;
-  section: string;
-  language: string;
-  snippet: string;
-  score: number;
-  translated_from: string;
-  /** The id of its passage, for `v1/passages/{id}`. */
-  chunk: string;
-}
-
-/** The text of a source with what stands around it on its page, all Markdown. */
-export interface Passage {
-  id: string;
-  title: string;
-  url: string;
-  headings: string[];
-  collection: string;
-  language: string;
-  modified: string;
-  published: string;
-  before: string;
-  text: string;
-  after: string;
-}
-
-export type ByLanguage<T> = Record<string, T>;
-
-export interface Persona {
-  id: string;
-  name: ByLanguage<string>;
-}
-
-export interface AssistantInfo {
-  id: string;
-  name: ByLanguage<string>;
-  description: ByLanguage<string>;
-  suggestions: ByLanguage<string[]>;
-  personas: Persona[];
-  collections: string[];
-}
-
-/** `v1/interface`; without a valid key only what a form for the key needs. */
-export interface Interface {
-  title: string;
-  key_required: boolean;
-  version: string;
-  languages?: string[];
-  default_language?: string;
-  assistants?: AssistantInfo[];
-  model?: boolean;
-  /** First questions are still being made of the index. */
-  preparing?: boolean;
-  index?: { generation: number; pages: number; built_at: string } | null;
-  keeps?: { days: number; feedback: boolean };
-}
 
 /** An answer with its question, as it is shown and kept. */
 export interface Exchange {
@@ -78,6 +20,9 @@ export interface Answer {
   /** What the service is doing. */
   status: string;
   sources: Source[];
+  /** What no passage proves of the text. */
+  unsupported?: Unsupported[];
+  support?: Support;
   /** No language model wrote it. */
   extractive: boolean;
   /** It ends where it had reached its longest length. */
@@ -85,5 +30,8 @@ export interface Answer {
   rating?: Rating | undefined;
   problem?: ApiError;
 }
+
+/** How sure the answer is, in words. */
+export type Support = "well supported" | "partly" | "not in the documentation";
 
 export type Rating = "up" | "down";

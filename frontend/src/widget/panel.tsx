@@ -1,6 +1,7 @@
 /** What is in the panel: a greeting with first questions, or the conversation, and the field for a question. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { AnswerView } from "../shared/answer";
 import { highlighter } from "../shared/code";
 import type { Search } from "../shared/search";
@@ -10,7 +11,6 @@ import { type Conversation, useConversation } from "../shared/conversation";
 import { Icon, type IconName } from "../shared/icons";
 import { Problem } from "../shared/problems";
 import { inLanguage } from "../shared/texts";
-import type { AssistantInfo, Interface } from "../shared/types";
 import { useUi } from "../shared/ui";
 import type { Options } from "./options";
 import { session } from "./session";
@@ -107,11 +107,11 @@ function onLink(event: MouseEvent, onClose: () => void): void {
 }
 
 /** The language, if the service is made for it; it refuses others. */
-function sent(info: Interface | null, language: string): string {
+function sent(info: InterfaceBody | null, language: string): string {
   return info?.languages?.includes(language) ? language : "";
 }
 
-function request(options: Options, assistant: AssistantInfo | undefined, info: Interface | null, language: string) {
+function request(options: Options, assistant: InterfaceAssistant | undefined, info: InterfaceBody | null, language: string) {
   return {
     model: assistant?.id ?? options.assistant,
     page: location.href,
@@ -120,13 +120,13 @@ function request(options: Options, assistant: AssistantInfo | undefined, info: I
   };
 }
 
-function useInterface(): { info: Interface | null; problem: ApiError | null; load: () => void } {
+function useInterface(): { info: InterfaceBody | null; problem: ApiError | null; load: () => void } {
   const { api } = useUi();
-  const [info, setInfo] = useState<Interface | null>(null);
+  const [info, setInfo] = useState<InterfaceBody | null>(null);
   const [problem, setProblem] = useState<ApiError | null>(null);
   const load = () => {
     setProblem(null);
-    api.json<Interface>("v1/interface").then(
+    api.json<InterfaceBody>("v1/interface").then(
       (found) => (found.assistants ? setInfo(found) : setProblem(new ApiError("key", "The widget has no key."))),
       (error: unknown) => setProblem(asApiError(error)),
     );
@@ -137,7 +137,7 @@ function useInterface(): { info: Interface | null; problem: ApiError | null; loa
 
 interface WelcomeProps {
   options: Options;
-  assistant: AssistantInfo | undefined;
+  assistant: InterfaceAssistant | undefined;
   onAsk: (question: string) => void;
 }
 
@@ -159,7 +159,7 @@ function Welcome({ options, assistant, onAsk }: WelcomeProps): JSX.Element {
 interface ExchangesProps {
   conversation: Conversation;
   model: string;
-  info: Interface | null;
+  info: InterfaceBody | null;
   onAsk: (question: string, at: number) => void;
 }
 

@@ -7,7 +7,6 @@ export const cs: AdminTexts = {
   menu: "Části",
   language: "Jazyk",
   signOut: "Zapomenout klíč",
-  toPage: "Stránka pro čtenáře",
   key: {
     heading: "Klíč správce",
     text: "Tyto stránky jsou pro provozovatele služby. Zadejte klíč správce: některý z DOCS_ADMIN_KEYS nebo vytvořený příkazem `docs-assistant key new JMÉNO --role admin`.",
@@ -26,7 +25,6 @@ export const cs: AdminTexts = {
   retry: "Zkusit znovu",
   json: "Vytvořeno z",
   copyCurl: "Zkopírovat jako příkaz curl",
-  none: "nic",
   unknown: "neznámé",
   views: {
     overview: "Přehled",
@@ -216,7 +214,7 @@ export const cs: AdminTexts = {
     more: (n) => `a další: ${n}`,
     outcomes: "Všechny otázky",
     outcomeColumns: ["Výsledek", "Jazyk", "Otázky", "Bez dobré odpovědi"],
-    outcomeNames: { written: "napsal model", extractive: "citace stránek", refused: "odmítnuto", clarified: "upřesňující dotaz", failed: "skončilo chybou" },
+    outcomeNames: { written: "napsal model", extractive: "citace stránek", refused: "odmítnuto", clarified: "upřesňující dotaz", marked: "část není v dokumentaci", unproven: "většina není v dokumentaci", recited: "citovala své pokyny", looped: "opakovala se", turned: "mluvila za jiného", failed: "skončilo chybou" },
   },
   generations: {
     text: "Každý běh, který něco změní, zveřejní generaci. Návrat v jednom kroku zveřejní tu předchozí a současnou zahodí.",
@@ -226,7 +224,6 @@ export const cs: AdminTexts = {
     sure: (id, dropped) => `Odpovědi budou hned z generace ${id} a generace ${dropped} se zahodí. Další běh začne od generace ${id}.`,
     confirm: "Vrátit se",
     cancel: "Zrušit",
-    done: (id) => `Generace ${id} je teď živá.`,
     only: "Žádná dřívější generace není uchována, není se kam vrátit.",
     columns: ["Generace", "Zveřejněno", "Stránky", "Úseky", "Jazyky", "Embedder", "Stav"],
   },
@@ -239,7 +236,6 @@ export const cs: AdminTexts = {
     force: "Zveřejnit, i když velká část webu chybí",
     nothing: "Není nastaven žádný web a ani u indexu není žádný zapsaný. Zaindexujte ho příkazem docs-assistant ingest, nebo nastavte DOCS_SITES.",
     unavailable: "Tato služba běhy spouštět neumí.",
-    started: "Běh začal.",
     cancel: "Zastavit běh",
     current: "Probíhá",
     last: "Poslední běhy",

@@ -6,7 +6,6 @@ export const en = {
   menu: "Sections",
   language: "Language",
   signOut: "Forget the key",
-  toPage: "The readers' page",
   key: {
     heading: "Admin key",
     text: "These pages are for the operators of this service. Enter an admin key: one of DOCS_ADMIN_KEYS, or one made by `docs-assistant key new NAME --role admin`.",
@@ -25,7 +24,6 @@ export const en = {
   retry: "Try again",
   json: "Made from",
   copyCurl: "Copy as a curl command",
-  none: "none",
   unknown: "unknown",
   views: {
     overview: "Overview",
@@ -224,7 +222,7 @@ export const en = {
     more: (n: string) => `and ${n} more`,
     outcomes: "All questions",
     outcomeColumns: ["Outcome", "Language", "Questions", "Not answered well"],
-    outcomeNames: { written: "written by the model", extractive: "quoted", refused: "refused", clarified: "asked back", failed: "failed with an error" } as Record<string, string>,
+    outcomeNames: { written: "written by the model", extractive: "quoted", refused: "refused", clarified: "asked back", marked: "partly not in the documentation", unproven: "most not in the documentation", recited: "recited its instructions", looped: "went round in circles", turned: "spoke as somebody else", failed: "failed with an error" } as Record<string, string>,
   },
   generations: {
     text: "Each run that changes something publishes a generation. Going back makes the previous one live in one step and drops the current one.",
@@ -235,7 +233,6 @@ export const en = {
       `Answers will come from generation ${id} at once, and generation ${dropped} will be dropped. The next run starts from generation ${id}.`,
     confirm: "Go back",
     cancel: "Cancel",
-    done: (id: number) => `Generation ${id} is live now.`,
     only: "No earlier generation is kept, so there is nothing to go back to.",
     columns: ["Generation", "Published", "Pages", "Chunks", "Languages", "Embedder", "State"],
   },
@@ -248,7 +245,6 @@ export const en = {
     force: "Publish even if much of a site is missing",
     nothing: "No site is configured, and the index has none to read again. Index one with docs-assistant ingest, or set DOCS_SITES.",
     unavailable: "This service can't start runs.",
-    started: "The run has started.",
     cancel: "Stop this run",
     current: "In progress",
     last: "Last runs",

@@ -1,20 +1,19 @@
 /** All chunks that were found: their places in both legs, how their scores came about, and why they were kept or dropped. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Table } from "../data";
+import type { LegPlace, Trace, TraceCandidate, TraceFusion, TraceSearch } from "../../../api";
+import { Badge, Table, useAdmin } from "../data";
 import { address } from "../location";
 import { Bar } from "./bar";
-import { useNumbers, useTexts } from "./texts";
-import type { Candidate, Fusion, LegPlace, Search, Trace } from "./types";
 
 const SHOWN = 15;
 type Part = "all" | "kept" | "dropped";
 
 export function Candidates({ trace }: { trace: Trace }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const [part, setPart] = useState<Part>("all");
   const [all, setAll] = useState(false);
-  const rows: Record<Part, Candidate[]> = {
+  const rows: Record<Part, TraceCandidate[]> = {
     all: trace.candidates,
     kept: trace.candidates.filter((one) => !one.dropped),
     dropped: trace.candidates.filter((one) => one.dropped),
@@ -43,9 +42,8 @@ export function Candidates({ trace }: { trace: Trace }): JSX.Element {
   );
 }
 
-function FusionText({ fusion }: { fusion: Fusion }): JSX.Element {
-  const t = useTexts();
-  const { score } = useNumbers();
+function FusionText({ fusion }: { fusion: TraceFusion }): JSX.Element {
+  const { trace: t, score } = useAdmin();
   const filters = Object.entries(fusion.filters).map(([name, values]) => `${name} = ${values.join(" ")}`);
   const weights = [fusion.words_weight_used, fusion.vector_weight_used, fusion.words_weight, fusion.vector_weight].map(score);
   const parts = [
@@ -58,8 +56,7 @@ function FusionText({ fusion }: { fusion: Fusion }): JSX.Element {
 }
 
 function EvidenceText({ evidence }: { evidence: NonNullable<Trace["evidence"]> }): JSX.Element {
-  const t = useTexts();
-  const { score } = useNumbers();
+  const { trace: t, score } = useAdmin();
   return (
     <p>
       {t.evidence(score(evidence.found), score(evidence.needed))}{" "}
@@ -73,9 +70,8 @@ export function ChunkLink({ id, title, section }: { id: string; title: string; s
   return <a href={address(`chunk/${encodeURIComponent(id)}`)}>{name}</a>;
 }
 
-function Row({ one, reranked }: { one: Candidate; reranked: boolean }): JSX.Element {
-  const { score } = useNumbers();
-  const t = useTexts();
+function Row({ one, reranked }: { one: TraceCandidate; reranked: boolean }): JSX.Element {
+  const { trace: t, score } = useAdmin();
   return (
     <tr class={one.dropped ? "tr-dropped" : ""}>
       <td class="ad-number">{one.place && !one.dropped ? t.rank(one.place) : "–"}</td>
@@ -94,14 +90,12 @@ function Row({ one, reranked }: { one: Candidate; reranked: boolean }): JSX.Elem
 }
 
 function Leg({ place }: { place: LegPlace | null }): JSX.Element {
-  const { score } = useNumbers();
-  const t = useTexts();
+  const { trace: t, score } = useAdmin();
   return <td class="ad-number">{place ? <><strong>{t.rank(place.rank)}</strong> {score(place.score)}</> : "–"}</td>;
 }
 
-function Score({ one }: { one: Candidate }): JSX.Element {
-  const { score } = useNumbers();
-  const t = useTexts();
+function Score({ one }: { one: TraceCandidate }): JSX.Element {
+  const { trace: t, score } = useAdmin();
   const total = Math.max(one.words_share + one.vectors_share, 1);
   const factors = [
     one.language_factor !== 1 && `${t.factors.language} ${score(one.language_factor)}`,
@@ -119,23 +113,22 @@ function Score({ one }: { one: Candidate }): JSX.Element {
   );
 }
 
-export function Outcome({ one }: { one: Candidate }): JSX.Element {
-  const t = useTexts();
+export function Outcome({ one }: { one: TraceCandidate }): JSX.Element {
+  const { trace: t } = useAdmin();
   if (!one.dropped) return <Badge tone="good">{one.passage ? t.inPassage(one.passage) : t.keptAs}</Badge>;
   const { step, reason, detail } = one.dropped;
   return <span title={detail}>{t.reasons[reason] ?? reason} <span class="da-muted">{t.droppedBy(step)}</span></span>;
 }
 
 export function Searches({ trace }: { trace: Trace }): JSX.Element | null {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   if (!trace.searches.length) return null;
   const names = new Map(trace.candidates.map((one) => [one.chunk, one]));
   return <section><h3>{t.searches}</h3>{trace.searches.map((search, i) => <SearchDetails key={i} search={search} names={names} />)}</section>;
 }
 
-function SearchDetails({ search, names }: { search: Search; names: Map<string, Candidate> }): JSX.Element {
-  const t = useTexts();
-  const { ms, score } = useNumbers();
+function SearchDetails({ search, names }: { search: TraceSearch; names: Map<string, TraceCandidate> }): JSX.Element {
+  const { trace: t, ms, score } = useAdmin();
   const legs: [string, LegPlace[]][] = [[t.byWords(search.words.length), search.words]];
   legs.push([search.vector ? t.byVectors(search.vectors.length) : t.noVectors, search.vectors]);
   return (

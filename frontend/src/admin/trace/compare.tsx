@@ -1,13 +1,13 @@
 /** Two answers to one question side by side, with what is different marked. */
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { Badge, Table } from "../data";
+import type { TraceCandidate } from "../../../api";
+import { Badge, Table, useAdmin } from "../data";
 import { ChunkLink } from "./candidates";
 import { type Part, wordDiff } from "./diff";
 import { Summary, tokensOf } from "./sections";
-import { useNumbers, useTexts } from "./texts";
-import type { Candidate, Choices, TracedAnswer } from "./types";
 import { Waterfall } from "./waterfall";
+import type { Choices, TracedAnswer } from "./choices";
 
 interface Side {
   answer: TracedAnswer;
@@ -15,7 +15,7 @@ interface Side {
 }
 
 export function Compare({ first, second }: { first: Side; second: Side }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const parts = useMemo(() => wordDiff(first.answer.text, second.answer.text), [first.answer.text, second.answer.text]);
   const scale = Math.max(first.answer.trace.ms, second.answer.trace.ms);
   return (
@@ -56,16 +56,15 @@ export function ChoicesText({ choices }: { choices: Choices }): JSX.Element {
 }
 
 function Figures({ first, second }: { first: TracedAnswer; second: TracedAnswer }): JSX.Element {
-  const t = useTexts();
-  const { ms, score, whole } = useNumbers();
+  const { trace: t, ms, score, number } = useAdmin();
   const figures = ({ trace }: TracedAnswer): [string, string][] => [
     [t.rows.time, `${ms(trace.ms)} ms`],
     [t.rows.firstText, trace.first_text === null ? "–" : `${ms(trace.first_text)} ms`],
-    [t.rows.tokens, whole(tokensOf(trace))],
+    [t.rows.tokens, number(tokensOf(trace))],
     [t.rows.evidence, trace.evidence ? `${score(trace.evidence.found)} / ${score(trace.evidence.needed)}` : "–"],
     [t.rows.language, trace.language],
-    [t.rows.hits, whole(hits(trace.candidates).size)],
-    [t.rows.links, whole(trace.links.length)],
+    [t.rows.hits, number(hits(trace.candidates).size)],
+    [t.rows.links, number(trace.links.length)],
   ];
   const others = figures(second);
   return (
@@ -78,15 +77,15 @@ function Figures({ first, second }: { first: TracedAnswer; second: TracedAnswer 
   );
 }
 
-function hits(candidates: Candidate[]): Map<string, Candidate> {
+function hits(candidates: TraceCandidate[]): Map<string, TraceCandidate> {
   return new Map(candidates.filter((one) => one.place !== null && !one.dropped).map((one) => [one.chunk, one]));
 }
 
 function Hits({ first, second }: { first: TracedAnswer; second: TracedAnswer }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const [before, after] = [hits(first.trace.candidates), hits(second.trace.candidates)];
   const all = new Map([...after, ...before]);
-  const place = (one: Candidate | undefined) => (one ? t.rank(one.place!) : "–");
+  const place = (one: TraceCandidate | undefined) => (one ? t.rank(one.place!) : "–");
   return (
     <>
       <h3>{t.rows.hits}</h3>
@@ -111,8 +110,8 @@ function lostBecause(answer: TracedAnswer, chunk: string): string {
   return answer.trace.candidates.find((one) => one.chunk === chunk)?.dropped?.reason ?? "";
 }
 
-function Change({ was, now, reason }: { was: Candidate | undefined; now: Candidate | undefined; reason: string }): JSX.Element {
-  const t = useTexts();
+function Change({ was, now, reason }: { was: TraceCandidate | undefined; now: TraceCandidate | undefined; reason: string }): JSX.Element {
+  const { trace: t } = useAdmin();
   if (!was) return <Badge tone="good">{t.gained}</Badge>;
   if (!now) return <><Badge tone="bad">{t.lost}</Badge> <span class="da-muted">{t.reasons[reason] ?? reason}</span></>;
   return was.place === now.place ? <span class="da-muted">{t.same}</span> : <Badge tone="warn">{t.moved(was.place!, now.place!)}</Badge>;

@@ -1,9 +1,8 @@
 /** The forms that ask: for a question, with which choices, and what to ask with again. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
-import { useJson } from "../data";
-import { useTexts } from "./texts";
-import { type Choices, FUSIONS, NUMBERS, type NumberName } from "./types";
+import { useJson, useAdmin } from "../data";
+import { type Choices, FUSIONS, NUMBERS, type NumberName } from "./choices";
 
 interface Prompt {
   file: string;
@@ -18,7 +17,7 @@ function Field({ name, children }: { name: string; children: (id: string) => Com
 }
 
 function Settings({ values, onChange }: { values: Record<string, string>; onChange: (values: Record<string, string>) => void }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const set = (name: string, value: string) => {
     const { [name]: _, ...others } = values;
     onChange(value ? { ...others, [name]: value } : others);
@@ -43,7 +42,7 @@ function Settings({ values, onChange }: { values: Record<string, string>; onChan
 }
 
 function Assistant({ value, onChange }: { value: string; onChange: (model: string) => void }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const { data } = useJson<{ data: { id: string; name: string }[] }>("v1/models");
   const known = data?.data ?? [];
   const all = value && !known.some((one) => one.id === value) ? [...known, { id: value, name: value }] : known;
@@ -60,7 +59,7 @@ function Assistant({ value, onChange }: { value: string; onChange: (model: strin
 }
 
 export function AskForm({ question, choices, onAsk }: { question: string; choices: Choices; onAsk: (question: string, choices: Choices) => void }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const [text, setText] = useState(question);
   const [chosen, setChosen] = useState(choices);
   useEffect(() => {
@@ -98,7 +97,7 @@ interface AgainProps {
 }
 
 export function AgainForm({ choices, language, onAsk, onClose }: AgainProps): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const [chosen, setChosen] = useState(choices);
   const send = (event: Event) => {
     event.preventDefault();
@@ -128,7 +127,7 @@ interface EditorProps {
 }
 
 function PromptEditor({ prompts, language, onChange }: EditorProps): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const { data } = useJson<{ data: Prompt[] }>("v1/admin/prompts");
   const [file, setFile] = useState(Object.keys(prompts)[0] ?? "");
   const own = (one: Prompt) => (one.file.startsWith(`${language}/`) ? 0 : 1);

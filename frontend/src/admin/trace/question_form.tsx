@@ -1,11 +1,10 @@
 /** Adds the question of a trace to a question set, with the pages that answer it. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import type { Trace } from "../../../api";
 import { type ApiError, asApiError } from "../../shared/api";
 import { useUi } from "../../shared/ui";
-import { Failure } from "../data";
-import { useTexts } from "./texts";
-import type { Trace } from "./types";
+import { Failure, useAdmin } from "../data";
 
 /** The pages that may answer it: those that the answer links to, and those of the chunks that were kept. */
 function offered(trace: Trace): string[] {
@@ -16,7 +15,7 @@ function offered(trace: Trace): string[] {
 
 export function QuestionForm({ trace, model }: { trace: Trace; model: string }): JSX.Element {
   const { api } = useUi();
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const id = useId();
   const all = offered(trace);
   const [question, setQuestion] = useState(trace.question);

@@ -1,10 +1,9 @@
 /** The parts of a trace below its candidates: passages, links, and what was removed; and the line above all. */
 import type { JSX } from "preact";
-import { Badge, Table } from "../data";
+import type { Trace } from "../../../api";
+import { Badge, Table, useAdmin } from "../data";
 import { Candidates, ChunkLink, Searches } from "./candidates";
 import { Sent } from "./step";
-import { useNumbers, useTexts } from "./texts";
-import type { Trace } from "./types";
 import { Waterfall } from "./waterfall";
 
 export function tokensOf(trace: Trace): number {
@@ -12,8 +11,7 @@ export function tokensOf(trace: Trace): number {
 }
 
 export function Summary({ trace }: { trace: Trace }): JSX.Element {
-  const t = useTexts();
-  const { ms, whole } = useNumbers();
+  const { trace: t, ms, number, percent } = useAdmin();
   const calls = trace.steps.flatMap((step) => step.calls).filter((call) => call.kind === "chat").length;
   const first = trace.first_text === null ? "" : ms(trace.first_text);
   const notes = [
@@ -26,7 +24,8 @@ export function Summary({ trace }: { trace: Trace }): JSX.Element {
   ].filter(Boolean);
   return (
     <p class="tr-summary">
-      {t.total(ms(trace.ms), first, calls, whole(tokensOf(trace)))} · {t.state(trace.language, trace.generation)}
+      {t.total(ms(trace.ms), first, calls, number(tokensOf(trace)))} · {t.state(trace.language, trace.generation)}
+      {trace.end.confidence !== null && ` · ${t.confidence(percent(trace.end.confidence))}`}
       {notes.map((note) => <span key={note}> <Badge tone="warn">{note}</Badge></span>)}
     </p>
   );
@@ -34,7 +33,7 @@ export function Summary({ trace }: { trace: Trace }): JSX.Element {
 
 /** All of a trace, part by part; its steps may be shown elsewhere. */
 export function TraceParts({ trace, steps = true }: { trace: Trace; steps?: boolean }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   return (
     <>
       {trace.problem && <p class="tr-problem"><strong>{t.incomplete}:</strong> {trace.problem}</p>}
@@ -49,7 +48,7 @@ export function TraceParts({ trace, steps = true }: { trace: Trace; steps?: bool
 }
 
 function Passages({ trace }: { trace: Trace }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   if (!trace.passages.length) return <p>{t.noPassages}</p>;
   return (
     <>
@@ -64,7 +63,7 @@ function Passages({ trace }: { trace: Trace }): JSX.Element {
 }
 
 function Links({ trace }: { trace: Trace }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   if (!trace.links.length) return <p>{t.noLinks}</p>;
   return (
     <Table name={t.links} head={t.linkColumns}>
@@ -81,7 +80,7 @@ function Links({ trace }: { trace: Trace }): JSX.Element {
 }
 
 function Removed({ trace }: { trace: Trace }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   return (
     <Table name={t.removed} head={t.removedColumns}>
       {trace.removed.map((one, i) => (

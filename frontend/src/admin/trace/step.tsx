@@ -1,12 +1,11 @@
 /** One step: its calls to models with the prompts as they were sent, its input and its output. */
 import type { JSX } from "preact";
+import type { TraceCall, TraceStep } from "../../../api";
 import { CopyButton } from "../../shared/copy";
-import { useNumbers, useTexts } from "./texts";
-import type { Call, Step } from "./types";
+import { useAdmin } from "../data";
 
-export function StepDetails({ step, first }: { step: Step; first: number | null }): JSX.Element {
-  const t = useTexts();
-  const { ms } = useNumbers();
+export function StepDetails({ step, first }: { step: TraceStep; first: number | null }): JSX.Element {
+  const { trace: t, ms } = useAdmin();
   return (
     <div class="tr-details">
       {step.error && <p class="tr-problem"><strong>{t.error}:</strong> {step.error}</p>}
@@ -18,12 +17,11 @@ export function StepDetails({ step, first }: { step: Step; first: number | null 
   );
 }
 
-function CallDetails({ call }: { call: Call }): JSX.Element {
-  const t = useTexts();
-  const { ms, whole } = useNumbers();
+function CallDetails({ call }: { call: TraceCall }): JSX.Element {
+  const { trace: t, ms, number } = useAdmin();
   const facts = [
     t.callFacts(call.model, ms(call.start), ms(call.end)),
-    call.kind === "chat" && t.tokens(whole(call.prompt_tokens), whole(call.completion_tokens)),
+    call.kind === "chat" && t.tokens(number(call.prompt_tokens), number(call.completion_tokens)),
     call.temperature !== null && call.kind === "chat" && t.temperature(call.temperature),
   ].filter(Boolean);
   return (
@@ -40,7 +38,7 @@ function CallDetails({ call }: { call: Call }): JSX.Element {
 
 /** A text exactly as it is, with a button that copies it. */
 export function Sent({ name, text }: { name: string; text: string }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   return (
     <div class="tr-sent">
       <div class="tr-sent-head"><span>{name}</span><CopyButton text={text} label={t.copy(name)} /></div>

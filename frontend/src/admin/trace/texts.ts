@@ -1,6 +1,5 @@
 /** The texts of traces in English and Czech. */
-import { useAdmin } from "../data";
-import type { NumberName } from "./types";
+import type { NumberName } from "./choices";
 
 const en = {
   question: "Question",
@@ -21,6 +20,7 @@ const en = {
   answer: "Answer",
   total: (ms: string, first: string, calls: number, tokens: string) =>
     `${ms} ms in all${first && `, first text after ${first} ms`} · calls to models: ${calls}, tokens: ${tokens}`,
+  confidence: (share: string) => `confidence ${share}`,
   state: (language: string, generation: number | null) => `language ${language} · generation ${generation ?? "–"}`,
   extractive: "quoted, no model",
   refused: "no answer found",
@@ -147,6 +147,7 @@ const cs: TraceTexts = {
   answer: "Odpověď",
   total: (ms, first, calls, tokens) =>
     `celkem ${ms} ms${first && `, první text za ${first} ms`} · volání modelů: ${calls}, tokenů: ${tokens}`,
+  confidence: (share) => `jistota ${share}`,
   state: (language, generation) => `jazyk ${language} · generace ${generation ?? "–"}`,
   extractive: "citace, bez modelu",
   refused: "odpověď se nenašla",
@@ -252,16 +253,6 @@ const cs: TraceTexts = {
   added: (file) => `Přidáno do ${file}.`,
 };
 
-export function useTexts(): TraceTexts {
-  return useAdmin().language === "cs" ? cs : en;
-}
-
-/** Numbers as the reader writes them. */
-export function useNumbers(): { ms: (value: number) => string; score: (value: number) => string; whole: (value: number) => string } {
-  const { language } = useAdmin();
-  return {
-    ms: (value) => value.toLocaleString(language, { maximumFractionDigits: value < 10 ? 1 : 0 }),
-    score: (value) => value.toLocaleString(language, { minimumFractionDigits: 2, maximumFractionDigits: 3 }),
-    whole: (value) => value.toLocaleString(language),
-  };
+export function traceTexts(language: string): TraceTexts {
+  return language === "cs" ? cs : en;
 }

@@ -1,6 +1,7 @@
 /** A question, its answer and the trace of it; asked again with other choices, both side by side. The address has all but prompts. */
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Trace } from "../../../api";
 import { type Api, ApiError, asApiError } from "../../shared/api";
 import { chat } from "../../shared/chat";
 import { Markdown } from "../../shared/markdown";
@@ -13,8 +14,7 @@ import { AgainForm, AskForm } from "./forms";
 import { QuestionForm } from "./question_form";
 import { Summary, TraceParts } from "./sections";
 import "./trace.css";
-import { useTexts } from "./texts";
-import { type Choices, type Trace, type TracedAnswer, choicesIn, isAgain, parameters } from "./types";
+import { type Choices, type TracedAnswer, choicesIn, isAgain, parameters } from "./choices";
 
 interface Run {
   answer: TracedAnswer | null;
@@ -72,7 +72,7 @@ function useAnswer(question: string, choices: Choices | null): Run & { again: ()
 }
 
 export function Ask({ query }: ViewProps): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const question = query.get("q") ?? "";
   const [prompts, setPrompts] = useState<Record<string, string>>({});
   const [asks, setAsks] = useState(0); // asking again with another prompt alone leaves the address as it is
@@ -116,14 +116,14 @@ export function Ask({ query }: ViewProps): JSX.Element {
 }
 
 function Answered({ run }: { run: Run & { again: () => void } }): JSX.Element | null {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   if (run.problem) return <Failure problem={run.problem} onRetry={run.again} />;
   if (run.answer) return null;
   return <p class="da-status" role="status"><span class="da-spinner" aria-hidden="true" />{t.asking}</p>;
 }
 
 function Single({ answer, choices }: { answer: TracedAnswer; choices: Choices }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const reading = useMemo(() => ({ cite: (number: number) => citation(number, answer.trace) }), [answer]);
   return (
     <>
@@ -149,7 +149,7 @@ interface Side {
 }
 
 function Both({ one, other }: { one: Side; other: Side }): JSX.Element {
-  const t = useTexts();
+  const { trace: t } = useAdmin();
   const [shown, setShown] = useState<"first" | "second">("second");
   return (
     <>

@@ -1,17 +1,16 @@
 /** The steps of an answer as bars by time, with the calls to models inside; an open step shows its prompts and values. */
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
+import type { Trace, TraceStep } from "../../../api";
+import { useAdmin } from "../data";
 import { Bar } from "./bar";
 import { StepDetails } from "./step";
-import { useNumbers, useTexts } from "./texts";
-import type { Step, Trace } from "./types";
 
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
 
 /** `scale` is how many milliseconds the width stands for, if not as many as the answer took. */
 export function Waterfall({ trace, scale = trace.ms }: { trace: Trace; scale?: number }): JSX.Element {
-  const t = useTexts();
-  const { ms } = useNumbers();
+  const { trace: t, ms } = useAdmin();
   const whole = Math.max(scale, 0.001);
   return (
     <div class="tr-fall">
@@ -28,8 +27,8 @@ export function Waterfall({ trace, scale = trace.ms }: { trace: Trace; scale?: n
   );
 }
 
-function grouped(steps: Step[]): Step[][] {
-  const groups: Step[][] = [];
+function grouped(steps: TraceStep[]): TraceStep[][] {
+  const groups: TraceStep[][] = [];
   for (const step of steps) {
     const last = groups.at(-1);
     if (last?.[0]?.group === step.group) last.push(step);
@@ -38,9 +37,8 @@ function grouped(steps: Step[]): Step[][] {
   return groups;
 }
 
-function Row({ step, whole, first }: { step: Step; whole: number; first: number | null }): JSX.Element {
-  const t = useTexts();
-  const { ms } = useNumbers();
+function Row({ step, whole, first }: { step: TraceStep; whole: number; first: number | null }): JSX.Element {
+  const { trace: t, ms } = useAdmin();
   const [open, setOpen] = useState(false);
   const id = useId();
   const failed = step.error !== "";

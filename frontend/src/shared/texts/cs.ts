@@ -33,6 +33,19 @@ export const cs: Texts = {
     table: "Tabulka",
     code: "Kód",
   },
+  doubts: {
+    label: "V dokumentaci není",
+    kinds: {
+      literal: "Číslo, název nebo kód odtud v použitých pasážích není. Než ho použijete, ověřte ho.",
+      statement: "Žádná použitá pasáž to neříká.",
+      negation: "Použité pasáže říkají opak.",
+    },
+    support: {
+      "well supported": "Dobře doloženo v dokumentaci",
+      partly: "Zčásti doloženo v dokumentaci",
+      "not in the documentation": "V dokumentaci není",
+    },
+  },
   sources: {
     heading: "Zdroje",
     source: (number, title) => `Zdroj ${number}: ${title}`,
@@ -66,6 +79,7 @@ export const cs: Texts = {
       limit: ["Příliš mnoho otázek", "Počet otázek za určitou dobu je omezen. Chvíli počkejte."],
       busy: ["Právě se ptá hodně lidí", "Počkejte několik sekund a zkuste to znovu."],
       no_index: ["Zatím není nic zaindexováno", "Asistent ještě nepřečetl žádné stránky. Po prvním spuštění mu to trvá asi minutu."],
+      reading: ["Dokumentace se čte", ""],
       index: ["Index nelze přečíst", "Zkuste to později. Pokud to potrvá, řekněte o tom správcům tohoto webu."],
       model: ["Jazykový model neodpovídá", "Zkuste to za minutu. Hledání zatím funguje."],
       offline: ["Bez spojení", "Služba není dostupná. Zkontrolujte připojení a zkuste to znovu."],

@@ -34,6 +34,19 @@ export const de: Partial<Texts> = {
     table: "Tabelle",
     code: "Code",
   },
+  doubts: {
+    label: "Steht nicht in der Dokumentation",
+    kinds: {
+      literal: "Eine Zahl, ein Name oder Code hier steht in keiner der Passagen. Prüfen Sie das vor Gebrauch.",
+      statement: "Keine Textstelle sagt das.",
+      negation: "Die Textstellen sagen das Gegenteil.",
+    },
+    support: {
+      "well supported": "Gut belegt in der Dokumentation",
+      partly: "Teilweise belegt in der Dokumentation",
+      "not in the documentation": "Steht nicht in der Dokumentation",
+    },
+  },
   sources: {
     heading: "Quellen",
     source: (number, title) => `Quelle ${number}: ${title}`,
@@ -67,6 +80,7 @@ export const de: Partial<Texts> = {
       limit: ["Zu viele Fragen", "Ihre Zahl in einer bestimmten Zeit ist begrenzt. Warten Sie kurz."],
       busy: ["Gerade fragen viele Leute", "Warten Sie einige Sekunden und versuchen Sie es noch einmal."],
       no_index: ["Noch ist nichts indexiert", "Der Assistent hat noch keine Seiten gelesen. Nach dem ersten Start dauert das etwa eine Minute."],
+      reading: ["Die Dokumentation wird gelesen", ""],
       index: ["Der Index ist nicht lesbar", "Versuchen Sie es später. Wenn es so bleibt, sagen Sie es den Betreibern dieser Website."],
       model: ["Das Sprachmodell antwortet nicht", "Versuchen Sie es in einer Minute. Die Suche funktioniert weiterhin."],
       offline: ["Keine Verbindung", "Der Dienst ist nicht erreichbar. Prüfen Sie die Verbindung und versuchen Sie es noch einmal."],

@@ -34,6 +34,19 @@ export const en = {
     table: "Table",
     code: "Code",
   },
+  doubts: {
+    label: "Not found in the documentation",
+    kinds: {
+      literal: "A number, name or code here is in no passage. Check it before you use it.",
+      statement: "No passage says this.",
+      negation: "The passages say the opposite.",
+    },
+    support: {
+      "well supported": "Well supported by the documentation",
+      partly: "Partly supported by the documentation",
+      "not in the documentation": "Not in the documentation",
+    },
+  },
   sources: {
     heading: "Sources",
     source: (number: number, title: string) => `Source ${number}: ${title}`,
@@ -67,6 +80,7 @@ export const en = {
       limit: ["Too many questions", "Their number over time is limited. Wait a moment."],
       busy: ["Many people are asking right now", "Wait a few seconds and try again."],
       no_index: ["Nothing is indexed yet", "The assistant hasn't read any pages so far. Reading them takes about a minute after the first start."],
+      reading: ["Reading the documentation", ""],
       index: ["The index can't be read", "Try again later. If it stays like this, tell the operators of this site."],
       model: ["The language model doesn't answer", "Try again in a minute. The search works meanwhile."],
       offline: ["No connection", "The service can't be reached. Check your connection and try again."],

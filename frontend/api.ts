@@ -1,0 +1,606 @@
+/** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/api`. */
+
+export interface AdminIndexBody {
+  indexes: IndexBody[];
+  model: string | null;
+  object: "admin.index";
+  parts: Record<string, PartState | null>;
+  problems: ProblemBody[];
+  sites: SitesBody;
+  state: "ok" | "attention" | "broken";
+  version: string;
+}
+
+export interface ChunkBody {
+  id: string;
+  language: string;
+  link: string;
+  position: number;
+  questions: string[][];
+  sections: Section[];
+  start: number | null;
+  text: string;
+  translated_from: string;
+}
+
+export interface Cluster {
+  count: number;
+  different: number;
+  down: number;
+  examples: Example[];
+  failed: number;
+  failed_before: number | null;
+  first: string;
+  languages: Record<string, number>;
+  last: string;
+  name: string;
+  nearest: Nearest | null;
+  refused: number;
+  to_do: "write" | "extend" | "correct";
+  weak: number;
+}
+
+export interface Dropped {
+  detail: string;
+  reason: "filters" | "version" | "translation" | "language" | "per_page" | "top_k" | "rerank" | "weak" | "evidence" | "overview" | "step" | "duplicate" | "passage_budget";
+  step: string;
+}
+
+export interface ErrorList {
+  data: RecentProblem[];
+  object: "list";
+}
+
+export interface Example {
+  count: number;
+  language: string;
+  text: string;
+}
+
+export interface Failure {
+  at: string;
+  error: string;
+}
+
+export interface FeedbackList {
+  data: GivenFeedback[];
+  first_id: string | null;
+  has_more: boolean;
+  last_id: string | null;
+  object: "list";
+}
+
+export interface GapReport {
+  assistant: string;
+  clustered: number;
+  clusters: Cluster[];
+  failed_different: number;
+  index_problem: string;
+  log: string;
+  log_from: string;
+  object: string;
+  pages: number;
+  retention_days: number;
+  since: string;
+  smaller: number;
+  totals: Totals;
+  until: string;
+  untranslated: Untranslated[];
+  unused: UnusedPage[];
+  unused_count: number;
+  weak_below: number;
+}
+
+export interface GenerationBody {
+  age_s: number | null;
+  built_at: string;
+  chunks: number;
+  id: number;
+  languages: string[];
+  live: boolean;
+  pages: number;
+  recipe: Recipe;
+  sources: SourceBody[];
+}
+
+export interface GenerationList {
+  data: GenerationBody[];
+  index: string;
+  object: "list";
+}
+
+export interface GivenFeedback {
+  answer: string;
+  assistant: string;
+  comment: string;
+  confidence: number | null;
+  created_at: number;
+  generation: number | null;
+  language: string;
+  object: "feedback";
+  outcome: string;
+  question: string;
+  rating: string;
+  sources: Source[];
+  text: string;
+}
+
+export interface IndexBody {
+  embedder: string;
+  generation: GenerationBody | null;
+  name: string;
+  ok: boolean;
+  pages_by_collection: Record<string, number>;
+  pages_by_language: Record<string, number>;
+  pages_by_source: Record<string, number>;
+  pages_by_state: Record<string, number>;
+  runs: RunHistoryBody;
+}
+
+export interface IngestRun {
+  by: string;
+  counts: Record<string, number> | null;
+  done: number | null;
+  error: string;
+  exit_code: number | null;
+  finished_at: string | null;
+  id: string;
+  object: "ingest.run";
+  progress: string;
+  queued_at: string;
+  report?: Record<string, unknown> | null;
+  sites: string[];
+  stage: string;
+  started_at: string | null;
+  state: "queued" | "running" | "done" | "failed";
+  total: number | null;
+}
+
+export interface IngestRunList {
+  data: IngestRun[];
+  object: "list";
+}
+
+export interface InterfaceAssistant {
+  collections: string[];
+  description: Record<string, string>;
+  id: string;
+  name: Record<string, string>;
+  personas: InterfacePersona[];
+  suggestions: Record<string, string[]>;
+}
+
+export interface InterfaceBody {
+  assistants?: InterfaceAssistant[];
+  default_language?: string;
+  index?: InterfaceIndex | null;
+  keeps?: Keeps;
+  key_required: boolean;
+  languages?: string[];
+  model?: boolean;
+  preparing?: boolean;
+  title: string;
+  version: string;
+}
+
+export interface InterfaceIndex {
+  built_at: string;
+  generation: number;
+  pages: number;
+}
+
+export interface InterfacePersona {
+  id: string;
+  name: Record<string, string>;
+}
+
+export interface Keeps {
+  days: number;
+  feedback: boolean;
+}
+
+export interface LegPlace {
+  chunk: string;
+  rank: number;
+  score: number;
+}
+
+export interface Link {
+  chunk: string;
+  number: number | null;
+  passage: number | null;
+  reason: string;
+  score: number;
+  section: string;
+  url: string;
+}
+
+export interface Message {
+  content: string;
+  role: string;
+}
+
+export interface Nearest {
+  clear: boolean;
+  language: string;
+  section: string;
+  share: number;
+  title: string;
+  url: string;
+}
+
+export interface Neighbour {
+  begins: string;
+  collection: string;
+  cosine: number;
+  id: string;
+  language: string;
+  near_duplicate: boolean;
+  overlap: number;
+  path: string[];
+  title: string;
+  url: string;
+}
+
+export interface NeighbourList {
+  chunk: string;
+  data: Neighbour[];
+  generation: number;
+  index: string;
+  object: "list";
+}
+
+export interface OneChunkBody {
+  chunk: ChunkBody;
+  chunks_of_page: string[];
+  embedded_text: string;
+  generation: number;
+  index: string;
+  object: "chunk";
+  page: PageRow;
+  tokens: string[];
+}
+
+export interface OutcomeRow {
+  count: number;
+  failed: number;
+  language: string;
+  outcome: string;
+}
+
+export interface PageBody {
+  chunks: ChunkBody[];
+  generation: number;
+  index: string;
+  markdown: string;
+  object: "page";
+  page: PageRow;
+  record: Record<string, unknown>;
+}
+
+export interface PageList {
+  counts: Record<string, Record<string, number>>;
+  data: PageRow[];
+  generation: number;
+  index: string;
+  next: string | null;
+  object: "list";
+  pages: number;
+  total: number;
+}
+
+export interface PageRow {
+  age: "week" | "month" | "quarter" | "year" | "older" | "unknown";
+  chunks: number;
+  collection: string;
+  language: string;
+  last_ok: string;
+  modified: string;
+  published: string;
+  source: string;
+  stale_since: string;
+  state: "ok" | "failing" | "duplicate" | "empty";
+  status: number;
+  title: string;
+  url: string;
+}
+
+export interface PartState {
+  failing_since: string | null;
+  failures: number;
+  last_failure: Failure | null;
+  last_probe_failure: Failure | null;
+  last_success: string | null;
+  latency_ms: number | null;
+  name: string;
+  others: PartState[];
+  state: "ok" | "failing" | "unknown";
+  waiting_s: number | null;
+}
+
+export interface PassageInPage {
+  after: string;
+  before: string;
+  collection: string;
+  headings: string[];
+  id: string;
+  language: string;
+  modified: string;
+  object: "passage";
+  published: string;
+  text: string;
+  title: string;
+  url: string;
+}
+
+export interface ProblemBody {
+  code: string;
+  index: string | null;
+  message: string;
+  severity: "error" | "warning" | "info";
+  to_do: string;
+}
+
+export interface PromptList {
+  data: PromptObject[];
+  object: "list";
+}
+
+export interface PromptObject {
+  changed: boolean;
+  file: string;
+  object: "prompt";
+  text: string;
+}
+
+export interface QuestionObject {
+  file: string;
+  object: "question";
+  row: Record<string, unknown>;
+}
+
+export interface RecentProblem {
+  count: number;
+  exception: string;
+  first_at: string;
+  last_at: string;
+  level: string;
+  logger: string;
+  message: string;
+  request_id: string;
+}
+
+export interface Recipe {
+  analyzer: string;
+  dimension: number;
+  embedder: string;
+  questions: string;
+  splitter: string;
+  summaries: string;
+}
+
+export interface Removal {
+  kind: "address" | "image" | "html" | "citation" | "source list" | "table cell" | "markup" | "answer";
+  reason: string;
+  text: string;
+}
+
+export interface RollbackBody {
+  dropped: number;
+  index: string;
+  live: GenerationBody;
+  object: "rollback";
+}
+
+export interface RunHistoryBody {
+  counts: Record<string, number>;
+  ended: Record<string, string>;
+  last: string;
+  seconds: number;
+}
+
+export interface Section {
+  anchor: string;
+  offset: number;
+  path: string[];
+}
+
+export interface SettingBody {
+  default: unknown;
+  description: string;
+  from: string;
+  name: string;
+  value: unknown;
+}
+
+export interface SettingList {
+  data: SettingBody[];
+  object: "list";
+}
+
+export interface SitesBody {
+  configured: string[];
+  indexed: string[];
+}
+
+export interface Source {
+  chunk: string;
+  language: string;
+  number: number;
+  score: number;
+  section: string;
+  sentence: string;
+  snippet: string;
+  title: string;
+  translated_from: string;
+  url: string;
+}
+
+export interface SourceBody {
+  collection: string;
+  demo: boolean;
+  options: Record<string, unknown>;
+  roots: string[];
+  unreadable: string;
+  url: string;
+}
+
+export interface Totals {
+  different: number;
+  down: number;
+  failed: number;
+  failed_before: number | null;
+  outcomes: OutcomeRow[];
+  questions: number;
+  questions_before: number | null;
+  refused: number;
+  weak: number;
+}
+
+export interface Trace {
+  candidates: TraceCandidate[];
+  end: TraceEnd;
+  evidence: TraceEvidence | null;
+  first_text: number | null;
+  fusion: TraceFusion | null;
+  generation: number | null;
+  language: string;
+  links: Link[];
+  ms: number;
+  passages: TracePassage[];
+  problem: string;
+  question: string;
+  removed: Removal[];
+  searches: TraceSearch[];
+  steps: TraceStep[];
+}
+
+export interface TraceCall {
+  completion_tokens: number;
+  end: number;
+  error: string;
+  first_text: number | null;
+  kind: "chat" | "embedding" | "rerank";
+  max_tokens: number | null;
+  messages: Message[];
+  model: string;
+  prompt_tokens: number;
+  reply: string;
+  start: number;
+  temperature: number | null;
+  texts: string[];
+}
+
+export interface TraceCandidate {
+  boost: number;
+  chunk: string;
+  dropped: Dropped | null;
+  found_by: string[];
+  found_in: string;
+  fused: number | null;
+  language: string;
+  language_factor: number;
+  passage: number | null;
+  place: number | null;
+  rerank: number | null;
+  section: string;
+  title: string;
+  url: string;
+  vectors: LegPlace | null;
+  vectors_share: number;
+  words: LegPlace | null;
+  words_share: number;
+}
+
+export interface TraceEnd {
+  confidence: number | null;
+  ending: string;
+  extractive: boolean;
+  failure: string;
+  finish_reason: string;
+  language: string;
+  refused: boolean;
+  unsupported: Unsupported[];
+}
+
+export interface TraceEvidence {
+  enough: boolean;
+  found: number;
+  needed: number;
+}
+
+export interface TraceFusion {
+  depth: number;
+  filters: Record<string, string[]>;
+  fusion: string;
+  language_offsets: Record<string, number>;
+  other_language: number;
+  per_page: number;
+  top_k: number;
+  vector_weight: number;
+  vector_weight_used: number;
+  words_weight: number;
+  words_weight_used: number;
+}
+
+export interface TracePassage {
+  chunks: string[];
+  language: string;
+  number: number;
+  text: string;
+  title: string;
+  url: string;
+}
+
+export interface TraceSearch {
+  end: number;
+  start: number;
+  step: string;
+  texts: Record<string, unknown>[];
+  vector: boolean;
+  vectors: LegPlace[];
+  words: LegPlace[];
+}
+
+export interface TraceStep {
+  calls: TraceCall[];
+  end: number;
+  error: string;
+  group: number;
+  input: Record<string, unknown>;
+  output: Record<string, unknown>;
+  start: number;
+  step: string;
+}
+
+export interface Unsupported {
+  kind: "number" | "name" | "code" | "statement" | "negation";
+  passage: number;
+  score: number;
+  text: string;
+}
+
+export interface Untranslated {
+  count: number;
+  language: string;
+  page_language: string;
+  title: string;
+  url: string;
+}
+
+export interface UnusedPage {
+  language: string;
+  title: string;
+  url: string;
+}
+
+export interface ViewBody {
+  path: string;
+  script: string;
+  titles: Record<string, string>;
+}
+
+export interface ViewList {
+  data: ViewBody[];
+  object: "list";
+}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.api.middleware.admission import ANSWER_PATHS
+from app.api.middleware.limits import ANSWER_PATHS
 from app.api.runs import STOP_SECONDS
 from app.cli.serve import IDLE
 from app.cli.server import DRAIN_TIMEOUT, NOTICE

@@ -14,11 +14,12 @@ import pytest
 import prompts
 from app.assistants.assembly import build
 from app.core.errors import PromptError
-from app.core.language import FLAGS, LISTS, OPTIONAL, TEXTS, load_language, vocabulary
+from app.core.language import OPTIONAL, REQUIRED, load_language, vocabulary
 from app.core.prompts import load_prompts, placeholders
 from app.core.settings import Settings
 from app.text.language import LanguageDetector, fold
 
+FLAGS = ("nouns_capitalised", "lends_words")
 FOLDER = Path(prompts.__file__).parent
 LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())
 FILES = {f"{name}.md" for name in placeholders()} | {"language.toml", "dates.toml"}
@@ -81,7 +82,13 @@ def test_texts_of_a_language_are_complete():
         translated, written = texts.pop("translated"), texts.pop("written")
         units, readers = texts.pop("units"), texts.pop("readers")
         several = {"letters", "also_called", "close_to", "encoding", *FLAGS}  # what a language may do without
-        assert set(texts) - several == {*TEXTS, *LISTS, *OPTIONAL} - several - {"endings", "units", "readers"}, language
+        assert set(texts) - several == {*REQUIRED, *OPTIONAL} - several - {
+            "endings",
+            "translated",
+            "written",
+            "units",
+            "readers",
+        }, language
         assert all(texts.pop(flag, True) is True for flag in FLAGS), language
         assert {"s", "min", "h", "day", "week", "month", "year", "percent"} <= set(units), language
         assert all(
@@ -94,11 +101,18 @@ def test_texts_of_a_language_are_complete():
         assert len(set(texts["words"].split()) | set(texts["stopwords"].split())) >= 100, language
 
 
+def test_the_page_knows_the_sign_of_what_is_not_proved():
+    """By the pattern of `frontend/src/shared/doubt.tsx`."""
+    source = (Path(__file__).parents[1] / "frontend/src/shared/doubt.tsx").read_text("utf-8")
+    (pattern,) = re.findall(r"SIGN = /(.+)/g", source)
+    assert all(re.fullmatch(pattern, values(language)["unproven"]) for language in LANGUAGES)
+
+
 def test_words_are_folded_and_none_is_listed_twice():
     """Questions are compared without diacritics and in small letters, so the words must be so too."""
     for language in LANGUAGES:
         words = values(language)["words"].split() + values(language)["stopwords"].split()
-        assert [word for word in [*words, *values(language)["endings"].split()] if fold(word) != word] == [], language
+        assert [word for word in words if fold(word) != word] == [], language
         assert sorted(word for word in set(words) if words.count(word) > 1) == [], language
 
 
@@ -144,8 +158,23 @@ def test_an_older_language_file_is_taken_as_it_is(override: Callable[[str, str],
     assert load_prompts(["en"], own).language("en") == load_prompts(["en"]).language("en")
     override("xx/dates.toml", (FOLDER / "en/dates.toml").read_text(encoding="utf-8"))
     language = load_language("xx", override("xx/language.toml", lines))
-    assert (language.passage, language.source_headings, language.no_answer) == (frozenset(), (), "")
+    assert (language.replies.passage, language.replies.source_headings, language.replies.no_answer) == (
+        frozenset(),
+        (),
+        "",
+    )
     assert vocabulary(("xx",), own).abbreviations == vocabulary().abbreviations
+
+
+def test_words_of_questions_may_be_written_with_their_diacritics(override: Callable[[str, str], str]):
+    """They are compared without them, so those of a folder must not fail to match for a stroke or an accent."""
+    lines = re.sub(
+        r'^smalltalk = """.*?"""', 'smalltalk = "cześć Dzięki całkiem"', ENGLISH, flags=re.MULTILINE | re.DOTALL
+    )
+    lines = re.sub(r'^smalltalk = ".*?"$', 'smalltalk = "cześć Dzięki całkiem"', lines, flags=re.MULTILINE)
+    override("xx/dates.toml", (FOLDER / "en/dates.toml").read_text(encoding="utf-8"))
+    language = load_language("xx", override("xx/language.toml", lines))
+    assert language.questions.smalltalk == {"czesc", "dzieki", "calkiem"}
 
 
 def test_a_file_of_the_override_directory_replaces_the_shipped_one(override: Callable[[str, str], str]):
@@ -160,7 +189,7 @@ def test_a_language_may_live_in_the_override_directory_alone(override: Callable[
     for file in (FOLDER / "en").rglob("*.*"):
         name = file.relative_to(FOLDER / "en").as_posix()
         own = override(f"xx/{name}", file.read_text(encoding="utf-8").replace("Sources", "Xources"))
-    assert load_prompts(["en", "xx"], own).language("xx").sources == "Xources"
+    assert load_prompts(["en", "xx"], own).language("xx").texts.sources == "Xources"
 
 
 def test_a_persona_of_ones_own_needs_a_file_in_each_language(override: Callable[[str, str], str]):

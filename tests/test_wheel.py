@@ -65,7 +65,6 @@ def test_everything_that_is_read_at_run_time_is_inside(wheel: Path):
     texts = files(
         "prompts/[a-z]*/*",
         "app/static/**/*",
-        "app/cli/templates/prompts/*/*",
         "app/assistants.toml",
         "eval/reports/templates/*",
     )

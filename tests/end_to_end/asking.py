@@ -14,10 +14,10 @@ import lxml.html
 from app.core.prompts import load_prompts
 
 _LANGUAGES = load_prompts(("cs", "en")).languages
-INTRO = {code: language.extractive_intro for code, language in _LANGUAGES.items()}
-FAILED = {code: language.extractive_failed for code, language in _LANGUAGES.items()}
-SOURCES = {code: f"**{language.sources}**" for code, language in _LANGUAGES.items()}
-QUESTIONS = {code: language.example_question for code, language in _LANGUAGES.items()}
+INTRO = {code: language.texts.extractive_intro for code, language in _LANGUAGES.items()}
+FAILED = {code: language.texts.extractive_failed for code, language in _LANGUAGES.items()}
+SOURCES = {code: f"**{language.texts.sources}**" for code, language in _LANGUAGES.items()}
+QUESTIONS = {code: language.texts.example_question for code, language in _LANGUAGES.items()}
 _LINK = re.compile(r"\]\((https?://[^)\s]+)\)")
 
 

@@ -1,4 +1,4 @@
-"""How true the chunks of a page are to its HTML: code, links, units that must not be cut, labels of tabs, angle brackets.
+"""How true the chunks of a page are to its HTML: code, links, units that must not be cut, copies.
 
 The HTML is read here by other means than the converter's, so that a mistake of that doesn't hide itself.
 """
@@ -29,7 +29,6 @@ _NO_TEXT = (
 )
 _NO_CODE = "button, .copy, .linenos, .lineno, .linenodiv, .line-numbers-wrapper, .lnt, .ln, .gutter, .sr-only"
 _GUTTERS = "table.highlighttable, table.lntable, table.rouge-table, table.hdlist, .colist table, .hdlist table, .admonitionblock > table"
-_TABS = "[role=tab], .tabbed-labels > label, .vp-code-group .tabs label, .sd-tab-set > label, .nav-tabs .nav-link"
 _TAB_SETS = (
     (".tabbed-set", ":scope > .tabbed-labels > label", ":scope > .tabbed-content > .tabbed-block"),
     (".vp-code-group", ":scope > .tabs label", ":scope > .blocks > div"),
@@ -46,12 +45,7 @@ _LEFT_OUT = (
 )
 """Diagrams are indented by themes; TypeDoc links to what a symbol is inherited from."""
 
-_CODE_TAGS = frozenset({"pre", "code", "kbd", "samp", "tt", "script", "style", "template", "svg"})
-_ANGLE = re.compile(r"<[A-Za-z/!][\w-]*")
 _TARGET = re.compile(r"\]\((?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)[^()\n]*\)")
-_BOLD = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*\*\*(.+?)\*\*")
-_FENCED = re.compile(r"(?ms)^[ \t>]*(```+|~~~+).*?^[ \t>]*\1$")
-_LABEL = re.compile(r"(?:\*\*[^*\n]+\*\*|#+ [^\n]*)$")
 
 
 @dataclass
@@ -73,14 +67,11 @@ class Fidelity:
         """Add the measures of a page."""
         page = lxml.html.document_fromstring(html.encode(), parser=lxml.html.HTMLParser(encoding="utf-8"))
         made = _Made(chunks)
-        shown: str = page.text_content()
         ids = {unquote(name) for name in page.xpath("//@id|//a/@name")}
         for chunk in chunks:
             for section in chunk.sections:
                 if section.anchor:
                     self.count("anchors", url, section.anchor, right=unquote(section.anchor) in ids)
-            for dead in _dead_references(chunk.text):
-                self.count("references", url, dead, right=dead in shown)
         for root in page.cssselect(main):
             if next(root.iterancestors(root.tag), None) is None or not set(root.iterancestors()) & set(
                 page.cssselect(main)
@@ -89,19 +80,12 @@ class Fidelity:
 
     def _content(self, url: str, root: HtmlElement, made: _Made) -> None:
         self._code(url, root, made)
-        for found in _angles(root):
-            self.count("angles", url, found, right=found in made.text)
-        for tab in root.cssselect(_TABS):
-            if label := squeezed(tab):
-                self.count("tabs", url, tab.text_content().strip(), right=label in made.labels)
         for name, parameters in _parameters(root):
             if (named := made.named(parameters, name)) is not None:
                 self.count("cuts", url, f"parameters of {name}", right=named)
         for kind, unit in _units(deepcopy(root)):
             place = made.place(unit)
-            if place == "missing":
-                self.count("units not found", url, f"{kind}: {unit[:80]}", right=False)
-            else:
+            if place != "missing":
                 self.count("cuts", url, f"{kind}: {unit[:80]}", right=place == "whole")
 
     def _code(self, url: str, root: HtmlElement, made: _Made) -> None:
@@ -115,21 +99,12 @@ class Fidelity:
                 self.count("cuts", url, f"code: {_clip(text)}", right=False)
 
     def site(self, pages: Mapping[str, Sequence[Chunk]]) -> None:
-        """Add what only a comparison of pages shows: blocks on most of them, and chunks with the same text."""
-        blocks: defaultdict[str, set[str]] = defaultdict(set)
+        """Add what only a comparison of pages shows: chunks with the same text, which no author wrote twice on one page."""
         texts: dict[str, str] = {}
         for url, chunks in pages.items():
-            for chunk in chunks:
-                text = _TARGET.sub("]", chunk.text)
-                # what a page itself says twice, its author has written twice
-                self.count(
-                    "copies", url, f"of {texts.get(text)}: {_clip(text)}", right=texts.setdefault(text, url) == url
-                )
-                for block in filter(None, map(str.strip, _FENCED.sub("", text).split("\n\n"))):
-                    if any(map(str.isalnum, block)) and not _LABEL.match(block):
-                        blocks[block].add(url)
-        for block, urls in blocks.items():
-            self.count("boilerplate", min(urls), _clip(block), right=len(urls) * 2 <= max(len(pages), 6))
+            for text in (_TARGET.sub("]", chunk.text) for chunk in chunks):
+                first = texts.setdefault(text, url)
+                self.count("copies", url, f"of {first}: {_clip(text)}", right=first == url)
 
 
 class _Made:
@@ -143,7 +118,6 @@ class _Made:
             _letters(" ".join(name for section in chunk.sections for name in section.path)) for chunk in chunks
         ]
         self._whole = "".join(self._each)
-        self.labels = {_letters(_TARGET.sub("]", found)) for chunk in chunks for found in _BOLD.findall(chunk.text)}
         self._fences = [
             token.content.rstrip("\n")
             for chunk in chunks
@@ -211,27 +185,8 @@ def _rendered(markdown: str) -> str:
     return "".join(lxml.html.fragment_fromstring(html or " ", create_parent="div").itertext())
 
 
-def _dead_references(markdown: str) -> Iterator[str]:
-    """What readers see of `[text][name]`, because nothing says where the name leads."""
-    for token in _MARKDOWN.parse(markdown):
-        yield from re.findall(
-            r"\]\[[^\]\n]+\]", "".join(part.content for part in token.children or () if part.type == "text")
-        )
-
-
 def _clip(text: str) -> str:
     return " ".join(text.split())[:100]
-
-
-def _angles(root: HtmlElement) -> Iterator[str]:
-    """What looks like a tag in the text of the page, outside code."""
-    waiting = [root]
-    while waiting:
-        element = waiting.pop()
-        if isinstance(element.tag, str) and element.tag not in _CODE_TAGS:
-            texts = [element.text, *(child.tail for child in element)]
-            yield from (found for text in texts for found in _ANGLE.findall(text or ""))
-            waiting += element
 
 
 def _parameters(root: HtmlElement) -> Iterator[tuple[str, str]]:

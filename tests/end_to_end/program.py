@@ -14,6 +14,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.fakes import WORDS_SETTING
+
 READY = "Ctrl-C stops it."
 PATIENCE = 300.0
 
@@ -26,15 +28,19 @@ def free_port() -> int:
         return port
 
 
+WORDS_MODEL = {"DOCS_EMBEDDING_MODEL": WORDS_SETTING, "DOCS_TUNING__VECTOR_WEIGHT": '{"*": 0.2}'}
+"""Vectors of letters count less than those of a model."""
+
+
 def environment(settings: Mapping[str, str]) -> dict[str, str]:
     """The machine's environment without its settings and proxies, with these settings.
 
-    Static vectors unless they say otherwise: `run` would make better ones for a minute, in each test.
+    The embedding model of tests unless they say otherwise: the real one would take a minute in each.
     """
     proxies = {"http_proxy", "https_proxy", "all_proxy"}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("DOCS_") and k.lower() not in proxies}
-    static = {} if "DOCS_EMBEDDING_URL" in settings else {"DOCS_EMBEDDING_MODEL": "local:static"}
-    return kept | static | dict(settings)
+    model = {} if "DOCS_EMBEDDING_URL" in settings else WORDS_MODEL
+    return kept | model | dict(settings)
 
 
 class Program:

@@ -17,6 +17,7 @@ from tests.end_to_end.program import Program, free_port, service
 from tests.fake_llm import FakeLLM, Reply
 
 TEXT = "The second passage says it [2], the first one as well [1], and the second again [2]."
+IN_LANGUAGE = {"en": TEXT, "cs": "Druhá pasáž to říká [2], první také [1], a pak to říká druhá ještě jednou [2]."}
 ASKED = {**QUESTIONS, "cs": "Co se stane, když model neodpovídá?"}  # answered on two pages at least
 LONG = " ".join(f"word{n}" for n in range(200))
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -27,7 +28,12 @@ def assistant(newcomer: Program, running_llm: FakeLLM, tmp_path_factory) -> Iter
     """A service over the newcomer's index, with the scripted language model."""
     folder = tmp_path_factory.mktemp("assistant")
     shutil.copytree(newcomer.folder / "data", folder / "data")
-    settings = {"DOCS_LLM_URL": running_llm.url, "DOCS_LLM_MODEL": "scripted", "DOCS_TUNING__HELPER_TIMEOUT": "1"}
+    settings = {
+        "DOCS_LLM_URL": running_llm.url,
+        "DOCS_LLM_MODEL": "scripted",
+        "DOCS_TUNING__HELPER_TIMEOUT": "1",
+        "DOCS_TUNING__UNPROVEN": "off",
+    }
     with service(folder, "serve", **settings) as running:
         yield running
 
@@ -45,26 +51,16 @@ def saying(synthesis: Reply, helper: Reply | None = None):
 @pytest.mark.parametrize("language", ["cs", "en"])
 def test_an_answer_is_the_model_s_with_links_by_code(assistant: Program, llm: FakeLLM, language: str, stream: bool):
     """Numbers are in the order of their use, the list has the used sections alone, and the links work."""
-    llm.reply = saying(Reply(TEXT))
+    text = IN_LANGUAGE[language]
+    llm.reply = saying(Reply(text))
     answer = ask(assistant.url, ASKED[language], stream=stream)
     assert answer.status == 200
-    assert answer.text.startswith(
-        "The second passage says it [1], the first one as well [2], and the second again [1]."
-    )
+    renumbered = text.replace("[2]", "[#]").replace("[1]", "[2]").replace("[#]", "[1]")
+    assert answer.text.startswith(renumbered)
     assert answer.text.count(SOURCES[language]) == 1
     assert len(answer.links) == 2
     assert_links_lead_somewhere(answer.links)
     assert not answer.extractive
-
-
-def test_the_model_gets_passages_in_its_prompt_and_the_question_behind(assistant: Program, llm: FakeLLM):
-    """The prompt is in the question's language, with numbered passages of our documentation."""
-    ask(assistant.url, QUESTIONS["cs"])
-    asked = next(call for call in llm.calls if call.get("stream"))
-    assert asked["model"] == "scripted"
-    assert "[1]" in asked["messages"][0]["content"]
-    assert "make run SITEMAP=" in asked["messages"][0]["content"]
-    assert asked["messages"][-1]["role"] == "user"
 
 
 def test_a_stream_arrives_while_it_is_written(assistant: Program, llm: FakeLLM):
@@ -79,19 +75,6 @@ def test_a_stream_arrives_while_it_is_written(assistant: Program, llm: FakeLLM):
                 if "word50" in "".join(texts):
                     go_on.set()
     assert "word199" in "".join(texts)
-
-
-def test_a_model_that_dies_in_mid_stream_is_an_error_event(assistant: Program, llm: FakeLLM):
-    """The text so far, an error event, [DONE], and an HTTP body that ends as it should."""
-    llm.reply = saying(Reply(LONG, dies_after=120))
-    answer = ask(assistant.url, QUESTIONS["en"], stream=True)
-    assert answer.status == 200
-    assert "word50" in answer.text
-    assert "word199" not in answer.text
-    assert [error["code"] for error in answer.errors] == ["model_unavailable"]
-    assert answer.events[-1].keys() == {"error"}
-    assert answer.done
-    assert SOURCES["en"] not in answer.text
 
 
 @BOTH

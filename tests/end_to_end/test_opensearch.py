@@ -71,13 +71,6 @@ def test_a_second_indexing_embeds_nothing(running: Program, opensearch_address: 
     assert ask(running.url, QUESTIONS["en"]).status == 200
 
 
-def test_check_reads_the_index(running: Program, opensearch_address: str, tmp_path: Path):
-    """It is reachable, with pages of both languages."""
-    done = finished(tmp_path, "check", "--json", DOCS_STORE=opensearch_address, **PATIENT)
-    assert done.returncode == 0, done.stdout
-    assert set(json.loads(done.stdout)["index"]["pages_by_language"]) == {"cs", "en"}
-
-
 def test_a_store_that_nobody_listens_for_is_one_line(tmp_path: Path):
     """Address and what to do, without password and traceback; check tells it among its findings."""
     address = f"opensearch://admin:sesame-44@127.0.0.1:{free_port()}/docs"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import time
@@ -13,7 +12,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.asking import INTRO, QUESTIONS, ask
-from tests.end_to_end.program import PATIENCE, READY, Program, finished, free_port, program, service
+from tests.end_to_end.program import PATIENCE, READY, free_port, program, service
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 pytestmark = pytest.mark.slow
@@ -109,30 +108,6 @@ def test_killed_it_takes_its_service_along(site: LocalSite, tmp_path: Path, half
         assert_port_is_free(f"http://127.0.0.1:{port}")
 
 
-def test_a_taken_port_is_one_clear_line(newcomer: Program, tmp_path: Path):
-    """Before anything else is done, the message names the port and the setting."""
-    port = newcomer.url.rpartition(":")[2]
-    for command in ("run", "serve"):
-        done = finished(tmp_path, command, "--port", port)
-        assert done.returncode == 1
-        assert done.stdout == ""
-        assert_one_line(done.stderr, f"Port {port}", "taken", "DOCS_PORT=")
-    assert not (tmp_path / "data").exists()
-
-
-def test_a_site_takes_the_place_of_our_own_documentation(indexed: Path, site: LocalSite):
-    """Its pages alone answer, and one line says so."""
-    with service(indexed, "run", fill(site)) as running:
-        assert re.search(rf"^{PAGES} new, \d+ removed; ", running.err, re.MULTILINE)
-        assert len([line for line in running.err.splitlines() if "our own documentation" in line]) == 2
-        assert httpx.get(f"{running.url}/health").json()["index"]["pages"] == PAGES
-        answer = ask(running.url, "What does gauge number 7 measure?")
-        assert "boiler 7" in answer.text
-        assert answer.links[0] == f"{site.url}/gauge-7"
-        czech = ask(running.url, QUESTIONS["cs"])
-        assert "/docs/cs/" not in czech.text
-
-
 def test_an_unreachable_site_is_named_and_the_former_index_serves(indexed: Path):
     """The error says which address; questions are answered as before."""
     gone = f"http://127.0.0.1:{free_port()}/sitemap.xml"
@@ -187,13 +162,3 @@ def test_a_folder_called_app_in_the_working_directory_is_not_ours(tmp_path: Path
     (tmp_path / "app/__init__.py").write_text("raise SystemExit('the wrong app')\n")
     with service(tmp_path, "run") as running:
         assert httpx.get(f"{running.url}/health").is_success
-
-
-def test_pages_that_fail_are_told_and_the_rest_answers(site: LocalSite, tmp_path: Path):
-    """A site with a broken page is served all the same, and the report names the page."""
-    sitemap = fill(site)
-    site.put("/gauge-3", "gone wrong", status=404)
-    with service(tmp_path, "run", sitemap) as running:
-        assert f"{PAGES - 1} new" in running.err
-        assert f"{site.url}/gauge-3" in running.err
-        assert "boiler 7" in ask(running.url, "What does gauge number 7 measure?").text

@@ -116,10 +116,12 @@ class Rig:
         try:
             live = await store.live()
             pages = await live.pages()
-            chunks = {chunk.id: chunk.text for chunk in await live.fetch([i for p in pages for i in p.chunk_ids])}
+            chunks = {
+                chunk.id: chunk.text for chunk in await live.fetch([i for p in pages for i in p.derived.chunk_ids])
+            }
             assert len(chunks) == live.info.chunks
             assert len(pages) == live.info.pages
-            return {page.url: tuple(chunks[id_] for id_ in page.chunk_ids) for page in pages}
+            return {page.url: tuple(chunks[id_] for id_ in page.derived.chunk_ids) for page in pages}
         finally:
             await store.close()
 

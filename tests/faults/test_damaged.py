@@ -101,7 +101,8 @@ def _damages() -> Iterator[tuple[str, Damage]]:
 async def _health(rig: Rig, assistants: Assistants) -> tuple[bool, str]:
     """As a service that was just started says it."""
     store = open_place(rig.place)
-    health = await replace(assistants, store=store, checks={}).health()
+    indices = {**assistants.indices, "": replace(assistants.indices[""], store=store)}
+    health = await replace(assistants, indices=indices, checks={}).health()
     await store.close()
     details = {key: one for key, one in health.details.items() if key != "memory_mb"}
     return health.ok, f"{health.store} {details}"

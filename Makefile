@@ -14,7 +14,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing into $(VENV) (about 976 MB, once) ..."
+	@echo "Installing into $(VENV) (about 978 MB, once) ..."
 	$(INSTALL) -e '.[embedded,mcp]'
 	@touch $@
 
@@ -45,8 +45,9 @@ install-eval: $(VENV)/.installed-eval
 docs: install
 	$(INSTALL) --no-deps -e .
 
-# The pages of readers and operators, and the widget: built from frontend/ into app/static, which git keeps; needs Node
+# The pages of readers and operators, and the widget: built from frontend/ into app/static, which git keeps, with the types of the API; needs Node
 frontend: frontend/node_modules
+	$(BIN)/python -m tests.frontend_types
 	npm run --prefix frontend --silent check
 	npm run --prefix frontend --silent build
 
@@ -86,7 +87,7 @@ test-fast: install-dev
 
 # what the extra eval adds: Evidently's wording and reports, measures against scikit-learn
 test-eval: install-dev install-eval
-	$(BIN)/python -m pytest tests/eval/test_judge.py tests/eval/test_answers.py tests/eval/test_label.py
+	$(BIN)/python -m pytest tests/eval/test_judge.py tests/eval/test_answers.py
 
 check: install-dev
 	$(BIN)/ruff format --check .
@@ -101,6 +102,7 @@ eval: install
 	@mkdir -p results
 	@$(BIN)/docs-assistant eval docs --deep --out results/eval.json --html results/eval.html
 	@$(BIN)/docs-assistant eval gate results/eval.json --baseline eval/baseline.json
+	@$(BIN)/docs-assistant eval faults
 
 # After a change of the documentation: only where today's program passes over the documentation that the kept baseline
 # was measured with is the baseline written anew, so that harder pages don't hide a worse program

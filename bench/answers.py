@@ -9,15 +9,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Completion, Done, Event, Message, Request, Source, Text, Turn
+from app.core.turn import Completion, Event, Message, Question, Request, Source, Text, Turn
 from app.core.types import Chunk, Hit, Section
+from app.models import Model
 from app.models.protocols import CallOptions
+from app.models.responses import Piece
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import Synthesize
 from eval.measure.tables import as_table
@@ -100,20 +102,17 @@ class ScriptedAnswer:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    async def complete(self, _: Sequence[Message], options: CallOptions) -> Completion:
+    async def completion(self, _: Sequence[Message], options: CallOptions) -> Completion:
         """All at once."""
         del options
         return Completion(self._text)
 
-    async def stream(self, _: Sequence[Message], options: CallOptions) -> AsyncIterator[Text | Done]:
+    async def pieces(self, _: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
         """In pieces."""
         del options
         for piece in re.findall(r"\S+\s*|\s+", self._text):
-            yield Text(piece)
-        yield Done()
-
-    async def close(self) -> None:
-        """Nothing to close."""
+            yield [Piece(piece)]
+        yield [Piece(finish="stop")]
 
 
 def page(name: str, *, title: str = "", parts: Sequence[tuple[str, str, str]] = SECTIONS) -> Hit:
@@ -200,7 +199,8 @@ def _sections() -> Iterator[Script]:
             for saying in sayings:
                 hits, answer = HITS[:1], f"{saying} [1]."
                 wrong = lambda said, anchor=anchor: not said.sources or not said.sources[0].url.endswith(f"#{anchor}")  # noqa: E731
-                yield Script("a link to another section than the cited", answer, wrong, hits, question=question)
+                language = "en" if saying.isascii() else "cs"
+                yield Script("a link to another section than the cited", answer, wrong, hits, language, question)
 
 
 def _pages() -> Iterator[Script]:
@@ -289,11 +289,11 @@ def _addresses() -> Iterator[Script]:
 async def said(script: Script, cite: Cite, settings: Settings) -> Said:
     """What readers get."""
     request = Request((Message("user", script.question),), id="bench")
-    turn = Turn(request=request, question=script.question, language=script.language, hits=script.hits)
-    written = await Synthesize(ScriptedAnswer(script.answer), cite.prompts, settings)(turn)
+    turn = Turn(request=request, asked=Question(script.question, script.language), hits=script.hits)
+    written = await Synthesize(Model(ScriptedAnswer(script.answer)), cite.prompts, settings)(turn)
     events: list[Event] = [event async for event in (await cite(replace(turn, **written)))["events"]]
     text = "".join(event.text for event in events if isinstance(event, Text))
-    heading = f"**{cite.prompts.language(script.language).sources}**"
+    heading = f"**{cite.prompts.language(script.language).texts.sources}**"
     body, _, links = text.partition(heading)
     return Said(body, links, tuple(event for event in events if isinstance(event, Source)))
 

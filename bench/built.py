@@ -16,6 +16,8 @@ from app.core.types import Filters
 from app.index.vocabulary import Vocabulary
 from app.pipeline import calls
 from app.pipeline import conversation as history
+from app.proof import stream
+from app.proof.check import LONGEST_REFUSAL, Wording, _between
 from app.text import literals, redaction
 from app.text.analysis import analyse, fold, words_of
 from app.text.answer_language import AnswerLanguage
@@ -39,7 +41,7 @@ def _spoken_addresses() -> re.Pattern[str]:
 
 
 def _refusals() -> Patterns:
-    return [(re.compile(language.no_answer), "search") for language in _prompts().languages.values()]
+    return [(re.compile(language.replies.no_answer), "search") for language in _prompts().languages.values()]
 
 
 def _words_of(way: str, *names: str) -> Patterns:
@@ -118,6 +120,9 @@ BOUNDED: Mapping[str, int] = {
     "app.text.redaction._told": redaction.LONGEST,
     "app.text.redaction._spoken": redaction.LONGEST,
     "app.citing.citations._refuses": citations.LONGEST_SENTENCE,
+    "app.proof.check.Checker.refuses": LONGEST_REFUSAL,
+    "app.proof.stream._SPEAKER_UNSURE": stream.HELD,
+    "app.proof.stream._ENDING": 2 * stream.HELD,
     "app.core.language._pattern": citations.LONGEST_SENTENCE,
     "ingestion.crawl.sitemap._END": sitemap.END,
 }
@@ -131,6 +136,10 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.text.redaction._told": lambda: [(redaction._told(frozenset({"password", "pin"})), "finditer")],  # noqa: SLF001
     "app.text.redaction._spoken": lambda: [(_spoken_addresses(), "finditer")],
     "app.core.types.Filters.admits": _filters,
+    "app.proof.check.Checker.refuses": _refusals,
+    "app.proof.check.Wording.__init__": lambda: [
+        (pattern, "search") for pattern in Wording(_prompts().languages).numbers.values()
+    ],
     "app.core.language._pattern": _refusals,
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
     "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
@@ -151,8 +160,14 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "plugins.steps.period.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
     "plugins.steps.period.PeriodRules._counted": partial(_rules, "finditer", "_last"),
     "plugins.steps.period._any": partial(_rules, "search", "_time", "_hint"),
+    "app.proof.check._between": lambda: [(_between(), "split")],
+    "app.proof.check.Evidence.counts": lambda: [(re.compile(r"(?<!\w)(\w++) pages"), "finditer")],
     "app.text.literals._amount": lambda: [(literals._amount(), "finditer")],  # noqa: SLF001
     "app.text.literals._measured": lambda: [(literals._measured(), "finditer")],  # noqa: SLF001
+    "app.text.literals.unit_in": lambda: [
+        (re.compile(rf"(?<![^\W\d_])(?:{forms})(?!\w)", re.IGNORECASE), "search")
+        for forms in literals._units().values()  # noqa: SLF001
+    ],
     "app.text.literals._in_table": lambda: [
         (re.compile(r"\|\s*10\s*\|"), "search"),
         (re.compile(r"(?<!\w)gib(?!\w)"), "search"),

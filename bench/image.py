@@ -26,7 +26,6 @@ PORT = "18765"
 SETTINGS = {
     "DOCS_PORT": PORT,
     "DOCS_OPEN": "true",
-    "DOCS_EMBEDDING_MODEL": "local:static",
     "HOME": "/tmp",
 }  # in the image
 STARTS_WITHIN = 120.0  # seconds

@@ -1,6 +1,6 @@
 """Searches in large indexes, without a language model: `python -m bench.large_index FOLDER [--chunks 1000 …] [--store URL]`.
 
-For each number of chunks: pages of `bench.varied_pages`, `docs-assistant ingest` of them with static vectors, `serve` on the
+For each number of chunks: pages of `bench.varied_pages`, `docs-assistant ingest` of them with the embedding model of the tests, `serve` on the
 index, 200 questions one after another, 200 others in the same way, then the first from 32 clients. FOLDER keeps pages, indexes and what was measured of
 indexing, so a second run only measures searches; `--only index` and `--only search` do one part. In the embedded store, also
 recall of the first 50 chunks of the vector search against the exhaustive one. `--plot docs` draws what FOLDER has of both stores
@@ -24,13 +24,15 @@ from typing import Any
 
 import aiohttp
 
+from app.core.settings import Settings
 from app.core.types import Query
 from app.index.embedded.store import EmbeddedStore
-from app.models.static import StaticEmbedder
+from app.models import open_embedder
 from bench.large_index_plot import TITLES, plot
 from bench.sizing import ROOT, cpu
 from bench.varied_pages import pool, write_site
 from tests.end_to_end.program import environment, service
+from tests.fakes import WORDS_SETTING
 
 PAGES_OF_1000_CHUNKS = 156
 QUESTIONS = 200
@@ -55,7 +57,7 @@ def prepare(folder: Path, sizes: Sequence[int]) -> None:
 def settings_of(store: str, size: int) -> dict[str, str]:
     """The settings of run and service; each number of chunks has an index of its own."""
     own = {"DOCS_STORE": f"{store}-{size}"} if store else {}
-    return {"DOCS_LOG_LEVEL": "warning", "DOCS_EMBEDDING_MODEL": "local:static", "PYTHONPATH": str(ROOT)} | own
+    return {"DOCS_LOG_LEVEL": "warning", "DOCS_EMBEDDING_MODEL": WORDS_SETTING, "PYTHONPATH": str(ROOT)} | own
 
 
 def index(folder: Path, site: Path, settings: dict[str, str]) -> None:
@@ -138,7 +140,8 @@ async def recall(path: Path, questions: Sequence[tuple[str, str]]) -> float:
     store = EmbeddedStore(path)
     live = await store.live()
     shares = []
-    for vector in await StaticEmbedder().embed_queries([text for _, text in questions]):
+    embedder = open_embedder(Settings.load(None, embedding_model=WORDS_SETTING))
+    for vector in await embedder.embed_queries([text for _, text in questions]):
         exact, found = [
             {one.id for one in (await live.search(Query((), vector, exact=exact))).vector[:DEPTH]}
             for exact in (True, False)

@@ -1,8 +1,9 @@
 """What the answering model reads: cut sentences, repeated text, noise, and how much of the evidence is there.
 
-python -m bench.prompts [FILE | --noisy] [--limit 100]: asks the questions of a set over the configured index, without FILE
-those over this product's own documentation, with --noisy those over the site of `tests/parallel` as a generator's Markdown
-full of components; both are indexed for it. It counts in the passages of the prompts of the synthesis.
+python -m bench.prompts [FILE] [--limit 100]: asks the questions of a set over the configured index, without FILE those over
+this product's own documentation, which is indexed for it. It counts in the passages of the prompts of the synthesis. With
+--tokens 1700 2700 it only compares these values of DOCS_TUNING__PASSAGE_TOKENS: how much is read, and how much of the evidence
+is there.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ import asyncio
 import logging
 import re
 import statistics
-import tempfile
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import combinations
@@ -26,20 +26,18 @@ from app.assistants.assistant import Assistants
 from app.core.errors import ModelError
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Message, Request, Text
+from app.core.turn import Message, Request
 from app.index.protocols import Generation
+from app.models import Model
 from app.models.protocols import CallOptions
-from app.text.blocks import blocks, quotable_sentences
-from bench.translations import index_site
+from app.models.responses import Piece
+from app.text.blocks import blocks, sentences
 from eval.commands.options import quiet_pipeline
 from eval.measure.tables import as_table
 from eval.questions.cases import Case, load_cases, sample
 from eval.questions.evidence import holds, share
 from eval.questions.own_docs import indexed_docs, own_set
-from tests.parallel.content import LANGUAGES, questions
-from tests.parallel.site import ParallelSite, Variant
 
-NOISY = ParallelSite(Variant("suffix", noise=True))
 REPEATED = 80  # characters that stand in two passages
 SIZES = (30, 12, 6, 4)  # words by which a border is found in its page
 CUTS = ("sentence", "list item", "fence", "table", "admonition")
@@ -68,19 +66,15 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[Sequence[Message]] = []
 
-    async def complete(self, *_: object) -> NoReturn:
+    async def completion(self, *_: object) -> NoReturn:
         """Fails."""
         raise ModelError("It only listens.")
 
-    async def stream(self, messages: Sequence[Message], options: CallOptions) -> AsyncIterator[Text | Done]:
+    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
         """A word."""
         del options
         self.heard.append(messages)
-        yield Text("Yes [1].")
-        yield Done()
-
-    async def close(self) -> None:
-        """Nothing to close."""
+        yield [Piece("Yes [1].", finish="stop")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +84,7 @@ class Prompt:
     case: Case
     passages: tuple[str, ...]
     pages: tuple[str, ...]
+    length: int = 0  # of all messages
 
 
 def passages_in(system: str, prompts: Prompts, language: str) -> tuple[str, ...]:
@@ -143,7 +138,7 @@ class Source:
             return ""
         if kind != "paragraph":
             return kind
-        complete = [len(piece) for piece in _growing(quotable_sentences(text))]
+        complete = [len(piece) for piece in _growing(sentences(text))]
         read = len("".join(text[: end - start].split()))
         return "" if any(read <= length <= read + len(_closing(rest)) for length in complete) else "sentence"
 
@@ -238,7 +233,6 @@ def noise(passages: Sequence[str]) -> Counter[str]:
     for passage in passages:
         prose = re.sub(r"`[^`\n]+`", "", "".join(text for code, text in blocks(passage) if not code))
         found.update({name: len(pattern.findall(prose)) for name, pattern in NOISE.items()})
-        found["variant without its label"] += "lumora.exe login" in passage and "Windows" not in passage
         found["open fence"] += _open_fence(passage)
         found["fence attributes"] += len(_FENCE_ATTRIBUTES.findall(passage))
     return found
@@ -252,47 +246,71 @@ def _open_fence(passage: str) -> bool:
 @asynccontextmanager
 async def assistants_of(options: argparse.Namespace, model: Listener) -> AsyncIterator[Assistants]:
     """The assistants over the configured index, or over a fresh one."""
+    async with settings_of(options) as settings, opened(settings, model=Model(model)) as assistants:
+        yield assistants
+
+
+@asynccontextmanager
+async def settings_of(options: argparse.Namespace) -> AsyncIterator[Settings]:
+    """The settings of the configured index, or of a fresh one."""
     settings = Settings.load()
     if options.file:
-        async with opened(settings, model=model) as assistants:
-            yield assistants
-    elif options.noisy:
-        with tempfile.TemporaryDirectory() as store:
-            settings = settings.model_copy(update={"store": store, "languages": LANGUAGES})
-            await index_site(NOISY, settings)
-            async with opened(settings, model=model) as assistants:
-                yield assistants
+        yield settings
     else:
-        async with indexed_docs(settings) as own, opened(own, model=model) as assistants:
-            yield assistants
+        async with indexed_docs(settings) as own:
+            yield own
 
 
 def cases_of(options: argparse.Namespace) -> tuple[Case, ...]:
     """The questions to ask."""
-    if options.noisy:
-        own = [one for one in questions() if not one.elsewhere]
-        found = [
-            Case(f"q{n}", one.language, one.text, NOISY.answer(one)[one.language], evidence=one.proof)
-            for n, one in enumerate(own)
-        ]
-        return sample(found, options.limit)
     with own_set() as own_file:
         return sample(load_cases(options.file or own_file), options.limit)
 
 
 async def prompts_of(options: argparse.Namespace) -> list[Prompt]:
     """The prompts of the questions; of those with too little evidence there is none."""
-    listener, found = Listener(), list[Prompt]()
+    listener = Listener()
     async with assistants_of(options, listener) as assistants:
-        live = await assistants.store.live()
-        for case in cases_of(options):
-            listener.heard.clear()
-            language, urls = await _answered(assistants, Request(case.messages, id="bench"))
-            passages: tuple[str, ...] = ()
-            if listener.heard:
-                passages = passages_in(listener.heard[0][0].content, assistants.prompts, language)
-            found.append(Prompt(case, passages, await _texts(live, urls)))
-    return found
+        return [await _prompt(assistants, listener, case) for case in cases_of(options)]
+
+
+async def _prompt(assistants: Assistants, listener: Listener, case: Case) -> Prompt:
+    listener.heard.clear()
+    language, urls = await _answered(assistants, Request(case.messages, id="bench"))
+    pages = await _texts(await assistants.store.live(), urls)
+    if not listener.heard:
+        return Prompt(case, (), pages)
+    messages = listener.heard[0]
+    passages = passages_in(messages[0].content, assistants.prompts, language)
+    return Prompt(case, passages, pages, sum(len(message.content) for message in messages))
+
+
+async def compared(options: argparse.Namespace) -> str:
+    """A table of the values of DOCS_TUNING__PASSAGE_TOKENS: how much the model reads, and how much of the evidence."""
+    rows = list[list[str]]()
+    async with settings_of(options) as settings:
+        for tokens in options.tokens:
+            listener = Listener()
+            async with opened(
+                settings.model_copy(update={"passage_tokens": tokens}), model=Model(listener)
+            ) as assistants:
+                prompts = [await _prompt(assistants, listener, case) for case in cases_of(options)]
+            lengths = [prompt.length for prompt in prompts if prompt.length]
+            gold = gold_of(prompts)
+            rows.append(
+                [
+                    str(tokens),
+                    f"{statistics.median(lengths):.0f} / {max(lengths)}",
+                    f"{sum(holds(*one) for one in gold)} of {len(gold)}",
+                    f"{statistics.mean(share(*one) for one in gold):.3f}",
+                ]
+            )
+    return "\n".join(as_table(["tokens", "characters, median / longest", "evidence whole", "mean share"], rows))
+
+
+def gold_of(prompts: Sequence[Prompt]) -> list[tuple[str, str]]:
+    """What each prompt has to read, and its evidence."""
+    return [(bare("\n\n".join(one.passages)), bare(one.case.evidence)) for one in prompts if one.case.evidence]
 
 
 async def _answered(assistants: Assistants, request: Request) -> tuple[str, tuple[str, ...]]:
@@ -300,7 +318,7 @@ async def _answered(assistants: Assistants, request: Request) -> tuple[str, tupl
     turn = await assistant.find(request)
     async for _ in assistant.answer(request):
         pass  # asked for only so that the model is called
-    return turn.language, tuple(dict.fromkeys(hit.chunk.url for hit in turn.hits))
+    return turn.asked.language, tuple(dict.fromkeys(hit.chunk.url for hit in turn.hits))
 
 
 async def _texts(live: Generation, urls: Sequence[str]) -> tuple[str, ...]:
@@ -313,9 +331,7 @@ def report(prompts: Sequence[Prompt]) -> str:
     asked = [prompt for prompt in prompts if prompt.passages]
     borders, dirt = sum(map(cuts, asked), Counter[str]()), sum((noise(one.passages) for one in asked), Counter[str]())
     pairs = [repeated(one.passages) for one in asked]
-    proven = [one for one in prompts if one.case.evidence]
-    texts = {id(one): bare("\n\n".join(one.passages)) for one in prompts}
-    gold = [(texts[id(one)], bare(one.case.evidence)) for one in proven]
+    gold = gold_of(prompts)
     sizes = [sum(map(len, one.passages)) for one in asked]
     count = sum(len(one.passages) for one in asked)
     rows = [
@@ -327,7 +343,7 @@ def report(prompts: Sequence[Prompt]) -> str:
         ["borders not found in the page", str(borders["not found"])],
         [f"pairs of passages with {REPEATED} characters in common", f"{sum(pairs)} (in {sum(map(bool, pairs))} prompts)"],
         ["of them with a whole block in common", str(sum(repeated_blocks(one.passages) for one in asked))],
-        *([name, str(dirt[name])] for name in (*NOISE, "open fence", "fence attributes", "variant without its label")),
+        *([name, str(dirt[name])] for name in (*NOISE, "open fence", "fence attributes")),
         ["gold sentences in the prompt, whole", f"{sum(holds(*one) for one in gold)} of {len(gold)}"],
         ["gold sentences in the prompt, mean share", f"{statistics.mean(share(*one) for one in gold):.3f}"],
     ]  # fmt: skip
@@ -338,12 +354,14 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", nargs="?", default="", help="a question set over the configured index")
-    parser.add_argument("--noisy", action="store_true", help="the site of tests/parallel instead")
     parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument(
+        "--tokens", type=int, nargs="+", default=(), help="values of DOCS_TUNING__PASSAGE_TOKENS to compare"
+    )
     options = parser.parse_args()
     logging.getLogger("httpx").setLevel(logging.WARNING)
     with quiet_pipeline():
-        print(report(asyncio.run(prompts_of(options))))
+        print(asyncio.run(compared(options)) if options.tokens else report(asyncio.run(prompts_of(options))))
 
 
 if __name__ == "__main__":

@@ -159,7 +159,9 @@ class Bench:
         store = open_store(self.settings)
         try:
             pages = await (await store.live()).pages()
-            return {p.fetched_url: p.etag for p in pages} | {id_: "" for p in pages for id_ in p.chunk_ids}
+            return {p.fetch.fetched_url: p.fetch.etag for p in pages} | {
+                id_: "" for p in pages for id_ in p.derived.chunk_ids
+            }
         finally:
             await store.close()
 

@@ -1,6 +1,7 @@
 """A help desk: articles of a JSON dump, newer ones first, questions with abbreviations."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from llama_index.core import Document
@@ -8,7 +9,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import NodeWithScore
 
-from app.core.turn import Turn
+from app.core.turn import Question, Turn
 
 
 class Dump(BaseReader):
@@ -38,16 +39,16 @@ class NewerFirst(BaseNodePostprocessor):
 class Abbreviations:
     """Replaces the abbreviations of a question, so that it finds articles that don't use them."""
 
-    reads = ("question",)
+    reads = ("asked",)
     uses = ()
-    writes = ("question",)
+    writes = ("asked",)
     optional = True
     helper_calls = 0
 
     def __init__(self, long_forms: dict[str, str]) -> None:
         self.long_forms = long_forms
 
-    async def __call__(self, turn: Turn) -> dict[str, str]:
+    async def __call__(self, turn: Turn) -> dict[str, Question]:
         """The question with the long forms."""
-        words = (self.long_forms.get(word.strip("?!.,"), word) for word in turn.question.split())
-        return {"question": " ".join(words)}
+        words = (self.long_forms.get(word.strip("?!.,"), word) for word in turn.asked.text.split())
+        return {"asked": replace(turn.asked, text=" ".join(words))}

@@ -1,7 +1,5 @@
 """A zip or tar archive as a source: its pages, unpacked within limits."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import hashlib

@@ -4,8 +4,6 @@ What others put into a repository runs nothing here: no work tree is made, so th
 The program runs without prompts and settings of users, and within limits of time and size.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -290,4 +288,4 @@ def _listed(tree: bytes, folder: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _pages(paths: Iterable[str]) -> list[PurePosixPath]:
-    return pages_among(path for path in map(PurePosixPath, paths) if is_page_name(path))
+    return pages_among([path for path in map(PurePosixPath, paths) if is_page_name(path)])

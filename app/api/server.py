@@ -20,6 +20,7 @@ from app.api import answer_models as bodies
 from app.api import description, feedback
 from app.api.admin import routes as admin
 from app.api.admin.routes import Operation
+from app.api.alarm import RunAlarm
 from app.api.bodies import ChatRequest, IngestRequest, SearchRequest
 from app.api.chat import Chat
 from app.api.description import (
@@ -86,10 +87,11 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if conversations:
             conversations.begin()
-        warming = asyncio.create_task(warm_up.run())
+        tasks = [asyncio.create_task(warm_up.run()), asyncio.create_task(RunAlarm(assistants, settings, runs).run())]
         with operation.recent.listening():
             yield
-        warming.cancel()
+        for task in tasks:
+            task.cancel()
         await _close(conversations, runs, mcp, counters, assistants)
 
     runs, app = Runs(ingest_command), _application(lifespan)

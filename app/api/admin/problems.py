@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,17 +47,25 @@ class Inspected:
         """The result of the last run; empty without any."""
         return max(self.runs.ended, key=lambda result: self.runs.ended[result], default="")
 
-    @property
-    def failure(self) -> str:
-        """The failure of the last run; empty if it didn't fail, or if somebody stopped it."""
-        run = self.run
-        if run and run.ended > max(self.runs.ended.values(), default=0.0):
-            if run.state == "failed" and not run.cancelled_by:
-                return f"The last run failed: {run.error}"
-            return ""
-        if self.last_result in ("failed", "unpublished"):
-            return f"The last run ended as {self.last_result}."
-        return ""
+
+def failure_of(runs: RunHistory, run: Run | None) -> str:
+    """The failure of the last run; empty if it didn't fail, or if somebody stopped it. `run` is as in `Inspected`."""
+    last = max(runs.ended, key=lambda result: runs.ended[result], default="")
+    if run and run.ended > runs.ended.get(last, 0.0):
+        return f"The last run failed: {run.error}" if run.state == "failed" and not run.cancelled_by else ""
+    if last in ("failed", "unpublished"):
+        why = runs.last[0].errors[:1] if runs.last and runs.last[0].result == last else ()
+        return ": ".join((f"The last run ended as {last}", *why))
+    return ""
+
+
+def overdue(runs: RunHistory, hours: float, since: float) -> str:
+    """Says that no run has succeeded for so many `hours`, or since this time if none ever has; empty if one has, or for 0."""
+    last = max(runs.ended.get("published", 0.0), runs.ended.get("partial", 0.0)) or since
+    silent = (time.time() - last) / 3600
+    return (
+        f"No run has succeeded for {silent:.0f} hours; one is expected every {hours:g}." if 0 < hours < silent else ""
+    )
 
 
 def problems(
@@ -66,7 +75,7 @@ def problems(
     settings: Settings,
 ) -> list[ProblemBody]:
     """All problems, the most severe first."""
-    found = [problem for one in inspected for problem in _of_index(one, settings.languages)]
+    found = [problem for one in inspected for problem in _of_index(one, settings)]
     found += _of_parts(parts)
     filled = {one.name: {page.collection for page in one.pages} for one in inspected if one.state.info}
     for assistant, names in assistants.empty_collections(filled).items():
@@ -80,11 +89,17 @@ def problems(
     return sorted(found, key=lambda one: ("error", "warning", "info").index(one["severity"]))
 
 
-def _of_index(one: Inspected, languages: Sequence[str]) -> Iterator[ProblemBody]:
+def _of_runs(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
+    if failure := failure_of(one.runs, one.run):
+        message = f"{failure.rstrip('.')}. The index is as it was before."
+        yield _problem("run_failed", "warning", one.name, message, LOOK)
+    if late := overdue(one.runs, settings.tuning.run_hours, time.time()):
+        yield _problem("no_run", "warning", one.name, late, "Look whether the nightly run is started, and at its log.")
+
+
+def _of_index(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
     state, name = one.state, one.name
-    if one.failure:
-        message = f"{one.failure.rstrip('.')}. The index is as it was before."
-        yield _problem("run_failed", "warning", name, message, LOOK)
+    yield from _of_runs(one, settings)
     if state.store_problem:
         yield _problem(
             "store", "error", name, state.store_problem, "Check the store; `docs-assistant check` says more."
@@ -99,7 +114,7 @@ def _of_index(one: Inspected, languages: Sequence[str]) -> Iterator[ProblemBody]
     if failing := sum(1 for page in one.pages if page.fetch.stale_since):
         message = f"The last run couldn't read some pages ({failing}): their earlier text is used."
         yield _problem("pages_failing", "warning", name, message, "Look at them in Pages, then repair or remove them.")
-    lacking = [code for code in languages if one.pages and code not in {page.language for page in one.pages}]
+    lacking = [code for code in settings.languages if one.pages and code not in {page.language for page in one.pages}]
     if lacking:
         message = f"No page is in {', '.join(lacking)}: such questions are answered from pages in other languages."
         to_do = "Index such pages, or remove the language from DOCS_LANGUAGES."

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from app.citing.citations import BRACKET, Citations, inner
 from app.citing.links import escaped, markdown_link, page_title, untagged
@@ -432,38 +433,38 @@ def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:
 
 
 def quotation(found: Found, page: Sequence[Chunk]) -> str:
-    """The section with the unit, whole, or the blocks around it that fit; they begin and end where a reader can begin and end.
+    """The section with the unit, whole, or its beginning and the blocks around the unit that fit, with marks where it is cut.
 
     `page` has the chunks of the page, as a section may go on in the next one.
     """
     blocks, best = _section_blocks(found, page)
-    first, last = _together(blocks, best)
-    length = sum(_length(block) for block in blocks[first : last + 1])
-    # a section says first what it is about; without its beginning the rest can be about anything
-    while first > 0:
-        start = _together(blocks, first - 1)[0]
-        more = sum(_length(block) for block in blocks[start:first])
-        if length + more > LONGEST_QUOTE:
-            break
-        first, length = start, length + more
-    while last + 1 < len(blocks):
-        end = _together(blocks, last + 1)[1]
-        more = sum(_length(block) for block in blocks[last + 1 : end + 1])
-        if length + more > LONGEST_QUOTE:
-            break
-        last, length = end, length + more
-    chosen, longest = blocks[first : last + 1], max(range(first, last + 1), key=lambda i: len(blocks[i].text))
-    if last > best and _leads(blocks, last):  # nothing follows that it could lead to
-        chosen = chosen[:-1]
-    room = LONGEST_QUOTE - sum(len(block.text) for block in chosen) + len(blocks[longest].text)
-    at = found.unit.start - found.block.start if longest == best else 0
-    texts = [
-        shortened(block, room, at) if i == longest and len(block.text) > room else _labelled(blocks, i)
-        for i, block in enumerate(chosen, start=first)
-    ]
-    above = [CUT] * (first > 0 and not texts[0].startswith(CUT))
-    below = [CUT] * (last + 1 < len(blocks) and not texts[-1].endswith(CUT))
-    return "\n\n".join([*above, *texts, *below])
+    groups = _groups(blocks)
+    at = next(number for number, group in enumerate(groups) if best in group)
+    lengths = [sum(min(len(blocks[i].text), LONGEST_QUOTE) for i in group) for group in groups]
+    chosen, room = {at}, LONGEST_QUOTE - lengths[at]
+    following, opening = range(at + 1, min(at + 2, len(groups))), range(min(at, 1))
+    # an answer follows its question, and a section says first what to do; without what is above it, a sentence can be
+    # about anything
+    for numbers in (following, opening, range(at - 1, 0, -1), range(1, at), range(at + 1, len(groups))):
+        for number in numbers:
+            if number in chosen:
+                continue
+            if lengths[number] > room:
+                break
+            chosen.add(number)
+            room -= lengths[number]
+    kept = [i for number in sorted(chosen) for i in groups[number]]
+    if kept[-1] != best and _leads(blocks, kept[-1]):  # nothing follows that it could lead to
+        kept.pop()
+    longest = max(kept, key=lambda i: len(blocks[i].text))
+    room = LONGEST_QUOTE - sum(len(blocks[i].text) for i in kept if i != longest)
+    start, texts = found.unit.start - found.block.start if longest == best else 0, list[str]()
+    for above, i in pairwise([-1, *kept]):
+        is_cut = i == longest and len(blocks[i].text) > room
+        texts += [CUT] * (i > above + 1)
+        texts.append(shortened(blocks[i], room, start) if is_cut else _labelled(blocks, i))
+    texts += [CUT] * (kept[-1] + 1 < len(blocks))
+    return "\n\n".join(texts).replace(f"{CUT}\n\n{CUT}", CUT)
 
 
 def _section_blocks(found: Found, page: Sequence[Chunk]) -> tuple[list[Block], int]:
@@ -487,14 +488,10 @@ def _named(section: Section | None) -> tuple[tuple[str, ...], str] | None:
     return (section.path, section.anchor) if section else None
 
 
-def _together(blocks: Sequence[Block], at: int) -> tuple[int, int]:
-    """The first and last of the blocks that can't stand without each other: code and lists have an introduction."""
-    first = last = at
-    while first > 0 and _leads(blocks, first - 1):
-        first -= 1
-    while last + 1 < len(blocks) and _leads(blocks, last):
-        last += 1
-    return first, last
+def _groups(blocks: Sequence[Block]) -> list[range]:
+    """The indexes of the blocks in groups that can't stand without each other: code and lists have an introduction."""
+    ends = [i + 1 for i in range(len(blocks)) if i + 1 == len(blocks) or not _leads(blocks, i)]
+    return [range(start, end) for start, end in pairwise([0, *ends])]
 
 
 def _leads(blocks: Sequence[Block], at: int) -> bool:
@@ -508,10 +505,6 @@ def _labelled(blocks: Sequence[Block], at: int) -> str:
     text = blocks[at].text
     code = at + 1 < len(blocks) and blocks[at + 1].kind == "code"
     return f"**{text}**" if blocks[at].is_label and code and not set(text) & set("*`_[<") else text
-
-
-def _length(block: Block) -> int:
-    return min(len(block.text), LONGEST_QUOTE)
 
 
 def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str) -> list[Text]:

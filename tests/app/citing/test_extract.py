@@ -229,6 +229,19 @@ def test_a_long_section_keeps_its_beginning() -> None:
     assert part.endswith("\n\n…")
 
 
+def test_a_section_that_is_cut_keeps_its_command_and_what_follows_the_best_unit() -> None:
+    """What there is to do stands at the beginning, and an answer below its question; the middle is left out between blocks."""
+    middle = "\n\n".join(f"Paragraph {n} is about other things.{' More of it.' * 14}" for n in range(8))
+    faq = "Why is the installation slow?\n\nThe model is large.\n\n```sh\nmake smaller\n```"
+    text = f"```sh\nmake run\n```\n\n{middle}\n\n{faq}\n\n{middle}"
+    part = extracted("Is the installation slow?", hit(1, text)).split("[1]\n\n")[1]
+    assert part.startswith("```sh\nmake run\n```\n\n…\n\nParagraph ")
+    assert f"More of it.\n\n{faq}" in part
+    assert part.endswith("\n\n…")
+    assert "\n\n…\n\n…" not in part
+    assert len(part) <= LONGEST_QUOTE + 10
+
+
 def test_a_section_comes_whole_with_its_code_from_the_next_chunk() -> None:
     """A sentence that ends in a colon is followed by what it announces, and tabs have labels."""
     first = hit(1, "## Install\n\nInstall it like this:", path=("Install",))

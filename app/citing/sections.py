@@ -13,7 +13,7 @@ from app.citing.citations import BRACKET, Citations, inner
 from app.citing.links import escaped, markdown_link, page_title, untagged
 from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
-from app.core.types import Chunk, Hit, Section
+from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, fold
 from app.text.blocks import CUT
 from app.text.language import what_is_asked, without_stopwords
@@ -332,7 +332,8 @@ LONGEST_LINE = 150  # characters of a further section
 FURTHER = 5  # sections with a line each
 OF_UNIT = 0.1  # share of the unit in the score of a hit; the rest is of the ranking
 OF_NEAREST = 0.2  # share of the weight of the question that the units of its nearest stretch get for its vector
-SURE = 0.2  # share of the weight of the question that the best unit needs
+SURE = 0.1  # share of the weight of the question that the best unit needs
+AGREED = 4  # candidates from the top of each search, among which a sure answer has its page
 HEADED = 0.5  # share of it that headings have which say what is asked
 NEAR = 0.85  # share of the score of the first hit; a page above it may answer as well
 
@@ -415,9 +416,9 @@ def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
     return [one for one in found if one.hit.chunk.language == language] or found
 
 
-def sure(found: Sequence[Found], weights: Mapping[str, float]) -> bool:
-    """True if the first unit has more of what is asked for than its common words, and its headings say what is asked or no
-    other page is nearly as good.
+def sure(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> bool:
+    """True if the first unit has more of what is asked for than its common words, its headings say what is asked or no other
+    page is nearly as good, and its page is at the top by its words and by its meaning.
     """
     first, needed = found[0], sum(weights.values())
     chunk, unit = first.hit.chunk, first.unit
@@ -425,7 +426,9 @@ def sure(found: Sequence[Found], weights: Mapping[str, float]) -> bool:
     stands_out = rival <= NEAR * first.hit.score or (
         _weight(weights, analyse(_heading(first), chunk.language)) >= HEADED * needed
     )
-    return stands_out and _weight(weights, unit.tokens | unit.context) >= SURE * needed
+    tops = [{one.url for one in leg[:AGREED]} for leg in (legs.lexical, legs.units) if leg and weights]
+    agreed = all(chunk.url in top for top in tops)
+    return stands_out and agreed and _weight(weights, unit.tokens | unit.context) >= SURE * needed
 
 
 def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:

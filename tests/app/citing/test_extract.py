@@ -8,7 +8,7 @@ import pytest
 
 from app.citing.sections import LONGEST_QUOTE, asked_tokens, extract, own_language, ranked, sure
 from app.core.prompts import load_prompts
-from app.core.types import Chunk, Hit, Section
+from app.core.types import Candidate, Chunk, Hit, Legs, Section
 from app.text.analysis import analyse
 from app.text.units import blocks_of, line_of, units_of
 from tests.app.pipeline.turns import hit, text_of, turn
@@ -206,9 +206,19 @@ def test_a_quotation_is_sure_if_it_stands_out_or_its_heading_says_what_is_asked(
     """Where another page is nearly as good, either may be what the reader looks for."""
     hits = [hit(1, "A disk has 20 GB.", path=path), replace(hit(2, "Disks are round."), fused=rival)]
     weights = dict.fromkeys(analyse("disk", "en"), 1.0)
-    assert sure(ranked(hits, weights), weights) is is_sure
-    assert sure(ranked(hits[:1], weights), weights)
-    assert not sure(ranked(hits[:1], weights), dict.fromkeys(analyse("banana", "en"), 1.0))
+    assert sure(ranked(hits, weights), weights, Legs()) is is_sure
+    assert sure(ranked(hits[:1], weights), weights, Legs())
+    assert not sure(ranked(hits[:1], weights), dict.fromkeys(analyse("banana", "en"), 1.0), Legs())
+
+
+def test_a_quotation_is_sure_if_words_and_meaning_find_its_page() -> None:
+    """One of the two alone finds something for any question; of a question about everything, neither says which page answers."""
+    weights, first = dict.fromkeys(analyse("disk", "en"), 1.0), hit(1, "A disk has 20 GB.")
+    pages = [Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", "docs", 1.0 / n) for n in range(1, 9)]
+    near, far = tuple(pages), tuple(reversed(pages))
+    legs = [Legs(near, near, near), Legs(far, near, near), Legs(near, near, far)]
+    assert [sure(ranked([first], weights), weights, one) for one in legs] == [True, False, False]
+    assert sure(ranked([first], {}), {}, Legs(far, far, far))
 
 
 def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> None:

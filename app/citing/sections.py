@@ -457,7 +457,7 @@ def quotation(found: Found, page: Sequence[Chunk]) -> str:
             chosen.add(number)
             room -= lengths[number]
     kept = [i for number in sorted(chosen) for i in groups[number]]
-    if kept[-1] != best and _leads(blocks, kept[-1]):  # nothing follows that it could lead to
+    while kept[-1] != best and _leads(blocks, kept[-1]):  # nothing follows that it could lead to
         kept.pop()
     longest = max(kept, key=lambda i: len(blocks[i].text))
     room = LONGEST_QUOTE - sum(len(blocks[i].text) for i in kept if i != longest)
@@ -471,7 +471,9 @@ def quotation(found: Found, page: Sequence[Chunk]) -> str:
 
 
 def _section_blocks(found: Found, page: Sequence[Chunk]) -> tuple[list[Block], int]:
-    """The blocks of the section that has the unit, also those in the chunks around, and the index of the one with the unit."""
+    """The blocks of the section that has the unit, also those in the chunks around, then those of the sections below it, under
+    their headings; and the index of the one with the unit.
+    """
     placed = [
         (block, chunk.id, chunk.sections[block.section] if chunk.sections else None)
         for chunk in (page if found.hit.chunk in page else [found.hit.chunk])
@@ -484,7 +486,15 @@ def _section_blocks(found: Found, page: Sequence[Chunk]) -> tuple[list[Block], i
         first -= 1
     while last + 1 < len(placed) and _named(placed[last + 1][2]) == own:
         last += 1
-    return [block for block, *_ in placed[first : last + 1]], at - first
+    blocks, above = [block for block, *_ in placed[first : last + 1]], found.section
+    for block, _, section in placed[last + 1 :]:
+        if not section or not found.section or section.path[:-1][: len(found.section.path)] != found.section.path:
+            break
+        if _named(section) != _named(above):
+            blocks.append(Block(f"**{section.path[-1]}**", "paragraph", 0, 0))
+        blocks.append(block)
+        above = section
+    return blocks, at - first
 
 
 def _named(section: Section | None) -> tuple[tuple[str, ...], str] | None:
@@ -499,8 +509,9 @@ def _groups(blocks: Sequence[Block]) -> list[range]:
 
 def _leads(blocks: Sequence[Block], at: int) -> bool:
     """True if the block introduces the next one."""
-    following = blocks[at + 1].kind if at + 1 < len(blocks) else ""
-    return blocks[at].leads or (blocks[at].kind == "paragraph" and following in {"list", "table", "code"})
+    block, following = blocks[at], blocks[at + 1].kind if at + 1 < len(blocks) else ""
+    announces = block.kind == "list" and block.text.endswith(":")
+    return block.leads or announces or (block.kind == "paragraph" and following in {"list", "table", "code"})
 
 
 def _labelled(blocks: Sequence[Block], at: int) -> str:
@@ -510,18 +521,21 @@ def _labelled(blocks: Sequence[Block], at: int) -> str:
     return f"**{text}**" if blocks[at].is_label and code and not set(text) & set("*`_[<") else text
 
 
-def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str) -> list[Text]:
+def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str, whole: str = "") -> list[Text]:
     """Quotes the section with the best unit under its heading, then has a line of each further section, best first.
 
-    `page` has the chunks of the first one's page. The intro comes first, and stands alone if nothing was found.
+    `page` has the chunks of the first one's page. The intro comes first, and stands alone if nothing was found. A section
+    that is cut ends with a link to it, of the text `whole`.
     """
     if not found:
         return [Text(intro, own=True)]
     first = found[0]
     said = [
         Text(f"{intro}\n\n**{escaped(_heading(first))}** [{first.number}]\n\n", own=True),
-        Text(quotation(first, page), quoted=True, proof=first.proof),
+        Text(text := quotation(first, page), quoted=True, proof=first.proof),
     ]
+    if whole and CUT in text:
+        said.append(Text(f"\n\n{markdown_link(whole, first.hit.chunk.link_to(first.section))}", own=True))
     further = _different(found)[1 : len(found) if turn.overview else FURTHER + 1]
     for i, other in enumerate(further):
         gap = "\n" if i else "\n\n"

@@ -173,7 +173,7 @@ class Synthesize(Declared):
         if failed:
             intro = texts.extractive_failed
         return [
-            *await off_loop(partial(extract, turn, found, page, intro), size),
+            *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section), size),
             Done(extractive=True, doubtful=doubtful),
         ]
 

@@ -47,11 +47,13 @@ def guide(number: int = 1, text: str = GUIDE, **more: object) -> Hit:
     return replace(found, chunk=replace(found.chunk, sections=sections, **more))
 
 
-def extracted(question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), **more: object) -> str:
+def extracted(
+    question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), whole: str = "", **more: object
+) -> str:
     texts, asked = PROMPTS.language(language), turn(question, language, hits=hits, **more)
     found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0)), language)
     pages = tuple(hit.chunk for hit in page or hits[:1])
-    return text_of(extract(asked, found, pages, texts.texts.extractive_intro))
+    return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole))
 
 
 def test_a_passage_falls_into_whole_blocks() -> None:
@@ -250,6 +252,27 @@ def test_a_section_that_is_cut_keeps_its_command_and_what_follows_the_best_unit(
     assert part.endswith("\n\n…")
     assert "\n\n…\n\n…" not in part
     assert len(part) <= LONGEST_QUOTE + 10
+
+
+def test_a_short_section_goes_on_with_those_below_it() -> None:
+    """Under their headings: what to do often stands there. A section beside it, and a list without what it announces, don't."""
+    text = "## Deploy\n\nGitHub serves pages.\n\n### Projects\n\n- Run this:\n\n```sh\nmake deploy\n```\n\n## Other\n\nMore."
+    paths = (("Deploy",), ("Deploy", "Projects"), ("Other",))
+    starts = (0, text.index("### Projects"), text.index("## Other"))
+    sections = tuple(Section(start, path) for start, path in zip(starts, paths, strict=True))
+    found = hit(1, text)
+    part = extracted("Does GitHub serve pages?", replace(found, chunk=replace(found.chunk, sections=sections)))
+    assert part.endswith("GitHub serves pages.\n\n**Projects**\n\n- Run this:\n\n```sh\nmake deploy\n```")
+    without = replace(found.chunk, sections=sections[:2], text=text[: text.index("```sh")])
+    part = extracted("Does GitHub serve pages?", replace(found, chunk=without))
+    assert part.endswith("GitHub serves pages.\n\n…")
+
+
+def test_a_quotation_that_was_cut_ends_with_a_link_to_all_of_it() -> None:
+    """In the language of the reader; one that is whole has none."""
+    texts = [extracted("port", hit(1, "The port is 8000. " * times), whole="All of it") for times in (5, 500)]
+    link = "…\n\n[All of it](https://docs.example.org/page-1)"
+    assert [link in text for text in texts] == [False, True]
 
 
 def test_a_section_comes_whole_with_its_code_from_the_next_chunk() -> None:

@@ -40,6 +40,19 @@ export interface Cluster {
   weak: number;
 }
 
+export interface DayBody {
+  day: string;
+  down: number;
+  marked: number;
+  questions: number;
+  refused: number;
+}
+
+export interface DayList {
+  data: DayBody[];
+  object: "list";
+}
+
 export interface Dropped {
   detail: string;
   reason: "filters" | "version" | "translation" | "language" | "per_page" | "top_k" | "rerank" | "weak" | "evidence" | "overview" | "step" | "duplicate" | "passage_budget";
@@ -213,6 +226,43 @@ export interface Link {
   score: number;
   section: string;
   url: string;
+}
+
+export interface LogList {
+  assistants: string[];
+  data: LoggedBody[];
+  languages: string[];
+  log: "text" | "hashed" | "off";
+  next: string | null;
+  object: "list";
+  retention_days: number;
+}
+
+export interface LoggedBody {
+  asked_at: string;
+  assistant: string;
+  confidence: number | null;
+  id: string;
+  language: string;
+  number: number;
+  outcome: string;
+  pages: string[];
+  question: string;
+  rating: "up" | "down" | "";
+}
+
+export interface LoggedConversation {
+  object: "logged_question";
+  question: LoggedBody;
+  turns: LoggedTurn[];
+}
+
+export interface LoggedTurn {
+  answer: string;
+  id: string;
+  language: string;
+  outcome: string;
+  question: string;
 }
 
 export interface Message {

@@ -1,7 +1,10 @@
-"""Queries of the question log for a report of gaps. The database counts, so that a million questions need little memory here."""
+"""Queries of the question log: its list, its figures by day, and those of a report of gaps. The database counts, so that a
+million questions need little memory here.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -17,15 +20,20 @@ from sqlalchemy import (
     case,
     cast,
     func,
+    literal,
+    literal_column,
     or_,
     select,
     text,
     true,
+    tuple_,
+    union_all,
 )
 
+from app.conversations.queries import turns_until
 from app.conversations.question_log import Asked
-from app.conversations.records import LoggedQuestion
-from app.conversations.tables import questions
+from app.conversations.records import KeptAnswer, LoggedQuestion, Part
+from app.conversations.tables import TEXT_WORDS, answers, questions
 
 T = TypeVar("T")
 
@@ -34,6 +42,12 @@ SECONDS = 120
 MOST_ELSEWHERE = 1_000
 """Sections in another language than their questions that are read."""
 AT_ONCE = 500
+DAY = 86_400
+DAYS_AT_ONCE = 100
+"""Days in one statement: SQLite takes 500."""
+NEWEST = 10_000
+"""Questions whose text is looked at before the index of words is."""
+_WORD = re.compile(r"[^\W_]+")
 ANSWERED = ("written", "marked", "looped", "turned", "extractive")
 REFUSED = ("refused", "recited", "unproven")
 FIELDS = [field.name for field in fields(LoggedQuestion)]
@@ -69,6 +83,82 @@ class Repeated:
     failed_before: int
     first: float | None
     last: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayFigures:
+    """Questions of one day, in days of UTC since 1970: all, and those refused, marked, and rated down."""
+
+    day: int
+    questions: int
+    refused: int
+    marked: int
+    down: int
+
+
+def listed(connection: Connection, asked: Asked, after: int, limit: int) -> Part[LoggedQuestion] | None:
+    """Up to `limit` logged questions, the newest first, that come after that of this number; None if there is none of it."""
+    place = questions.c.created, questions.c.number
+    query = select(*place).where(*_in(asked)).order_by(*(column.desc() for column in place))
+    if after:
+        last = connection.execute(select(*place).where(questions.c.number == after)).first()
+        if last is None:
+            return None
+        query = query.where(tuple_(*place) < tuple_(*map(literal, last)))
+    numbers = [row.number for row in _newest(connection, query, asked, limit + 1)]
+    rows = rows_of(connection, numbers[:limit])
+    return Part([rows[number] for number in numbers[:limit]], len(numbers) > limit)
+
+
+def _newest(connection: Connection, query: Select[float, int], asked: Asked, limit: int) -> Sequence[Any]:
+    """The first rows of the query whose questions have the words.
+
+    Of a frequent word, some are among the newest; only a rare one is looked up, as each question that has it is then read.
+    """
+    if not (words := _WORD.findall(asked.text)):
+        return _rows(connection, query.limit(limit))
+    if connection.dialect.name != "postgresql":
+        return _rows(connection, query.where(*(questions.c.text.icontains(word) for word in words)).limit(limit))
+    begins = [questions.c.text.regexp_match(f"(^|[^[:alnum:]]){word}", flags="i") for word in words]
+    edge = connection.execute(query.offset(NEWEST).limit(1)).first()
+    newest = [questions.c.created >= edge.created] if edge else []
+    rows = _rows(connection, query.where(*newest, *begins).limit(limit))
+    if edge is None or len(rows) == limit:
+        return rows
+    wanted = func.to_tsquery(literal_column("'simple'"), " & ".join(f"{word}:*" for word in words))
+    having = query.order_by(None).where(literal_column(TEXT_WORDS).bool_op("@@")(wanted))
+    found = having.cte().prefix_with("MATERIALIZED").c
+    return _rows(connection, select(found.number).order_by(found.created.desc(), found.number.desc()).limit(limit))
+
+
+def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
+    """The figures of each day with a question, the oldest first. Each is counted by itself, which saves sorting them."""
+    q = questions.c
+    kinds = (q.outcome.in_(REFUSED), q.outcome == "marked", q.rating == "down")
+    counts = [func.count(), *(func.count().filter(kind) for kind in kinds)]
+    first = connection.scalar(select(func.min(q.created)).where(q.created >= asked.since)) or asked.until
+    days = range(int(first // DAY), int(asked.until // DAY) + 1)
+    found = list[DayFigures]()
+    for start in range(0, len(days), DAYS_AT_ONCE):
+        parts = [
+            select(literal(day), *counts).where(
+                *_in(replace(asked, since=max(asked.since, day * DAY), until=min(asked.until, (day + 1) * DAY)))
+            )
+            for day in days[start : start + DAYS_AT_ONCE]
+        ]
+        rows: Sequence[Any] = connection.execute(union_all(*parts)).all()
+        found += [DayFigures(*row) for row in rows if row[1]]
+    return sorted(found, key=lambda one: one.day)
+
+
+def logged(connection: Connection, id_: str) -> tuple[LoggedQuestion, Sequence[KeptAnswer]] | None:
+    """The logged question of this id, with its answer and those that it followed; None if there is none."""
+    number = connection.scalar(select(questions.c.number).where(questions.c.id == id_))
+    owner = connection.scalar(select(answers.c.owner).where(answers.c.id == id_))
+    if number is None:
+        return None
+    turns = turns_until(connection, owner, id_) if owner is not None else ()
+    return rows_of(connection, [number])[number], turns or ()
 
 
 def outcome_counts(connection: Connection, asked: Asked) -> Sequence[OutcomeCount]:
@@ -206,8 +296,13 @@ def _rows(connection: Connection, query: Select[*tuple[Any, ...]], values: Any =
 def _in(asked: Asked) -> list[ColumnElement[bool]]:
     q = questions.c
     conditions: list[ColumnElement[bool]] = [q.created >= asked.since, q.created < asked.until]
-    if asked.assistant:
-        conditions.append(q.assistant == asked.assistant)
+    for column, value in ((q.assistant, asked.assistant), (q.language, asked.language), (q.rating, asked.rating)):
+        if value:
+            conditions.append(column == ("" if value == "none" else value))
+    if asked.outcomes:
+        conditions.append(q.outcome.in_(asked.outcomes))
+    if asked.below is not None:
+        conditions.append(q.confidence < asked.below)
     return conditions
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,6 +38,9 @@ _AGO = re.compile(r"(\d{1,5})([hdw])")
 class Asked:
     """Choice of questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
 
+    Only those in this `language`, with one of these `outcomes`, with this `rating` (`none`: without one), with a confidence
+    `below` this, and with all words of this `text`; empty values choose all.
+
     An answer is weak if its confidence is less than `unsure`, or where that is unknown, its evidence less than `weak` times the needed one. Failures are refusals, weak answers and
     answers that were rated down.
     """
@@ -47,6 +50,11 @@ class Asked:
     assistant: str = ""
     weak: float = WEAK
     unsure: float = UNSURE
+    language: str = ""
+    outcomes: Sequence[str] = ()
+    rating: str = ""
+    below: float | None = None
+    text: str = ""
 
     @classmethod
     def read(cls, since: str, until: str, now: float, assistant: str = "") -> Asked:

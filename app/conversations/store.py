@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
-from app.conversations import queries
+from app.conversations import log_figures, queries
 from app.conversations.database import Database
 from app.conversations.queries import QuestionLog
 from app.conversations.records import Conversation, Feedback, KeptAnswer, Rating, new_conversation_id
@@ -284,6 +284,12 @@ class ConversationStore:
 
     unrate = _writing(queries.delete_feedback)
     feedback = _reading(queries.list_feedback)
+
+    # ---- the question log ----
+
+    listed = _reading(log_figures.listed)
+    by_day = _reading(log_figures.by_day)
+    logged = _reading(log_figures.logged)
 
     # ---- threads ----
 

@@ -15,10 +15,11 @@ from sqlalchemy import (
     MetaData,
     Table,
     TypeDecorator,
+    text,
     types,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest revision in `migrations/versions`."""
 
 metadata = MetaData()
@@ -85,6 +86,8 @@ feedback = Table(
     Column("created", Double, nullable=False),
     Index("feedback_by_time", "created"),
 )
+TEXT_WORDS = "to_tsvector('simple', regexp_replace(text, '[^[:alnum:]]+', ' ', 'g'))"
+"""The words of a logged question, which PostgreSQL has an index of."""
 questions = Table(
     "questions",
     metadata,
@@ -104,7 +107,9 @@ questions = Table(
     Column("embedder", String(200), nullable=False),
     Column("rating", String(4), nullable=False),
     Column("confidence", Double),
-    Index("questions_by_time", "created"),
+    # all that lists and figures choose by, so that they read no row that they don't show
+    Index("questions_listed", "created", "number", "outcome", "rating", "language", "assistant", "confidence"),
+    Index("questions_by_word", text(TEXT_WORDS), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 """The question log. Feedback is written here too, so that a report reads one table."""
 question_key = Table("question_key", metadata, Column("key", LargeBinary, primary_key=True))

@@ -24,7 +24,7 @@ from app.core.types import Vector
 from app.models import responses
 from app.models.local import MOST_TEXTS
 from app.models.loop_thread import LoopThread
-from app.models.protocols import recorded_name
+from app.models.protocols import callback_manager, recorded_name
 
 CONNECT_TIMEOUT = 10.0
 HINTS: Mapping[int, str] = {
@@ -165,7 +165,9 @@ class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaInd
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         recorded = recorded_name(name, prefixes[1], extra_body)
-        super().__init__(model_name=name, index_name=recorded, embed_batch_size=MOST_TEXTS)
+        super().__init__(
+            model_name=name, index_name=recorded, embed_batch_size=MOST_TEXTS, callback_manager=callback_manager()
+        )
         self._endpoint = endpoint
         self._prefixes = prefixes
         self._max_chars = max_chars

@@ -17,7 +17,7 @@ from app.core.turn import Completion, Message, Text
 from app.models import responses
 from app.models.loop_thread import LoopThread
 from app.models.openai import Endpoint, OnServer
-from app.models.protocols import CallOptions
+from app.models.protocols import CallOptions, callback_manager
 from app.models.responses import Events, Piece, ThinkFilter
 
 TOGETHER = 0.04
@@ -36,7 +36,7 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
     name: str
 
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
-        super().__init__(name=name)
+        super().__init__(name=name, callback_manager=callback_manager())
         self._endpoint, self._loop = endpoint, LoopThread(self, endpoint)
         self._extra = dict(extra_body or {})
 

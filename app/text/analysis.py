@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
+from Stemmer import Stemmer
+
 from app.core.language import STROKES
 
 ANALYZER = "stem-prefix5-3"  # part of the index's recipe: raise the number when the tokens of a text change
@@ -147,9 +149,7 @@ def stem(word: str, language: str) -> str:
         return word
     stemmers: dict[str, Any] = _own.__dict__
     if name not in stemmers:
-        import snowballstemmer
-
-        stemmers[name] = snowballstemmer.stemmer(name)
+        stemmers[name] = Stemmer(name, 0)  # without its own cache
     return str(stemmers[name].stemWord(word))
 
 

@@ -14,7 +14,7 @@ from tests.end_to_end.program import Program, finished
 KEY = {"DOCS_ADMIN_KEYS": "the-admin-key-of-tests"}
 OPEN_EMPTY = {"DOCS_ADMIN_OPEN": "true", "indexed": False}
 BROKEN_MODEL = {**KEY, "DOCS_LLM_URL": "http://127.0.0.1:9/v1"}
-VIEWS = ("", "pages?language=en", "generations", "runs", "settings?changed=1", "errors", "nowhere")
+VIEWS = ("", "pages?language=en", "questions", "generations", "runs", "settings?changed=1", "errors", "nowhere")
 
 
 def opened(page: Page, service: Program, path: str = "") -> None:
@@ -219,3 +219,52 @@ def test_a_docs_editor_sees_what_to_write(page: Page, start, axe):
     expect(page.locator(".ad-gaps > li").first).to_contain_text("Napsat o tom")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     axe(page)
+
+
+def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start, axe, tmp_path: Path):
+    """Each question with its answer and its trace; filters are addresses; all of it in Czech on a phone, too."""
+    service = start(DOCS_ADMIN_KEYS="the-admin-key-of-tests", DOCS_LLM_URL="", DOCS_TOP_K="6")
+    opened(page, service, "questions")
+    expect(page.get_by_text("No question was logged in this period")).to_be_visible()
+    for question in ("How do I create a volume?", "Jak propojím SharePoint?", "=How do I create volumes?"):
+        asked = {"model": "docs-assistant", "messages": [{"role": "user", "content": question}]}
+        answer = httpx.post(f"{service.url}/v1/chat/completions", json=asked, timeout=60, trust_env=False).json()
+    feedback = f"{service.url}/v1/answers/{answer['id']}/feedback"
+    httpx.post(feedback, json={"rating": "down"}, trust_env=False).raise_for_status()
+    page.reload()
+    rows = page.get_by_role("region", name="Questions").locator("tbody tr")
+    expect(rows.locator("th > a:first-child")).to_have_text([
+        "=How do I create volumes?", "Jak propojím SharePoint?", "How do I create a volume?",
+    ])  # fmt: skip
+    expect(page.locator(".ad-figures div", has_text="Rated down")).to_contain_text("1")
+    expect(page.get_by_role("img", name=re.compile("A bar for each day"))).to_have_count(4)
+    axe(page)
+    page.get_by_label("Outcome").select_option("refused")
+    expect(page).to_have_url(re.compile("outcome=refused"))
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="Show all questions").click()
+    page.get_by_label("Words").fill("VOLUM")
+    page.keyboard.press("Enter")
+    expect(rows).to_have_count(2)
+    page.get_by_label("Rating").select_option("down")
+    expect(page).to_have_url(re.compile(r"q=VOLUM.*rating=down"))
+    expect(rows).to_have_count(1)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save all as CSV").click()
+    download.value.save_as(tmp_path / "questions.csv")
+    saved = (tmp_path / "questions.csv").read_text("utf-8-sig").splitlines()
+    assert (len(saved), "'=How do I create volumes?" in saved[1]) == (2, True)
+    page.get_by_role("link", name="=How do I create volumes?").click()
+    expect(page.locator("article")).to_contain_text("word for word")
+    axe(page)
+    page.get_by_label("Language").select_option("cs")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_role("heading", name="Konverzace")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("link", name="Otázky", exact=True).click()
+    expect(page.get_by_role("region", name="Otázky").locator("tbody tr")).to_have_count(3)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    axe(page)
+    page.get_by_role("link", name="Průběh").last.click()
+    expect(page).to_have_url(re.compile(r"/admin/ask\?q=How\+do\+I\+create\+a\+volume"))
+    expect(page.locator(".tr-answer")).to_be_visible()

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from app.api.admin import answer_models as bodies
+from app.api.admin import question_log as log
 from app.api.admin.index import IndexStates
 from app.api.admin.problems import RecentProblems
 from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
@@ -47,7 +48,7 @@ KNOWN = NO_INDEX | refusals({409: "The set has this question already."})
 
 def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
     """Add the routes."""
-    states, pages = IndexStates(service, runs), IndexedPages(service)
+    states, pages, asked = IndexStates(service, runs), IndexedPages(service), log.LoggedQuestions(service)
     app.add_api_route(f"{SCRIPTS}/{{path}}.js", operation.script, methods=["GET"], include_in_schema=False)
     for path, handler, summary, model, query in (
         ("index", states.state, "The state of the service and its indexes", bodies.AdminIndexBody, IndexQuery),
@@ -62,6 +63,9 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
             NeighboursQuery,
         ),
         ("chunks/{id:path}", pages.get_chunk, "One chunk as it is searched", bodies.OneChunkBody, IndexQuery),
+        ("question-log", asked.list_all, "The questions as they were asked", log.LogList, log.ListQuery),
+        ("question-log/days", asked.days, "The questions by day", log.DayList, log.LogQuery),
+        ("question-log/{id}", asked.one, "One question with its conversation", log.LoggedConversation, None),
         ("settings", operation.settings, "The settings in force", bodies.SettingList, None),
         ("prompts", operation.prompts, "The prompts in force", bodies.PromptList, None),
         ("errors", operation.errors, "The last warnings and errors", bodies.ErrorList, None),

@@ -170,3 +170,9 @@ export function Facts({ rows }: { rows: [string, ComponentChildren][] }): JSX.El
     </dl>
   );
 }
+
+/** A link to a page of the site; its address comes from a sitemap. */
+export function Outside({ url, text }: { url: string; text: string }): JSX.Element {
+  if (!/^https?:\/\//.test(url)) return <>{text || url}</>;
+  return <a class="ad-break" href={url} target="_blank" rel="noopener noreferrer">{text || url}</a>;
+}

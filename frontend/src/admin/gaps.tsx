@@ -1,7 +1,7 @@
 /** What the documentation lacks: questions that weren't answered well, by subject, and what a docs editor can do about each. */
 import type { JSX } from "preact";
 import type { Cluster as GapCluster, GapReport } from "../../api";
-import { Ago, Badge, Docs, Table, type Tone, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Outside, Table, type Tone, View, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -25,12 +25,12 @@ export function Gaps({ query }: ViewProps): JSX.Element {
           {(known.includes(since) ? known : [since, ...known]).map((one) => <option key={one} value={one}>{t.gaps.periods[one] ?? one}</option>)}
         </select>
       </div>
-      <View path={path} loaded={loaded} waiting={t.gaps.waiting} absent={t.gaps.absent}>{(report) => <Report report={report} />}</View>
+      <View path={path} loaded={loaded} waiting={t.gaps.waiting} absent={t.gaps.absent}>{(report) => <Report report={report} since={since} />}</View>
     </>
   );
 }
 
-function Report({ report }: { report: GapReport }): JSX.Element {
+function Report({ report, since }: { report: GapReport; since: string }): JSX.Element {
   const { t, number } = useAdmin();
   return (
     <>
@@ -43,7 +43,7 @@ function Report({ report }: { report: GapReport }): JSX.Element {
       </section>
       <Untranslated report={report} />
       <Unused report={report} />
-      <Outcomes report={report} />
+      <p><a href={address("questions", { since })}>{t.gaps.all}</a></p>
     </>
   );
 }
@@ -119,12 +119,6 @@ function Nearest({ nearest }: { nearest: NonNullable<GapCluster["nearest"]> }): 
   );
 }
 
-/** A link to a page of the site; its address comes from a sitemap. */
-function Outside({ url, text }: { url: string; text: string }): JSX.Element {
-  if (!/^https?:\/\//.test(url)) return <>{text || url}</>;
-  return <a class="ad-break" href={url} target="_blank" rel="noopener noreferrer">{text || url}</a>;
-}
-
 function Untranslated({ report: { untranslated } }: { report: GapReport }): JSX.Element | null {
   const { t, number, languageName } = useAdmin();
   if (!untranslated.length) return null;
@@ -161,25 +155,6 @@ function Unused({ report }: { report: GapReport }): JSX.Element | null {
         </ul>
         {left > 0 && <p class="da-muted">{t.gaps.more(number(left))}</p>}
       </details>
-    </section>
-  );
-}
-
-function Outcomes({ report }: { report: GapReport }): JSX.Element {
-  const { t, number, languageName } = useAdmin();
-  return (
-    <section>
-      <h2>{t.gaps.outcomes}</h2>
-      <Table name={t.gaps.outcomes} head={t.gaps.outcomeColumns}>
-        {report.totals.outcomes.map((one) => (
-          <tr key={`${one.outcome} ${one.language}`}>
-            <th scope="row">{t.gaps.outcomeNames[one.outcome] ?? one.outcome}</th>
-            <td>{languageName(one.language)}</td>
-            <td class="ad-number">{number(one.count)}</td>
-            <td class="ad-number">{number(one.failed)}</td>
-          </tr>
-        ))}
-      </Table>
     </section>
   );
 }

@@ -8,6 +8,7 @@ import { Errors, Settings } from "./operation";
 import { Overview } from "./overview";
 import { Page } from "./page";
 import { Pages } from "./pages";
+import { Questions } from "./questions";
 import { Runs } from "./runs";
 import { scripted } from "./scripted";
 import type { AdminTexts } from "./texts/en";
@@ -35,6 +36,7 @@ const ROUTES: Route[] = [
   { path: "page", title: (t) => t.views.page, view: Page, within: "pages" },
   { path: "chunk", title: (t) => t.views.chunk, view: ChunkView, within: "pages" },
   { path: "ask", title: (t) => t.views.ask, view: Ask },
+  { path: "questions", title: (t) => t.views.questions, view: Questions },
   { path: "gaps", title: (t) => t.views.gaps, view: Gaps, plugin: true },
   { path: "generations", title: (t) => t.views.generations, view: Generations },
   { path: "runs", title: (t) => t.views.runs, view: Runs },

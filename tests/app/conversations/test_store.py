@@ -198,6 +198,9 @@ async def test_replicas_that_start_at_once_make_the_tables_once(database):
     assert not problems
 
 
+@pytest.mark.filterwarnings(
+    "ignore:autogenerate skipping metadata-specified expression-based index 'questions_by_word'"
+)
 def test_migrations_lead_from_nothing_and_from_each_revision_to_the_tables_of_the_code(database):
     assert ScriptDirectory(str(Path(room.__file__).parent / "migrations")).get_current_head() == REVISION
     own = Database(url_of(database, Path()))

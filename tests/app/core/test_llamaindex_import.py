@@ -34,6 +34,14 @@ OURS = """
 from app.models.openai import Endpoint, OpenAIEmbedder
 OpenAIEmbedder(Endpoint("http://localhost/v1", timeout=1), "e")
 """
+LISTENED = """
+from llama_index.core import Settings
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+Settings.callback_manager = CallbackManager([handler := LlamaDebugHandler()])
+from app.models.openai import Endpoint, OpenAIEmbedder
+embedder = OpenAIEmbedder(Endpoint("http://localhost/v1", timeout=1), "e")
+assert embedder.callback_manager.handlers == [handler]
+"""
 INTEGRATIONS = """
 from llama_index.llms.openai_like import OpenAILike
 from llama_index.embeddings.openai_like import OpenAILikeEmbedding
@@ -92,6 +100,10 @@ def test_parts_and_our_embedders_are_imported_without_the_whole() -> None:
     )
 
 
+def test_our_embedders_import_no_global_settings() -> None:
+    run(f"{OURS}\nimport sys\nassert 'llama_index.core.settings' not in sys.modules")
+
+
 def test_everything_is_there_after_whatever_is_imported_first() -> None:
     """Each order has a process of its own, which begins with what other packages import."""
     codes = {
@@ -100,6 +112,7 @@ def test_everything_is_there_after_whatever_is_imported_first() -> None:
         "integrations first": LATE + INTEGRATIONS + WHOLE,
         "indices first": f"{LATE}from llama_index.core.indices import SummaryIndex\n{WHOLE}",
         "module of indices first": f"{LATE}import llama_index.core.indices.vector_store\n{WHOLE}",
+        "global handlers of callbacks are those of ours": LISTENED,
         "what is imported already stays as it is": ALREADY,
         "an init that failed runs again, and once for several threads": ONCE,
     }

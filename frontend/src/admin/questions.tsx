@@ -1,0 +1,255 @@
+/** The question log: what was asked, one by one and by day. Filters and parts are addresses. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { DayBody, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
+import { type ApiError, asApiError } from "../shared/api";
+import { Markdown, type Reading } from "../shared/markdown";
+import { useUi } from "../shared/ui";
+import { Ago, Badge, Docs, Facts, Failure, Outside, Table, type Tone, View, useAdmin, useJson } from "./data";
+import { address, go } from "./location";
+import type { ViewProps } from "./routes";
+
+const DEFAULT = "30d";
+const REFUSED = ["refused", "unproven", "recited"];
+const OUTCOMES = ["written", "extractive", "marked", REFUSED.join(","), "clarified", "looped", "turned", "failed"];
+/** Below it, an answer is weak in the report of gaps; from the other one on, "well supported" for readers. */
+const CONFIDENCE = ["0.6", "0.75"];
+const FIGURES = ["questions", "refused", "marked", "down"] as const;
+/** Numbers in a kept answer are no links: its sources are among the pages. */
+const READING: Reading = {};
+const BAD = new Set([...REFUSED, "looped", "turned", "failed"]);
+
+type Given = Record<string, string>;
+
+export function Questions({ rest, query }: ViewProps): JSX.Element {
+  return rest ? <Question id={rest} /> : <List given={Object.fromEntries(query)} />;
+}
+
+function List({ given }: { given: Given }): JSX.Element {
+  const { t } = useAdmin();
+  const path = `v1/admin/question-log${Object.keys(given).length ? `?${new URLSearchParams(given)}` : ""}`;
+  const loaded = useJson<LogList>(path);
+  return (
+    <View path={path} loaded={loaded} absent={t.questions.off}>
+      {(found) => (
+        <>
+          {found.log !== "text" && <p role="alert">{t.questions[found.log === "off" ? "off" : "hashed"]} <Docs page="gaps#kept">{t.questions.kept}</Docs></p>}
+          <Filters found={found} given={given} />
+          <Days given={given} />
+          <Rows found={found} given={given} />
+        </>
+      )}
+    </View>
+  );
+}
+
+function Filters({ found, given }: { found: LogList; given: Given }): JSX.Element {
+  const { t, languageName, number } = useAdmin();
+  const choose = (name: string, value: string) => go(address("questions", { ...given, [name]: value, after: null }));
+  const find = (event: Event) => {
+    event.preventDefault();
+    choose("q", (new FormData(event.currentTarget as HTMLFormElement).get("q") as string).trim());
+  };
+  const select = (name: string, options: [string, string][]) => (
+    <label key={name}>
+      {t.questions.filters[name]}
+      <select value={given[name] ?? (name === "since" ? DEFAULT : "")} onChange={(event) => choose(name, event.currentTarget.value)}>
+        {name !== "since" && <option value="">{t.questions.all}</option>}
+        {given[name] && !options.some(([value]) => value === given[name]) && <option value={given[name]}>{given[name]}</option>}
+        {options.map(([value, shown]) => <option key={value} value={value}>{shown}</option>)}
+      </select>
+    </label>
+  );
+  return (
+    <form class="ad-search ad-choose" role="search" onSubmit={find}>
+      {select("since", Object.entries(t.gaps.periods))}
+      {select("outcome", OUTCOMES.map((one) => [one, t.outcomes[one.split(",")[0]!] ?? one]))}
+      {select("rating", Object.entries(t.questions.ratings))}
+      {select("below", CONFIDENCE.map((one) => [one, t.questions.below(number(Number(one)))]))}
+      {found.languages.length > 1 && select("language", found.languages.map((code) => [code, languageName(code)]))}
+      {found.assistants.length > 1 && select("assistant", found.assistants.map((id) => [id, id]))}
+      <label>{t.questions.filters["q"]}<input name="q" type="search" key={given["q"] ?? ""} defaultValue={given["q"] ?? ""} /></label>
+      <button class="da-button">{t.pages.find}</button>
+    </form>
+  );
+}
+
+/** The figures of each day, which follow the period, the language and the assistant. */
+function Days({ given }: { given: Given }): JSX.Element | null {
+  const { t, day } = useAdmin();
+  const followed = ["since", "until", "language", "assistant"].flatMap((name) => (given[name] ? [[name, given[name]!]] : []));
+  const { data, problem } = useJson<DayList>(`v1/admin/question-log/days?${new URLSearchParams(followed)}`);
+  if (problem) return <Failure problem={problem} />;
+  if (!data?.data.length) return null;
+  const days = everyDay(data.data);
+  return (
+    <section>
+      <h2>{t.questions.byDay}</h2>
+      <dl class="ad-figures">{FIGURES.map((name) => <Bars key={name} name={name} days={days} />)}</dl>
+      <details>
+        <summary>{t.questions.asTable}</summary>
+        <Table name={t.questions.byDay} head={[t.questions.day, ...FIGURES.map((name) => t.questions.figures[name])]}>
+          {[...days].reverse().map((one) => <tr key={one.day}><th scope="row">{day(one.day)}</th>{FIGURES.map((name) => <td key={name} class="ad-number">{one[name]}</td>)}</tr>)}
+        </Table>
+      </details>
+    </section>
+  );
+}
+
+/** The days from the first to the last one, also those without a question. */
+function everyDay(days: DayBody[]): DayBody[] {
+  const known = new Map(days.map((one) => [one.day, one]));
+  const all: DayBody[] = [];
+  for (let at = Date.parse(days[0]!.day); at <= Date.parse(days.at(-1)!.day); at += 86_400_000) {
+    const day = new Date(at).toISOString().slice(0, 10);
+    all.push(known.get(day) ?? { day, questions: 0, refused: 0, marked: 0, down: 0 });
+  }
+  return all;
+}
+
+const WIDTH = 160;
+const HEIGHT = 40;
+/** Days that a chart has room for at least: a single one is no wide block. */
+const FEWEST = 14;
+
+function Bars({ name, days }: { name: (typeof FIGURES)[number]; days: DayBody[] }): JSX.Element {
+  const { t, number, percent, day } = useAdmin();
+  const [total, all] = [name, "questions" as const].map((one) => days.reduce((sum, row) => sum + row[one], 0)) as [number, number];
+  const most = Math.max(1, ...days.map((one) => one[name]));
+  const step = WIDTH / Math.max(days.length, FEWEST);
+  return (
+    <div>
+      <dt>{t.questions.figures[name]}</dt>
+      <dd>
+        {number(total)}{name !== "questions" && <small class="da-muted">{percent(total / (all || 1))}</small>}
+        <svg class="ad-days" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={t.questions.bars(day(days[0]!.day), day(days.at(-1)!.day), number(most))}>
+          {days.map((one, i) => (
+            <rect key={one.day} x={i * step} y={HEIGHT - (HEIGHT * one[name]) / most} width={step * 0.8} height={(HEIGHT * one[name]) / most}>
+              <title>{`${day(one.day)}: ${number(one[name])}`}</title>
+            </rect>
+          ))}
+        </svg>
+      </dd>
+    </div>
+  );
+}
+
+function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
+  const { t } = useAdmin();
+  const chosen = Object.keys(given).some((name) => name !== "since" && name !== "after");
+  return (
+    <section>
+      <h2>{t.views.questions}</h2>
+      {found.data.length ? (
+        <Table name={t.views.questions} head={t.questions.columns}>
+          {found.data.map((one) => <Row key={one.id} one={one} />)}
+        </Table>
+      ) : <p>{chosen ? t.questions.noMatch : t.questions.none}</p>}
+      <p class="ad-parts">
+        {given["after"] && <a href={address("questions", { ...given, after: null })}>{t.questions.first}</a>}
+        {found.next && <a href={found.next.replace("v1/admin/question-log", "admin/questions")}>{t.questions.next}</a>}
+        {chosen && <a href={address("questions", { since: given["since"] })}>{t.questions.clear}</a>}
+      </p>
+      {found.data.length > 0 && <Export given={given} />}
+    </section>
+  );
+}
+
+function Row({ one }: { one: LoggedBody }): JSX.Element {
+  const { t, percent } = useAdmin();
+  return (
+    <tr>
+      <td><Ago time={one.asked_at} /></td>
+      <th scope="row" class="ad-page" lang={one.language}><a href={address(`questions/${one.id}`)}>{one.question || t.questions.noText}</a>{one.question && <Trace one={one} text={t.questions.traced} />}</th>
+      <td><Outcome outcome={one.outcome} /></td>
+      <td class="ad-number">{one.confidence === null ? "–" : percent(one.confidence)}</td>
+      <td>{one.language}</td>
+      <td>{one.rating ? t.questions.ratings[one.rating] : "–"}</td>
+      <td class="ad-page"><Pages pages={one.pages} /></td>
+      <td>{one.assistant}</td>
+    </tr>
+  );
+}
+
+/** Asks the question again, which shows how the answer is made. */
+function Trace({ one, text }: { one: LoggedBody; text: string }): JSX.Element {
+  const { language } = useAdmin();
+  return <a class="ad-trace" lang={language} href={address("ask", { q: one.question, model: one.assistant })}>{text}</a>;
+}
+
+function Outcome({ outcome }: { outcome: string }): JSX.Element {
+  const { t } = useAdmin();
+  const tone: Tone = BAD.has(outcome) ? "bad" : outcome === "marked" ? "warn" : outcome === "clarified" ? "calm" : "good";
+  return <Badge tone={tone}>{t.outcomes[outcome] ?? outcome}</Badge>;
+}
+
+/** The first page by the end of its address, and how many others there are. */
+function Pages({ pages }: { pages: readonly string[] }): JSX.Element {
+  const [first, ...more] = pages;
+  if (!first) return <>–</>;
+  const end = first.replace(/^https?:\/\/[^/]+/, "") || first;
+  return <><Outside url={first} text={end} />{more.length > 0 && <span class="da-muted" title={more.join("\n")}> +{more.length}</span>}</>;
+}
+
+/** All questions of these filters as a file. It needs the key, so a link doesn't do. */
+function Export({ given }: { given: Given }): JSX.Element {
+  const { api } = useUi();
+  const { t } = useAdmin();
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  const save = async (format: "csv" | "jsonl") => {
+    setProblem(null);
+    const { after: _, ...rest } = given;
+    try {
+      const response = await api.fetch(`v1/admin/question-log?${new URLSearchParams({ ...rest, format })}`);
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await response.blob());
+      link.download = `questions.${format}`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    } catch (error) {
+      setProblem(asApiError(error));
+    }
+  };
+  return (
+    <p class="ad-parts">
+      <button type="button" class="da-button" onClick={() => void save("csv")}>{t.questions.save("CSV")}</button>
+      <button type="button" class="da-button" onClick={() => void save("jsonl")}>{t.questions.save("JSON Lines")}</button>
+      {problem && <Failure problem={problem} />}
+    </p>
+  );
+}
+
+/** One question, and the conversation up to its answer where that is kept. */
+function Question({ id }: { id: string }): JSX.Element {
+  const { t, exact, percent, languageName } = useAdmin();
+  const path = `v1/admin/question-log/${encodeURIComponent(id)}`;
+  const loaded = useJson<LoggedConversation>(path);
+  return (
+    <View path={path} loaded={loaded} absent={t.questions.gone}>
+      {({ question: one, turns }) => (
+        <>
+          <p class="ad-title" lang={one.language}>{one.question || t.questions.noText}</p>
+          <Facts
+            rows={[
+              [t.questions.columns[0]!, exact(one.asked_at)],
+              [t.questions.columns[2]!, <Outcome outcome={one.outcome} />],
+              [t.questions.columns[3]!, one.confidence === null ? "" : percent(one.confidence)],
+              [t.questions.columns[4]!, languageName(one.language)],
+              [t.questions.columns[5]!, one.rating && t.questions.ratings[one.rating]],
+              [t.questions.columns[7]!, one.assistant],
+              [t.questions.columns[6]!, one.pages.length > 0 && <ul>{one.pages.map((url) => <li key={url}><Outside url={url} text={url} /></li>)}</ul>],
+            ]}
+          />
+          {one.question && <p><Trace one={one} text={t.questions.trace} /></p>}
+          <h2>{t.questions.conversation}</h2>
+          {turns.length ? turns.map((turn) => (
+            <article key={turn.id} class="ad-chunk" lang={turn.language}>
+              <h3>{turn.question}</h3>
+              <Markdown text={turn.answer} reading={READING} />
+            </article>
+          )) : <p class="da-muted">{one.question ? t.questions.noConversation : t.questions.hashed}</p>}
+        </>
+      )}
+    </View>
+  );
+}

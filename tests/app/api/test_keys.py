@@ -364,7 +364,7 @@ def test_a_key_is_revoked_by_name_and_the_rest_of_the_file_stays(tmp_path, monke
         assert main(["key", "new", name, "--note", f"[[key]] of {name}"]) == 0
     path.chmod(0o600)
     one, two, three = read_keys("keys.toml", Settings.load(None))
-    assert main(["key", "revoke", "secnd"]) == 1
+    assert main(["key", "revoke", "second2"]) == 1
     assert "second" in capsys.readouterr().err
     assert main(["key", "revoke", "second"]) == 0
     assert read_keys("keys.toml", Settings.load(None)) == [one, three]

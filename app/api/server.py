@@ -19,8 +19,8 @@ from starlette.types import Lifespan
 from app.api import answer_models as bodies
 from app.api import description, feedback
 from app.api.admin import routes as admin
+from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
-from app.api.alarm import RunAlarm
 from app.api.bodies import ChatRequest, IngestRequest, SearchRequest
 from app.api.chat import Chat
 from app.api.description import (
@@ -87,11 +87,10 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if conversations:
             conversations.begin()
-        tasks = [asyncio.create_task(warm_up.run()), asyncio.create_task(RunAlarm(assistants, settings, runs).run())]
+        working = asyncio.gather(warm_up.run(), RunAlarm(assistants, settings, runs).run())
         with operation.recent.listening():
             yield
-        for task in tasks:
-            task.cancel()
+        working.cancel()
         await _close(conversations, runs, mcp, counters, assistants)
 
     runs, app = Runs(ingest_command), _application(lifespan)

@@ -59,7 +59,7 @@ def hooked() -> Iterator[Hook]:
 
 async def test_a_failed_run_and_a_silence_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog):
     """Also what the web hook didn't take at first; the log doesn't have its address, which is a secret."""
-    monkeypatch.setattr("app.api.alarm.EVERY", 0.02)
+    monkeypatch.setattr("app.api.admin.problems.EVERY", 0.02)
     with hooked() as hook:
         place = f"http://127.0.0.1:{hook.server_port}/secret"
         settings = Settings.load(None, store=str(tmp_path), run_webhook=place, run_hours=1e-4)

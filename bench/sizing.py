@@ -1,6 +1,6 @@
 """How much memory, disk and CPU an installation needs: `python -m bench.sizing [FAKE_LLM]`, with the benchmark's fake_llm.py.
 
-For each number of pages and each local embedder: a run over a directory, `docs-assistant serve` on its index, and questions
+For each number of pages: a run over a directory, `docs-assistant serve` on its index, and questions
 without a language model. With FAKE_LLM also 200 paced streams at once, for the memory of each.
 """
 
@@ -85,9 +85,9 @@ async def ask(url: str, times: int) -> None:
                 await response.read()
 
 
-def row(pages: int, embedder: str) -> str:
+def row(pages: int) -> str:
     """One row of the table."""
-    settings = {"DOCS_EMBEDDING_MODEL": f"local:{embedder}", "DOCS_LOG_LEVEL": "warning", "PYTHONPATH": str(ROOT)}
+    settings = {"DOCS_LOG_LEVEL": "warning", "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as directory:
         indexed = index(Path(directory), write_site(Path(directory), pages), settings)
         with service(Path(directory), "serve", **settings) as running:
@@ -97,7 +97,7 @@ def row(pages: int, embedder: str) -> str:
             asyncio.run(ask(running.url, QUESTIONS))
             took = (time.monotonic() - began) / QUESTIONS * 1000
             asked = f"{first} MB | {resident(pid)} MB | {(cpu(pid) - used) / QUESTIONS * 1000:.1f} ms | {took:.0f} ms"
-    return f"| {pages} | {embedder} | {indexed} | {asked} |"
+    return f"| {pages} | {indexed} | {asked} |"
 
 
 @dataclass
@@ -182,13 +182,11 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("fake_llm", type=Path, nargs="?")
-    parser.add_argument("--pages", type=int, nargs="+", default=[118, 1180])
-    parser.add_argument("--embedders", nargs="+", default=["static", "multilingual-e5-small"])
+    parser.add_argument("--pages", type=int, nargs="+", default=[25, 200, 1000])
     arguments = parser.parse_args()
-    print("| pages | embedder | chunks | run | its memory | disk | service, first | after 200 questions | CPU | time |")
-    for embedder in arguments.embedders:
-        for pages in arguments.pages:
-            print(row(pages, embedder), flush=True)
+    print("| pages | chunks | run | its memory | disk | service, first | after 200 questions | CPU | time |")
+    for pages in arguments.pages:
+        print(row(pages), flush=True)
     if arguments.fake_llm:
         with tempfile.TemporaryDirectory() as directory, model(arguments.fake_llm.resolve()) as llm:
             settings = {"DOCS_LLM_URL": f"{llm}/v1", "DOCS_LLM_MODEL": "fake", "PYTHONPATH": str(ROOT)}

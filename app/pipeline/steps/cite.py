@@ -204,8 +204,9 @@ def expected(evidence: Checked) -> float:
 
 
 def rules_of(prompts: Prompts, language: str, persona: str = "") -> str:
-    """The instructions that the model gets, without the passages."""
-    return f"{prompts.render(language, 'synthesize', passages='')}\n{prompts.persona(language, persona)}"
+    """The instructions that models get, strong and weak ones, without the passages."""
+    rules = [prompts.render(language, name, passages="") for name in ("synthesize", "synthesize_short")]
+    return "\n".join((*rules, prompts.persona(language, persona)))
 
 
 @lru_cache(maxsize=32)

@@ -277,8 +277,10 @@ class Verify(Asking):
             async for event in events:
                 if isinstance(event, Text) and not (event.quoted or event.own):
                     written.append(event.text)
-                ends = isinstance(event, Done) and turn.hits and not event.extractive
-                yield replace(event, unsupported=await self._unproved(turn, "".join(written))) if ends else event
+                if isinstance(event, Done) and turn.hits and not event.extractive:
+                    yield replace(event, unsupported=await self._unproved(turn, "".join(written)))
+                else:
+                    yield event
 
     async def _unproved(self, turn: Turn, answer: str) -> tuple[Unsupported, ...]:
         """The statements that the model doesn't find in the passages; none if it fails or takes too long."""

@@ -37,6 +37,7 @@ export interface Cluster {
   nearest: Nearest | null;
   refused: number;
   to_do: "write" | "extend" | "correct";
+  unsupported: number;
   weak: number;
 }
 
@@ -84,6 +85,7 @@ export interface FeedbackList {
 }
 
 export interface GapReport {
+  answers: number;
   assistant: string;
   clustered: number;
   clusters: Cluster[];
@@ -100,7 +102,7 @@ export interface GapReport {
   until: string;
   untranslated: Untranslated[];
   unused: UnusedPage[];
-  unused_count: number;
+  unused_count: number | null;
   weak_below: number;
 }
 
@@ -504,6 +506,7 @@ export interface Totals {
   questions: number;
   questions_before: number | null;
   refused: number;
+  unsupported: number;
   weak: number;
 }
 

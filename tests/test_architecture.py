@@ -74,7 +74,6 @@ APART = {
     "app/models": ("rerank",),
     "app/retriever": ("http", "local"),
     "plugins/formats/office": ("docx",),
-    "eval/commands": ("retrieval",),
 }
 """Short modules that stand apart from their only importer, which stands beside them: converters of one generator each, commands
 that `app.cli.commands` names, and what is loaded only when it is needed (a store, a server, a description, a reranker). None is to

@@ -99,7 +99,7 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
     service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
     metrics = Metrics(settings.languages)
-    app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service))
+    app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service), service.limits.gate)
     operation = Operation(service, origins, views=registered("register_admin_views"))
     admin.add_to(app, service, operation, runs)
     _add_metrics(app, service, metrics)

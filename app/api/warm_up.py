@@ -17,6 +17,7 @@ from app.core.turn import Message, Request
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant, Assistants
+    from app.core.gate import Gate
 
 EVERY = 2.0  # seconds between two looks for a new generation
 LETTER = Request((Message("user", "a"),), id="warm-up", as_you_type=True)
@@ -30,12 +31,13 @@ Generations = dict[str, tuple[int, str]]
 
 @dataclass
 class WarmUp:
-    """Searches each index as soon as it is live, and makes first questions of it. `begun` is False from a start until it has done the
+    """Searches each index as soon as it is live, and makes first questions of it while no answer is in progress. `begun` is False from a start until it has done the
     former: words, translations and language centres are read, the embedder and the connection to the model are open.
     """
 
     assistants: Assistants
     suggester: Suggester
+    gate: Gate
     begun: bool = True
     _searched: Generations = field(default_factory=dict)
     _warm: Generations = field(default_factory=dict)
@@ -52,7 +54,8 @@ class WarmUp:
         self.begun = True
         while True:
             await self._each(self._searched, self._search)
-            await self._each(self._warm, self._suggest)
+            if not self.gate.open:  # a reader who wants first questions meanwhile has them made
+                await self._each(self._warm, self._suggest)
             await asyncio.sleep(EVERY)
 
     async def _each(self, known: Generations, prepare: Callable[[Assistant], Awaitable[None]]) -> None:

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from app.citing.citations import BRACKET, Citations, inner
 from app.citing.links import escaped, markdown_link, page_title, untagged
 from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
-from app.core.types import Chunk, Hit, Section
+from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, fold
 from app.text.blocks import CUT
 from app.text.language import what_is_asked, without_stopwords
@@ -331,7 +332,8 @@ LONGEST_LINE = 150  # characters of a further section
 FURTHER = 5  # sections with a line each
 OF_UNIT = 0.1  # share of the unit in the score of a hit; the rest is of the ranking
 OF_NEAREST = 0.2  # share of the weight of the question that the units of its nearest stretch get for its vector
-SURE = 0.2  # share of the weight of the question that the best unit needs
+SURE = 0.1  # share of the weight of the question that the best unit needs
+AGREED = 4  # candidates from the top of each search, among which a sure answer has its page
 HEADED = 0.5  # share of it that headings have which say what is asked
 NEAR = 0.85  # share of the score of the first hit; a page above it may answer as well
 
@@ -414,9 +416,9 @@ def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
     return [one for one in found if one.hit.chunk.language == language] or found
 
 
-def sure(found: Sequence[Found], weights: Mapping[str, float]) -> bool:
-    """True if the first unit has more of what is asked for than its common words, and its headings say what is asked or no
-    other page is nearly as good.
+def sure(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> bool:
+    """True if the first unit has more of what is asked for than its common words, its headings say what is asked or no other
+    page is nearly as good, and its page is at the top by its words and by its meaning.
     """
     first, needed = found[0], sum(weights.values())
     chunk, unit = first.hit.chunk, first.unit
@@ -424,7 +426,9 @@ def sure(found: Sequence[Found], weights: Mapping[str, float]) -> bool:
     stands_out = rival <= NEAR * first.hit.score or (
         _weight(weights, analyse(_heading(first), chunk.language)) >= HEADED * needed
     )
-    return stands_out and _weight(weights, unit.tokens | unit.context) >= SURE * needed
+    tops = [{one.url for one in leg[:AGREED]} for leg in (legs.lexical, legs.units) if leg and weights]
+    agreed = all(chunk.url in top for top in tops)
+    return stands_out and agreed and _weight(weights, unit.tokens | unit.context) >= SURE * needed
 
 
 def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:
@@ -432,42 +436,44 @@ def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:
 
 
 def quotation(found: Found, page: Sequence[Chunk]) -> str:
-    """The section with the unit, whole, or the blocks around it that fit; they begin and end where a reader can begin and end.
+    """The section with the unit, whole, or its beginning and the blocks around the unit that fit, with marks where it is cut.
 
     `page` has the chunks of the page, as a section may go on in the next one.
     """
     blocks, best = _section_blocks(found, page)
-    first, last = _together(blocks, best)
-    length = sum(_length(block) for block in blocks[first : last + 1])
-    # a section says first what it is about; without its beginning the rest can be about anything
-    while first > 0:
-        start = _together(blocks, first - 1)[0]
-        more = sum(_length(block) for block in blocks[start:first])
-        if length + more > LONGEST_QUOTE:
-            break
-        first, length = start, length + more
-    while last + 1 < len(blocks):
-        end = _together(blocks, last + 1)[1]
-        more = sum(_length(block) for block in blocks[last + 1 : end + 1])
-        if length + more > LONGEST_QUOTE:
-            break
-        last, length = end, length + more
-    chosen, longest = blocks[first : last + 1], max(range(first, last + 1), key=lambda i: len(blocks[i].text))
-    if last > best and _leads(blocks, last):  # nothing follows that it could lead to
-        chosen = chosen[:-1]
-    room = LONGEST_QUOTE - sum(len(block.text) for block in chosen) + len(blocks[longest].text)
-    at = found.unit.start - found.block.start if longest == best else 0
-    texts = [
-        shortened(block, room, at) if i == longest and len(block.text) > room else _labelled(blocks, i)
-        for i, block in enumerate(chosen, start=first)
-    ]
-    above = [CUT] * (first > 0 and not texts[0].startswith(CUT))
-    below = [CUT] * (last + 1 < len(blocks) and not texts[-1].endswith(CUT))
-    return "\n\n".join([*above, *texts, *below])
+    groups = _groups(blocks)
+    at = next(number for number, group in enumerate(groups) if best in group)
+    lengths = [sum(min(len(blocks[i].text), LONGEST_QUOTE) for i in group) for group in groups]
+    chosen, room = {at}, LONGEST_QUOTE - lengths[at]
+    following, opening = range(at + 1, min(at + 2, len(groups))), range(min(at, 1))
+    # an answer follows its question, and a section says first what to do; without what is above it, a sentence can be
+    # about anything
+    for numbers in (following, opening, range(at - 1, 0, -1), range(1, at), range(at + 1, len(groups))):
+        for number in numbers:
+            if number in chosen:
+                continue
+            if lengths[number] > room:
+                break
+            chosen.add(number)
+            room -= lengths[number]
+    kept = [i for number in sorted(chosen) for i in groups[number]]
+    while kept[-1] != best and _leads(blocks, kept[-1]):  # nothing follows that it could lead to
+        kept.pop()
+    longest = max(kept, key=lambda i: len(blocks[i].text))
+    room = LONGEST_QUOTE - sum(len(blocks[i].text) for i in kept if i != longest)
+    start, texts = found.unit.start - found.block.start if longest == best else 0, list[str]()
+    for above, i in pairwise([-1, *kept]):
+        is_cut = i == longest and len(blocks[i].text) > room
+        texts += [CUT] * (i > above + 1)
+        texts.append(shortened(blocks[i], room, start) if is_cut else _labelled(blocks, i))
+    texts += [CUT] * (kept[-1] + 1 < len(blocks))
+    return "\n\n".join(texts).replace(f"{CUT}\n\n{CUT}", CUT)
 
 
 def _section_blocks(found: Found, page: Sequence[Chunk]) -> tuple[list[Block], int]:
-    """The blocks of the section that has the unit, also those in the chunks around, and the index of the one with the unit."""
+    """The blocks of the section that has the unit, also those in the chunks around, then those of the sections below it, under
+    their headings; and the index of the one with the unit.
+    """
     placed = [
         (block, chunk.id, chunk.sections[block.section] if chunk.sections else None)
         for chunk in (page if found.hit.chunk in page else [found.hit.chunk])
@@ -480,27 +486,32 @@ def _section_blocks(found: Found, page: Sequence[Chunk]) -> tuple[list[Block], i
         first -= 1
     while last + 1 < len(placed) and _named(placed[last + 1][2]) == own:
         last += 1
-    return [block for block, *_ in placed[first : last + 1]], at - first
+    blocks, above = [block for block, *_ in placed[first : last + 1]], found.section
+    for block, _, section in placed[last + 1 :]:
+        if not section or not found.section or section.path[:-1][: len(found.section.path)] != found.section.path:
+            break
+        if _named(section) != _named(above):
+            blocks.append(Block(f"**{section.path[-1]}**", "paragraph", 0, 0))
+        blocks.append(block)
+        above = section
+    return blocks, at - first
 
 
 def _named(section: Section | None) -> tuple[tuple[str, ...], str] | None:
     return (section.path, section.anchor) if section else None
 
 
-def _together(blocks: Sequence[Block], at: int) -> tuple[int, int]:
-    """The first and last of the blocks that can't stand without each other: code and lists have an introduction."""
-    first = last = at
-    while first > 0 and _leads(blocks, first - 1):
-        first -= 1
-    while last + 1 < len(blocks) and _leads(blocks, last):
-        last += 1
-    return first, last
+def _groups(blocks: Sequence[Block]) -> list[range]:
+    """The indexes of the blocks in groups that can't stand without each other: code and lists have an introduction."""
+    ends = [i + 1 for i in range(len(blocks)) if i + 1 == len(blocks) or not _leads(blocks, i)]
+    return [range(start, end) for start, end in pairwise([0, *ends])]
 
 
 def _leads(blocks: Sequence[Block], at: int) -> bool:
     """True if the block introduces the next one."""
-    following = blocks[at + 1].kind if at + 1 < len(blocks) else ""
-    return blocks[at].leads or (blocks[at].kind == "paragraph" and following in {"list", "table", "code"})
+    block, following = blocks[at], blocks[at + 1].kind if at + 1 < len(blocks) else ""
+    announces = block.kind == "list" and block.text.endswith(":")
+    return block.leads or announces or (block.kind == "paragraph" and following in {"list", "table", "code"})
 
 
 def _labelled(blocks: Sequence[Block], at: int) -> str:
@@ -510,22 +521,21 @@ def _labelled(blocks: Sequence[Block], at: int) -> str:
     return f"**{text}**" if blocks[at].is_label and code and not set(text) & set("*`_[<") else text
 
 
-def _length(block: Block) -> int:
-    return min(len(block.text), LONGEST_QUOTE)
-
-
-def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str) -> list[Text]:
+def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str, whole: str = "") -> list[Text]:
     """Quotes the section with the best unit under its heading, then has a line of each further section, best first.
 
-    `page` has the chunks of the first one's page. The intro comes first, and stands alone if nothing was found.
+    `page` has the chunks of the first one's page. The intro comes first, and stands alone if nothing was found. A section
+    that is cut ends with a link to it, of the text `whole`.
     """
     if not found:
         return [Text(intro, own=True)]
     first = found[0]
     said = [
         Text(f"{intro}\n\n**{escaped(_heading(first))}** [{first.number}]\n\n", own=True),
-        Text(quotation(first, page), quoted=True, proof=first.proof),
+        Text(text := quotation(first, page), quoted=True, proof=first.proof),
     ]
+    if whole and CUT in text:
+        said.append(Text(f"\n\n{markdown_link(whole, first.hit.chunk.link_to(first.section))}", own=True))
     further = _different(found)[1 : len(found) if turn.overview else FURTHER + 1]
     for i, other in enumerate(further):
         gap = "\n" if i else "\n\n"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WEAK = 1.25
 """An answer is weak if its evidence is less than so many times the needed one. Of answers below it, the right page was found
-for half of the questions of `eval/sets/docs.jsonl`; above it, for four fifths."""
+for half of the questions of `eval/sets`; above it, for nine tenths."""
 UNSURE = 0.6
 """An answer is weak if its confidence is less; see `app.pipeline.steps.cite.CURVE`."""
 SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}

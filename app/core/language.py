@@ -95,6 +95,7 @@ class Texts(Part):
     written: ByLanguage
     example_question: str = ""
     extractive_unsure: str = ""
+    whole_section: str = ""
     reading: str = ""
     unproven: str = "(⚠)"
     refuted: str = "⚠"

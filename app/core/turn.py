@@ -176,7 +176,7 @@ class Failure:
 FinishReason = Literal["stop", "length"]
 LanguageCheck = Literal["", "corrected", "switched", "wrong"]
 Support = Literal["well supported", "partly", "not in the documentation"]
-WELL = 0.75  # confidence: 85 % of the answers above it have the right page
+WELL = 0.75  # confidence: 91 % of the answers above it have the right page
 Ending = Literal["", "recited", "unproven", "looped", "turned"]
 
 

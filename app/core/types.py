@@ -150,6 +150,10 @@ class Chunk:
     start: int = 0
     end: int = 0
 
+    def __hash__(self) -> int:
+        """The hash of the id, which Python keeps: chunks are keys of what is computed of them once."""
+        return hash(self.id)
+
     @property
     def dated(self) -> str:
         """The day on which the page was last modified, else published; empty if neither is known."""

@@ -13,9 +13,9 @@ from app.index.protocols import Generation, Store
 from app.index.run_history import RunHistory
 
 MOST_BYTES = 16_000_000
-"""About what the plain texts of 500 pages of documentation take, or 5,000 chunks."""
+"""About what the plain texts of 500 pages of documentation take, or 5,000 chunks, or the units of 10,000."""
 
-_BORDER, _SECTION, _PLACE, _CHUNK = 40, 400, 200, 600  # bytes that one takes
+_BORDER, _SECTION, _PLACE, _CHUNK, _ID = 40, 400, 200, 600, 250  # bytes that one takes
 
 T = TypeVar("T")
 
@@ -70,6 +70,11 @@ def size_of_chunk(chunk: Chunk) -> int:
     return _letters(chunk.text) + _letters(chunk.questions_text) + _SECTION * len(chunk.sections) + _CHUNK
 
 
+def size_of_units(units: bytes) -> int:
+    """About how many bytes the packed units of a chunk take, with its id."""
+    return len(units) + _ID
+
+
 def _letters(text: str) -> int:
     return len(text) * (1 if text.isascii() else 2)
 
@@ -81,13 +86,13 @@ class GuardedStore:
         self._store = store
         self._breaker = Breaker("store", name, (StoreUnavailable,), StoreUnavailable)
         self._breaker.facts = store.facts
-        self._texts, self._chunks = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk)
+        self._kept = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk), Recent[bytes](size_of_units)
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:
         """The live generation."""
         with self._breaker.call("live", proves=False):  # a store may answer from memory, so success proves nothing
-            live = GuardedGeneration(await self._store.live(), self._breaker, self._texts, self._chunks)
+            live = GuardedGeneration(await self._store.live(), self._breaker, *self._kept)
         return cast("Generation", live)
 
     def __getattr__(self, name: str) -> Any:
@@ -107,15 +112,20 @@ FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary", "
 class GuardedGeneration:
     """See `app.index.protocols.Generation`: each of its calls goes through the breaker."""
 
-    __slots__ = ("_breaker", "_chunks", "_generation", "_texts", "info")
+    __slots__ = ("_breaker", "_chunks", "_generation", "_texts", "_units", "info")
 
     def __init__(
-        self, generation: Generation, breaker: Breaker, texts: Recent[PlainText], chunks: Recent[Chunk]
+        self,
+        generation: Generation,
+        breaker: Breaker,
+        texts: Recent[PlainText],
+        chunks: Recent[Chunk],
+        units: Recent[bytes],
     ) -> None:
         self.info = generation.info
         self._generation = generation
         self._breaker = breaker
-        self._texts, self._chunks = texts, chunks
+        self._texts, self._chunks, self._units = texts, chunks, units
 
     def __getattr__(self, name: str) -> Any:
         """The method of the generation with this name, guarded."""
@@ -143,3 +153,11 @@ class GuardedGeneration:
     async def _read_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         with self._breaker.call("plain_texts"), busy():
             return await self._generation.plain_texts(urls)
+
+    async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """The units of the chunks with these ids; those that are kept need no store."""
+        return await self._units.of(self.info, ids, self._read_units)
+
+    async def _read_units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        with self._breaker.call("units"), busy():
+            return await self._generation.units(ids)

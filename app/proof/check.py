@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import combinations
+from itertools import combinations, islice
 
 from app.core.language import Language, vocabulary
 from app.core.turn import Unsupported, UnsupportedKind
@@ -45,9 +46,9 @@ def words_in(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a sentence, an item or a cell: its words without diacritics, and their stems."""
+    """A part of a sentence, an item or a cell: its words without diacritics, in their order, and their stems."""
 
-    words: frozenset[str]
+    words: tuple[str, ...]
     stems: frozenset[str]
 
 
@@ -71,9 +72,7 @@ def _collapsed(match: re.Match[str]) -> str:
 def clauses_of(text: str) -> tuple[Clause, ...]:
     """The clauses of a text that have some words."""
     parts = map(_WORD.findall, _between().split(_SPACE.sub(_collapsed, text)))
-    return tuple(
-        [Clause(frozenset(map(folded, part)), frozenset(map(stem_of, part))) for part in parts if len(part) > 2]
-    )
+    return tuple([Clause(tuple(map(folded, part)), frozenset(map(stem_of, part))) for part in parts if len(part) > 2])
 
 
 class Reading:
@@ -256,6 +255,7 @@ FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same
 LONGEST_OTHER = 4  # letters of words that only look denied, as the Czech "nebo"
 NEAR = 0.6  # share of its words that an answer's clause has in common with that of a passage then
 NEAR_BACK = 0.4
+SCOPE = 3  # words behind a denial that it can deny
 DENYING = ("n't", "n’t")
 LONGEST_REFUSAL = 400  # characters
 MOST_WORDS = 50_000  # that are kept
@@ -268,7 +268,7 @@ _MARK = re.compile(r"^\s*(?:>\s*)*(?:(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+|\]\([^)\s(]*+\)")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+")
 _NAME = re.compile(
-    r"(?<![\w/.-])(?:--[a-z][\w-]+|-[a-z](?![\w-])|(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]*\w)*|\w+(?:_\w+)+|[\w.]*\w\(\)"
+    r"(?<![\w/.-])(?:--[a-z][\w-]+|-[a-z](?![\w-])|(?:~|\.{1,2})?(?:/[\w.-]*\w)+|\w+(?:_\w+)+|[\w.]*\w\(\)"
     r"|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,5}(?![\w.])|v\d[\w.]*\d|[^\W\d_]+-?\d\w*|\d+[^\W\d_]\w*(?!\w))",
     re.IGNORECASE,
 )
@@ -327,13 +327,22 @@ class Denials:
         self.denies = lru_cache(MOST_WORDS)(self._denies)
         self.says = lru_cache(MOST_WORDS)(self._says)
 
-    def telling(self, words: frozenset[str]) -> frozenset[str]:
+    def telling(self, words: Sequence[str]) -> frozenset[str]:
         """The stems that say something, of a denied word those of the word itself."""
-        return frozenset(map(self.says, words)) - _NOTHING
+        return frozenset(self.says(word) for word in words if word not in self.negations) - _NOTHING
 
-    def denied(self, words: frozenset[str]) -> bool:
-        """True if one of the words denies something."""
-        return any(map(self.denies, words))
+    def denied(self, words: Sequence[str], stems: AbstractSet[str]) -> frozenset[str] | None:
+        """The stems of what is denied: the next words behind a denial that say something, and denied words of these stems.
+
+        None if nothing is.
+        """
+        denied = set[str]()
+        for at, word in enumerate(words):
+            if self.denies(word):
+                own = self.says(word)
+                behind = (said for one in words[at + 1 :] if one not in self.negations and (said := self.says(one)))
+                denied |= {own} & stems if own and word not in self.negations else {"", *islice(behind, SCOPE)}
+        return frozenset(denied) if denied else None
 
     def _denies(self, word: str) -> bool:
         return word in self.negations or word.endswith(DENYING) or self._is_denied(word)
@@ -476,13 +485,18 @@ class Checker:
 
     def _statement(self, text: str, plain: str) -> Unsupported | None:
         end = plain.rstrip(_CLOSING)
-        if end.endswith((":", "?")) or not self._own:
+        if end.endswith("?") or not self._own:
             return None
         said = self._stems(plain)
         stems = said - self._evidence.question.stems
         index, share = self._evidence.near(stems, self._own)
         if share < NEEDED[min(len(stems), len(NEEDED) - 1)]:
-            return None if self.refuses(plain) or self._is_mixed else Unsupported(text, "statement", index + 1, share)
+            announces = end.endswith(":")
+            return (
+                None
+                if announces or self.refuses(plain) or self._is_mixed
+                else Unsupported(text, "statement", index + 1, share)
+            )
         index, share = self._evidence.near(said, self._own)
         if index >= 0 and self._opposite(plain, index):
             return Unsupported(text, "negation", index + 1, share)
@@ -537,18 +551,18 @@ class Checker:
         return any(self._is_opposite(clause, index) for clause in clauses_of(_INTERJECTION.sub("", plain)))
 
     def _is_opposite(self, clause: Clause, index: int) -> bool:
-        stems = self._denials.telling(clause.words)
+        denials, stems = self._denials, self._denials.telling(clause.words)
         near = self._evidence.clause(stems, index)
         if near is None or len(stems) < FEWEST_COMMON:
             return False
-        # a word that only denies, as the Czech "není", is no content where one of both has it
-        own = self._denials.telling(near.words - (self._denials.negations - clause.words))
-        stems = self._denials.telling(clause.words - (self._denials.negations - near.words))
+        own = denials.telling(near.words)
         both = len(stems & own)
         alike = both == len(stems) if both <= FEWEST_COMMON else both >= NEAR * len(stems)
         if both < FEWEST_COMMON or not alike or both < NEAR_BACK * len(own):
             return False
-        return self._denials.denied(clause.words - near.words) != self._denials.denied(near.words - clause.words)
+        denied, there = denials.denied(clause.words, own), denials.denied(near.words, stems)
+        # what only one of both says may be denied
+        return bool(denied and denied & own) if there is None else denied is None and bool(there & stems)
 
     def _place(self, plain: str) -> tuple[int, float]:
         """The number of the passage that is nearest to a text, and the share of its words that it has."""

@@ -79,14 +79,20 @@ def rarity(count: int, chunks: int) -> float:
     return math.log(1 + (max(chunks, count) - count + 0.5) / (count + 0.5))
 
 
+KEPT = 500  # chunks, about 20 KB each: the same ones answer many questions
+
+
+@lru_cache(maxsize=KEPT)
 def blocks_of(chunk: Chunk) -> tuple[Block, ...]:
     """The blocks of the chunk in order, without headings, images and rules."""
-    return _read(chunk)[0]
+    return tuple(_blocks(chunk))
 
 
+@lru_cache(maxsize=KEPT)
 def units_of(chunk: Chunk) -> tuple[Unit, ...]:
-    """The units of the chunk in order."""
-    return _read(chunk)[1]
+    """The units of the chunk in order. They take most of the time, so what needs blocks only doesn't ask for them."""
+    blocks = blocks_of(chunk)
+    return tuple(_units(chunk, blocks, _block_units(blocks)))
 
 
 class BlockUnits(NamedTuple):
@@ -135,12 +141,6 @@ def _names(chunk: Chunk, block: Block) -> Sequence[str]:
 
 def _searched(text: str, start: int, end: int) -> str:
     return plain(text[start : min(end, start + LONGEST_CODE)])
-
-
-@lru_cache(maxsize=500)  # the same chunks answer many questions; about 20 KB each
-def _read(chunk: Chunk) -> tuple[tuple[Block, ...], tuple[Unit, ...]]:
-    blocks = tuple(_blocks(chunk))
-    return blocks, tuple(_units(chunk, blocks, _block_units(blocks)))
 
 
 def _blocks(chunk: Chunk) -> Iterator[Block]:

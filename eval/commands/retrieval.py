@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,16 @@ from eval.commands.options import (
     progress_bar,
     quiet_pipeline,
 )
+from eval.files import EvaluationError
 from eval.measure.refusals import Refusals, decide
 from eval.measure.result import REFUSALS, Result, load_result
 from eval.measure.retrieval import DEPTH, Finder, Plan, curve, evaluate, follow_ups, quotations
 from eval.measure.tables import refusals_text, result_text
 from eval.questions.cases import Case, load_cases, load_unanswerable, sample
-from eval.questions.own_docs import indexed_docs, own_set
+from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, indexed_docs, own_set
 from eval.reports import refusals_page, retrieval_page
 
+WITHOUT_MODEL: Mapping[str, Any] = {**NO_MODEL, "summaries": False, "questions": False}
 MEASURE = (
     flag("--deep", "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too"),
     option("--against", "a saved result that the page compares with", "FILE"),
@@ -98,7 +101,7 @@ async def docs(options: Options, settings: Settings) -> int:
 async def measure_docs(options: Options, settings: Settings) -> Result:
     """The result over our own documentation, with this embedder and these settings, without a language model."""
     plan, passages = plan_of(options, settings)
-    settings = settings.model_copy(update={**NO_MODEL, "summaries": False, "questions": False})
+    settings = settings.model_copy(update=WITHOUT_MODEL)
     questions = nullcontext(options.questions) if options.questions else own_set()
     with questions as path, quiet_pipeline():
         config = configuration(path.name, settings, {**passages, "store": "data"}, "")
@@ -114,6 +117,12 @@ async def measure_docs(options: Options, settings: Settings) -> Result:
             return replace(result, config={**result.config, "quotations": quoted})
 
 
+@asynccontextmanager
+async def _own_finder(settings: Settings) -> AsyncIterator[Finder]:
+    async with indexed_docs(settings.model_copy(update=WITHOUT_MODEL)) as own, opened(own) as assistants:
+        yield Finder(assistants)
+
+
 @command(
     f"--assistant --no-model --k --parallel --doc-map {OUTPUT}",
     argument("file", "conversations, .jsonl: messages, standalone, doc, lang"),
@@ -125,17 +134,26 @@ async def conversations(options: Options, settings: Settings) -> int:
 
 
 @command(
-    f"--assistant --no-model --parallel {OUTPUT}",
-    argument("file", "unanswerable questions, .jsonl: lang, kind, question"),
-    option("--answerable", "question set, .jsonl or .csv", "FILE", required=True),
+    f"--assistant --no-model --parallel --doc-map {OUTPUT}",
+    argument("file", "unanswerable questions, .jsonl: lang, kind, question", required=False),
+    option("--answerable", "question set, .jsonl or .csv", "FILE"),
 )
 async def refusals(options: Options, settings: Settings) -> int:
-    """Measures how many unanswerable and answerable questions are refused: the decision before an answer is written."""
+    """Measures how many unanswerable and answerable questions are refused: the decision before an answer is written, and how far the
+    confidence holds.
+
+    Without both sets, indexes and measures this product's own documentation, without a model.
+    """
     check_writable(options)
+    if bool(options.file) != bool(options.answerable):
+        raise EvaluationError("The unanswerable questions and --answerable need each other.")
+    opening = options.open_finder(options.overrides) if options.file else _own_finder(settings)
+    options.file = options.file or str(files("eval").joinpath("sets", UNANSWERABLE))
+    options.answerable = options.answerable or str(files("eval").joinpath("sets", ANSWERABLE))
     unanswerable, answerable = load_unanswerable(options.file), load_cases(options.answerable)
     with quiet_pipeline(), progress_bar("Asking") as progress:
-        async with options.open_finder(options.overrides) as finder:
-            plan = Plan(parallel=options.parallel, assistant=options.assistant)
+        async with opening as finder:
+            plan = Plan(parallel=options.parallel, assistant=options.assistant, rules=options.rules)
             outcomes = await decide(finder, answerable, unanswerable, plan, progress)
     config: Mapping[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

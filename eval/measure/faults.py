@@ -12,7 +12,7 @@ from typing import Any
 
 from app.core.prompts import Prompts
 from app.pipeline.steps.cite import instructions_of, rules_of
-from app.proof.check import CITATION, Checker, Evidence, Wording
+from app.proof.check import CITATION, Checker, Evidence, Wording, reading_of
 from app.proof.stream import Prover
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import blocks, sentences
@@ -20,7 +20,7 @@ from app.text.literals import amounts
 from eval.files import EvaluationError, json_lines
 
 ACROSS = " across languages"
-OTHERS = 3  # passages beside those that an answer was written from, as a search finds them
+OTHERS = 4  # passages beside those that an answer was written from, as a search finds them
 CITATIONS = frozenset({"wrong citation", "missing citation"})
 LITERALS = frozenset({"number", "unit", "name", "code"})
 GOALS: Mapping[str, float] = {
@@ -30,6 +30,7 @@ GOALS: Mapping[str, float] = {
 MOST_ALARMS = 0.01  # of the statements of good answers
 SEED = 20
 _NAME = re.compile(r"`(?=[^`\n]*[_-])([^`\n]*[A-Za-z])`")
+_NUMBER = re.compile(r"\[(\d+)\]")
 _PROSE = re.compile(r"(?!\d+\.)\w")
 _PIECE = re.compile(r"\S+\s*|\s+")
 
@@ -81,11 +82,14 @@ class Kept:
         return all(self.passages[name][0] != sample.language for name in sample.passages)
 
     def shown(self, sample: Sample) -> list[str]:
-        """The names of the passages of a sample, and of some others of the same languages."""
-        names = [name for name in self.passages if name not in sample.passages]
-        wanted = {self.passages[name][0] for name in sample.passages}
-        others = [name for name in names if self.passages[name][0] in wanted]
-        return [*sample.passages, *_chance(sample.question).sample(others, min(OTHERS, len(others)))]
+        """The names of the passages of a sample, and of those of the same languages that are most like the question."""
+        wanted, asked = {self.passages[name][0] for name in sample.passages}, reading_of(sample.question).stems
+        others = [
+            (-len(asked & reading_of(text).stems), name)
+            for name, (language, text) in self.passages.items()
+            if name not in sample.passages and language in wanted
+        ]
+        return [*sample.passages, *(name for _, name in sorted(others)[:OTHERS])]
 
 
 @dataclass
@@ -136,7 +140,7 @@ class Judging:
         """True if the fault of the sample is seen."""
         proof, text = self.proof(sample)
         if sample.fault in CITATIONS:
-            numbers = [int(number) for number in re.findall(r"\[(\d+)\]", text)]
+            numbers = list(map(int, _NUMBER.findall(text)))
             return bool(numbers) and max(numbers) <= len(sample.passages)
         if sample.fault == "language":
             check = AnswerLanguage(sample.language, self._prompts.languages)
@@ -150,8 +154,10 @@ def measure(kept: Kept, prompts: Prompts) -> Outcome:
     judging, outcome = Judging(kept, prompts), Outcome()
     good = [sample for sample in kept.samples if not sample.fault]
     for sample in good:
-        proof, _ = judging.proof(sample)
+        proof, text = judging.proof(sample)
         outcome.statements += proof.judged
+        if lost := Counter(_NUMBER.findall(sample.answer)) - Counter(_NUMBER.findall(text)):
+            outcome.alarms.append(f"{sample.id}: lost its citations {', '.join(lost)}")
         outcome.alarms += [f"{sample.id}: {fault.kind}: {fault.text}" for fault in proof.faults]
         if proof.ending or proof.refuted:
             outcome.alarms.append(f"{sample.id}: {proof.ending or 'refuted'}")

@@ -16,16 +16,20 @@ import numpy as np
 
 from app.core.errors import AssistantError
 from app.core.turn import Evidence, Request
+from app.pipeline.steps.cite import CURVE, expected
 from eval.cache import Progress, in_parallel
 from eval.files import EvaluationError
 from eval.measure.metrics import Estimate, intervals
 from eval.measure.result import Outcome, Result
 from eval.measure.retrieval import Finder, Plan
 from eval.questions.cases import CHIT_CHAT, Case
+from eval.questions.documents import Documents
 
 ANSWERABLE, CROSS = "answerable", "answerable, cross"
 APART = (CHIT_CHAT, "injection")
 THRESHOLDS = tuple(round(step / 50, 2) for step in range(51))
+TIMES = (0.0, 1.25, 1.5, 2.0, 2.5)
+"""Evidence as times the needed one, from which on a question belongs to the next group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,18 @@ class Point:
     threshold: float
     recall: float
     over_refusal: float
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The answered questions with at least so many `times` the needed evidence: the share whose right page is among the passages,
+    and the mean of what `CURVE` expects.
+    """
+
+    times: float
+    n: int
+    right: float
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -95,6 +111,39 @@ class Refusals:
         )
 
     @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """How far `CURVE`, the first factor of the confidence, holds, by the evidence."""
+        times, right, wanted = self._answered
+        at = np.digitize(times, TIMES) - 1
+        return tuple(
+            Group(TIMES[i], int(own.sum()), float(right[own].mean()), float(wanted[own].mean()))
+            for i in sorted(set(at.tolist()))
+            for own in (at == i,)
+        )
+
+    @cached_property
+    def fitted(self) -> tuple[tuple[float, float], ...]:
+        """`CURVE` as these questions would have it, by least squares."""
+        times, right, _ = self._answered
+        nodes = [node for node, _ in CURVE]
+        # a straight line between nodes is a sum of one hat for each
+        hats = np.array([np.interp(times, nodes, hat) for hat in np.eye(len(nodes))])
+        shares = np.linalg.lstsq(hats.T, right, rcond=None)[0]
+        return tuple((node, round(float(share), 2)) for node, share in zip(nodes, shares, strict=True))
+
+    @cached_property
+    def _answered(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """Of each answered question, the evidence as times the needed one, whether it has its right page, and what `CURVE` expects."""
+        own = [one.details for one in self.result.outcomes if not one.error and not one.details["refused"]]
+        known = [Evidence(one["evidence"], one["threshold"]) for one in own]
+        rows = [
+            (one.share / one.needed, float(details["right"]), expected(one))
+            for one, details in zip(known, own, strict=True)
+            if one.needed
+        ]
+        return tuple(np.array(rows, dtype=np.float64).reshape(-1, 3).T)
+
+    @cached_property
     def _counted(self) -> list[Outcome]:
         apart = {*APART, CROSS}
         return [
@@ -114,6 +163,8 @@ class Refusals:
             "now": asdict(self.now),
             "shares": [asdict(share) for share in self.shares],
             "curve": [asdict(point) for point in self.curve],
+            "groups": [asdict(group) for group in self.groups],
+            "fitted": self.fitted,
         }
 
 
@@ -127,7 +178,8 @@ async def decide(
     """The decision on every question.
 
     The details of an outcome: its `kind`, which says why the pages don't answer it, or that they do; the `evidence` and the
-    `threshold` that it needed; whether it was `refused`, `always` (at any threshold), or taken for `smalltalk`.
+    `threshold` that it needed; whether it was `refused`, `always` (at any threshold), or taken for `smalltalk`, and whether the
+    `right` page is among its passages.
 
     One unmeasured question goes first, and its errors are raised. Raises `EvaluationError` for an assistant that never
     refuses, and if one of the two kinds of questions is missing.
@@ -138,14 +190,16 @@ async def decide(
     if first.evidence is None:
         raise EvaluationError("This assistant never refuses: its steps in assistants.toml lack `relevance`.")
 
+    documents = Documents([page.url for page in await first.generation.pages()], plan.rules)
+
     async def ask(position: int, case: Case) -> Outcome:
         # the assistant doesn't get the case's id, which may name the page
-        return await _decided(finder, Request(case.messages, plan.assistant, f"eval-{position}"), case)
+        return await _decided(finder, Request(case.messages, plan.assistant, f"eval-{position}"), case, documents)
 
     return await in_parallel((*answerable, *unanswerable), ask, plan.parallel, progress)
 
 
-async def _decided(finder: Finder, request: Request, case: Case) -> Outcome:
+async def _decided(finder: Finder, request: Request, case: Case, documents: Documents) -> Outcome:
     kind = (CROSS if case.cross else ANSWERABLE) if case.doc else case.variant or "unanswerable"
     try:
         turn = await finder.assess(request)
@@ -161,6 +215,7 @@ async def _decided(finder: Finder, request: Request, case: Case) -> Outcome:
         "refused": refused,
         "always": smalltalk or not (turn.hits or turn.related),
         "smalltalk": smalltalk,
+        "right": any(documents.fits(doc, hit.chunk.url) for doc in case.relevant for hit in turn.hits),
     }
     return Outcome(case, "", {"refusal": float(refused != bool(case.doc))}, details=details)
 

@@ -15,7 +15,7 @@ from ingestion.convert.document import Converter, Document, SourceText, well_for
 from ingestion.errors import ConversionError
 from ingestion.formats import Format, formats
 
-VERSION = "convert-10"
+VERSION = "convert-11"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
 
 

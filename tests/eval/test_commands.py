@@ -154,6 +154,8 @@ async def test_refusals_are_measured_with_their_curve(bench, questions, write_js
     wanted = [write_jsonl("u.jsonl", *rows), "--answerable", questions]
     assert await bench("refusals", *wanted, "--out", tmp_path / "r.json", "--html", tmp_path / "r.html") == 0
     assert "100 % of the unanswerable are refused, 0.0 % of the answerable" in capsys.readouterr().out
+    assert await bench("refusals", wanted[0]) == 2
+    assert "need each other" in capsys.readouterr().err
     kept = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert kept["now"] == {"threshold": 0.32, "recall": 1.0, "over_refusal": 0.0}
     assert kept["config"]["answerable"] == "q.jsonl"

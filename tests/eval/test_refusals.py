@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import lxml.html
 import pytest
@@ -23,7 +24,7 @@ def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: b
     case = Case(f"{kind}{i}", "en" if i % 2 else "cs", f"question {i}?", f"p{i}" if kind in {ANSWERABLE, CROSS} else "")
     refused = always or evidence < threshold
     details = {"kind": kind, "evidence": evidence, "threshold": threshold}
-    details |= {"refused": refused, "always": always, "smalltalk": always}
+    details |= {"refused": refused, "always": always, "smalltalk": always, "right": evidence > 0.45}
     return Outcome(case, "", {"refusal": float(refused != bool(case.doc))}, details=details)
 
 
@@ -62,6 +63,18 @@ def test_the_curve_rises_from_nothing_to_everything():
     assert all(a.recall <= b.recall and a.over_refusal <= b.over_refusal for a, b in itertools.pairwise(curve))
 
 
+def test_the_curve_of_the_confidence_is_compared_and_fitted():
+    """By the evidence of answered questions: more of it is right more often, and the fitted curve says so."""
+    groups = result().groups
+    assert [group.times for group in groups] == [0, 1.25, 1.5, 2, 2.5]
+    assert sum(group.n for group in groups) == 4 + 17 + 2
+    assert [group.right for group in groups] == [0, 0, 0.75, 1, 1]
+    assert all(0.35 <= group.expected <= 0.95 for group in groups)
+    fitted = dict(result().fitted)
+    assert fitted[1] < 0.3
+    assert fitted[3] == pytest.approx(1, abs=0.1)
+
+
 def test_the_page_lists_wrong_decisions_and_asks_for_nothing():
     """Both kinds of mistakes, with their evidence."""
     tree = lxml.html.document_fromstring(refusals_page(result().result))
@@ -69,6 +82,13 @@ def test_the_page_lists_wrong_decisions_and_asks_for_nothing():
     assert wrong[0] == "cs answerable, crossquestion 0?evidence 0.10"
     assert "en near-domainquestion 9?evidence 0.45" in wrong
     assert not any(name in ("src", "href") for element in tree.iter() for name in element.attrib)
+
+
+async def no_pages() -> tuple:
+    return ()
+
+
+INDEX = SimpleNamespace(pages=no_pages)
 
 
 class Weigher:
@@ -79,7 +99,7 @@ class Weigher:
         if word == "broken":
             raise StoreUnavailable("The store is gone.")
         hit = (Hit(Chunk("c", "docs", "u", 0, "text", "en", "u")),)
-        turn = Turn(request, evidence=None if word == "undecided" else Evidence(0.5, 0.0), hits=hit)
+        turn = Turn(request, INDEX, evidence=None if word == "undecided" else Evidence(0.5, 0.0), hits=hit)
         if word == "hello":
             return replace(turn, evidence=Evidence(0.0, 0.0), hits=(), smalltalk="Hello!")
         return replace(turn, evidence=Evidence(0.1, 0.0), hits=(), related=hit) if word == "weak" else turn

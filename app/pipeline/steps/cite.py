@@ -26,8 +26,8 @@ from app.proof.check import Wording as ProofWording
 from app.proof.stream import Instructions, Prover
 
 SNIPPET = 300
-CURVE = ((0.0, 0.0), (1.0, 0.5), (1.5, 0.75), (2.0, 0.85), (3.0, 0.9))
-"""Evidence as times the needed one, and the share of the questions with so much that have the right page among their passages: docs/en/proof.md."""
+CURVE = ((0.0, 0.0), (1.0, 0.35), (1.5, 0.85), (2.0, 0.88), (3.0, 0.95))
+"""Evidence as times the needed one, and the share of the questions with so much that have the right page among their passages, by `eval refusals`."""
 PERHAPS = 0.6
 """The most of a quotation that may be about something else, however much of the question is in it."""
 REFUSED = "offered: the model finds no answer in the passages"

@@ -19,10 +19,10 @@ from app.pipeline.conversation import off_loop, searched
 from app.pipeline.runner import Changes, Declared
 from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.blocks import informal_sentences
-from app.text.language import both_ends, is_overview, without_stopwords
+from app.text.language import both_ends, is_overview, what_is_asked, without_stopwords
 
 SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
-A_PART = 0.5  # the share of an identifier that the passage has only a part of
+A_PART = 0.25  # the share of an identifier that the passage has only a part of
 UNKNOWN_NAME = 3.0  # times the weight of another unknown word
 USUAL_MEANING = 0.32  # how near the nearest stretch is between questions that pages answer and others
 OF_MEANING = 0.5  # evidence for how much nearer it is
@@ -34,6 +34,7 @@ COMMON = 0.05  # share of the chunks: a single word that is in more says somethi
 MOST_ENDS = 16
 TAIL = 0.5  # times the evidence: the share of the best score below which hits are left out
 _MARKS = PREFIX_MARK + STEM_MARK
+_NUMBER = re.compile(r"\d")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
@@ -80,7 +81,9 @@ class Relevance(Declared):
         counts = await generation.frequencies(tokens)
         rarity = Rarity(counts, generation.info.chunks)
         by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
-        if _in_passing(alone[0], hits, rarity):
+        asked = searched(turn)
+        telling = without_stopwords(both_ends(asked.text), self.prompts.language(asked.language)).split()
+        if len(telling) == 1 and _in_passing(alone[0], hits, rarity):
             alone, texts = [], texts[len(alone) :]
         nearness = _nearness(turn)
         evidence = max(await best_coverage(texts, hits, rarity, nearness), by_reranker)
@@ -103,7 +106,7 @@ class Relevance(Declared):
         language = self.prompts.language(asked.language)
         nouns = language.traits.nouns_capitalised
         named = names(referred, nouns=nouns) | names(question, nouns=nouns)
-        telling = frozenset(without_stopwords(whole, language).split())
+        telling = frozenset(what_is_asked(whole, language).split())
         asked_for = ends(question, self.prompts.vocabulary.abbreviations)
         texts = [whole, *(f"{referred} {end}" for end in asked_for)]
         words = [[word for word in text.split() if word in telling] for text in texts]
@@ -204,8 +207,8 @@ class Rarity:
         return any(self.counts.get(token) for token in word.tokens if not token.endswith(PREFIX_MARK))
 
     def known(self, word: Word) -> str:
-        """The token of the whole word if it is an identifier of the index; else empty."""
-        return whole if (whole := word.identifier) and self.counts.get(whole) else ""
+        """The token of the whole word if it is an identifier of the index, or has a number that is an identifier's; else empty."""
+        return whole if (whole := word.identifier) and (self.counts.get(whole) or _NUMBER.search(whole)) else ""
 
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:

@@ -26,6 +26,7 @@ from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Event, Events, Failure, Message, Removal, Text, Turn, Usage
+from app.core.types import Legs
 from app.models import Model
 from app.models.protocols import CallOptions
 from app.pipeline.conversation import (
@@ -56,7 +57,7 @@ class Synthesize(Declared):
     settings: Settings
     name = "synthesize"
     reads = ("asked", "hits", "generation")
-    uses = ("refined", "keywords", "more_keywords", "related", "choices", "overview", "evidence", "passages")
+    uses = ("search", "refined", "keywords", "more_keywords", "related", "choices", "overview", "evidence", "passages")
     writes = ("passages", "events")
 
     def __post_init__(self) -> None:
@@ -167,12 +168,12 @@ class Synthesize(Declared):
         found = own_language(await off_loop(partial(ranked, turn.hits, weights), size), turn.asked.language)
         page = await page_of(turn, found)
         texts = language.texts
-        doubtful = bool(found) and not sure(found, weights)
+        doubtful = bool(found) and not sure(found, weights, turn.search.legs if turn.search else Legs())
         intro = (doubtful and texts.extractive_unsure) or texts.extractive_intro
         if failed:
             intro = texts.extractive_failed
         return [
-            *await off_loop(partial(extract, turn, found, page, intro), size),
+            *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section), size),
             Done(extractive=True, doubtful=doubtful),
         ]
 

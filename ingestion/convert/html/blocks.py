@@ -20,6 +20,7 @@ _NO_CODE = (
 _GUTTERED = (
     "//table[{highlighttable} or {rouge-table} or {rouge-line-table} or {hljs-ln} or {lntable} or {linenotable} or {CodeRay}]"
     "|//table[.//td[{gutter} or {linenos} or {blob-num} or {line-numbers}]]"
+    "|//table[count(.//td)=1 and .//td/pre and not(.//th)]"  # DocBook's frame around code
 )
 _GUTTER = (
     "//td[{linenos} or {gutter} or {rouge-gutter} or {line-numbers} or {hljs-ln-numbers} or {blob-num}]"

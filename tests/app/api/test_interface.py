@@ -82,7 +82,7 @@ async def test_a_page_waits_for_no_first_questions(tmp_path, monkeypatch):
 
 
 async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(tmp_path, monkeypatch):
-    """After a start, and of each new generation once."""
+    """After a start, and of each new generation once; while no answer is in progress, which would take longer by it."""
     made = []
 
     async def counted(assistant):
@@ -93,6 +93,11 @@ async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(
     monkeypatch.setattr(suggestions, "suggested", counted)
     monkeypatch.setattr(warm_up, "EVERY", 0.01)
     async with indexed(tmp_path) as service, service.app.router.lifespan_context(service.app), asyncio.timeout(60):
+        gate = service.app.state.warm_up.gate
+        gate.open = 1
+        await asyncio.sleep(0.2)
+        assert not made
+        gate.open = 0
         while not made:
             await asyncio.sleep(0.01)
         async with await service.store.draft((await service.store.live()).info.recipe) as draft:

@@ -8,7 +8,7 @@ import pytest
 
 from app.citing.sections import LONGEST_QUOTE, asked_tokens, extract, own_language, ranked, sure
 from app.core.prompts import load_prompts
-from app.core.types import Chunk, Hit, Section
+from app.core.types import Candidate, Chunk, Hit, Legs, Section
 from app.text.analysis import analyse
 from app.text.units import blocks_of, line_of, units_of
 from tests.app.pipeline.turns import hit, text_of, turn
@@ -47,11 +47,13 @@ def guide(number: int = 1, text: str = GUIDE, **more: object) -> Hit:
     return replace(found, chunk=replace(found.chunk, sections=sections, **more))
 
 
-def extracted(question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), **more: object) -> str:
+def extracted(
+    question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), whole: str = "", **more: object
+) -> str:
     texts, asked = PROMPTS.language(language), turn(question, language, hits=hits, **more)
     found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0)), language)
     pages = tuple(hit.chunk for hit in page or hits[:1])
-    return text_of(extract(asked, found, pages, texts.texts.extractive_intro))
+    return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole))
 
 
 def test_a_passage_falls_into_whole_blocks() -> None:
@@ -206,9 +208,19 @@ def test_a_quotation_is_sure_if_it_stands_out_or_its_heading_says_what_is_asked(
     """Where another page is nearly as good, either may be what the reader looks for."""
     hits = [hit(1, "A disk has 20 GB.", path=path), replace(hit(2, "Disks are round."), fused=rival)]
     weights = dict.fromkeys(analyse("disk", "en"), 1.0)
-    assert sure(ranked(hits, weights), weights) is is_sure
-    assert sure(ranked(hits[:1], weights), weights)
-    assert not sure(ranked(hits[:1], weights), dict.fromkeys(analyse("banana", "en"), 1.0))
+    assert sure(ranked(hits, weights), weights, Legs()) is is_sure
+    assert sure(ranked(hits[:1], weights), weights, Legs())
+    assert not sure(ranked(hits[:1], weights), dict.fromkeys(analyse("banana", "en"), 1.0), Legs())
+
+
+def test_a_quotation_is_sure_if_words_and_meaning_find_its_page() -> None:
+    """One of the two alone finds something for any question; of a question about everything, neither says which page answers."""
+    weights, first = dict.fromkeys(analyse("disk", "en"), 1.0), hit(1, "A disk has 20 GB.")
+    pages = [Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", "docs", 1.0 / n) for n in range(1, 9)]
+    near, far = tuple(pages), tuple(reversed(pages))
+    legs = [Legs(near, near, near), Legs(far, near, near), Legs(near, near, far)]
+    assert [sure(ranked([first], weights), weights, one) for one in legs] == [True, False, False]
+    assert sure(ranked([first], {}), {}, Legs(far, far, far))
 
 
 def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> None:
@@ -227,6 +239,40 @@ def test_a_long_section_keeps_its_beginning() -> None:
     assert part.startswith("Paragraph 0 ")
     assert "The port is 8000." in part
     assert part.endswith("\n\n…")
+
+
+def test_a_section_that_is_cut_keeps_its_command_and_what_follows_the_best_unit() -> None:
+    """What there is to do stands at the beginning, and an answer below its question; the middle is left out between blocks."""
+    middle = "\n\n".join(f"Paragraph {n} is about other things.{' More of it.' * 14}" for n in range(8))
+    faq = "Why is the installation slow?\n\nThe model is large.\n\n```sh\nmake smaller\n```"
+    text = f"```sh\nmake run\n```\n\n{middle}\n\n{faq}\n\n{middle}"
+    part = extracted("Is the installation slow?", hit(1, text)).split("[1]\n\n")[1]
+    assert part.startswith("```sh\nmake run\n```\n\n…\n\nParagraph ")
+    assert f"More of it.\n\n{faq}" in part
+    assert part.endswith("\n\n…")
+    assert "\n\n…\n\n…" not in part
+    assert len(part) <= LONGEST_QUOTE + 10
+
+
+def test_a_short_section_goes_on_with_those_below_it() -> None:
+    """Under their headings: what to do often stands there. A section beside it, and a list without what it announces, don't."""
+    text = "## Deploy\n\nGitHub serves pages.\n\n### Projects\n\n- Run this:\n\n```sh\nmake deploy\n```\n\n## Other\n\nMore."
+    paths = (("Deploy",), ("Deploy", "Projects"), ("Other",))
+    starts = (0, text.index("### Projects"), text.index("## Other"))
+    sections = tuple(Section(start, path) for start, path in zip(starts, paths, strict=True))
+    found = hit(1, text)
+    part = extracted("Does GitHub serve pages?", replace(found, chunk=replace(found.chunk, sections=sections)))
+    assert part.endswith("GitHub serves pages.\n\n**Projects**\n\n- Run this:\n\n```sh\nmake deploy\n```")
+    without = replace(found.chunk, sections=sections[:2], text=text[: text.index("```sh")])
+    part = extracted("Does GitHub serve pages?", replace(found, chunk=without))
+    assert part.endswith("GitHub serves pages.\n\n…")
+
+
+def test_a_quotation_that_was_cut_ends_with_a_link_to_all_of_it() -> None:
+    """In the language of the reader; one that is whole has none."""
+    texts = [extracted("port", hit(1, "The port is 8000. " * times), whole="All of it") for times in (5, 500)]
+    link = "…\n\n[All of it](https://docs.example.org/page-1)"
+    assert [link in text for text in texts] == [False, True]
 
 
 def test_a_section_comes_whole_with_its_code_from_the_next_chunk() -> None:

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from app.core.generation import GenerationInfo, Recipe
 from app.core.types import Chunk, PlainText
-from app.index.guarded import Recent, size_of_chunk, size_of_text
+from app.index.embedded.generation import EmbeddedGeneration
+from app.index.embedded.store import EmbeddedStore
+from app.index.guarded import GuardedStore, Recent, size_of_chunk, size_of_text
+from tests.contract.pages import publish
 
 FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)
 
@@ -44,3 +47,22 @@ def test_questions_of_a_chunk_take_their_share_of_the_memory():
     chunk = Chunk("c", "docs", "https://docs.example.org/", 0, "Text.", "en", "Page")
     asked = replace(chunk, questions=(("en", "?" * 1000), ("cs", "č" * 1000)))
     assert size_of_chunk(asked) >= size_of_chunk(chunk) + 3000
+
+
+async def test_units_of_chunks_that_were_found_lately_need_no_store(tmp_path, monkeypatch):
+    """Only those that aren't kept are read."""
+    asked = list[list[str]]()
+    read = EmbeddedGeneration.units
+
+    async def counted(self, ids):
+        asked.append(list(ids))
+        return await read(self, ids)
+
+    monkeypatch.setattr(EmbeddedGeneration, "units", counted)
+    store = GuardedStore(EmbeddedStore(tmp_path), "index")
+    await publish(store, {"/a": ["red", "blue"], "/b": ["green"]})
+    live = await store.live()
+    ids = [id_ for page in await live.pages() for id_ in page.derived.chunk_ids]
+    some = await live.units(ids[:1])
+    assert await (await store.live()).units(ids) == {**some, **await live.units(ids[1:])}
+    assert asked == [ids[:1], ids[1:]]

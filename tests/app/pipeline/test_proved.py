@@ -96,7 +96,7 @@ async def test_confidence_is_that_of_the_evidence_and_of_what_is_proved() -> Non
         ((good,), enough), ((good, doubtful), enough), ((good,), little), ((doubtful, "It costs 9 EUR [1]."), enough), ((good,), None),
     )]  # fmt: skip
     assert [(end.confidence, end.support) for end in said] == [
-        (0.85, "well supported"), (0.57, "partly"), (0.52, "partly"), (0.0, "not in the documentation"), (None, None),
+        (0.88, "well supported"), (0.59, "partly"), (0.38, "partly"), (0.0, "not in the documentation"), (None, None),
     ]  # fmt: skip
 
 
@@ -106,4 +106,4 @@ async def test_a_quotation_that_begins_with_perhaps_is_not_well_supported() -> N
         done(await answered("Perhaps:", evidence=Evidence(0.64, 0.32), end=Done(extractive=True, doubtful=doubtful)))
         for doubtful in (False, True)
     ]
-    assert [(end.confidence, end.support) for end in quoted] == [(0.85, "well supported"), (0.6, "partly")]
+    assert [(end.confidence, end.support) for end in quoted] == [(0.88, "well supported"), (0.6, "partly")]

@@ -88,6 +88,37 @@ def test_a_word_that_denies_is_no_difference_of_its_own() -> None:
     assert kinds("Kurz je v létě dostupný pro studenty fakulty.", language="cs", passages=open_course) == []
 
 
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        (
+            "A snapshot of the storage is made daily.",
+            "A snapshot of the storage is made daily but not moved to another building.",
+        ),
+        ("Two computations cannot have the same name.", "Computations of the same name do not run."),
+        ("Results are shown without the name of their author.", "Results are shown, the name of their author is not."),
+        ("For help, ask the address /health.", "The address /health helps."),
+    ],
+)
+def test_a_denial_of_something_else_and_a_path_at_the_end_are_no_faults(sentence: str, passage: str) -> None:
+    """Only what is denied in one and stated in the other contradicts it; a sentence ends with a stop, a path doesn't."""
+    assert kinds(sentence, passages=(passage,)) == []
+
+
+def test_denied_adjectives_of_a_passage_deny_nothing_else() -> None:
+    """In Czech, any word can be denied by a prefix; what announces a list can deny something, too."""
+    passage = (
+        "Přístup k výpočtům je poskytován zdarma členům akademických a nekomerčních institucí. CERIT provozuje běžné clustery.",
+    )
+    assert (
+        kinds("Přístup k výpočtům je poskytován členům akademických institucí.", language="cs", passages=passage) == []
+    )
+    assert kinds(
+        "Přístup k výpočtům není poskytován členům akademických institucí.", language="cs", passages=passage
+    ) == ["negation"]
+    assert kinds("CERIT nemá běžné clustery:", language="cs", passages=passage) == ["negation"]
+
+
 def test_across_languages_only_literals_decide() -> None:
     """The words of a Czech answer don't occur in English passages, but numbers and names do."""
     assert kinds("Zálohy se uchovávají 30 dní na vzdáleném úložišti.", language="cs", languages=("en",)) == []

@@ -62,6 +62,13 @@ def test_line_numbers_beside_code_are_left_out() -> None:
     assert markdown(fragment) == "```\nint x;\nint y;\n```"
 
 
+def test_a_table_around_code_is_no_table() -> None:
+    """DocBook draws its frame so; a cell of a table that has more keeps its place."""
+    frame = "<table border='0'><tr><td><pre>a = 1\nb = 2</pre></td></tr></table>"
+    assert markdown(f"<p>Write:</p>{frame}") == "Write:\n\n```\na = 1\nb = 2\n```"
+    assert markdown(frame.replace("</tr>", "<td>two</td></tr>")).startswith("| `a = 1`")
+
+
 def test_text_that_looks_like_a_tag_stays_text() -> None:
     """It is escaped outside code, so that no client drops it; what a model reads has no backslashes."""
     text = "Returns Map&lt;string, T&gt; or &lt;abi&gt; if 3 &lt; 4, written <code>&lt;abi&gt;</code> or &amp;lt;abi."

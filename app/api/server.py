@@ -19,6 +19,7 @@ from starlette.types import Lifespan
 from app.api import answer_models as bodies
 from app.api import description, feedback
 from app.api.admin import routes as admin
+from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
 from app.api.bodies import ChatRequest, IngestRequest, SearchRequest
 from app.api.chat import Chat
@@ -86,10 +87,10 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if conversations:
             conversations.begin()
-        warming = asyncio.create_task(warm_up.run())
+        working = asyncio.gather(warm_up.run(), RunAlarm(assistants, settings, runs).run())
         with operation.recent.listening():
             yield
-        warming.cancel()
+        working.cancel()
         await _close(conversations, runs, mcp, counters, assistants)
 
     runs, app = Runs(ingest_command), _application(lifespan)

@@ -412,8 +412,9 @@ def ranked(hits: Sequence[Hit], weights: Mapping[str, float]) -> list[Found]:
 
 
 def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
-    """Those in this language; all if there are none."""
-    return [one for one in found if one.hit.chunk.language == language] or found
+    """Those in this language if the best one is; else all: what is asked may stand in another language only."""
+    leads = bool(found) and found[0].hit.chunk.language == language
+    return [one for one in found if one.hit.chunk.language == language] if leads else found
 
 
 def sure(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> bool:

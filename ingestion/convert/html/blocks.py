@@ -50,6 +50,8 @@ def rebuild_code(root: HtmlElement, present: frozenset[str]) -> None:
         for pre in (*code.iter("pre"), *code.iterancestors("pre")):
             pre.set("data-language", _language(code))
         code.drop_tag()
+    for code in select(root, "//*[self::code or self::tt][a and not(normalize-space(text()[1]))]"):
+        code.text = None  # the converter makes code of its own of a blank before a link
     for table in select(root, _GUTTERED, present):
         _unwrap_table(table)
     for fragment in select(root, "//div[{fragment} and div[{line}]]", present):  # Doxygen

@@ -314,6 +314,15 @@ def test_the_reader_s_language_stands_alone_where_it_says_as_much(language: str,
     assert "Backups (zálohy)" in extracted("zálohy etcd", english, language="cs")
 
 
+def test_a_page_in_another_language_leads_where_it_is_the_best() -> None:
+    """What is asked may stand in one language only; the reader's own pages follow."""
+    english = hit(1, "Backups (zálohy) of etcd are made at night.")
+    czech = replace(hit(2), fused=0.5, chunk=replace(hit(2).chunk, language="cs", text="Zálohy disků se nedělají."))
+    text = extracted("zálohy etcd", english, czech, language="cs")
+    assert "[1]\n\nBackups (zálohy) of etcd are made at night.\n\n- [" in text
+    assert "[2] – Zálohy disků se nedělají." in text
+
+
 def test_a_whole_page_as_one_passage_is_bounded() -> None:
     """Also with a splitter that doesn't cut, an answer is no book; code alone stays whole."""
     page = "\n\n".join(f"Paragraph {n} about disks. " + "More about disks. " * 100 for n in range(50))

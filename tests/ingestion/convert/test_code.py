@@ -69,6 +69,13 @@ def test_a_table_around_code_is_no_table() -> None:
     assert markdown(frame.replace("</tr>", "<td>two</td></tr>")).startswith("| `a = 1`")
 
 
+def test_a_blank_before_a_link_in_code_is_no_code() -> None:
+    """Code that is more than the link keeps its text."""
+    link = "<a href='https://docs.example.org/x'>y</a>"
+    assert markdown(f"<p>Set the <tt> {link}</tt> option.</p>") == "Set the [`y`](https://docs.example.org/x) option."
+    assert markdown(f"<p>Call <code>--set {link}</code>.</p>") == "Call `--set `[`y`](https://docs.example.org/x)."
+
+
 def test_text_that_looks_like_a_tag_stays_text() -> None:
     """It is escaped outside code, so that no client drops it; what a model reads has no backslashes."""
     text = "Returns Map&lt;string, T&gt; or &lt;abi&gt; if 3 &lt; 4, written <code>&lt;abi&gt;</code> or &amp;lt;abi."

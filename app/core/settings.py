@@ -181,6 +181,9 @@ class Tuning(BaseModel):
     embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
     embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
+    llm_form: Literal["auto", "full", "short"] = Field(
+        "auto", description="Prompt of answers. auto: short for a small window."
+    )
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Form of requests to the reranker.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
     rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")

@@ -83,14 +83,16 @@ function Notes({ report }: { report: GapReport }): JSX.Element {
 function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Element {
   const { t, number, languageName, percent } = useAdmin();
   const shares = [[t.gaps.refused, one.refused], [t.gaps.unsupported, one.unsupported], [t.gaps.weak, one.weak], [t.gaps.down, one.down]] as const;
-  const examples = one.examples.map((example, i) => (
-    <blockquote key={i} lang={example.language} class="ad-break"><a href={address("questions", { since, q: example.text.slice(0, LONGEST) })}>{example.text}</a> {example.count > 1 && <span class="da-muted">{t.gaps.times(number(example.count))}</span>}</blockquote>
+  const asked = (text: string) => <a href={address("questions", { since, q: text.slice(0, LONGEST) })}>{text}</a>;
+  const alone = one.examples.length === 1 && one.examples[0]!.text === one.name;
+  const examples = one.examples.slice(alone ? 1 : 0).map((example, i) => (
+    <blockquote key={i} lang={example.language} class="ad-break">{asked(example.text)} {example.count > 1 && <span class="da-muted">{t.gaps.times(number(example.count))}</span>}</blockquote>
   ));
   return (
     <li>
       <p class="ad-gap-count">{number(one.failed)}<small>{t.gaps.noun(one.failed)}</small><Trend one={one} /></p>
       <div>
-        <h3>{one.name || t.gaps.unnamed}<Badge tone={TONES[one.to_do]}>{t.gaps.toDo[one.to_do]}</Badge></h3>
+        <h3>{alone ? asked(one.name) : one.name || t.gaps.unnamed}<Badge tone={TONES[one.to_do]}>{t.gaps.toDo[one.to_do]}</Badge></h3>
         <p>{t.gaps.toDoText[one.to_do]}</p>
         {examples.slice(0, SHOWN)}
         {examples.length > SHOWN && <details><summary>{t.gaps.more(number(examples.length - SHOWN))}</summary>{examples.slice(SHOWN)}</details>}

@@ -229,7 +229,7 @@ export const cs: AdminTexts = {
     last: "naposledy",
     toDo: { write: "Napsat o tom", extend: "Doplnit oddíl", correct: "Opravit oddíl" },
     toDoText: {
-      write: "Žádný oddíl o tom zjevně není. Napište ho, nebo uveďte, že to nejde.",
+      write: "Napište o tom oddíl, nebo uveďte, že to nejde.",
       extend: "Oddíl níže o tom je, ale říká málo nebo jinými slovy než čtenáři.",
       correct: "Čtenáři dali odpovědím palec dolů. Zkontrolujte, co říká oddíl níže.",
     },

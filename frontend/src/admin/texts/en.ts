@@ -237,7 +237,7 @@ export const en = {
     last: "last",
     toDo: { write: "Write about it", extend: "Extend the section", correct: "Correct the section" } as Record<string, string>,
     toDoText: {
-      write: "No section is clearly about it. Write one, or say that it isn't possible.",
+      write: "Write a section about it, or say that it isn't possible.",
       extend: "The section below is about it, but says too little, or uses other words than readers.",
       correct: "Readers rated the answers down. Check what the section below says.",
     } as Record<string, string>,

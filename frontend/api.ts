@@ -59,6 +59,18 @@ export interface Dropped {
   step: string;
 }
 
+export interface EndedRunBody {
+  began_at: string;
+  by: string;
+  counts: Record<string, number>;
+  errors: string[];
+  generation: number | null;
+  id: string;
+  result: string;
+  seconds: number;
+  trigger: string;
+}
+
 export interface ErrorList {
   data: RecentProblem[];
   object: "list";
@@ -409,6 +421,14 @@ export interface QuestionObject {
   row: Record<string, unknown>;
 }
 
+export interface ReadingRun {
+  began_at: string;
+  done: number;
+  minutes: number;
+  total: number;
+  trigger: string;
+}
+
 export interface RecentProblem {
   count: number;
   exception: string;
@@ -447,6 +467,14 @@ export interface RunHistoryBody {
   ended: Record<string, string>;
   last: string;
   seconds: number;
+}
+
+export interface RunList {
+  current: IngestRun | null;
+  data: EndedRunBody[];
+  index: string;
+  object: "list";
+  reading: ReadingRun | null;
 }
 
 export interface Section {

@@ -118,8 +118,9 @@ class BarProgress(Progress):
 class ToldProgress(Progress):
     """Shows the progress, and tells readers of the index in this directory how many pages are read."""
 
-    def __init__(self, shown: Progress, directory: Path) -> None:
+    def __init__(self, shown: Progress, directory: Path, trigger: str) -> None:
         self._shown = shown
+        self._trigger = trigger
         self._directory = directory
         self._total, self._done = 0, 0
         self._began = self._told_at = 0.0
@@ -145,10 +146,10 @@ class ToldProgress(Progress):
         now = time.monotonic()
         if self._total and now - self._told_at >= TOLD_EVERY:
             self._told_at = now
-            tell_reading(self._directory, self._done, self._total, now - self._began)
+            tell_reading(self._directory, self._done, self._total, now - self._began, self._trigger)
 
 
-def open_progress(stream: TextIO, directory: Path | None = None) -> Progress:
-    """A bar where the stream is a terminal, else lines. Readers of an index in this `directory` are told, too."""
+def open_progress(stream: TextIO, directory: Path | None = None, trigger: str = "") -> Progress:
+    """A bar where the stream is a terminal, else lines. Readers of an index in this `directory` are told, too, with what started it."""
     shown = BarProgress(stream) if stream.isatty() else LogProgress(stream)
-    return ToldProgress(shown, directory) if directory else shown
+    return ToldProgress(shown, directory, trigger) if directory else shown

@@ -156,6 +156,14 @@ class Report:
         return {outcome: counted[outcome] for outcome in OUTCOMES}
 
     @property
+    def failures(self) -> list[str]:
+        """What couldn't be read, and why."""
+        return [
+            *self.failed_sources,
+            *(f"{page.url}: {page.reason}" for page in self.pages if page.outcome == "failed"),
+        ]
+
+    @property
     def flagged(self) -> tuple[PageReport, ...]:
         """Pages with a note about their language."""
         return tuple(page for page in self.pages if page.note and not page.other_language)

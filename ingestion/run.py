@@ -18,7 +18,7 @@ from app.core.log_message import LogMessage, masked
 from app.core.process import peak_mb
 from app.core.settings import Settings
 from app.index.protocols import Draft, Generation, Store
-from app.index.run_history import RunResult, SourceRuns, add_run, readable_runs_of
+from app.index.run_history import EndedRun, RunOrigin, RunResult, add_run, readable_runs_of
 from app.models.guarded import Embedder
 from ingestion.convert.prepare import without_build_dates
 from ingestion.convert.reader import DocumentReader
@@ -46,25 +46,32 @@ from ingestion.workers import Workers
 
 log = logging.getLogger("ingestion")
 
+COMMAND = RunOrigin()
 
-async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report]) -> Report:
+
+async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report], origin: RunOrigin = COMMAND) -> Report:
     """The report of the run, whose result is then kept in the store. Raises what the run raises."""
-    began = time.monotonic()
+    began, at = time.monotonic(), time.time()
     result: RunResult = "failed"
-    learned: Mapping[str, SourceRuns] | None = None
+    report, errors = Report(()), list[str]()
     try:
         with spans.span("ingest") as span:
             report = await run
-            result, learned = report.result, report.learned
+            result, errors = report.result, report.failures
             span.note({"docs_assistant.result": result, "docs_assistant.pages": len(report.pages)})
-    except (NotPublished, StoreBusy):
-        result = "unpublished"
+            return report
+    except BaseException as error:  # also when it is interrupted
+        result = "unpublished" if isinstance(error, (NotPublished, StoreBusy)) else "failed"
+        report = error.report if isinstance(error, NotPublished) and isinstance(error.report, Report) else report
+        interrupted = isinstance(error, (KeyboardInterrupt, asyncio.CancelledError))
+        errors = ["It was interrupted." if interrupted else str(error), *report.failures]
         raise
-    else:
-        return report
     finally:
+        counts = {str(outcome): count for outcome, count in report.counts.items()} if report.pages else {}
+        generation = report.published.id if report.published and report.changed else None
+        ended = EndedRun(origin, at, time.monotonic() - began, result, counts, generation)
         try:
-            await add_run(store, result, time.monotonic() - began, learned)
+            await add_run(store, replace(ended, errors=tuple(map(masked, errors))), report.learned)
         except StoreError as error:  # the result matters less than the run, which may have failed for the same reason
             log.warning(LogMessage("result of the run not kept", result=result, error=str(error)))
 
@@ -86,6 +93,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     dry_run: bool = False,
     rebuild: bool = False,
     wait: float = 0.0,
+    origin: RunOrigin = COMMAND,
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
 
@@ -103,7 +111,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     order = _Order(sites, store, embedder, settings, progress or Progress(), fetcher, *modes)
     try:
         running = order.run_until_free(time.monotonic() + wait)
-        return await (running if dry_run else with_result_kept(store, running))
+        return await (running if dry_run else with_result_kept(store, running, origin))
     finally:
         order.progress.close()
 

@@ -390,7 +390,10 @@ def test_a_job_fails_only_when_nothing_was_published(tmp_path: Path, code: int, 
     program.chmod(0o755)
     shell, option, script, *name = container["command"]
     ended = run(shell, option, script.replace("docs-assistant", str(program), 1), *name, *container["args"])
-    assert (ended.returncode, ended.stdout.split()) == (expected, ["ingest", *container["args"]])
+    assert (ended.returncode, ended.stdout.split()) == (
+        expected,
+        ["ingest", "--trigger", "nightly", *container["args"]],
+    )
 
 
 # ---- make install -------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from app.core.errors import NoIndex, RequestError, quoted
 from app.core.generation import SourceRecord
 from app.core.log_message import LogMessage, masked
 from app.core.settings import Settings
+from app.index.run_history import RunOrigin
 
 log = logging.getLogger("app.api")
 
@@ -161,9 +162,10 @@ class Runs:
                 code="run_under_way",
             )
         run = Run(f"run-{secrets.token_hex(6)}", tuple(sites), by, _now())
+        origin = RunOrigin("http", by.partition(" from ")[0], run.id)  # an index keeps no addresses of people
         self._runs.appendleft(run)
         log.info(LogMessage("ingest queued", run=run.id, by=by, sites=len(run.sites)))
-        self._task = asyncio.create_task(self._follow(run, environment, options))
+        self._task = asyncio.create_task(self._follow(run, {**environment, **origin.environment}, options))
         return run
 
     def cancel(self, id: str, by: str) -> Run:  # noqa: A002  # as in the API
@@ -344,23 +346,23 @@ class Ingest:
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
         run = self.runs.start(sites.names, by, sites.environment, [*sites.options, *options])
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
-        return JsonResponse(_run_object(run), 202, {"location": place})
+        return JsonResponse(run_object(run), 202, {"location": place})
 
     async def list_runs(self, request: Request) -> Response:
         """The last runs, newest first, without their reports."""
         self._admin(request)
-        return unstored(IngestRunList(object="list", data=[_run_object(run) for run in self.runs.all()]))
+        return unstored(IngestRunList(object="list", data=[run_object(run) for run in self.runs.all()]))
 
     async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One run with its report."""
         self._admin(request)
         run = self.runs.get(id)
-        return unstored({**_run_object(run), "report": run.report})
+        return unstored({**run_object(run), "report": run.report})
 
     async def cancel(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """202 with the run, which ends soon; the index stays as it is."""
         by = self._admin(request)
-        return unstored(_run_object(self.runs.cancel(id, by)), 202)
+        return unstored(run_object(self.runs.cancel(id, by)), 202)
 
     def _admin(self, request: Request) -> str:
         """Check the admin key; the number of the key and the address of the client."""
@@ -369,7 +371,8 @@ class Ingest:
         return f"{key} from {request.client.host if request.client else 'unknown'}"
 
 
-def _run_object(run: Run) -> IngestRun:
+def run_object(run: Run) -> IngestRun:
+    """The run without its report."""
     counts = run.report.get("counts") if run.report else None
     body = filled(IngestRun, run, object="ingest.run", counts=counts)
     del body["report"]  # it is large, so lists are without it

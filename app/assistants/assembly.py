@@ -138,7 +138,8 @@ class _Extras:
 
     def _with_model(self, name: str, tools: Tools) -> Tools:
         named = _lookup(self.models, name, "model")
-        own = {limit: named.settings.value(limit) for limit in ("llm_timeout", "llm_context_window", "llm_max_tokens")}
+        limits = ("llm_timeout", "llm_context_window", "llm_max_tokens", "llm_form")
+        own = {limit: named.settings.value(limit) for limit in limits}
         return replace(tools, model=named.model, settings=tools.settings.model_copy(update=own))
 
 

@@ -126,6 +126,7 @@ class ModelTable(TableWithID):
     timeout: float = Field(0, description="a number of seconds")
     context_window: int = Field(0, description=NUMBER)
     max_tokens: int = Field(0, description=NUMBER)
+    form: Literal["auto", "full", "short"] = Field("auto", description='"auto", "full" or "short"')
     class_: str = Field("", alias="class", description='a class, as "module:Class"')
     args: dict[str, Any] = Field({}, description=TABLE)
 
@@ -274,7 +275,7 @@ def _quoted(value: object) -> str:
 
 MODEL_KEYS = {
     "url": "llm_url", "model": "llm_model", "extra_body": "llm_extra_body", "timeout": "llm_timeout",
-    "context_window": "llm_context_window", "max_tokens": "llm_max_tokens", "class": "llm_class", "args": "llm_args",
+    "context_window": "llm_context_window", "max_tokens": "llm_max_tokens", "form": "llm_form", "class": "llm_class", "args": "llm_args",
 }  # fmt: skip
 EMBEDDING_KEYS = tuple(name for name in FIELDS if name.startswith("embedding_") and "key" not in name)
 INDEX_KEYS = {name: name for name in ("store", *EMBEDDING_KEYS)}

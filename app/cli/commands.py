@@ -68,7 +68,7 @@ root = Group(
         "check": ("app.cli.check:check", "say whether everything works, and what is configured and indexed"),
         "eval": ("app.cli.commands:evaluation", "measure retrieval over a question set, compare two results"),
         "prompts": ("app.cli.commands:prompts", "write the shipped prompts as a start for your own, see what differs"),
-        "key": ("app.cli.commands:key", "make and list the keys of clients"),
+        "key": ("app.cli.commands:key", "make, list and revoke the keys of clients"),
     },
     help="Answers questions about a documentation site from its own pages, with links.",
     epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant init asks for the"
@@ -110,6 +110,7 @@ key = Group(
     {
         "new": ("app.cli.key:new", "make a key and print it, once"),
         "list": ("app.cli.key:list_keys", "list the keys of the file, without secrets"),
+        "revoke": ("app.cli.key:revoke", "remove a key from the file"),
     },
 )
 

@@ -19,6 +19,7 @@ from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.core.generation import SourceRecord
+    from app.index.run_history import RunOrigin
     from app.models import Embedder
     from ingestion.report import Report
     from ingestion.sources import Source
@@ -52,11 +53,18 @@ NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought b
 )
 @click.option("--dry-run", is_flag=True, help="write nothing, only report what would change")
 @click.option("--rebuild", is_flag=True, help="build a new index, even if the existing one can't be read")
+@click.option(
+    "--trigger",
+    default="command",
+    metavar="WORD",
+    help="what starts it, for the list of runs: nightly, deploy (default: command)",
+)
 @click.option("--wait", type=float, default=0.0, metavar="SECONDS", help="how long to wait for another run to finish")
 @index_option
 @click.option("--json", "as_json", is_flag=True, help="print the report as JSON")
 async def ingest(**options: Any) -> int:
     """Indexes sites and publishes the new index in one step; pages of other sites are kept."""
+    from app.index.run_history import RunOrigin
     from ingestion.sources import as_sources, configured, of_collections
 
     settings = settings_of(options["index"])
@@ -70,10 +78,11 @@ async def ingest(**options: Any) -> int:
     if options["collection"]:
         sites = of_collections(as_sources(sites), options["collection"], settings)
     modes = {name: options[name] for name in ("only", "force", "dry_run", "rebuild", "wait")}
+    origin = RunOrigin.of_process(options["trigger"])
     try:
         # a reader may print, and the output is the report
         with redirect_stdout(sys.stderr), tracing.tracing():
-            report = await index(settings, sites, **modes)
+            report = await index(settings, sites, origin, **modes)
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)
@@ -96,21 +105,28 @@ async def _indexed(settings: Settings, urls: Sequence[str]) -> Sequence[Source]:
     return sources
 
 
-async def index(settings: Settings, sites: Sequence[str | Source], **modes: Any) -> Report:
+async def index(
+    settings: Settings, sites: Sequence[str | Source], origin: RunOrigin | None = None, **modes: Any
+) -> Report:
     """Index the sites, show progress on standard error, and return the report. `modes` are those of `ingestion.run.ingest`."""
     from app.index import directory_of, open_store
+    from app.index.run_history import RunOrigin
     from app.models import open_embedder
     from ingestion.progress import open_progress
     from ingestion.publish.recipe import live_recipe
     from ingestion.run import ingest as ingest_sites
 
+    origin = origin or RunOrigin()
     store, opened = open_store(settings), open_embedder(settings)
     try:
         await live_recipe(store)  # a store that is away is an error before any site is read
-        resuming, progress = _resuming(opened, settings), open_progress(sys.stderr, directory_of(settings))
+        resuming, progress = (
+            _resuming(opened, settings),
+            open_progress(sys.stderr, directory_of(settings), origin.trigger),
+        )
         embedder = resuming or opened
         report = await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, **modes
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, origin=origin, **modes
         )
         if resuming:
             resuming.finish(report)

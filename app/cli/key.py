@@ -1,7 +1,9 @@
-"""`docs-assistant key`: makes keys for the file that DOCS_KEYS names, and lists them."""
+"""`docs-assistant key`: makes keys for the file that DOCS_KEYS names, lists them, and removes one."""
 
 import json
+import re
 import secrets
+import shutil
 import sys
 from collections.abc import Mapping
 from hashlib import sha256
@@ -11,13 +13,15 @@ from typing import Any
 import click
 
 from app.cli.shared import table_lines
-from app.core.errors import SettingsError
+from app.core.errors import SettingsError, did_you_mean
 from app.core.settings import Settings
 from app.core.settings_types import HASHED
 
 PREFIX = "da_"
 """So that people, and programs that look for secrets in files, see what the key is for."""
 BYTES = 32
+_ENTRY = re.compile(r"^(?=[ \t]*\[\[[ \t]*key[ \t]*\]\])", re.MULTILINE)
+"""The place before each entry, with the comments below the one before."""
 COLUMNS = ("name", "role", "assistants", "collections", "origins", "rate", "concurrency", "expires", "note")
 
 
@@ -63,15 +67,38 @@ def new(**values: Any) -> int:
 
 
 @click.command
+@click.argument("name", metavar="NAME", help="name of the key, as key list shows it")
+def revoke(name: str) -> int:
+    """Removes the key of this name from the file of DOCS_KEYS; a running service refuses it from the next request on.
+
+    Other keys and comments stay as they are.
+    """
+    from app.api.middleware.keys import parse_keys, read_keys
+
+    settings = _with_file()
+    known = [key.name for key in read_keys(settings.keys, settings)]
+    if name not in known:
+        hint = f"{did_you_mean(name, known)} It has: {', '.join(known) or 'none'}."
+        raise SettingsError(f"{settings.keys} has no key {name!r}.{hint}")
+    path = Path(settings.keys)
+    head, *entries = _ENTRY.split(path.read_text("utf-8"))
+    text = "".join([head, *(entry for entry, other in zip(entries, known, strict=False) if other != name)])
+    if [key.name for key in parse_keys(text, str(path), settings)] != [other for other in known if other != name]:
+        raise SettingsError(f"{path} isn't written as key new writes it: remove the entry of {name!r} by hand.")
+    new = path.with_name(f"{path.name}.new")  # a service reads the old file or the new one
+    new.write_text(text, "utf-8")
+    shutil.copystat(path, new)
+    new.replace(path)
+    print(f"Removed from {path}: {name}.", file=sys.stderr)
+    return 0
+
+
+@click.command
 def list_keys() -> int:
     """Lists the keys of the file, without secrets."""
     from app.api.middleware.keys import read_keys
 
-    settings = Settings.load()
-    if not settings.keys:
-        raise SettingsError(
-            "There is no file of keys: set DOCS_KEYS to the path of one. docs-assistant key new makes keys."
-        )
+    settings = _with_file()
     rows = []
     for key in read_keys(settings.keys, settings):
         values = {name: getattr(key, name) for name in COLUMNS}
@@ -81,6 +108,15 @@ def list_keys() -> int:
         rows.append(list(values.values()))
     print("\n".join(table_lines(COLUMNS, rows)) if rows else f"{settings.keys} has no keys.")
     return 0
+
+
+def _with_file() -> Settings:
+    settings = Settings.load()
+    if not settings.keys:
+        raise SettingsError(
+            "There is no file of keys: set DOCS_KEYS to the path of one. docs-assistant key new makes keys."
+        )
+    return settings
 
 
 def _entry(given: Mapping[str, Any], hashed: str) -> str:

@@ -23,6 +23,7 @@ from app.core.settings_types import (
     Origins,
     Proxies,
     Rates,
+    SecretUrl,
     SomeWords,
     SourceForms,
     Splitter,
@@ -180,6 +181,9 @@ class Tuning(BaseModel):
     embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
     embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
+    llm_form: Literal["auto", "full", "short"] = Field(
+        "auto", description="Prompt of answers. auto: short for a small window."
+    )
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Form of requests to the reranker.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
     rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")
@@ -202,6 +206,8 @@ class Tuning(BaseModel):
     question_sets: Filled = Field("question-sets", description="Directory for questions that are added from a trace.")
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: SourceForms = Field({}, description="Form of the sources by position or name of the client's key.")
+    run_webhook: SecretUrl = Field(SecretStr(""), description="Address that is told when a run failed or none came.")
+    run_hours: float = Field(0.0, ge=0, description="Hours without a successful run that are a problem. 0: none.")
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; more requests get 503.")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +21,51 @@ RunResult = Literal["published", "partial", "unpublished", "failed"]
 COUNTED = 14
 """Published runs whose numbers of pages are kept: two weeks of nights."""
 
+STARTED = "RUN_STARTED"
+"""Environment variable in which the service tells its runs what started them."""
+KEPT = 60
+"""Runs that are kept, with MOST_ERRORS errors of LONGEST characters each."""
+MOST_ERRORS = 20
+LONGEST = 300
 RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrigin:
+    """What started a run (`trigger`: command, nightly, http, start or a word of the operator), who, and its id in the service."""
+
+    trigger: str = "command"
+    by: str = ""
+    id: str = ""
+
+    @classmethod
+    def of_process(cls, trigger: str) -> RunOrigin:
+        """That of the run of this process: the service tells its own runs what they are."""
+        told = os.environ.get(STARTED)
+        return cls(**json.loads(told)) if told else cls(trigger)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variable that tells a process."""
+        return {STARTED: json.dumps(asdict(self))}
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that has ended. `began` is in Unix seconds; `counts` are pages by outcome, `generation` is what it published, if anything changed."""
+
+    origin: RunOrigin
+    began: float
+    seconds: float
+    result: RunResult
+    counts: Mapping[str, int] = field(default_factory=dict)
+    generation: int | None = None
+    errors: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> EndedRun:
+        """Makes one of these values of `RunHistory.as_json`."""
+        return cls(**{**values, "origin": RunOrigin(**values["origin"]), "errors": tuple(values["errors"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +112,7 @@ class SourceRuns:
 class RunHistory:
     """Number of runs with each result, the time of the last one of each in Unix seconds, and the last run's duration.
 
-    `sources` are those of the index, by the address that `Page.source` has.
+    `sources` are those of the index, by the address that `Page.source` has, `last` are the last runs, the newest first.
     `partial` means published, but pages or sources failed; `unpublished` that the run left the index as it was, because
     too much was missing or another run was writing; `failed` that it ended with any other error.
     """
@@ -75,15 +121,16 @@ class RunHistory:
     ended: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     sources: Mapping[str, SourceRuns] = field(default_factory=dict)
+    last: tuple[EndedRun, ...] = ()
 
-    def with_run(
-        self, result: RunResult, seconds: float, sources: Mapping[str, SourceRuns] | None = None
-    ) -> RunHistory:
+    def with_run(self, run: EndedRun, sources: Mapping[str, SourceRuns] | None = None) -> RunHistory:
         """A copy with a run that has ended now, and that learned this about the sources of the index."""
-        counts = {**self.counts, result: self.counts.get(result, 0) + 1}
-        ended = {**self.ended, result: time.time()}
+        counts = {**self.counts, run.result: self.counts.get(run.result, 0) + 1}
+        ended = {**self.ended, run.result: time.time()}
         known = self.sources if sources is None else sources
-        return RunHistory(counts, ended, round(seconds, 3), known)
+        errors = tuple(error[:LONGEST] for error in run.errors[:MOST_ERRORS])
+        last = (replace(run, errors=errors), *self.last)[:KEPT]
+        return RunHistory(counts, ended, round(run.seconds, 3), known, last)
 
     def last_ok(self, page: Page) -> str:
         """Returns the time when a run last found the page as the index has it, in ISO 8601; empty if that isn't known."""
@@ -105,6 +152,7 @@ def parse(values: Any, place: str) -> RunHistory:
             {result: float(values["ended"][result]) for result in RESULTS if result in values["ended"]},
             float(values["seconds"]),
             {root: SourceRuns.of(known) for root, known in values.get("sources", {}).items()},
+            tuple(map(EndedRun.of, values.get("last", ()))),
         )
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(
@@ -126,11 +174,9 @@ async def as_last_read(store: Store, pages: Iterable[Page]) -> tuple[Page, ...]:
     return tuple(replace(page, fetch=replace(page.fetch, last_ok=runs.last_ok(page))) for page in pages)
 
 
-async def add_run(
-    store: Store, result: RunResult, seconds: float, sources: Mapping[str, SourceRuns] | None = None
-) -> None:
-    """Keep the result of a run that has ended now, and what it learned."""
-    await store.write_runs((await readable_runs_of(store)).with_run(result, seconds, sources))
+async def add_run(store: Store, run: EndedRun, sources: Mapping[str, SourceRuns] | None = None) -> None:
+    """Keep a run that has ended now, and what it learned."""
+    await store.write_runs((await readable_runs_of(store)).with_run(run, sources))
 
 
 FRESH = 5.0  # seconds that a result is valid

@@ -202,18 +202,31 @@ SLOW_READS = 3000
 """Characters that the slowest model gets: with less, the answer often isn't there."""
 
 
+SMALL_WINDOW = 8000  # tokens; a model that reads less gets the short prompt
+SHORT_PASSAGES = 3
+
+
+def reads_little(settings: Settings) -> bool:
+    """True if the model gets the short prompt: few rules below few passages, because a weak model forgets what it read first."""
+    form = settings.tuning.llm_form
+    return form == "short" or (form == "auto" and settings.llm_context_window < SMALL_WINDOW)
+
+
 async def read_passages(
     turn: Turn, settings: Settings, prompts: Prompts, model: Model | None = None
 ) -> tuple[Passage, ...]:
     """The passages for the model, grown from the hits; those of an earlier step if there are any. A `model` that was measured to
-    read slowly gets what it reads in `READING_SECONDS`.
+    read slowly gets what it reads in `READING_SECONDS`, one with the short prompt a few short ones.
 
     If the texts of the pages can't be read, the passages are the chunks.
     """
     budget: float = _budget(turn, settings, prompts)
     if speed := getattr(model, "reading", None):
         budget = min(budget, max(SLOW_READS, speed.characters_in(READING_SECONDS)))
-    return turn.passages or tuple(grown(turn.hits, await _plain_texts(turn), int(budget)))
+    hits = turn.hits
+    if reads_little(settings):
+        hits, budget = hits[:SHORT_PASSAGES], min(budget, SLOW_READS)
+    return turn.passages or tuple(grown(hits, await _plain_texts(turn), int(budget)))
 
 
 def as_found(turn: Turn) -> Turn:

@@ -375,6 +375,19 @@ class Checker:
         fault = self._statement(text, plain)
         return [fault] if fault else []
 
+    def doubt(self, text: str) -> Unsupported | None:
+        """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
+        plain = CITATION.sub("", _MARK.sub("", text))
+        said = self._stems(plain)
+        announces = plain.rstrip(_CLOSING).endswith((":", "?"))
+        if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
+            return None
+        index, share = self._evidence.near(said - self._evidence.question.stems, self._own)
+        decided = index >= 0 and share >= SUPPORTED
+        if decided and not any(self._denies_apart(clause, index) for clause in clauses_of(plain)):
+            return None
+        return Unsupported(text, "statement", *self._place(plain))
+
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
         bare = _COMMENT.sub("", line).strip()
@@ -549,6 +562,11 @@ class Checker:
     def _opposite(self, plain: str, index: int) -> bool:
         """True if a clause and the nearest one of the passage say the same, but one of both denies it."""
         return any(self._is_opposite(clause, index) for clause in clauses_of(_INTERJECTION.sub("", plain)))
+
+    def _denies_apart(self, clause: Clause, index: int) -> bool:
+        near = self._evidence.clause(self._denials.telling(clause.words), index)
+        denies = self._denials.denies
+        return near is not None and any(map(denies, clause.words)) != any(map(denies, near.words))
 
     def _is_opposite(self, clause: Clause, index: int) -> bool:
         denials, stems = self._denials, self._denials.telling(clause.words)

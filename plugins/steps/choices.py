@@ -1,24 +1,29 @@
-"""Chooses among the hits: by a reranker, by the model, or only the sentences that it picks."""
+"""Chooses among the hits: by a reranker, by the model, or only the sentences that it picks; and among the statements of an answer."""
 
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 
 from app.core.errors import ModelError, SettingsError
 from app.core.language import Vocabulary
+from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Done, Events, Message, Text, Turn, Unsupported
 from app.core.types import Hit, Passage
 from app.models import Model
 from app.models.postprocessor import OutsideScores, Postprocessor, Scores
-from app.pipeline.calls import call_helper, replied_numbers, retry_once
+from app.pipeline.calls import ask_helper, call_helper, replied_numbers, retry_once
 from app.pipeline.conversation import CHARACTERS_PER_TOKEN, Asking, numbered, read_passages, room_in, standalone
 from app.pipeline.runner import Changes, Declared
+from app.pipeline.steps.cite import as_read, checker_of
 from app.pipeline.steps.postprocess import SCORE_TEST, wide_hits
+from app.proof.check import CITATION, Wording
+from app.text.blocks import blocks, sentences
 from app.text.growth import grown
 from app.text.literals import addresses, code_lines, code_spans, occurs, spaced, without_code
 
@@ -242,3 +247,60 @@ def faithful(text: str, passage: str) -> bool:
         return False
     numbers = (number.strip(_AROUND) for number in _WITH_DIGIT.findall(spaced(text)))
     return all(occurs(number, source) for number in numbers if number)
+
+
+MOST_STATEMENTS = 12  # of an answer that the model is asked about
+
+
+@dataclass(frozen=True)
+class Verify(Asking):
+    """Asks the model about the statements of an answer that words neither prove nor disprove, when all of it is written."""
+
+    words: Wording = field(init=False, repr=False, compare=False)
+    name = "verify"
+    reads = ("asked", "hits", "events")
+    uses = ("refined", "search", "passages")
+    writes = ("events",)
+
+    def __post_init__(self) -> None:
+        """Collect the words by which answers are judged, once."""
+        object.__setattr__(self, "words", Wording(self.prompts.languages))
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The events, with what isn't proved in the last one."""
+        return {"events": self._verified(as_read(turn, self.prompts))}
+
+    async def _verified(self, turn: Turn) -> Events:
+        assert turn.events is not None
+        written = list[str]()
+        async with aclosing(turn.events) as events:
+            async for event in events:
+                if isinstance(event, Text) and not (event.quoted or event.own):
+                    written.append(event.text)
+                if isinstance(event, Done) and turn.hits and not event.extractive:
+                    yield replace(event, unsupported=await self._unproved(turn, "".join(written)))
+                else:
+                    yield event
+
+    async def _unproved(self, turn: Turn, answer: str) -> tuple[Unsupported, ...]:
+        """The statements that the model doesn't find in the passages; none if it fails or takes too long."""
+        checker = checker_of(turn, self.words)
+        lines = (line for code, piece in blocks(answer) if not code for line in piece.splitlines())
+        doubts = [doubt for line in lines for one in sentences(line) if (doubt := checker.doubt(one.strip()))]
+        if not (doubts := doubts[:MOST_STATEMENTS]):
+            return ()
+        try:
+            numbers = await self._unfounded(turn, doubts)
+        except ModelError as error:
+            log.warning(LogMessage("no second opinion, what words prove stands", id=turn.request.id, error=error))
+            return ()
+        return tuple(doubt for n, doubt in enumerate(doubts, start=1) if n in numbers)
+
+    async def _unfounded(self, turn: Turn, doubts: Sequence[Unsupported]) -> tuple[int, ...]:
+        system = self.prompts.render(turn.asked.language, "verify", passages=numbered(turn.passages))
+        asked = "\n".join(f"{n}. {CITATION.sub('', doubt.text)}" for n, doubt in enumerate(doubts, start=1))
+        messages = [Message("system", system), Message("user", asked)]
+        reply = await ask_helper(self.name, self.model, messages, turn, self.settings)
+        if (numbers := replied_numbers(reply, self.prompts.vocabulary)) is None:
+            raise ModelError(f"The reply has no numbers of statements: {reply[:200]!r}.")
+        return numbers

@@ -1,7 +1,7 @@
 """Makes the optional steps."""
 
 from app.pipeline.registry import StepFactory, factory_of
-from plugins.steps.choices import Condense, Helpful, Rerank
+from plugins.steps.choices import Condense, Helpful, Rerank, Verify
 from plugins.steps.period import AskedPeriod, open_rules
 from plugins.steps.questions import Analyze, Clarify
 from plugins.steps.searches import Associate, FirstSearch, HypotheticalAnswer, MultiQuery, SecondSearch
@@ -18,4 +18,5 @@ FACTORIES = (
     factory_of(SecondSearch, "overview"),
     factory_of(Clarify, "synthesize"),
     factory_of(Condense, "synthesize"),
+    factory_of(Verify, "cite"),
 )

@@ -29,6 +29,7 @@ id = "large"
 url = "{url}"
 model = "large-1"
 extra_body = {{ top_k = 7 }}
+form = "short"
 """
 QUESTION = Request((Message("user", "How do I index another site?"),))
 
@@ -63,6 +64,8 @@ async def test_each_assistant_and_each_step_asks_its_own_model(
                 assert [call.get("top_k") for call in llm.calls if call["model"] == "large-1"] in ([7], [])
             sizes = {step.name: step.settings.llm_context_window for step in made.get("two").plans.answer[-2]}
             assert sizes == {"synthesize": 4000}
+            (writer,) = made.get("one").plans.answer[-2]
+            assert writer.settings.tuning.llm_form == "short"
 
 
 @pytest.mark.server

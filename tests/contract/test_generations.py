@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import NoIndex, StoreBusy
 from app.core.generation import SourceRecord
 from app.core.types import LexicalText, Query
-from app.index.run_history import add_run
+from app.index.run_history import LONGEST, EndedRun, RunOrigin, add_run
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector
 
 # ---- isolation ---------------------------------------------------------------------------------
@@ -198,15 +198,18 @@ async def test_what_a_rollback_dropped_can_come_again(store):
 async def test_the_results_of_runs_are_kept_also_before_the_first_index(store, open_store):
     """Runs are other processes than the service, which reads their results."""
     assert (await store.runs()).counts == {}
-    await add_run(store, "failed", 1.5)
+    await add_run(store, EndedRun(RunOrigin("nightly"), 1.0, 1.5, "failed", errors=("x" * 999,)))
     with pytest.raises(NoIndex):
         await store.live()
     await publish(store, {"/a": ["alpha"]})
-    await add_run(store, "published", 2.5)
-    await add_run(store, "published", 3.5)
+    await add_run(store, EndedRun(RunOrigin(), 2.0, 2.5, "published"))
+    await add_run(store, EndedRun(RunOrigin("http", "admin1", "run-1"), 3.0, 3.5, "published", {"new": 1}, 4))
     runs = await (await open_store()).runs()
     assert (runs.counts, runs.seconds) == ({"failed": 1, "published": 2}, 3.5)
     assert abs(time.time() - runs.ended["published"]) < 60
+    assert [run.origin.trigger for run in runs.last] == ["http", "command", "nightly"]
+    assert runs.last[0] == EndedRun(RunOrigin("http", "admin1", "run-1"), 3.0, 3.5, "published", {"new": 1}, 4)
+    assert runs.last[2].errors == ("x" * LONGEST,)
     assert (await (await open_store()).generations())[0].pages == 1
 
 

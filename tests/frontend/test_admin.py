@@ -139,7 +139,12 @@ def test_a_run_is_started_watched_to_its_end_and_reported(page: Page, start, axe
     expect(page.get_by_role("status").filter(has_text="published")).to_be_visible()
     expect(page.locator(".ad-figures div", has_text="unchanged")).to_contain_text("8")
     page.get_by_role("link", name="Runs", exact=True).click()
-    expect(page.get_by_role("region", name="Last runs").get_by_role("row")).to_have_count(2)
+    rows = page.get_by_role("region", name="Last runs").locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("button or HTTP")
+    expect(rows.last).to_contain_text("command")  # in another process, before the service was started
+    expect(rows.last).to_contain_text("generation 1")
+    axe(page)
 
 
 def test_settings_say_where_they_come_from_and_errors_appear(page: Page, start):
@@ -184,7 +189,7 @@ def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Pa
     page.get_by_label("Language").select_option("cs")  # and gone at once: the choice is kept
     for view in VIEWS:
         page.goto(f"{operated.url}/admin/{view}")
-        expect(page.get_by_role("combobox", name="Jazyk")).to_be_visible()
+        expect(page.locator("header").get_by_role("combobox", name="Jazyk")).to_be_visible()
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator(".da-spinner")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view

@@ -10,6 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.api.admin.queries import PageAge, PageState
+from app.api.answer_models import IngestRun
 from app.assistants.health import PartState
 from app.core.generation import Recipe
 from app.core.types import Section
@@ -87,6 +88,44 @@ class RunHistoryBody(TypedDict):
     ended: Annotated[Mapping[str, str], Field(description="When the last run with this result ended.")]
     last: Annotated[str, Field(description="Result of the last run; empty without any.")]
     seconds: Annotated[float, Field(description="Duration of the last run.")]
+
+
+class EndedRunBody(TypedDict):
+    """A run that wrote to this index, in any process, or tried to."""
+
+    id: Annotated[
+        str, Field(description="Of `/v1/ingest/ID`, if this service started it and still knows it; else empty.")
+    ]
+    trigger: Annotated[
+        str, Field(description="What started it: command, nightly, http, start, or a word of --trigger.")
+    ]
+    by: str
+    began_at: str
+    seconds: float
+    result: str
+    counts: Annotated[Counts, Field(description="Number of pages by outcome; empty if the run didn't get so far.")]
+    generation: Annotated[int | None, Field(description="What it published; null if nothing changed.")]
+    errors: Annotated[Sequence[str], Field(description="The first of them.")]
+
+
+class ReadingRun(TypedDict):
+    """A run of another process that is reading pages now."""
+
+    trigger: str
+    began_at: str
+    done: int
+    total: int
+    minutes: Annotated[int, Field(description="About how many are left.")]
+
+
+class RunList(TypedDict):
+    """The last runs of an index, the newest first, and the one under way."""
+
+    object: Literal["list"]
+    index: IndexName
+    current: Annotated[IngestRun | None, Field(description="The one that this service has started.")]
+    reading: Annotated[ReadingRun | None, Field(description="Known for an index in a directory.")]
+    data: list[EndedRunBody]
 
 
 class IndexBody(TypedDict):

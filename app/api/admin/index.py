@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from app.api.admin import answer_models as bodies
 from app.api.admin.problems import Inspected, problems
 from app.api.admin.queries import REFUSED, IndexQuery, PageAge, PageState, chosen_index, looked_at, query_of
 from app.api.bodies import RollbackRequest, filled, unstored
-from app.api.runs import Runs, beside, configured
+from app.api.runs import Run, Runs, beside, configured, run_object
 from app.api.service import Service
 from app.assistants.file import NamedIndex
 from app.assistants.health import IndexState, look_at_servers, part_states, roll_back
@@ -25,7 +25,9 @@ from app.core.errors import AssistantError, IndexMismatch, NoIndex, RequestError
 from app.core.generation import GenerationInfo
 from app.core.log_message import masked
 from app.core.types import Chunk, Page
-from app.index.run_history import RunHistory
+from app.index import directory_of
+from app.index.reading import run_reading
+from app.index.run_history import EndedRun, RunHistory
 
 AGES: tuple[tuple[PageAge, timedelta], ...] = (
     ("week", timedelta(days=7)),
@@ -128,6 +130,26 @@ class IndexStates:
         data = [generation_body(info, live=info.id == live) for info in await index.store.generations()]
         return unstored(bodies.GenerationList(object="list", index=index.name, data=data))
 
+    async def list_runs(self, request: Request) -> Response:
+        """The last runs of an index, and the one under way. Of those of this service, killed ones are listed, too."""
+        _, index = looked_at(self.service, request, IndexQuery)
+        own = () if index.name else self.runs.all()  # they write to the index without a name
+        current = next((run for run in own if not run.finished), None)
+        reading = None if current else run_reading(directory_of(index.settings))
+        known = {run.id for run in own}
+        kept = (await index.store.runs()).last
+        ended = [(run.began + run.seconds, _ended(run, known)) for run in kept]
+        recorded = {run.origin.id for run in kept}
+        ended += [(run.ended, _lost(run)) for run in own if run.finished and run.id not in recorded]
+        body: bodies.RunList = {
+            "object": "list",
+            "index": index.name,
+            "current": run_object(current) if current else None,
+            "reading": filled(bodies.ReadingRun, **reading, began_at=iso(reading["began"])) if reading else None,
+            "data": [body for _, body in sorted(ended, key=lambda one: one[0], reverse=True)],
+        }
+        return unstored(body)
+
     async def rollback(self, request: Request) -> Response:
         """Make the previous generation live again."""
         self.service.check_admin(request, "The index can't be rolled back")
@@ -149,6 +171,22 @@ class IndexStates:
             raise RequestError(f"A run is writing to the index: {error}", code="run_under_way") from error
         live = generation_body(info, live=True)
         return unstored(bodies.RollbackBody(object="rollback", index=index.name, live=live, dropped=kept[0].id))
+
+
+def _ended(run: EndedRun, known: Collection[str]) -> bodies.EndedRunBody:
+    origin, id_ = run.origin, run.origin.id if run.origin.id in known else ""
+    return filled(bodies.EndedRunBody, run, id=id_, trigger=origin.trigger, by=origin.by, began_at=iso(run.began))
+
+
+def _lost(run: Run) -> bodies.EndedRunBody:
+    """A run of this service that left no record: it was killed, or couldn't be started."""
+    began_at = run.started_at or run.queued_at
+    seconds = run.ended - datetime.fromisoformat(began_at).timestamp()
+    counts = run.report.get("counts", {}) if run.report else {}
+    return {
+        "id": run.id, "trigger": "http", "by": run.by, "began_at": began_at, "seconds": max(seconds, 0.0),
+        "result": "failed", "counts": counts, "generation": None, "errors": [run.error],
+    }  # fmt: skip
 
 
 async def _inspected(index: NamedIndex, state: IndexState) -> Inspected:

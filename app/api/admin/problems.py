@@ -1,21 +1,26 @@
-"""Problems for an operator to look at, each with what to do, from the states of the indexes and the parts."""
+"""Problems for an operator to look at, each with what to do, from the states of the indexes and the parts; a web hook is told those
+of runs, whatever started them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from app.api.admin.answer_models import ProblemBody, RecentProblem
-from app.api.runs import Run
+from app.api.runs import Run, Runs
 from app.assistants.health import IndexState, PartState, embedder_mismatch
+from app.core.errors import AssistantError
 from app.core.log_message import REQUEST_ID, LogMessage, masked
 from app.core.settings import Settings
 from app.core.types import Page
@@ -24,6 +29,8 @@ from app.models import Embedder
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
+
+log = logging.getLogger("app.api")
 
 LOOK = "Look at the run in Runs or in the log, mend what it names, and start a run again."
 RUN_AGAIN = "Start a run in Runs, or with `docs-assistant ingest`."
@@ -46,17 +53,25 @@ class Inspected:
         """The result of the last run; empty without any."""
         return max(self.runs.ended, key=lambda result: self.runs.ended[result], default="")
 
-    @property
-    def failure(self) -> str:
-        """The failure of the last run; empty if it didn't fail, or if somebody stopped it."""
-        run = self.run
-        if run and run.ended > max(self.runs.ended.values(), default=0.0):
-            if run.state == "failed" and not run.cancelled_by:
-                return f"The last run failed: {run.error}"
-            return ""
-        if self.last_result in ("failed", "unpublished"):
-            return f"The last run ended as {self.last_result}."
-        return ""
+
+def failure_of(runs: RunHistory, run: Run | None) -> str:
+    """The failure of the last run; empty if it didn't fail, or if somebody stopped it. `run` is as in `Inspected`."""
+    last = max(runs.ended, key=lambda result: runs.ended[result], default="")
+    if run and run.ended > runs.ended.get(last, 0.0):
+        return f"The last run failed: {run.error}" if run.state == "failed" and not run.cancelled_by else ""
+    if last in ("failed", "unpublished"):
+        why = runs.last[0].errors[:1] if runs.last and runs.last[0].result == last else ()
+        return ": ".join((f"The last run ended as {last}", *why))
+    return ""
+
+
+def overdue(runs: RunHistory, hours: float, since: float) -> str:
+    """Says that no run has succeeded for so many `hours`, or since this time if none ever has; empty if one has, or for 0."""
+    last = max(runs.ended.get("published", 0.0), runs.ended.get("partial", 0.0)) or since
+    silent = (time.time() - last) / 3600
+    return (
+        f"No run has succeeded for {silent:.0f} hours; one is expected every {hours:g}." if 0 < hours < silent else ""
+    )
 
 
 def problems(
@@ -66,7 +81,7 @@ def problems(
     settings: Settings,
 ) -> list[ProblemBody]:
     """All problems, the most severe first."""
-    found = [problem for one in inspected for problem in _of_index(one, settings.languages)]
+    found = [problem for one in inspected for problem in _of_index(one, settings)]
     found += _of_parts(parts)
     filled = {one.name: {page.collection for page in one.pages} for one in inspected if one.state.info}
     for assistant, names in assistants.empty_collections(filled).items():
@@ -80,11 +95,17 @@ def problems(
     return sorted(found, key=lambda one: ("error", "warning", "info").index(one["severity"]))
 
 
-def _of_index(one: Inspected, languages: Sequence[str]) -> Iterator[ProblemBody]:
+def _of_runs(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
+    if failure := failure_of(one.runs, one.run):
+        message = f"{failure.rstrip('.')}. The index is as it was before."
+        yield _problem("run_failed", "warning", one.name, message, LOOK)
+    if late := overdue(one.runs, settings.tuning.run_hours, time.time()):
+        yield _problem("no_run", "warning", one.name, late, "Look whether the nightly run is started, and at its log.")
+
+
+def _of_index(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
     state, name = one.state, one.name
-    if one.failure:
-        message = f"{one.failure.rstrip('.')}. The index is as it was before."
-        yield _problem("run_failed", "warning", name, message, LOOK)
+    yield from _of_runs(one, settings)
     if state.store_problem:
         yield _problem(
             "store", "error", name, state.store_problem, "Check the store; `docs-assistant check` says more."
@@ -99,7 +120,7 @@ def _of_index(one: Inspected, languages: Sequence[str]) -> Iterator[ProblemBody]
     if failing := sum(1 for page in one.pages if page.fetch.stale_since):
         message = f"The last run couldn't read some pages ({failing}): their earlier text is used."
         yield _problem("pages_failing", "warning", name, message, "Look at them in Pages, then repair or remove them.")
-    lacking = [code for code in languages if one.pages and code not in {page.language for page in one.pages}]
+    lacking = [code for code in settings.languages if one.pages and code not in {page.language for page in one.pages}]
     if lacking:
         message = f"No page is in {', '.join(lacking)}: such questions are answered from pages in other languages."
         to_do = "Index such pages, or remove the language from DOCS_LANGUAGES."
@@ -121,6 +142,63 @@ def _problem(
     code: str, severity: Literal["error", "warning", "info"], index: str | None, message: str, to_do: str
 ) -> ProblemBody:
     return {"code": code, "severity": severity, "index": index, "message": message, "to_do": to_do}
+
+
+EVERY = 60.0  # seconds between two looks at the runs
+TIMEOUT = 10.0
+
+
+@dataclass
+class RunAlarm:
+    """Looks at the runs of all indexes. A failure is told once, if it is of after the start; a silence once per DOCS_TUNING__RUN_HOURS.
+
+    What the web hook doesn't take is told at the next look.
+    """
+
+    assistants: Assistants
+    settings: Settings
+    runs: Runs
+    since: float = field(default_factory=time.time)
+    _told: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Look until cancelled; at once over without a web hook."""
+        while self.settings.tuning.run_webhook.get_secret_value():
+            for name, index in self.assistants.used().items():
+                try:
+                    history = await index.store.runs()
+                except AssistantError as error:
+                    log.warning(LogMessage("runs can't be looked at", index=name, error=error))
+                    continue
+                for event, when, message in self._alarms(name, history):
+                    if self._told.get((name, event), 0.0) < when and await self._tell(name, event, message):
+                        self._told[name, event] = when
+            await asyncio.sleep(EVERY)
+
+    def _alarms(self, name: str, history: RunHistory) -> Iterator[tuple[str, float, str]]:
+        """Each alarm with a time that is later than that of an alarm that says the same."""
+        run = None if name else self.runs.last
+        ended = max([*history.ended.values(), run.ended if run else 0.0], default=0.0)
+        if ended >= self.since and (message := failure_of(history, run)):
+            yield "run_failed", ended, message
+        if late := overdue(history, self.settings.tuning.run_hours, self.since):
+            period = self.settings.tuning.run_hours * 3600
+            yield "no_run", time.time() // period * period, late
+
+    async def _tell(self, name: str, event: str, message: str) -> bool:
+        import httpx
+
+        text = f"Docs Assistant{f', index {name}' if name else ''}: {message}"
+        body = {"event": event, "index": name, "message": message, "text": text}  # chats show `text`
+        try:
+            async with httpx.AsyncClient(timeout=TIMEOUT) as client:
+                response = await client.post(self.settings.tuning.run_webhook.get_secret_value(), json=body)
+            problem = "" if response.is_success else f"status {response.status_code}"
+        except httpx.HTTPError as error:
+            problem = type(error).__name__  # its text has the address, which may be a secret
+        if problem:
+            log.warning(LogMessage("the web hook of runs doesn't answer", event=event, error=problem))
+        return not problem
 
 
 MOST = 100

@@ -53,6 +53,7 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
     for path, handler, summary, model, query in (
         ("index", states.state, "The state of the service and its indexes", bodies.AdminIndexBody, IndexQuery),
         ("generations", states.generations, "The kept generations of an index", bodies.GenerationList, IndexQuery),
+        ("runs", states.list_runs, "The last runs of an index", bodies.RunList, IndexQuery),
         ("pages", pages.list_pages, "The indexed pages", bodies.PageList, PagesQuery),
         ("page", pages.get_page, "One page with its Markdown and chunks", bodies.PageBody, PageQuery),
         (

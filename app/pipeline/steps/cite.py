@@ -54,7 +54,7 @@ class Cite(Declared):
 
     async def __call__(self, turn: Turn) -> Changes:
         """The events, with the sources before the last one."""
-        return {"events": self._cited(_as_read(with_answer_language(turn, self.prompts.languages)))}
+        return {"events": self._cited(as_read(turn, self.prompts))}
 
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
@@ -74,15 +74,10 @@ class Cite(Declared):
         """What judges the answer; None if there are no passages, or nobody wants that."""
         if self.unproven == "off" or not turn.hits:
             return None
-        code, request = turn.asked.language, turn.request
-        said = [message.content for message in request.messages if message.role == "user"]
-        evidence = Evidence(
-            [_evidence_of(hit) for hit in turn.hits],
-            [hit.chunk.language for hit in turn.hits],
-            "\n".join((*said, *request.attached)),
-        )
-        checker, sign = Checker(evidence, code, self.words), self.prompts.language(code).texts.unproven
-        return Prover(checker, self.unproven, sign, instructions_of(self.prompts, code, request.persona))
+        code = turn.asked.language
+        instructions = instructions_of(self.prompts, code, turn.request.persona)
+        sign = self.prompts.language(code).texts.unproven
+        return Prover(checker_of(turn, self.words), self.unproven, sign, instructions)
 
 
 class _Answer:
@@ -132,7 +127,7 @@ class _Answer:
 
     async def closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
-        self._proved()
+        self._proved(event)
         rest, answer = "".join(self._waiting) + self._rest(), "".join(self._written)
         sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
@@ -156,13 +151,14 @@ class _Answer:
             rest += source_list(tuple(source for source, _ in sources), self._language)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
 
-    def _proved(self) -> None:
-        """Takes the rest of what the prover held back."""
+    def _proved(self, event: Done | Failure) -> None:
+        """Takes the rest of what the prover held back, and what a step before found unproved."""
         if self._prover and (written := self._prover.end()):
             self._written.append(written)
             self._said.append(written)
-            text = self._text.feed(self._wording.feed(written))
-            self._waiting.append(text)
+            self._waiting.append(self._text.feed(self._wording.feed(written)))
+        if self._prover and isinstance(event, Done) and event.unsupported:
+            self._waiting.append(self._text.feed(self._wording.feed(self._prover.doubted(event.unsupported))))
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""
@@ -204,8 +200,9 @@ def expected(evidence: Checked) -> float:
 
 
 def rules_of(prompts: Prompts, language: str, persona: str = "") -> str:
-    """The instructions that the model gets, without the passages."""
-    return f"{prompts.render(language, 'synthesize', passages='')}\n{prompts.persona(language, persona)}"
+    """The instructions that models get, strong and weak ones, without the passages."""
+    rules = [prompts.render(language, name, passages="") for name in ("synthesize", "synthesize_short")]
+    return "\n".join((*rules, prompts.persona(language, persona)))
 
 
 @lru_cache(maxsize=32)
@@ -236,8 +233,20 @@ def quoted(text: str, pages: tuple[str, ...]) -> str:
     return rewriter.feed(text) + rewriter.rest()
 
 
-def _as_read(turn: Turn) -> Turn:
+def checker_of(turn: Turn, words: ProofWording) -> Checker:
+    """What judges the answer by the passages of a turn `as_read`, and by what the user said."""
+    said = [message.content for message in turn.request.messages if message.role == "user"]
+    evidence = Evidence(
+        [_evidence_of(hit) for hit in turn.hits],
+        [hit.chunk.language for hit in turn.hits],
+        "\n".join((*said, *turn.request.attached)),
+    )
+    return Checker(evidence, turn.asked.language, words)
+
+
+def as_read(turn: Turn, prompts: Prompts) -> Turn:
     """The turn with what the model read in the place of the hits: citations have the numbers of passages."""
+    turn = with_answer_language(turn, prompts.languages)
     if not turn.passages:
         return turn
     return turn.changed(hits=tuple(replace(passage.hits[0], chunk=passage.chunk) for passage in turn.passages))

@@ -36,6 +36,7 @@ from app.pipeline.conversation import (
     numbered,
     off_loop,
     read_passages,
+    reads_little,
     room_for_pages,
     with_answer_language,
 )
@@ -45,6 +46,9 @@ from app.text.answer_language import AnswerLanguage, Verdict, profiles
 log = logging.getLogger("app.pipeline")
 
 OTHER_LANGUAGE = "it isn't in the language of the question: the model was asked again"
+SIGNS_OF_TURNS = ("<|im_", "<|e", "\n### Instruction", "\nUser:")
+"""With which weak models go on as somebody else. Only sent with the short prompt: some models that need none refuse a request with `stop`,
+and OpenAI takes four."""
 STILL_OTHER = "it isn't in the language of the question either: the pages are quoted"
 
 
@@ -206,10 +210,11 @@ class Synthesize(Declared):
 
     def _options(self, turn: Turn) -> CallOptions:
         sampling, settings = turn.request.sampling, self.settings
+        stop = sampling.stop or (SIGNS_OF_TURNS if reads_little(settings) else ())
         return CallOptions(
             temperature=settings.tuning.temperature if sampling.temperature is None else sampling.temperature,
             max_tokens=min(sampling.max_tokens or settings.tuning.llm_max_tokens, settings.tuning.llm_max_tokens),
-            stop=sampling.stop,
+            stop=stop,
             seed=sampling.seed,
             timeout=settings.llm_timeout,
         )
@@ -227,7 +232,8 @@ class Synthesize(Declared):
         """The system prompt: our rules and passages, then the attachments and style of the client, marked as such."""
         attached, style = client_texts(turn, room_for_pages(turn, self.settings, self.prompts))
         passages = numbered(turn.passages)
-        parts = [self.prompts.render(turn.asked.language, "synthesize", passages=passages)]
+        prompt = "synthesize_short" if reads_little(self.settings) else "synthesize"
+        parts = [self.prompts.render(turn.asked.language, prompt, passages=passages)]
         if attached:
             parts.append(self.prompts.render(turn.asked.language, "attached", attached=attached))
         if style:

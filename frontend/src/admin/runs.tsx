@@ -1,7 +1,7 @@
 /** Ingestion runs: start one, watch it, read its report. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { AdminIndexBody, IngestRun } from "../../api";
+import type { AdminIndexBody, EndedRunBody, IngestRun, ReadingRun, RunList } from "../../api";
 import { type ApiError, asApiError } from "../shared/api";
 import { useUi } from "../shared/ui";
 import { Ago, Badge, Facts, Failure, type Loaded, Table, type Tone, View, useAdmin, useJson } from "./data";
@@ -11,6 +11,7 @@ import type { ViewProps } from "./routes";
 
 const POLL = 1000; // milliseconds
 const TONES: Record<IngestRun["state"], Tone> = { queued: "calm", running: "calm", done: "good", failed: "bad" };
+const RESULTS: Record<string, Tone> = { published: "good", partial: "warn" };
 const over = (run: IngestRun) => run.state === "done" || run.state === "failed";
 
 export function Runs({ rest }: ViewProps): JSX.Element {
@@ -18,33 +19,62 @@ export function Runs({ rest }: ViewProps): JSX.Element {
 }
 
 function AllRuns(): JSX.Element {
-  const { t, number } = useAdmin();
-  const loaded = useJson<{ data: IngestRun[] }>("v1/ingest");
-  const current = loaded.data?.data.find((run) => !over(run));
-  usePolling(loaded, Boolean(current));
-  if (loaded.problem?.kind === "missing") return <p>{t.runs.unavailable}</p>;
+  const { t } = useAdmin();
+  const path = "v1/admin/runs";
+  const loaded = useJson<RunList>(path);
+  const { current, reading } = loaded.data ?? {};
+  usePolling(loaded, Boolean(current ?? reading));
   return (
     <>
-      {current ? <section><h2>{t.runs.current}</h2><Live run={current} /></section> : <Start />}
+      {current || reading ? (
+        <section><h2>{t.runs.current}</h2>{current ? <Live run={current} /> : <Reading run={reading!} />}</section>
+      ) : <Start />}
       <section>
         <h2>{t.runs.last}</h2>
-        <p class="da-muted">{t.runs.since}</p>
-        <View path="v1/ingest" loaded={loaded}>
+        <View path={path} loaded={loaded}>
           {({ data }) => data.length ? (
-            <Table name={t.runs.last} head={[t.runs.began, t.pages.state, t.runs.sites, ...Object.values(t.runs.outcomes)]}>
-              {data.map((run) => (
-                <tr key={run.id}>
-                  <th scope="row"><a href={address(`runs/${run.id}`)}><Ago time={run.started_at ?? run.queued_at} /></a></th>
-                  <td><Badge tone={TONES[run.state]}>{t.runs.states[run.state]}</Badge></td>
-                  <td class="ad-break">{run.sites.join(", ")}</td>
-                  {Object.keys(t.runs.outcomes).map((name) => <td key={name} class="ad-number">{run.counts ? number(run.counts[name] ?? 0) : "–"}</td>)}
-                </tr>
-              ))}
+            <Table name={t.runs.last} head={[t.runs.began, t.pages.state, t.runs.by, t.runs.took, ...Object.values(t.runs.outcomes)]}>
+              {data.map((run) => <EndedRow key={`${run.began_at}${run.id}`} run={run} />)}
             </Table>
           ) : <p>{t.runs.noRuns}</p>}
         </View>
       </section>
     </>
+  );
+}
+
+function EndedRow({ run }: { run: EndedRunBody }): JSX.Element {
+  const { t, number, seconds } = useAdmin();
+  const began = <Ago time={run.began_at} />;
+  return (
+    <tr>
+      <th scope="row">{run.id ? <a href={address(`runs/${run.id}`)}>{began}</a> : began}</th>
+      <td>
+        <Badge tone={RESULTS[run.result] ?? "bad"}>{t.results[run.result] ?? run.result}</Badge>
+        {run.generation !== null && <small class="da-muted">{t.runs.generation(run.generation)}</small>}
+        {run.errors.length > 0 && (
+          <details>
+            <summary>{t.runs.errors(number(run.errors.length))}</summary>
+            <ul>{run.errors.map((error, i) => <li key={i} class="ad-break">{error}</li>)}</ul>
+          </details>
+        )}
+      </td>
+      <td>{t.runs.triggers[run.trigger] ?? run.trigger}{run.by && <small class="da-muted ad-break">{run.by}</small>}</td>
+      <td class="ad-number">{seconds(run.seconds)}</td>
+      {Object.keys(t.runs.outcomes).map((name) => <td key={name} class="ad-number">{name in run.counts ? number(run.counts[name]!) : "–"}</td>)}
+    </tr>
+  );
+}
+
+/** How far a run of another process is. */
+function Reading({ run }: { run: ReadingRun }): JSX.Element {
+  const { t, number } = useAdmin();
+  return (
+    <div class="ad-progress">
+      <p role="status"><Badge tone="calm">{t.runs.triggers[run.trigger] ?? run.trigger}</Badge> {t.runs.stages["Pages"]} {t.runs.progress(number(run.done), number(run.total))}</p>
+      <progress aria-label={t.runs.current} max={run.total} value={run.done} />
+      <p class="da-muted">{t.runs.began} <Ago time={run.began_at} /> · {t.runs.left(number(run.minutes))}</p>
+    </div>
   );
 }
 

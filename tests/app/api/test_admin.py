@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from app.core.log_message import LogMessage
 from app.core.settings import Settings
 from app.core.types import Chunk, Page
 from app.index import open_store
-from app.index.run_history import add_run
+from app.index.run_history import EndedRun, RunOrigin, add_run
 from tests.app.api.scripted import CHAT, JSON, chat, client_of, refused, serving
 from tests.app.cli.stored_index import SITE, Index, page_with
 from tests.fakes import WORDS
@@ -120,11 +121,16 @@ async def test_a_run_that_failed_or_was_killed_is_a_problem_until_another_one_pu
             found = [one for one in state["problems"] if one["code"] == "run_failed"]
             assert [reason in one["message"] for one in found] == [True] * bool(reason)
             assert (state["state"] == "attention") == bool(reason)
+            listed = await read(client, "runs", answers.RunList)
+            assert (listed["data"][0]["id"], listed["data"][0]["result"], listed["current"]) == (run, "failed", None)
+            assert (reason or "Cancelled by") in listed["data"][0]["errors"][0]
             if reason:
                 assert "start a run again" in found[0]["to_do"]
-            await add_run(store, "published", 1.0)
+            await add_run(store, EndedRun(RunOrigin("nightly"), time.time() - 1, 1.0, "published", {"new": 1}))
             state = await read(client, "index")
             assert "run_failed" not in [one["code"] for one in state["problems"]]
+            newest = (await read(client, "runs"))["data"][0]
+            assert (newest["trigger"], newest["result"], newest["counts"]) == ("nightly", "published", {"new": 1})
     await store.close()
 
 

@@ -18,7 +18,7 @@ from app.core import breaker as breaking
 from app.core.settings import Settings
 from app.core.types import Chunk
 from app.index import open_store
-from app.index.run_history import add_run
+from app.index.run_history import EndedRun, RunOrigin, add_run
 from app.models import open_embedder
 from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.published import publish
@@ -182,7 +182,7 @@ async def test_an_index_is_too_old_when_no_run_read_its_pages(settings):
         assert "hours ago, and DOCS_MAX_INDEX_AGE is 24: run `docs-assistant ingest`" in problem
         store = open_store(settings)
         for result, status in {"failed": 503, "unpublished": 503, "partial": 200, "published": 200}.items():
-            await add_run(store, result, 1.0)
+            await add_run(store, EndedRun(RunOrigin(), 0.0, 1.0, result))
             assert (await client.get("/health/ready")).status_code == status, result
         await store.close()
     async with service(settings) as client:

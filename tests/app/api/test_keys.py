@@ -354,3 +354,23 @@ def test_keys_are_made_printed_once_and_listed_without_secrets(tmp_path, monkeyp
     listed = capsys.readouterr().out
     assert "2020-01-31 (expired)" in listed
     assert "sha256" not in listed
+
+
+def test_a_key_is_revoked_by_name_and_the_rest_of_the_file_stays(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DOCS_KEYS", "keys.toml")
+    path = Path("keys.toml")
+    path.write_text("# ours\n", "utf-8")
+    for name in ("first", "second", "third"):
+        assert main(["key", "new", name, "--note", f"[[key]] of {name}"]) == 0
+    path.chmod(0o600)
+    one, two, three = read_keys("keys.toml", Settings.load(None))
+    assert main(["key", "revoke", "second2"]) == 1
+    assert "second" in capsys.readouterr().err
+    assert main(["key", "revoke", "second"]) == 0
+    assert read_keys("keys.toml", Settings.load(None)) == [one, three]
+    assert path.read_text("utf-8").startswith("# ours\n")
+    assert (path.stat().st_mode & 0o777, [file.name for file in tmp_path.iterdir()]) == (0o600, ["keys.toml"])
+    inline = (f'{{name = "{name}", role = "reader", hash = "{key.hash}"}}' for name, key in (("x", one), ("y", two)))
+    path.write_text(f"key = [{', '.join(inline)}]", "utf-8")
+    assert main(["key", "revoke", "x"]) == 1
+    assert "by hand" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from app.assistants.assembly import opened
 from app.core.errors import NoIndex, StillReading
 from app.core.settings import Settings
 from app.core.turn import Message, Request
-from app.index.reading import FILE, FRESH, reading, tell_reading
+from app.index.reading import FILE, FRESH, reading, run_reading, tell_reading
 from ingestion import progress
 from ingestion.progress import open_progress
 
@@ -38,12 +38,13 @@ async def test_a_question_is_told_how_far_the_first_run_is_in_its_language(quest
 
 def test_a_run_tells_its_pages_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(progress, "TOLD_EVERY", 0)
-    shown = open_progress(io.StringIO(), tmp_path)
+    shown = open_progress(io.StringIO(), tmp_path, "nightly")
     shown.stage("Reading sitemaps", 0)
     assert reading(tmp_path) is None
     shown.stage("Pages", 4)
     shown.advance(1, "a")
     assert reading(tmp_path) == {"done": 1, "total": 4, "minutes": 1}
+    assert run_reading(tmp_path)["trigger"] == "nightly"
     (tmp_path / FILE).write_text("[")
     assert reading(tmp_path) is None
     shown.close()

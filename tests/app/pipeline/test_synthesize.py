@@ -14,7 +14,7 @@ from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from app.pipeline.conversation import read_passages
-from app.pipeline.steps.synthesize import Synthesize
+from app.pipeline.steps.synthesize import SIGNS_OF_TURNS, Synthesize
 from tests.app.api.scripted import until
 from tests.app.pipeline.turns import HURRIED, SETTINGS, hit, text_of, turn
 from tests.fake_llm import FakeLLM, Reply
@@ -47,6 +47,30 @@ async def test_the_model_gets_passages_history_and_the_refined_question(llm: Fak
     assert sent["messages"][-1]["content"] == "How much memory?"
     sampling = {"temperature": 0.7, "max_tokens": SETTINGS.tuning.llm_max_tokens, "stop": ["END"], "seed": 4}
     assert sampling.items() <= sent.items()
+
+
+@pytest.mark.parametrize(
+    ("given", "short"),
+    [
+        ({}, False),
+        ({"llm_form": "short"}, True),
+        ({"llm_context_window": 4000}, True),
+        ({"llm_context_window": 4000, "llm_form": "full"}, False),
+    ],
+)
+async def test_a_weak_model_reads_little_and_stops_at_signs_of_another_turn(
+    llm: FakeLLM, given: dict[str, Any], *, short: bool
+) -> None:
+    """Three passages, its rules below them; a client's own `stop` wins. Others get all, and no `stop`."""
+    settings = Settings.load(None, llm_timeout=60.0, **given)
+    hits = tuple(hit(n, f"Text {n}.") for n in range(1, 5))
+    await answer(llm, turn(hits=hits), settings)
+    request = Request((Message("user", "And memory?"),), sampling=Sampling(stop=("END",)))
+    await answer(llm, turn(hits=hits, request=request), settings)
+    system = llm.calls[0]["messages"][0]["content"]
+    assert ("Text 4." in system) is not short
+    assert (system.index("Text 1.") < system.index("word for word")) is short
+    assert [call.get("stop") for call in llm.calls] == [list(SIGNS_OF_TURNS) if short else None, ["END"]]
 
 
 async def test_the_model_sees_when_a_page_changed_or_else_was_published(llm: FakeLLM) -> None:

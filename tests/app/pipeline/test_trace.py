@@ -135,7 +135,7 @@ async def test_each_step_has_its_times_and_the_calls_to_models_inside_it(assista
     assert steps["detect"].output["asked"]["language"] == "en"
     assert steps["keywords"].output["keywords"] == {"en": "volume, resize", "cs": "svazek"}
     assert steps["keywords"].input["asked"]["text"] == QUESTION
-    assert asdict(trace.end) == asdict(tracing.TraceEnd("stop", confidence=0.87))
+    assert asdict(trace.end) == asdict(tracing.TraceEnd("stop", confidence=0.91))
 
 
 async def test_prompts_are_as_they_were_sent_and_replies_as_they_came(assistants: Assistants, llm: FakeLLM) -> None:
@@ -361,7 +361,7 @@ async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, mo
         (cite, "cited_links"), (assistant, "CitingTrace"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, counting(getattr(module, name), counted))
-    assert await end(assistants, asked(trace=False)) == Done(confidence=0.9)
+    assert await end(assistants, asked(trace=False)) == Done(confidence=0.95)
     assert counted == Counter()
     plan = assistants.get("").plans
     await end(assistants, asked())

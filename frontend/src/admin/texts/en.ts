@@ -57,6 +57,7 @@ export const en = {
       embedder: "The index doesn't fit the embedder",
       too_old: "The index is too old",
       run_failed: "The last run failed",
+      no_run: "No run has succeeded for long",
       pages_failing: "Pages couldn't be read",
       no_pages_in_language: "A language without pages",
       empty_collection: "A collection without pages",
@@ -66,7 +67,7 @@ export const en = {
       reranker_fails: "The reranker fails",
       store_fails: "The store fails",
     } as Record<string, string>,
-    see: { pages_failing: "Show these pages", run_failed: "Go to the runs", no_index: "Start a run", too_old: "Start a run" } as Record<
+    see: { pages_failing: "Show these pages", run_failed: "Go to the runs", no_run: "Go to the runs", no_index: "Start a run", too_old: "Start a run" } as Record<
       string,
       string
     >,
@@ -271,12 +272,14 @@ export const en = {
     indexed: "recorded with the index",
     force: "Publish even if much of a site is missing",
     nothing: "No site is configured, and the index has none to read again. Index one with docs-assistant ingest, or set DOCS_SITES.",
-    unavailable: "This service can't start runs.",
     cancel: "Stop this run",
     current: "In progress",
     last: "Last runs",
-    since: "Runs started here since the service was started.",
     noRuns: "None so far.",
+    triggers: { command: "command", nightly: "nightly", http: "button or HTTP", start: "docs-assistant run" } as Record<string, string>,
+    errors: (n: string) => `Errors: ${n}`,
+    generation: (id: number) => `generation ${id}`,
+    left: (minutes: string) => `about ${minutes} min left`,
     states: { queued: "waiting", running: "running", done: "published", failed: "not published" } as Record<string, string>,
     by: "Started by",
     began: "Began",

@@ -20,7 +20,7 @@ from app.core.generation import GenerationInfo
 from app.core.types import LexicalText, Query
 from app.index.opensearch.connection import Connection, to_json
 from app.index.opensearch.store import OpenSearchStore
-from app.index.run_history import add_run
+from app.index.run_history import EndedRun, RunOrigin, add_run
 from tests.app.index.opensearch.rows import RECIPE, found, name_of, page, publish, put
 
 
@@ -181,7 +181,7 @@ class TestRealFailures:
         with pytest.raises(NoIndex):
             await store.live()
         with pytest.raises(StoreError, match="index of something else"):
-            await add_run(store, "failed", 1.0)
+            await add_run(store, EndedRun(RunOrigin(), 0.0, 1.0, "failed"))
         assert list((await http.get(f"/{name_of(store)}*")).json()) == [name_of(store)], "nothing is written beside it"
 
     async def test_a_run_killed_before_the_pointer_moved_costs_no_generation(self, store, open_store, monkeypatch):

@@ -63,7 +63,8 @@ async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report], origi
     except BaseException as error:  # also when it is interrupted
         result = "unpublished" if isinstance(error, (NotPublished, StoreBusy)) else "failed"
         report = error.report if isinstance(error, NotPublished) and isinstance(error.report, Report) else report
-        errors = [str(error) or type(error).__name__, *report.failures]
+        interrupted = isinstance(error, (KeyboardInterrupt, asyncio.CancelledError))
+        errors = ["It was interrupted." if interrupted else str(error), *report.failures]
         raise
     finally:
         counts = {str(outcome): count for outcome, count in report.counts.items()} if report.pages else {}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -87,10 +87,9 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if conversations:
             conversations.begin()
-        working = asyncio.gather(warm_up.run(), RunAlarm(assistants, settings, runs).run())
-        with operation.recent.listening():
-            yield
-        working.cancel()
+        async with _working(warm_up.run(), RunAlarm(assistants, settings, runs).run()):
+            with operation.recent.listening():
+                yield
         await _close(conversations, runs, mcp, counters, assistants)
 
     runs, app = Runs(ingest_command), _application(lifespan)
@@ -115,6 +114,16 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     Pages().add_to(app)
     _add_layers(app, service, counters, metrics)
     return app
+
+
+@asynccontextmanager
+async def _working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Context in which these go on in the background."""
+    tasks = [asyncio.create_task(one) for one in work]
+    yield
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _close(*parts: Closable | None) -> None:

@@ -240,8 +240,27 @@ def test_no_page_or_chunk_runs_anything_in_admin(page: Page, attacked: Hostile):
         page.evaluate(OPEN)
         harmless(page)
     hacked = "chunk/%3Cimg%20src%3Dx%20onerror%3Dwindow.hacked%3D1%3E"
-    for view in ("", "generations", "runs", "settings", hacked, PAYLOADS[0]):
+    for view in ("", "questions", "generations", "runs", "settings", hacked, PAYLOADS[0]):
         go(page, view)
+        harmless(page)
+
+
+def test_no_question_or_answer_runs_anything_in_the_list_of_questions(page: Page, attacked: Hostile, llm: FakeLLM):
+    """What anybody asked is shown to operators: in the list, and with its answer."""
+    for texts in PARTS:
+        writes(llm, texts)
+        asked = {"model": "docs", "messages": [{"role": "user", "content": f"{ASKED} " + "\n".join(texts)}]}
+        httpx.post(f"{attacked.url}/v1/chat/completions", json=asked, timeout=60, trust_env=False).raise_for_status()
+    page.goto(f"{attacked.url}/admin/questions")
+    expect(page.get_by_role("region", name="Questions").locator("tbody tr").nth(len(PARTS) - 1)).to_be_visible()
+    harmless(page)
+    found = httpx.get(f"{attacked.url}/v1/admin/question-log?limit={len(PARTS)}", trust_env=False).json()["data"]
+    for one in found:
+        go(page, f"questions/{one['id']}")
+        expect(page.locator("article").last).to_be_visible()
+        harmless(page)
+    for query in PAYLOADS[:5]:
+        go(page, "questions", dict.fromkeys(("q", "outcome", "language", "assistant"), query))
         harmless(page)
 
 

@@ -41,7 +41,7 @@ async def test_each_end_of_a_run_has_its_result_and_the_file_can_be_replaced(tmp
         assert sum(runs.counts.values()) == done
     assert runs.counts == {"published": 1, "partial": 1, "unpublished": 3, "failed": 2}
     assert [run.errors for run in reversed(runs.last)] == [
-        (), ("https://docs.example.org/a: ",), (), ("too much is missing",), ("another run",), ("no vectors",), ("KeyboardInterrupt",),
+        (), ("https://docs.example.org/a: ",), (), ("too much is missing",), ("another run",), ("no vectors",), ("It was interrupted.",),
     ]  # fmt: skip
 
     for broken in ("{", '{"counts": 1}'):

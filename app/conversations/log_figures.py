@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -73,8 +73,8 @@ class Repeated:
     """A question that failed at least once, in the period or before; `newest` is the number of its last failure.
 
     `count` is how often it was asked, also with a good answer. `refused` are those that no page answers, `unsupported` the answers
-    that their passages don't prove, `weak` others with little confidence, `down` what was rated down. `failed_before` is of the time before, the other numbers are of
-    the period. `first` and `last` are of failures, in seconds since 1970; `first` is None if it didn't fail in the period.
+    that their passages don't prove, `weak` others with little confidence, `down` what was rated down. `failed_before`
+    is of the time before, the other numbers are of the period. `first` and `last` are of failures, in seconds since 1970; `first` is None if it didn't fail in the period.
     """
 
     digest: str
@@ -169,7 +169,7 @@ def logged(connection: Connection, id_: str) -> tuple[LoggedQuestion, Sequence[K
 def outcome_counts(connection: Connection, asked: Asked) -> Sequence[OutcomeCount]:
     """The questions by outcome and language."""
     q = questions.c
-    counts = (func.count(), *_reasons(asked), _sum(_failed(asked)))
+    counts = (func.count(), *_reasons(asked, true()), _sum(_failed(asked)))
     query = select(q.outcome, q.language, *counts).where(*_in(asked)).group_by(q.outcome, q.language)
     return [OutcomeCount(*row) for row in _rows(connection, query)]
 
@@ -319,11 +319,10 @@ def _failed(asked: Asked) -> ColumnElement[bool]:
     return or_(questions.c.outcome.in_(REFUSED), questions.c.rating == "down", _weak(asked))
 
 
-def _reasons(asked: Asked, among: ColumnElement[bool] | Literal[True] = True) -> list[Any]:
+def _reasons(asked: Asked, among: ColumnElement[bool]) -> list[Any]:
     """The sums of questions that were refused, weren't supported, were weak, and were rated down."""
     q = questions.c
-    proved, among = q.outcome.not_in(UNSUPPORTED), true() if among is True else among
-    refused, weak = q.outcome.in_(REFUSED), _weak(asked)
+    proved, refused, weak = q.outcome.not_in(UNSUPPORTED), q.outcome.in_(REFUSED), _weak(asked)
     reasons = (and_(refused, proved), and_(or_(refused, weak), ~proved), and_(weak, proved), q.rating == "down")
     return [_sum(and_(among, reason)) for reason in reasons]
 

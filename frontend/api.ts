@@ -37,6 +37,7 @@ export interface Cluster {
   nearest: Nearest | null;
   refused: number;
   to_do: "write" | "extend" | "correct";
+  unsupported: number;
   weak: number;
 }
 
@@ -96,6 +97,7 @@ export interface FeedbackList {
 }
 
 export interface GapReport {
+  answers: number;
   assistant: string;
   clustered: number;
   clusters: Cluster[];
@@ -112,7 +114,7 @@ export interface GapReport {
   until: string;
   untranslated: Untranslated[];
   unused: UnusedPage[];
-  unused_count: number;
+  unused_count: number | null;
   weak_below: number;
 }
 
@@ -532,6 +534,7 @@ export interface Totals {
   questions: number;
   questions_before: number | null;
   refused: number;
+  unsupported: number;
   weak: number;
 }
 

@@ -48,6 +48,7 @@ DAYS_AT_ONCE = 100
 NEWEST = 10_000
 """Questions whose text is looked at before the index of words is."""
 _WORD = re.compile(r"[^\W_]+")
+UNSUPPORTED = ("marked", "unproven")
 ANSWERED = ("written", "marked", "looped", "turned", "extractive")
 REFUSED = ("refused", "recited", "unproven")
 FIELDS = [field.name for field in fields(LoggedQuestion)]
@@ -55,11 +56,13 @@ FIELDS = [field.name for field in fields(LoggedQuestion)]
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCount:
-    """Questions with this outcome in this language. `down` are those rated down, `weak` those with little evidence."""
+    """Questions with this outcome in this language, and how many of them failed, by reason as in `Repeated`."""
 
     outcome: str
     language: str
     count: int
+    refused: int
+    unsupported: int
     weak: int
     down: int
     failed: int
@@ -69,14 +72,16 @@ class OutcomeCount:
 class Repeated:
     """A question that failed at least once, in the period or before; `newest` is the number of its last failure.
 
-    `count` is how often it was asked, also with a good answer. `failed_before` is of the time before, the other numbers are of
-    the period. `first` and `last` are of failures, in seconds since 1970; `first` is None if it didn't fail in the period.
+    `count` is how often it was asked, also with a good answer. `refused` are those that no page answers, `unsupported` the answers
+    that their passages don't prove, `weak` others with little confidence, `down` what was rated down. `failed_before`
+    is of the time before, the other numbers are of the period. `first` and `last` are of failures, in seconds since 1970; `first` is None if it didn't fail in the period.
     """
 
     digest: str
     newest: int
     count: int
     refused: int
+    unsupported: int
     weak: int
     down: int
     failed: int
@@ -164,7 +169,7 @@ def logged(connection: Connection, id_: str) -> tuple[LoggedQuestion, Sequence[K
 def outcome_counts(connection: Connection, asked: Asked) -> Sequence[OutcomeCount]:
     """The questions by outcome and language."""
     q = questions.c
-    counts = (func.count(), _sum(_weak(asked)), _sum(q.rating == "down"), _sum(_failed(asked)))
+    counts = (func.count(), *_reasons(asked, true()), _sum(_failed(asked)))
     query = select(q.outcome, q.language, *counts).where(*_in(asked)).group_by(q.outcome, q.language)
     return [OutcomeCount(*row) for row in _rows(connection, query)]
 
@@ -197,9 +202,7 @@ def failures(connection: Connection, asked: Asked, limit: int, *, before: bool =
         select(
             q.digest,
             func.max(q.number),
-            _sum(and_(now, q.outcome.in_(REFUSED))),
-            _sum(and_(now, _weak(asked))),
-            _sum(and_(now, q.rating == "down")),
+            *_reasons(asked, now),
             in_period,
             earlier,
             func.min(case((now, q.created))),
@@ -314,6 +317,14 @@ def _weak(asked: Asked) -> ColumnElement[bool]:
 
 def _failed(asked: Asked) -> ColumnElement[bool]:
     return or_(questions.c.outcome.in_(REFUSED), questions.c.rating == "down", _weak(asked))
+
+
+def _reasons(asked: Asked, among: ColumnElement[bool]) -> list[Any]:
+    """The sums of questions that were refused, weren't supported, were weak, and were rated down."""
+    q = questions.c
+    proved, refused, weak = q.outcome.not_in(UNSUPPORTED), q.outcome.in_(REFUSED), _weak(asked)
+    reasons = (and_(refused, proved), and_(or_(refused, weak), ~proved), and_(weak, proved), q.rating == "down")
+    return [_sum(and_(among, reason)) for reason in reasons]
 
 
 def _sum(condition: ColumnElement[bool]) -> Any:

@@ -14,6 +14,7 @@ from app.core.settings import Settings
 from plugins.gaps.records import Cluster, GapReport
 
 SHOWN = 20
+EXAMPLES = 3
 TO_DO = {
     "write": "write about it, or say in the documentation that it isn't possible",
     "extend": "say more in the nearest section, in the words of the questions",
@@ -61,14 +62,14 @@ def _totals(report: GapReport) -> Iterator[str]:
     yield f"What the documentation lacks, {report.since[:10]} to {report.until[:10]}"
     yield ""
     yield f"{totals.questions} questions{of}, {totals.different} different; not answered well: {share(totals.failed, totals.questions)}"
-    yield f"  refused {totals.refused}, weak {totals.weak} (confidence below {report.weak_below:g}), rated down {totals.down}"
+    yield f"  refused {totals.refused}, not supported {totals.unsupported}, weak {totals.weak} (confidence below {report.weak_below:g}), rated down {totals.down}"
     if totals.questions_before is None:
         yield f"  no trend: the log begins at {report.log_from[:10]} and keeps {report.retention_days} days"
     else:
         yield f"  the time before: {totals.questions_before} questions, {totals.failed_before} not answered well"
     for row in totals.outcomes:
         yield f"  {row.language or '?':<4} {row.outcome:<11} {row.count:>8}" + (
-            f"  weak or down or refused: {row.failed}" if row.failed else ""
+            f"  not answered well: {row.failed}" if row.failed else ""
         )
     if report.clustered < report.failed_different:
         yield f"  compared: the {report.clustered} most frequent of {report.failed_different} different questions"
@@ -95,14 +96,19 @@ def _cluster(number: int, one: Cluster) -> Iterator[str]:
     languages = ", ".join(f"{code or '?'} {count}" for code, count in one.languages.items())
     parts = [
         f"{name} {share(part, one.count)}"
-        for name, part in (("refused", one.refused), ("weak", one.weak), ("down", one.down))
+        for name, part in (
+            ("refused", one.refused),
+            ("not supported", one.unsupported),
+            ("weak", one.weak),
+            ("down", one.down),
+        )
         if part
     ]
     yield f"     asked {one.count}×, different wordings: {one.different} ({languages}); {', '.join(parts)}; last {one.last[:10]}"
-    for example in one.examples:
+    for example in one.examples[:EXAMPLES]:
         yield f"     - {' '.join(example.text.split())}" + (f" ({example.count} times)" if example.count > 1 else "")
     if one.nearest:
-        clear = "nearest section" if one.nearest.clear else "no section is clearly about it; nearest"
+        clear = "nearest section" if one.nearest.clear else "no section is about it; the nearest"
         yield f"     {clear}: {one.nearest.section or one.nearest.title} ({one.nearest.share:.0%} of them) {one.nearest.url}"
     yield f"     to do: {TO_DO[one.to_do]}"
 
@@ -116,7 +122,9 @@ def _untranslated(report: GapReport) -> Iterator[str]:
 
 
 def _unused(report: GapReport) -> Iterator[str]:
-    if report.unused_count:
+    if report.unused_count is None:
+        yield f"\nWhich pages no answer uses is said from {report.pages} answers on, one for each page; there are {report.answers}"
+    elif report.unused_count:
         yield f"\nUsed by no answer: {report.unused_count} of {report.pages} pages"
         for page in report.unused[:PAGES]:
             yield f"  {page.language:<4} {page.title} {page.url}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -17,7 +18,7 @@ from app.core.process import end_with_parent
 from app.core.settings import Settings
 from app.index import directory_of, open_store
 from plugins.gaps.page_facts import MOST, Pages
-from plugins.gaps.question_clusters import Failed, clusters_of
+from plugins.gaps.question_clusters import Failed, clusters_of, tokens_of
 from plugins.gaps.records import GapReport, OutcomeRow, Totals
 
 MOST_CLUSTERED = 2_000
@@ -39,15 +40,21 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
         totals, log_from, failed_different = _totals(log, asked)
         if not totals.questions:
             raise nothing_logged(settings, asked, log_from)
-        try:
-            pages = asyncio.run(_pages(index_settings(settings, index) if index else settings))
-        except AssistantError as error:
-            problem = str(error)
         known = totals.failed_before is not None
         failed = _failed(log, asked, before=known)
-        clusters = clusters_of(failed, pages, _languages(settings, failed), before=known)
+        languages = _languages(settings, failed)
+        try:
+            tokens = {token for question in failed for token in tokens_of(question.row, languages)}
+            pages = asyncio.run(_pages(index_settings(settings, index) if index else settings, tokens))
+        except AssistantError as error:
+            problem = str(error)
+        clusters = clusters_of(failed, pages, languages, before=known)
         elsewhere = log.read(figures.elsewhere, asked)
-        unused = pages.unused(log.read(figures.used_addresses, asked))
+        answers = sum(one.count for one in totals.outcomes if one.outcome in figures.ANSWERED)
+        enough = answers >= len(
+            pages.by_url
+        )  # of answers from three pages each, chance alone would leave out 5 % of the pages
+        unused = pages.unused(log.read(figures.used_addresses, asked)) if enough else []
     return GapReport(
         since=iso(asked.since),
         until=iso(asked.until),
@@ -63,7 +70,8 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
         failed_different=failed_different,
         untranslated=pages.untranslated(elsewhere),
         unused=unused[:MOST],
-        unused_count=len(unused),
+        unused_count=len(unused) if enough else None,
+        answers=answers,
         pages=len(pages.by_url),
         index_problem=problem,
     )
@@ -82,7 +90,8 @@ def _totals(log: Log, asked: Asked) -> tuple[Totals, float, int]:
         questions=sum(row.count for row in rows),
         different=different,
         failed=sum(row.failed for row in rows),
-        refused=sum(row.count for row in rows if row.outcome in figures.REFUSED),
+        refused=sum(row.refused for row in rows),
+        unsupported=sum(row.unsupported for row in rows),
         weak=sum(row.weak for row in rows),
         down=sum(row.down for row in rows),
         questions_before=count if known else None,
@@ -104,11 +113,10 @@ def _failed(log: Log, asked: Asked, *, before: bool) -> list[Failed]:
     ]  # one may be deleted meanwhile
 
 
-async def _pages(settings: Settings) -> Pages:
+async def _pages(settings: Settings, tokens: Collection[str]) -> Pages:
     store = open_store(settings)
     try:
-        live = await store.live()
-        return Pages.of(await live.pages(), await live.translation_sets())
+        return await Pages.of(await store.live(), tokens)
     finally:
         await store.close()
 

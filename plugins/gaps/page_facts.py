@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from math import log
 from urllib.parse import urldefrag
 
 from app.core.types import Page
-from app.index.protocols import TranslationSets
+from app.index.protocols import Generation, TranslationSets
 from plugins.gaps.records import Untranslated, UnusedPage
 
 MOST = 200
@@ -18,21 +19,23 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The pages of the live generation by address, and which are translations of each other."""
+    """The pages of the live generation by address, which are translations of each other, and how many of its chunks have a token."""
 
     by_url: Mapping[str, Page] = field(default_factory=dict)
     sets: TranslationSets = field(default_factory=TranslationSets)
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    chunks: int = 0
 
     @classmethod
-    def of(cls, pages: Iterable[Page], sets: TranslationSets) -> Pages:
-        """The pages that are searched."""
-        return cls({page.url: page for page in pages if page.derived.chunk_ids}, sets)
+    async def of(cls, live: Generation, tokens: Iterable[str]) -> Pages:
+        """The pages that are searched, with the frequencies of these tokens."""
+        pages = {page.url: page for page in await live.pages() if page.derived.chunk_ids}
+        return cls(pages, await live.translation_sets(), await live.frequencies(list(tokens)), live.info.chunks)
 
-    def set_of(self, address: str) -> str:
-        """The same for a section, its page and its translations; empty for an empty address."""
-        url = urldefrag(address).url
-        translations = self.sets.of.get(url)
-        return translations.id if translations else url
+    def rarity(self, token: str) -> float:
+        """Returns 1 for a token that no chunk has, 0 for one that all have; 1 if nothing is known of the pages."""
+        most = max(self.chunks, self.frequencies.get(token, 0))
+        return 1 - log(1 + self.frequencies.get(token, 0)) / log(1 + most) if most else 1.0
 
     def untranslated(self, asked: Sequence[tuple[str, str, int]]) -> list[Untranslated]:
         """The pages that answered questions in a language that they have no translation into, the most asked first.

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.conversations.log_figures import ANSWERED, Repeated
+from app.conversations.log_figures import Repeated
 from app.conversations.question_log import iso
 from app.conversations.records import LoggedQuestion
 from app.core.language import Language
-from app.text.analysis import PREFIX, STEM_MARK, analyse, fold, runs
-from app.text.language import without_stopwords
+from app.text.analysis import STEM_MARK, analyse, fold, runs
+from app.text.language import what_is_asked
 from plugins.gaps.page_facts import Pages
 from plugins.gaps.records import Cluster, Example, Nearest
 
@@ -59,141 +58,124 @@ def average_linkage(similarity: Matrix, least: float) -> list[list[int]]:
     return [sorted(rows) for rows in members if rows]
 
 
+def moved(similarity: Matrix, clusters: Sequence[Sequence[int]], least: float) -> list[list[int]]:
+    """The clusters with each row in the one that it is most similar to, because others have joined its own since."""
+    member = np.zeros((len(clusters), len(similarity)), np.float32)
+    for at, rows in enumerate(clusters):
+        member[at, rows] = 1
+    others = member.sum(axis=1, keepdims=True) - member
+    means = (member @ similarity - member * similarity.diagonal()) / np.maximum(others, 1)
+    means[(member > 0) & (others == 0)] = least
+    best = means.argmax(axis=0)
+    return [np.flatnonzero(best == at).tolist() for at in np.unique(best)]
+
+
 MOST_TOKENS = 4_096
 """Columns of the table of words, for the tokens of most questions; one that a single question has joins nothing."""
 ENOUGH = 8
-"""Questions of a language from which their mean vector says what is common to the language."""
+"""Questions from which a language, or each of the two forms, says what its questions have in common."""
 BLOCK = 256
 """Rows of a matrix that are computed at once."""
-SAME_PAGE = 0.6
-"""Similarity of two nearest sections of one page, or of a page and its translation."""
-OF_SECTION = 0.1
-"""Weight of the nearest section beside words and vectors, if both questions were answered: that of a refusal isn't about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Question to compare. `page` is its nearest page, the same for translations, and `section` the part of it.
-
-    `vector` is that of the `embedder`, empty without one. `text` is empty if only digests are logged.
-    """
-
-    text: str
-    language: str
-    vector: NDArray[np.float32]
-    embedder: str = ""
-    page: str = ""
-    section: str = ""
-    answered: bool = False
-
-
-def similarities(questions: Sequence[Question], languages: Mapping[str, Language]) -> Matrix:
-    """Returns the similarity of each question to each other one: about 1 for the same words, about 0 for nothing in common.
-
-    Questions without text are similar if they have the same nearest section.
-    """
-    similar = by_words(questions, languages)
-    for rows, vectors in vectors_of(questions):
-        for start in range(0, len(rows), BLOCK):
-            square = np.ix_(rows[start : start + BLOCK], rows)
+def similarities(
+    rows: Sequence[LoggedQuestion], tokens: Sequence[Counter[str]], weights: Mapping[str, float]
+) -> Matrix:
+    """Returns the similarity of each question to each other one: about 1 for the same words, about 0 for nothing in common."""
+    similar = by_words(tokens, weights)
+    for places, vectors in vectors_of(rows):
+        for start in range(0, len(places), BLOCK):
+            square = np.ix_(places[start : start + BLOCK], places)
             cosines = vectors[start : start + BLOCK] @ vectors.T
             similar[square] = (similar[square] + np.maximum(cosines, 0.0)) / 2
-    _add_sections(similar, questions)
     return similar
 
 
-def words_of(text: str, language: str, languages: Mapping[str, Language]) -> str:
-    """The text without stopwords, if those of the language are known."""
+def tokens_of(row: LoggedQuestion, languages: Mapping[str, Language]) -> Counter[str]:
+    """The tokens of what a question is about; its nearest section if only digests are logged."""
+    if not row.text:
+        return Counter([str(row.nearest.get("url") or row.digest)])
+    return Counter(analyse(" ".join(about(row.text, row.language, languages)), row.language))
+
+
+def about(text: str, language: str, languages: Mapping[str, Language]) -> list[str]:
+    """The words that say what a question is about, without those that only ask, greet or thank; all if there are no others."""
     known = languages.get(language)
-    return without_stopwords(text, known) if known else text
+    words = (what_is_asked(text, known) if known else text).split()
+    telling = [word for word in words if known and not {fold(run) for run in runs(word)} <= known.questions.smalltalk]
+    return telling or words
 
 
-def by_words(questions: Sequence[Question], languages: Mapping[str, Language]) -> Matrix:
-    """The cosine of their words, by rarity. Names, numbers and the beginnings of loanwords are the same in all languages."""
-    counters = [
-        Counter(analyse(words_of(question.text, question.language, languages), question.language))
-        for question in questions
-    ]
-    spread = Counter(token for counts in counters for token in counts)
-    rarity = {token: float(np.log((1 + len(counters)) / n)) for token, n in spread.items()}
+def weights_of(tokens: Sequence[Counter[str]], pages: Pages) -> dict[str, float]:
+    """The weight of each token: its rarity among the questions, but little for one that many pages have.
+
+    The name of the product and the words of its field are in all subjects; what a page lacks is in few pages or none.
+    """
+    spread = Counter(token for counts in tokens for token in counts)
+    return {token: float(np.log((1 + len(tokens)) / n)) * pages.rarity(token) ** 2 for token, n in spread.items()}
+
+
+def by_words(tokens: Sequence[Counter[str]], weights: Mapping[str, float]) -> Matrix:
+    """The cosine of their words. Names, numbers and the beginnings of loanwords are the same in all languages."""
+    spread = Counter(token for counts in tokens for token in counts)
     common = sorted((token for token, n in spread.items() if n > 1), key=lambda token: (-spread[token], token))
     column = {token: at for at, token in enumerate(common[:MOST_TOKENS])}
-    table = np.zeros((len(counters), len(column)), np.float32)
-    for row, counts in enumerate(counters):
-        length = sum(rarity[token] ** 2 for token in counts) ** 0.5 or 1.0
+    table = np.zeros((len(tokens), len(column)), np.float32)
+    for row, counts in enumerate(tokens):
+        length = sum(weights[token] ** 2 for token in counts) ** 0.5 or 1.0
         for token in counts.keys() & column.keys():
-            table[row, column[token]] = rarity[token] / length
+            table[row, column[token]] = weights[token] / length
     return np.asarray(table @ table.T, np.float32)
 
 
-def vectors_of(questions: Sequence[Question]) -> list[tuple[list[int], Matrix]]:
-    """The vectors of each embedder, of length 1, with the rows of their questions.
+def vectors_of(rows: Sequence[LoggedQuestion]) -> list[tuple[list[int], Matrix]]:
+    """The vectors of each embedder, of length 1, with the places of their questions.
 
-    What is common to the questions of a language is taken from their vectors: it says the language, not the subject.
+    What their language and form explain (keywords or a sentence, long or short) is taken from the vectors: it isn't the subject.
     """
     spaces: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for row, question in enumerate(questions):
-        if len(question.vector):
-            spaces[question.embedder, len(question.vector)].append(row)
-    rows_and_vectors = []
-    for rows in spaces.values():
-        vectors = _unit(np.stack([questions[row].vector for row in rows]))
-        _centre(vectors, [questions[row].language for row in rows])
-        rows_and_vectors.append((rows, _unit(vectors)))
-    return rows_and_vectors
+    for place, row in enumerate(rows):
+        if row.vector:
+            spaces[row.embedder, len(row.vector)].append(place)
+    found = []
+    for places in spaces.values():
+        vectors = _unit(np.stack([np.frombuffer(rows[at].vector, np.float16).astype(np.float32) for at in places]))
+        forms = _forms([rows[at] for at in places])
+        vectors -= forms @ np.linalg.lstsq(forms, vectors, rcond=None)[0]
+        found.append((places, _unit(vectors)))
+    return found
 
 
-def _centre(vectors: Matrix, languages: Sequence[str]) -> None:
-    counts = Counter(languages)
-    of_language: dict[str, list[int]] = defaultdict(list)
-    for row, language in enumerate(languages):
-        of_language[language if counts[language] >= ENOUGH else ""].append(row)
-    for rows in of_language.values():
-        if len(rows) >= ENOUGH:
-            vectors[rows] -= vectors[rows].mean(axis=0)
+def _forms(rows: Sequence[LoggedQuestion]) -> Matrix:
+    """A column for each language, and two for the form, as far as there are enough questions to tell."""
+    counts = Counter(row.language for row in rows)
+    groups = [row.language if counts[row.language] >= ENOUGH else "" for row in rows]
+    columns = [[float(one == group) for one in groups] for group, n in sorted(Counter(groups).items()) if n >= ENOUGH]
+    if len(rows) >= ENOUGH * (len(columns) + 2):
+        columns += [
+            [float("?" in row.text) for row in rows],
+            [float(np.log(1 + len(row.text.split()))) for row in rows],
+        ]
+    return np.array(columns, np.float32).reshape(len(columns), len(rows)).T
 
 
 def _unit(vectors: Matrix) -> Matrix:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6), np.float32)
 
 
-def _add_sections(found: Matrix, questions: Sequence[Question]) -> None:
-    """Add to the similarities those of the nearest sections, row by row, because matrices are large."""
-    sections, pages = (_numbers([getattr(question, name) for question in questions]) for name in ("section", "page"))
-    answered = np.array([question.answered for question in questions], bool)
-    silent = np.array([not question.text for question in questions], bool)
-    for row, question in enumerate(questions):
-        same = sections == sections[row]
-        if not question.text:
-            found[row] += same & silent
-        elif question.answered:
-            found[row] += (
-                np.where(same, OF_SECTION, np.where(pages == pages[row], SAME_PAGE * OF_SECTION, 0.0)) * answered
-            )
-
-
-def _numbers(names: Sequence[str]) -> NDArray[np.int64]:
-    """The same number for the same name, and another one for each empty name."""
-    known: dict[str, int] = {}
-    return np.array(
-        [known.setdefault(name, len(known)) if name else -1 - row for row, name in enumerate(names)], np.int64
-    )
-
-
-LEAST = 0.05
-"""Mean similarity from which clusters are joined. In mixtures of five of twenty planted subjects with failures of our set, by
-multilingual-e5-small in 8 bits, the largest cluster of a subject has 86 % of its failures, and .13 of the five subjects aren't
-among the six first clusters; at .055 it is .17, at .06 .18, at .045 .15. (With texts that are cut before they are embedded: .22,
-.25, .26, .22.) The one that most often misses is answered for two thirds, from pages that have the same words."""
+LEAST = 0.07
+"""Mean similarity from which clusters are joined. In mixtures of twelve of twenty planted subjects with failures of our set, by
+multilingual-e5-small in 8 bits, 10.9 of twelve have a cluster of their own, and 0.5 clusters of a report are mixed; at .06 it is
+10.9 and 0.8, at .08 it is 10.8 and 0.4."""
 CLEAR = 0.6
-"""Share of the questions from which their most frequent nearest section gives the cluster its name."""
+"""Share of the questions from which their most frequent nearest section is probably about the subject."""
 NEAR = 0.3
 """Share of the questions below which a section that isn't about them is only in the way."""
-EXAMPLES = 3
-NAME_WORDS = 4
+EXAMPLES = 10
+NAME_WORDS = 5
 SHORTEST_WORD = 2
-CONTRACTED = re.compile(r"(?<!\w)\w{1,20}['’]\w{1,20}")
-"""Words such as doesn't, whose parts would stand in a name as words."""
+CLAUSE = re.compile(r"[.,;:!?…](?!\w)|[()\"„“”]|(?<!\w)\w{1,20}['’]\w{1,20}")
+"""What ends a clause, and words such as doesn't, which no name needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,40 +198,70 @@ def clusters_of(
 
     `before`: what failed before the period is known, and among them.
     """
-    similar = similarities([_question(question, pages) for question in failed], languages)
-    telling = partial(_telling, languages=languages, rarity=_rarity(failed, languages))
+    rows = [question.row for question in failed]
+    tokens = [tokens_of(row, languages) for row in rows]
+    weights = weights_of(tokens, pages)
+    similar = similarities(rows, tokens, weights)
+    name_of = partial(_name, languages=languages, weights=weights)
     clusters = []
-    for rows in average_linkage(similar.copy(), LEAST):
-        earlier = sum(failed[row].counts.failed_before for row in rows) if before else None
-        if now := [row for row in rows if failed[row].counts.failed]:
+    for places in moved(similar, average_linkage(similar.copy(), LEAST), LEAST) if failed else []:
+        earlier = sum(failed[at].counts.failed_before for at in places) if before else None
+        if now := [at for at in places if failed[at].counts.failed]:
             central = similar[np.ix_(now, now)].sum(axis=1)
-            clusters.append(_cluster([failed[row] for row in now], central, telling, earlier))
+            clusters.append(_cluster([failed[at] for at in now], central, name_of, earlier))
     return sorted(clusters, key=lambda one: (one.weak - 2 * one.failed, -one.refused, -one.count, one.name, one.first))
 
 
-def _question(one: Failed, pages: Pages) -> Question:
-    row = one.row
-    vector = np.frombuffer(row.vector, np.float16).astype(np.float32)
-    page = pages.set_of(one.section)
-    return Question(row.text, row.language, vector, row.embedder, page, one.section, row.outcome in ANSWERED)
+def _name(
+    members: Sequence[Failed], central: Matrix, languages: Mapping[str, Language], weights: Mapping[str, float]
+) -> str:
+    """The words of a typical question that say most of what several ask for, as it has them, such as "price of a licence".
+
+    Empty if nothing says enough: a part of a sentence needs two words that others have, too, or one that is written as a name.
+    """
+    questions = [_clauses(member.row, languages) for member in members]
+    spread = Counter(
+        stem for clauses in questions for stem in {stem for clause in clauses for _, stem in clause if stem}
+    )
+    shared = {stem for stem, n in spread.items() if n > 1}
+    best = (0.0, "")
+    for clauses, near in zip(questions, central / (central.max() or 1.0), strict=True):
+        for words, stems, enough in _parts(clauses):
+            told = {stem: weights.get(stem, 0.0) for stem in stems if stem}
+            if stems[0] and stems[-1] and len(told.keys() & shared) >= enough:
+                length = sum(weight**2 for weight in told.values()) ** 0.5 * len(words) ** 0.25
+                worth = near * sum(spread[stem] * weight**2 for stem, weight in told.items()) / (length or 1.0)
+                best = max(best, (round(float(worth), 6), " ".join(words)))
+    return best[1]
 
 
-def _telling(members: Sequence[Failed], languages: Mapping[str, Language], rarity: Mapping[str, float]) -> str:
-    """The most telling words as they are most often written; those of one stem, in any language, once."""
-    weights, written = Counter[str](), defaultdict[str, Counter[str]](Counter)
-    for member in members:
-        for stem, word in _stems(member.row.text, member.row.language, languages).items():
-            weights[stem] += rarity[stem] * member.counts.failed**0.5
-            written[stem][word] += 1
-    shared = {stem: weight for stem, weight in weights.items() if written[stem].total() > 1 or len(members) == 1}
-    best = sorted(shared, key=lambda stem: (-shared[stem], stem))
-    words = (min(written[stem].items(), key=lambda one: (-one[1], one[0]))[0] for stem in best)
-    different = {fold(word)[:PREFIX]: word for word in reversed(list(islice(words, 2 * NAME_WORDS)))}
-    return ", ".join(list(reversed(different.values()))[:NAME_WORDS])
+def _clauses(row: LoggedQuestion, languages: Mapping[str, Language]) -> list[list[tuple[str, str]]]:
+    """The words of each clause of a question with their stems, which are empty for words that say nothing of the subject."""
+    clauses = []
+    for clause in CLAUSE.split(row.text):
+        telling = set(about(clause, row.language, languages))
+        clauses.append([(word, _stem(word, row.language) if word in telling else "") for word in clause.split()])
+    return clauses
+
+
+def _parts(clauses: Sequence[Sequence[tuple[str, str]]]) -> Iterator[tuple[Sequence[str], Sequence[str], int]]:
+    """The words and stems of all parts of clauses, and how many of the words others must have for a name."""
+    for clause in clauses:
+        for start in range(len(clause)):
+            for end in range(start + 1, min(start + NAME_WORDS, len(clause)) + 1):
+                words, stems = zip(*clause[start:end], strict=True)
+                named = len(words) == 1 and start and words[0] != words[0].lower()
+                yield words, stems, 1 if named or len(words) == len(clause) else 2
+
+
+def _stem(word: str, language: str) -> str:
+    """The token of the stem; empty for numbers and single letters."""
+    stems = [token for token in analyse(word, language) if token.endswith(STEM_MARK)]
+    return stems[0] if stems and len(word) >= SHORTEST_WORD else ""
 
 
 def _cluster(
-    members: Sequence[Failed], central: Matrix, telling: Callable[[Sequence[Failed]], str], earlier: int | None
+    members: Sequence[Failed], central: Matrix, name_of: Callable[[Sequence[Failed], Matrix], str], earlier: int | None
 ) -> Cluster:
     counts = [member.counts for member in members]
     failed = sum(count.failed for count in counts)
@@ -257,21 +269,21 @@ def _cluster(
     examples = _examples(members, central)
     answered = refused < failed / 2  # what is nearest to a refused question is about something else
     rated = sum(count.down for count in counts) * 2 > failed
-    nearest = _nearest(members, failed, 0.0 if rated else NEAR) if answered or not examples else None
+    nearest = _nearest(members, failed, 0.0 if rated else NEAR)
     clear = nearest is not None and nearest.clear and answered
-    known_by = nearest if clear or not examples else None
-    heading = (known_by.section.rpartition(" > ")[2] or known_by.title or known_by.url) if known_by else ""
+    heading = (nearest.section.rpartition(" > ")[2] or nearest.title or nearest.url) if nearest else ""
     languages = Counter[str]()
     for member in members:
         languages[member.row.language] += member.counts.failed
     return Cluster(
-        name=heading or telling(members) or (examples[0].text if examples else ""),
+        name=name_of(members, central) or min((one.text for one in examples[:3]), key=len, default=heading),
         to_do="correct" if rated else "extend" if clear else "write",
         failed=failed,
         failed_before=earlier,
         count=sum(count.count for count in counts),
         different=len(members),
         refused=refused,
+        unsupported=sum(count.unsupported for count in counts),
         weak=sum(count.weak for count in counts),
         down=sum(count.down for count in counts),
         languages=dict(sorted(languages.items(), key=lambda one: (-one[1], one[0]))),
@@ -308,21 +320,3 @@ def _examples(members: Sequence[Failed], central: Matrix) -> list[Example]:
         Example(member.row.text, member.row.language, member.counts.count)
         for member in (by_digest[digest] for digest in list(chosen)[:EXAMPLES])
     ]
-
-
-def _rarity(failed: Sequence[Failed], languages: Mapping[str, Language]) -> Mapping[str, float]:
-    spread = Counter(
-        stem for question in failed for stem in _stems(question.row.text, question.row.language, languages)
-    )
-    return {stem: float(np.log((1 + len(failed)) / n)) for stem, n in spread.items()}
-
-
-def _stems(text: str, language: str, languages: Mapping[str, Language]) -> dict[str, str]:
-    """The words of a question by their stems."""
-    words: dict[str, str] = {}
-    for word in runs(words_of(CONTRACTED.sub(" ", text), language, languages)):
-        if len(word) >= SHORTEST_WORD and not word.isdigit():
-            tokens = analyse(word, language)
-            stem = next((token for token in tokens if token.endswith(STEM_MARK)), fold(word))
-            words.setdefault(stem.rstrip(STEM_MARK), word)
-    return words

@@ -35,10 +35,10 @@ class Nearest:
 class Cluster:
     """Questions about one subject that weren't answered well.
 
-    `failed` is how often the answer was refused, weak or rated down, and `failed_before` the same for the time before, None if the
-    log doesn't reach back that far. `to_do` is what would help: to write about the subject, to extend the nearest section, or to
-    correct what readers rated down. `count` is how often these `different` questions were asked. `name` is empty if nothing is
-    known of the questions.
+    `failed` is how often the answer was refused, not supported by its passages, weak or rated down, and `failed_before` the same for
+    the time before, None if the log doesn't reach back that far. `to_do` is what would help: to write about the subject, to extend the nearest section, or to
+    correct what readers rated down. `name` is the statement that is missing, in words of the questions; it is empty if nothing is
+    known of them. `count` is how often these `different` questions were asked.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Cluster:
     count: int
     different: int
     refused: int
+    unsupported: int
     weak: int
     down: int
     languages: Mapping[str, int]
@@ -95,6 +96,7 @@ class Totals:
     different: int
     failed: int
     refused: int
+    unsupported: int
     weak: int
     down: int
     questions_before: int | None
@@ -108,7 +110,8 @@ class GapReport:
 
     `log_from` is when the first question was asked that is still kept. `clustered` of `failed_different` questions are in clusters:
     the most frequent ones. `clusters` are the largest, by failures; `smaller` says how many others there are. `unused` are the
-    first of `unused_count` pages. `index_problem` says why nothing is known of the pages; else it is empty.
+    first of `unused_count` pages, None if there are too few `answers` to say. `index_problem` says why nothing is
+    known of the pages; else it is empty.
     """
 
     since: str
@@ -125,7 +128,8 @@ class GapReport:
     failed_different: int
     untranslated: Sequence[Untranslated] = ()
     unused: Sequence[UnusedPage] = ()
-    unused_count: int = 0
+    unused_count: int | None = 0
+    answers: int = 0
     pages: int = 0
     index_problem: str = ""
     object: str = field(default="gap_report")

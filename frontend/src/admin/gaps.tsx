@@ -7,6 +7,8 @@ import type { ViewProps } from "./routes";
 
 const DEFAULT = "30d";
 const OPEN_PAGES = 10;
+const SHOWN = 3;
+const LONGEST = 200;
 const TONES: Record<GapCluster["to_do"], Tone> = { write: "bad", extend: "warn", correct: "warn" };
 
 export function Gaps({ query }: ViewProps): JSX.Element {
@@ -38,7 +40,7 @@ function Report({ report, since }: { report: GapReport; since: string }): JSX.El
       <Notes report={report} />
       <section>
         <h2>{t.gaps.clusters}</h2>
-        {report.clusters.length ? <ol class="ad-gaps">{report.clusters.map((one, i) => <Cluster key={i} one={one} />)}</ol> : <p>{t.gaps.none}</p>}
+        {report.clusters.length ? <ol class="ad-gaps">{report.clusters.map((one, i) => <Cluster key={i} one={one} since={since} />)}</ol> : <p>{t.gaps.none}</p>}
         {report.smaller > 0 && <p class="da-muted">{t.gaps.smaller(number(report.smaller))}</p>}
       </section>
       <Untranslated report={report} />
@@ -55,6 +57,7 @@ function Figures({ report: { totals } }: { report: GapReport }): JSX.Element {
     [t.gaps.questions, totals.questions, [t.gaps.different(number(totals.different)), before(totals.questions_before)].filter(Boolean).join(" · ")],
     [t.gaps.failed, totals.failed, [percent(totals.failed / totals.questions), before(totals.failed_before)].filter(Boolean).join(" · ")],
     [t.gaps.refused, totals.refused, t.gaps.refusedText],
+    [t.gaps.unsupported, totals.unsupported, t.gaps.unsupportedText],
     [t.gaps.weak, totals.weak, t.gaps.weakText],
     [t.gaps.down, totals.down, t.gaps.downText],
   ];
@@ -77,18 +80,22 @@ function Notes({ report }: { report: GapReport }): JSX.Element {
   );
 }
 
-function Cluster({ one }: { one: GapCluster }): JSX.Element {
+function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Element {
   const { t, number, languageName, percent } = useAdmin();
-  const shares = [[t.gaps.refused, one.refused], [t.gaps.weak, one.weak], [t.gaps.down, one.down]] as const;
+  const shares = [[t.gaps.refused, one.refused], [t.gaps.unsupported, one.unsupported], [t.gaps.weak, one.weak], [t.gaps.down, one.down]] as const;
+  const asked = (text: string) => <a href={address("questions", { since, q: text.slice(0, LONGEST) })}>{text}</a>;
+  const alone = one.examples.length === 1 && one.examples[0]!.text === one.name;
+  const examples = one.examples.slice(alone ? 1 : 0).map((example, i) => (
+    <blockquote key={i} lang={example.language} class="ad-break">{asked(example.text)} {example.count > 1 && <span class="da-muted">{t.gaps.times(number(example.count))}</span>}</blockquote>
+  ));
   return (
     <li>
       <p class="ad-gap-count">{number(one.failed)}<small>{t.gaps.noun(one.failed)}</small><Trend one={one} /></p>
       <div>
-        <h3>{one.name || t.gaps.unnamed}<Badge tone={TONES[one.to_do]}>{t.gaps.toDo[one.to_do]}</Badge></h3>
+        <h3>{alone ? asked(one.name) : one.name || t.gaps.unnamed}<Badge tone={TONES[one.to_do]}>{t.gaps.toDo[one.to_do]}</Badge></h3>
         <p>{t.gaps.toDoText[one.to_do]}</p>
-        {one.examples.map((example, i) => (
-          <blockquote key={i} lang={example.language} class="ad-break">{example.text} {example.count > 1 && <span class="da-muted">{t.gaps.times(number(example.count))}</span>}</blockquote>
-        ))}
+        {examples.slice(0, SHOWN)}
+        {examples.length > SHOWN && <details><summary>{t.gaps.more(number(examples.length - SHOWN))}</summary>{examples.slice(SHOWN)}</details>}
         {one.nearest && <Nearest nearest={one.nearest} />}
         <p class="da-muted">
           {t.gaps.asked(number(one.count), number(one.different))}
@@ -142,6 +149,7 @@ function Untranslated({ report: { untranslated } }: { report: GapReport }): JSX.
 
 function Unused({ report }: { report: GapReport }): JSX.Element | null {
   const { t, number, languageName } = useAdmin();
+  if (report.unused_count === null) return <p class="da-muted">{t.gaps.fewAnswers(number(report.pages), number(report.answers))}</p>;
   if (!report.unused_count) return null;
   const left = report.unused_count - report.unused.length;
   return (

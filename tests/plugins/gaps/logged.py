@@ -28,11 +28,14 @@ DAY = 86_400
 
 
 def subjects() -> dict[str, dict[str, str]]:
-    """The subject of each question that the documentation doesn't answer, by set: 100 questions of five subjects each."""
-    more = tomllib.loads(Path(__file__).with_name("planted_hpc.toml").read_text("utf-8"))
+    """The subject of each question that the documentation doesn't answer, by set: 107 of twelve subjects of a platform, in the others 100 of five."""
+    here = Path(__file__)
+    hpc, platform = (
+        tomllib.loads(here.with_name(f"planted_{name}.toml").read_text("utf-8")) for name in ("hpc", "platform")
+    )
     return {
         name: {text: subject for subject, by in found.items() for texts in by.values() for text in texts}
-        for name, found in {"assistant": UNANSWERABLE, **more}.items()
+        for name, found in {"assistant": UNANSWERABLE, **hpc, "platform": platform}.items()
     }
 
 
@@ -44,7 +47,7 @@ def asked() -> list[str]:
 
 
 async def answered(settings: Settings, now: float) -> list[KeptAnswer]:
-    """What the service keeps of these questions, one each quarter of an hour until now."""
+    """What the service keeps of these questions, one each ten minutes until now."""
     kept = []
     questions = asked()
     async with opened(settings) as assistants:
@@ -55,7 +58,7 @@ async def answered(settings: Settings, now: float) -> list[KeptAnswer]:
             answer = {"id": f"answer-{number}", "owner": "", "question": question, "answer": "", "sources": sources}
             answer |= {"assistant": "docs-assistant", "language": turn.asked.language, "found": _found(turn)}
             answer |= {"outcome": "extractive" if turn.hits else "refused"}
-            kept.append(KeptAnswer(**answer, created=now - (len(questions) - number) * 900))
+            kept.append(KeptAnswer(**answer, created=now - (len(questions) - number) * 600))
     return kept
 
 

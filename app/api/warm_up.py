@@ -31,8 +31,10 @@ Generations = dict[str, tuple[int, str]]
 
 @dataclass
 class WarmUp:
-    """Searches each index as soon as it is live, and makes first questions of it while no answer is in progress. `begun` is False from a start until it has done the
-    former: words, translations and language centres are read, the embedder and the connection to the model are open.
+    """Searches each index as soon as it is live, and makes first questions of it while no answer is in progress.
+
+    `begun` is False from a start until it has done the former: words, translations and language centres are read, the embedder
+    and the connection to the model are open.
     """
 
     assistants: Assistants

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 REFUSED = "The question log can't be read"
 AT_ONCE = 1000
 """Questions of an export that are read at a time."""
+MEDIA = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
+"""Types of the files by format."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of what a spreadsheet would run; a question may be anybody's."""
 
@@ -199,8 +201,7 @@ def _file(kind: Literal["csv", "jsonl"], parts: AsyncIterator[list[LoggedBody]])
             yield _csv(part) if kind == "csv" else "".join(f"{_json(row)}\n" for row in part)
 
     headers = {"content-disposition": f'attachment; filename="questions.{kind}"', "cache-control": "no-store"}
-    media = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
-    return StreamingResponse(lines(), media_type=media[kind], headers=headers)
+    return StreamingResponse(lines(), media_type=MEDIA[kind], headers=headers)
 
 
 def _json(row: LoggedBody) -> str:

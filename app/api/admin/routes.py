@@ -26,7 +26,7 @@ from app.api.admin.problems import RecentProblems
 from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
 from app.api.admin.views import IndexedPages
 from app.api.bodies import QuestionRequest, RollbackRequest, filled, unstored
-from app.api.description import ADMIN, ADMIN_ERRORS, body_of, described, refusals
+from app.api.description import ADMIN, ADMIN_ERRORS, Responses, body_of, described, refusals
 from app.api.runs import Runs
 from app.api.service import Service
 from app.core.errors import QuestionSetError, RequestError, quoted
@@ -44,6 +44,9 @@ NO_INDEX = ADMIN_ERRORS | refusals(
 )
 REFUSED = NO_INDEX | refusals({409: "No earlier generation is kept or can be used, or a run is writing."})
 KNOWN = NO_INDEX | refusals({409: "The set has this question already."})
+FILES: Responses = {
+    200: {"content": {media.partition(";")[0]: {"schema": {"type": "string"}} for media in log.MEDIA.values()}}
+}
 
 
 def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
@@ -73,7 +76,8 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
         ("views", operation.list_views, "The views of plugins", bodies.ViewList, None),
     ):
         extra: dict[str, Any] = {"parameters": parameters(query)} if query else {}
-        told = described(summary, model, NO_INDEX if query else ADMIN_ERRORS, access=ADMIN, **extra)
+        answers = (NO_INDEX if query else ADMIN_ERRORS) | (FILES if model is log.LogList else {})
+        told = described(summary, model, answers, access=ADMIN, **extra)
         app.add_api_route(f"/v1/admin/{path}", handler, methods=["GET"], **told)
     summary, body = "Make the previous generation live again", body_of(RollbackRequest)
     rollback = described(summary, bodies.RollbackBody, REFUSED, access=ADMIN, **body)

@@ -106,10 +106,12 @@ class Relevance(Declared):
         language = self.prompts.language(asked.language)
         nouns = language.traits.nouns_capitalised
         named = names(referred, nouns=nouns) | names(question, nouns=nouns)
-        telling = frozenset(what_is_asked(whole, language).split())
+        telling, of_question = (frozenset(cut(whole, language).split()) for cut in (what_is_asked, without_stopwords))
         asked_for = ends(question, self.prompts.vocabulary.abbreviations)
         texts = [whole, *(f"{referred} {end}" for end in asked_for)]
         words = [[word for word in text.split() if word in telling] for text in texts]
+        if telling != of_question:  # no page needs words that only ask, but those that it has count
+            words.append([word for word in whole.split() if word in of_question])
         return [
             _words(text_words, asked.language, named)
             for i, text_words in enumerate(words)

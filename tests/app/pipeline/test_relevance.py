@@ -58,6 +58,20 @@ async def test_words_that_only_ask_are_no_evidence(hits: tuple, question: str) -
     assert (await judge(hits, question, language))["evidence"].share == 1.0
 
 
+async def test_words_that_only_ask_count_where_a_passage_has_them(tmp_path: Path) -> None:
+    """A page about setting something has the word, and a question about it needn't have more."""
+    texts = {"reset": "Heslo si nastavíte znovu na stránce hesla.", "disk": "Disk má 20 GB."}
+    chunks = [
+        Chunk(name, "docs", f"https://docs.example.org/{name}", 0, text, "cs", "") for name, text in texts.items()
+    ]
+    async with published(tmp_path, chunks) as found:
+        has_it, lacks_it = [
+            (await judge(found, f"Jak si {word} nové heslo?", "cs"))["evidence"].share
+            for word in ("nastavím", "vyzvednu")
+        ]
+    assert has_it > lacks_it
+
+
 async def test_in_a_conversation_the_question_is_judged_as_the_model_spelled_it_out(hits: tuple) -> None:
     """The words of the topic before say nothing of it; a first question is judged as it was asked."""
     spelled_out = {"refined": "How large is the storage quota of a project?"}

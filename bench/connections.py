@@ -22,8 +22,9 @@ from pathlib import Path
 
 import httpx
 
+from bench.sizing import cpu
+
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-CLK = os.sysconf("SC_CLK_TCK")
 
 
 async def silent(port: int) -> None:
@@ -91,10 +92,10 @@ async def attack(port: int, arguments: argparse.Namespace) -> None:
 
 def row(name: str, port: int, pid: int, seconds: float) -> None:
     """One line of the table."""
-    cpu, began = used(pid), time.monotonic()
+    used, began = cpu(pid), time.monotonic()
     taken, descriptors = probe(port, seconds, pid)
     fine = [t for t in taken if t >= 0] or [float("nan")]
-    busy = 100 * (used(pid) - cpu) / (time.monotonic() - began)
+    busy = 100 * (cpu(pid) - used) / (time.monotonic() - began)
     print(
         f"{name:24} {len(taken):6} {len(taken) - len(fine):6} {1000 * statistics.median(fine):11.1f}"
         f" {1000 * max(fine):8.1f} {descriptors:13} {resident(pid):8.0f} {busy:7.1f}",
@@ -110,12 +111,6 @@ def opened(pid: int) -> int:
 def resident(pid: int) -> float:
     """Its memory in MB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def used(pid: int) -> float:
-    """CPU seconds of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / CLK
 
 
 @contextmanager

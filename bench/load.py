@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from contextlib import suppress
@@ -11,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
+
+from bench.sizing import cpu
 
 IN_TIME = 5.0  # seconds within which an answer is useful
 DRAIN = 40.0  # seconds to wait for the last answers
@@ -81,7 +82,7 @@ class Service:
 
     async def watch(self, level: Level) -> None:
         """Ask /health four times per second, each time on a new connection, and measure the process."""
-        cpu, began = self._cpu(), time.monotonic()
+        used, began = cpu(self.pid), time.monotonic()
         with suppress(asyncio.CancelledError):
             while True:
                 asked = time.monotonic()
@@ -93,16 +94,12 @@ class Service:
                         pass
                 level.health.append(time.monotonic() - asked)
                 level.memory = max(level.memory, self._resident())
-                level.cpu = (self._cpu() - cpu) / (time.monotonic() - began)
+                level.cpu = (cpu(self.pid) - used) / (time.monotonic() - began)
                 await asyncio.sleep(0.25)
 
     def _resident(self) -> int:
         rows = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
         return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS:"))
-
-    def _cpu(self) -> float:
-        ticks = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[11:13]
-        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def is_whole(content: bytes, *, stream: bool) -> bool:

@@ -38,9 +38,9 @@ def resident(pid: int) -> int:
     return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text("ascii"))[0]) // 1024
 
 
-def cpu(pid: int) -> float:
-    """Seconds of CPU that a process has used, in all threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+def cpu(process: int | str) -> float:
+    """Seconds of CPU that a process has used, in all threads, or a thread such as `self/task/4711`."""
+    fields = Path(f"/proc/{process}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

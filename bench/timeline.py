@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.cli import main as command
+from bench.sizing import cpu
 
 EVERY = 0.25  # seconds
 WIDTH, HEIGHT, LEFT, TOP = 760, 160, 40, 30
@@ -29,10 +30,9 @@ KINDS = {"MainThread": OWN, "local-model": EMBEDS, "convert": OWN}
 """Beginnings of names of threads; those that have no name of Python are the store's."""
 
 
-def _seconds(stat: Path) -> float:
+def _seconds(process: int | str) -> float:
     with contextlib.suppress(OSError):  # it has just ended
-        fields = stat.read_text("utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu(process)
     return 0.0
 
 
@@ -52,9 +52,9 @@ def used() -> defaultdict[tuple[str, int], float]:
     for task in Path("/proc/self/task").iterdir():
         name = names.get(int(task.name), "")
         kind = next((KINDS[start] for start in KINDS if name.startswith(start)), OWN if name else WRITES)
-        seconds[kind, int(task.name)] = _seconds(task / "stat")
+        seconds[kind, int(task.name)] = _seconds(f"self/task/{task.name}")
     for child in _children(os.getpid()):
-        seconds[CONVERTS, child] = _seconds(Path(f"/proc/{child}/stat"))
+        seconds[CONVERTS, child] = _seconds(child)
     return seconds
 
 

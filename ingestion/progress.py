@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.index.reading import forget_reading, tell_reading
+from app.index.reading import forget_reading, minutes_left, tell_reading
 
 EVERY = 5.0
 """Seconds between two lines of a log."""
@@ -60,8 +59,8 @@ class LogProgress(Progress):
     def _figures(self) -> str:
         seconds = max(time.monotonic() - self._began, 1e-6)
         of = f" of {self._total} ({100 * self._done // self._total} %)" if self._total else ""
-        left = seconds / self._done * (self._total - self._done) if self._done else 0
-        time_left = f", about {math.ceil(left / 60)} min left" if left > 0 else ""
+        minutes = minutes_left(self._done, self._total, seconds)
+        time_left = f", about {minutes} min left" if minutes else ""
         return f"{self._done}{of}, {self._done / seconds:.1f} a second{time_left}"
 
     def _write(self, line: str) -> None:

@@ -481,7 +481,7 @@ def _section_blocks(found: Found, page: Sequence[Chunk]) -> tuple[list[Block], i
         for block in blocks_of(chunk)
     ]
     at = next(i for i, (block, id_, _) in enumerate(placed) if id_ == found.hit.chunk.id and block == found.block)
-    own = found.section and (found.section.path, found.section.anchor)
+    own = _named(found.section)
     first = last = at
     while first > 0 and _named(placed[first - 1][2]) == own:
         first -= 1

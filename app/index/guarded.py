@@ -129,6 +129,9 @@ class GuardedGeneration:
 
     def __getattr__(self, name: str) -> Any:
         """The method of the generation with this name, guarded."""
+        return self._guarded(name)
+
+    def _guarded(self, name: str) -> Any:
         method = getattr(self._generation, name)
 
         async def guarded(*arguments: Any) -> Any:
@@ -139,25 +142,16 @@ class GuardedGeneration:
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids; those that are kept need no store."""
-        chunks = await self._chunks.of(self.info, ids, self._fetched)
+        chunks = await self._chunks.of(self.info, ids, self._by_id)
         return tuple([chunks[id_] for id_ in ids if id_ in chunks])
 
-    async def _fetched(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        with self._breaker.call("fetch"), busy():
-            return {chunk.id: chunk for chunk in await self._generation.fetch(ids)}
+    async def _by_id(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        return {chunk.id: chunk for chunk in await self._guarded("fetch")(ids)}
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         """The plain texts of the pages with these addresses; those that are kept need no store."""
-        return await self._texts.of(self.info, urls, self._read_texts)
-
-    async def _read_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
-        with self._breaker.call("plain_texts"), busy():
-            return await self._generation.plain_texts(urls)
+        return await self._texts.of(self.info, urls, self._guarded("plain_texts"))
 
     async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
         """The units of the chunks with these ids; those that are kept need no store."""
-        return await self._units.of(self.info, ids, self._read_units)
-
-    async def _read_units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
-        with self._breaker.call("units"), busy():
-            return await self._generation.units(ids)
+        return await self._units.of(self.info, ids, self._guarded("units"))

@@ -14,16 +14,20 @@ FRESH = 120.0
 """Seconds after which a file was left by a run that was killed."""
 
 
+def minutes_left(done: int, total: int, seconds: float) -> int:
+    """The whole minutes that the rest takes, if so much is done after these seconds; 0 if nothing is, or nothing is left."""
+    return max(0, math.ceil(seconds / done * (total - done) / 60)) if done else 0
+
+
 def tell_reading(directory: Path, done: int, total: int, seconds: float, trigger: str = "") -> None:
     """Write that so many pages of so many are read after these seconds. A file that can't be written costs only this.
 
     `trigger` is that of the run.
     """
-    minutes = math.ceil(seconds / done * (total - done) / 60) if done else 0
     told = {
         "done": done,
         "total": total,
-        "minutes": max(1, minutes),
+        "minutes": max(1, minutes_left(done, total, seconds)),
         "trigger": trigger,
         "began": time.time() - seconds,
     }

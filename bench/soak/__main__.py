@@ -25,6 +25,7 @@ from typing import Any
 
 import aiohttp
 
+from bench.sizing import cpu
 from bench.soak import report
 from bench.soak.faults import RUN_FAULTS, Planned, Scene, broken, plan, plan_runs
 from bench.soak.judge import Fault, Index, Seen
@@ -84,8 +85,7 @@ def sample(pid: int, at: float) -> dict[str, float]:
     """Memory, descriptors, threads and seconds of CPU of a process; zeros while there is none."""
     with suppress(OSError, LookupError):  # one that ends has no VmRSS
         status = dict(row.split(":", 1) for row in Path(f"/proc/{pid}/status").read_text().splitlines())
-        ticks = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-        used = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+        used = cpu(pid)
         memory = int(status["VmRSS"].split()[0]) / 1024
         descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
         return {

@@ -115,10 +115,3 @@ def test_neither_an_outage_nor_a_killed_run_nor_the_guard_costs_a_page(indexed: 
         assert hers in running.err
         assert "Going on with what was indexed before." in running.err
         assert answered(running, GAUGE, "/gauge-3")
-
-
-def test_a_replacement_needs_sites(tmp_path: Path):
-    done = finished(tmp_path, "run", "--replace")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "--replace needs the sites" in done.stderr
-    assert not (tmp_path / "data").exists()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import html
-import os
 import posixpath
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from ingestion.convert.document import Document, SourceText
-from ingestion.crawl.directory import LARGEST
+from ingestion.crawl.directory import LARGEST, files_below
 
 _MONO = re.compile(
     r"mono|courier|consolas|typewriter|menlo|terminal|lucida ?sans ?type|(?:cm|sf|lm|ec|tx)(?:sl|it|b)?tt|(?:fira|source) ?code",
@@ -65,15 +64,10 @@ class Tree:
 
     def paths(self, endings: tuple[str, ...], most: int) -> list[str]:
         """The paths of files with these endings, at most so many, in order."""
-        return sorted(path for path, _ in zip(self._all(endings), range(most), strict=False))
-
-    def _all(self, endings: tuple[str, ...]) -> Iterator[str]:
-        if not self.root:
-            return
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = [name for name in folders if not name.startswith((".", "_")) and name != "node_modules"]
-            within = Path(folder).relative_to(self.root)
-            yield from ((within / name).as_posix() for name in sorted(names) if name.endswith(endings))
+        files = files_below(Path(self.root)) if self.root else ()
+        shown = (path for path in files if not any(folder.startswith("_") for folder in path.parts[:-1]))
+        named = (path.as_posix() for path in shown if path.name.endswith(endings))
+        return sorted(islice(named, most))
 
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")

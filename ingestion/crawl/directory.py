@@ -55,7 +55,9 @@ def list_files(
     directory where there is no index.md beside it.
     """
     root = kept or Path(source.directory)
-    paths = list(_walk(root, sniffs=not kept))
+    everything = list(files_below(root))
+    paths = [path for path in everything if is_page_name(path) or (not kept and _is_openapi(root, path))]
+    paths = [path for path in paths if _is_within(root, path)]
     unreadable = [path for path in paths if not _is_utf8(path)]
     files = pages_among([path for path in paths if path not in unreadable])
     left_out = [
@@ -73,7 +75,7 @@ def list_files(
     }
     counterparts = _counterparts(addresses, {*languages, *vocabulary().codes})
     left_out += [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
-    included = _included(root, files)
+    included = _included(root, files, everything)
     entries: list[Entry] = []
     for path, address in addresses.items():
         if reason := source.left_out(address):
@@ -183,32 +185,26 @@ def _as_antora(path: str) -> str:
     return _ANTORA_PAGES.sub(lambda found: found[1] + (f"{found[2]}/" if found[2] else ""), path, count=1)
 
 
-def _walk(root: Path, *, sniffs: bool) -> Iterator[PurePosixPath]:
-    """Paths below the root; with `sniffs`, also of OpenAPI documents whose names don't tell. Symbolic links that leave
-    it are ignored.
-    """
-    real = root.resolve()
+def files_below(root: Path) -> Iterator[PurePosixPath]:
+    """The paths of all files, except in folders whose names begin with a dot and in node_modules."""
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        for name in names:
-            path = Path(folder) / name
-            if not (is_page_name(PurePosixPath(name)) or (sniffs and _is_openapi(path))):
-                continue
-            with suppress(RuntimeError):  # a link in a circle
-                if path.resolve().is_relative_to(real):
-                    yield PurePosixPath(path.relative_to(root).as_posix())
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        within = PurePosixPath(Path(folder).relative_to(root).as_posix())
+        yield from (within / name for name in names)
 
 
-def _included(root: Path, pages: Sequence[PurePosixPath]) -> str:
+def _is_within(root: Path, path: PurePosixPath) -> bool:
+    """False for a symbolic link that leaves the root, or leads to itself."""
+    with suppress(RuntimeError):
+        return (root / path).resolve().is_relative_to(root.resolve())
+    return False
+
+
+def _included(root: Path, pages: Sequence[PurePosixPath], everything: Iterable[PurePosixPath]) -> str:
     """The digest of all that the pages may include; empty if they include nothing."""
     if not any(page.suffix.lower() in including() for page in pages):
         return ""
-    is_page = frozenset(pages)
-    others: list[PurePosixPath] = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
-        others += (PurePosixPath((Path(folder) / name).relative_to(root).as_posix()) for name in names)
-    near = beside(pages, (path for path in others if path not in is_page))
+    near = beside(pages, set(everything) - set(pages))
     listed = "\n".join(f"{path} {_digest(root / path)}" for path in near)
     return hashlib.sha256(listed.encode(errors="replace")).hexdigest()
 
@@ -247,9 +243,10 @@ def _digest(path: Path) -> str:
         return ""
 
 
-def _is_openapi(path: Path) -> bool:
+def _is_openapi(root: Path, named: PurePosixPath) -> bool:
     """True for a JSON or YAML file that says that it is an OpenAPI document."""
-    if path.suffix.lower() not in openapi.FILE_TYPES or _is_hidden(path.name) or not path.is_file():
+    path = root / named
+    if path.suffix.lower() not in openapi.FILE_TYPES or any(map(_is_hidden, named.parts)) or not path.is_file():
         return False
     with suppress(OSError):  # read_file tells of it
         return path.stat().st_size <= LARGEST_SNIFFED and openapi.is_openapi(path.read_text("utf-8", "replace"))

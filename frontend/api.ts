@@ -208,6 +208,7 @@ export interface InterfaceBody {
   preparing?: boolean;
   title: string;
   version: string;
+  welcome: string;
 }
 
 export interface InterfaceIndex {

@@ -1,6 +1,6 @@
 // Parts of the front end that need no page, against the service at the address in the first argument; findings as JSON.
 import { Api } from "../frontend/src/shared/api";
-import { typed } from "../frontend/src/shared/code";
+import { typed } from "../frontend/src/shared/highlight";
 import { History } from "../frontend/src/shared/history";
 import { words } from "../frontend/src/shared/problems";
 import { Storage } from "../frontend/src/shared/storage";

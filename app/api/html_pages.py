@@ -18,12 +18,14 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app.api.bodies import preferred_language, prefers_markdown
+from app.api.branding import Branding
 
 # everything is from this host, and no text can become a script
 SECURITY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'self'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
+TITLE = "Docs Assistant"  # in the built pages
 HASHED = re.compile(r"-[0-9A-Z]{8}\.js$")
 HEADERS = {
     "content-security-policy": SECURITY,
@@ -33,9 +35,10 @@ HEADERS = {
 
 
 class Pages:
-    """The pages in the directory `built`."""
+    """The pages in the directory `built`, with the name of the documentation."""
 
-    def __init__(self, built: Path | None = None) -> None:
+    def __init__(self, branding: Branding, built: Path | None = None) -> None:
+        self._branding = branding
         self._built = built or Path(str(files("app"))) / "static"
 
     def add_to(self, app: FastAPI) -> None:
@@ -46,17 +49,18 @@ class Pages:
 
     async def page(self, request: Request) -> Response:
         """The page where readers ask and search."""
-        return self._html(request, "page.html")
+        name = escape((await self._branding.brand()).name)
+        return self._html(request, "page.html", name)
 
     async def admin(self, request: Request) -> Response:
         """The pages of operators. They contain no data: they fetch it with the admin key."""
         return self._html(request, "admin.html")
 
-    def _html(self, request: Request, name: str) -> Response:
+    def _html(self, request: Request, name: str, title: str = TITLE) -> Response:
         # links in a page are relative to the root of the service, which may be behind a prefix
         root = escape(request.scope.get("root_path", "").rstrip("/"))
         text = (self._built / name).read_text("utf-8").replace('<base href="/">', f'<base href="{root}/">')
-        return Response(text, headers=HEADERS, media_type="text/html")
+        return Response(text.replace(f">{TITLE}<", f">{title}<"), headers=HEADERS, media_type="text/html")
 
 
 class _Files(StaticFiles):

@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 
 from app.api.answer_models import ModelList, ModelObject, SuggestionObject
 from app.api.bodies import JsonResponse, filled, unstored
+from app.api.branding import Branding
 from app.api.service import Service
 from app.assistants.suggestions import Suggester, Suggestions
 from app.core.errors import RequestError, quoted
@@ -64,9 +65,10 @@ class Keeps(TypedDict):
 
 
 class InterfaceBody(TypedDict):
-    """Data that a page needs to begin. Without a key where one is required: the title, the version and `key_required`."""
+    """Data that a page needs to begin. Without a key where one is required: the title, the welcome, the version and `key_required`."""
 
-    title: str
+    title: Annotated[str, Field(description="Name of the documentation.")]
+    welcome: Annotated[str, Field(description="Line above the first question; empty for the usual one.")]
     version: str
     key_required: bool
     languages: NotRequired[Annotated[Sequence[str], Field(description="In which answers can be.")]]
@@ -86,18 +88,20 @@ class Interface:
 
     service: Service
     suggester: Suggester
+    branding: Branding
 
     async def __call__(self, request: Request) -> Response:
         """Returns what a page needs to begin."""
-        required = self.service.keys.required
-        body: InterfaceBody = {"title": self._title(), "version": VERSION, "key_required": required}
+        required, brand = self.service.keys.required, await self.branding.brand()
+        body: InterfaceBody = {
+            "title": brand.name,
+            "welcome": brand.welcome,
+            "version": VERSION,
+            "key_required": required,
+        }
         if not required or "authorization" in request.headers:
             body |= await self._details(self.service.allowed(self.service.access(request)))
         return unstored(body)
-
-    def _title(self) -> str:
-        names = next((one.table.names for one in self.service.assistants.listed()), {})
-        return names.get(self.service.settings.default_language) or next(iter(names.values()), "Docs Assistant")
 
     async def _details(self, assistants: Assistants) -> InterfaceBody:
         service = self.service

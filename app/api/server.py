@@ -22,6 +22,7 @@ from app.api.admin import routes as admin
 from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
 from app.api.bodies import ChatRequest, IngestRequest, SearchRequest
+from app.api.branding import Branding
 from app.api.chat import Chat
 from app.api.description import (
     ADMIN,
@@ -98,8 +99,8 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     own = (*counters.breakers, conversations.breaker) if conversations else counters.breakers
     cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
     service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
-    metrics = Metrics(settings.languages)
-    app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service), service.limits.gate)
+    metrics, branding = Metrics(settings.languages), Branding(service)
+    app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service, branding), service.limits.gate)
     operation = Operation(service, origins, views=registered("register_admin_views"))
     admin.add_to(app, service, operation, runs)
     _add_metrics(app, service, metrics)
@@ -111,7 +112,8 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     if ingest_command:
         _add_ingest(app, Ingest(service, runs))
     Site(find_docs(), default_language=settings.default_language).add_to(app)
-    Pages().add_to(app)
+    Pages(branding).add_to(app)
+    branding.add_to(app)
     _add_layers(app, service, counters, metrics)
     return app
 
@@ -179,9 +181,9 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
         app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
 
 
-def _add_api(app: FastAPI, service: Service) -> Suggester:
+def _add_api(app: FastAPI, service: Service, branding: Branding) -> Suggester:
     suggester, search, chat = Suggester(), Search(service), Chat(service)
-    models, interface, passages = Models(service, suggester), Interface(service, suggester), Passages(service)
+    models, interface, passages = Models(service, suggester), Interface(service, suggester, branding), Passages(service)
     completions = answers(
         bodies.ChatCompletion, bodies.ChatCompletionChunk, "The answer, or with `stream` server-sent events.", "[DONE]"
     )

@@ -112,9 +112,11 @@ async def index(
     from app.index import directory_of, open_store
     from app.index.run_history import RunOrigin
     from app.models import open_embedder
+    from ingestion.brand import keep_brand
     from ingestion.progress import open_progress
     from ingestion.publish.recipe import live_recipe
     from ingestion.run import ingest as ingest_sites
+    from ingestion.sources import as_sources
 
     origin = origin or RunOrigin()
     store, opened = open_store(settings), open_embedder(settings)
@@ -130,6 +132,8 @@ async def index(
         )
         if resuming:
             resuming.finish(report)
+        if report.changed and not report.dry_run:
+            await keep_brand(store, settings, as_sources(sites))
         return report
     finally:
         await store.close()

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from app.core.brand import Brand
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo
 from app.core.types import LexicalText, Page, Query
@@ -114,7 +115,7 @@ class RunHistory:
 
     `sources` are those of the index, by the address that `Page.source` has, `last` are the last runs, the newest first.
     `partial` means published, but pages or sources failed; `unpublished` that the run left the index as it was, because
-    too much was missing or another run was writing; `failed` that it ended with any other error.
+    too much was missing or another run was writing; `failed` that it ended with any other error. `brand` is what the site says of itself.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -122,6 +123,7 @@ class RunHistory:
     seconds: float = 0.0
     sources: Mapping[str, SourceRuns] = field(default_factory=dict)
     last: tuple[EndedRun, ...] = ()
+    brand: Brand = field(default_factory=Brand)
 
     def with_run(self, run: EndedRun, sources: Mapping[str, SourceRuns] | None = None) -> RunHistory:
         """A copy with a run that has ended now, and that learned this about the sources of the index."""
@@ -130,7 +132,7 @@ class RunHistory:
         known = self.sources if sources is None else sources
         errors = tuple(error[:LONGEST] for error in run.errors[:MOST_ERRORS])
         last = (replace(run, errors=errors), *self.last)[:KEPT]
-        return RunHistory(counts, ended, round(run.seconds, 3), known, last)
+        return RunHistory(counts, ended, round(run.seconds, 3), known, last, self.brand)
 
     def last_ok(self, page: Page) -> str:
         """Returns the time when a run last found the page as the index has it, in ISO 8601; empty if that isn't known."""
@@ -153,6 +155,7 @@ def parse(values: Any, place: str) -> RunHistory:
             float(values["seconds"]),
             {root: SourceRuns.of(known) for root, known in values.get("sources", {}).items()},
             tuple(map(EndedRun.of, values.get("last", ()))),
+            Brand(**values.get("brand", {})),
         )
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise IndexDamaged(

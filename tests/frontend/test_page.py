@@ -342,8 +342,11 @@ def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, 
 
 def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM, axe):
     """One that keeps nothing has no thumbs."""
-    service = start(DOCS_API_KEYS="right-key-of-tests, klíč-třetího-čtenáře", DOCS_RETENTION_DAYS="0")
+    keys = "right-key-of-tests, klíč-třetího-čtenáře"
+    brand = {"DOCS_BRAND_NAME": "Rocket Motors Handbook", "DOCS_BRAND_COLOR": "#fd0", "DOCS_BRAND_WELCOME": "Ask us"}
+    service = start(DOCS_API_KEYS=keys, DOCS_RETENTION_DAYS="0", **brand)
     page.goto(service.url)
+    expect(page).to_have_title("Rocket Motors Handbook")
     key = page.get_by_label("Key", exact=True)
     key.fill("wrong")
     page.keyboard.press("Enter")
@@ -355,6 +358,17 @@ def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM
     ask(page)
     expect(finished(page).get_by_role("button", name="Copy the answer")).to_be_visible()
     expect(page.locator(".da-thumbs")).to_have_count(0)
+    page.get_by_role("link", name="New chat").first.click()
+    expect(page.get_by_role("heading", name="Ask us")).to_be_visible()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        axe(page)
+    page.set_viewport_size({"width": 390, "height": 800})
+    title = page.get_by_role("link", name="Rocket Motors Handbook")
+    assert title.evaluate(
+        "one => [one, ...one.children].every(part => part.scrollWidth <= part.clientWidth + 1 || !part.clientWidth)"
+    )
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.context.new_page().goto(service.url)
     other = page.context.pages[-1]
     expect(other.get_by_role("button", name=QUESTION, exact=True)).to_be_visible()

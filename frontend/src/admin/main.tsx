@@ -152,5 +152,5 @@ function useTitle(title: string, { path }: Place, heading: { current: HTMLElemen
   useEffect(() => void (document.title = `${title} · Docs Assistant`), [title]);
 }
 
-highlighter.load = async () => (await import("../shared/highlight")).highlight;
+highlighter.load = () => import("../shared/highlight");
 render(<App />, document.body);

@@ -47,7 +47,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
   );
   const optionsNow = useRef(options);
   optionsNow.current = options;
-  useLook(language, choices.theme, conversation.title || (known?.title ?? "Docs Assistant"));
+  useLook(language, choices.theme, conversation.title || (known?.title ?? ""));
   useAskedByAddress(assistant, place.address, choose, ask);
   const key = (value: string, remember: boolean) => {
     api.key = value;
@@ -139,7 +139,7 @@ function useLook(language: string, theme: string, title: string): void {
     document.documentElement.dataset["theme"] = theme;
   }, [language, theme]);
   useEffect(() => {
-    document.title = title;
+    if (title) document.title = title;
   }, [title]);
 }
 

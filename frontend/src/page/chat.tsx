@@ -98,7 +98,8 @@ function Start({ known, assistant, language, onAsk, children }: StartProps): JSX
   const about = known?.index ? t.page.about(known.index.pages) : "";
   return (
     <>
-      <h1>{t.page.welcome}</h1>
+      <img class="da-logo" src="brand/icon" alt="" width={48} height={48} />
+      <h1>{known?.welcome || t.page.welcome}</h1>
       <p class="da-muted da-about">{about} {known?.model === false && t.page.noModel}</p>
       {children}
       {suggestions.length > 0 && (

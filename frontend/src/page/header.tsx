@@ -28,7 +28,9 @@ export function Header(props: Props): JSX.Element {
       <button type="button" class="da-icon-button da-menu" aria-label={t.page.menu} title={t.page.menu} onClick={onMenu}>
         <Icon name="menu" />
       </button>
-      <Going to={{}} onGo={onGo} class="da-title">{known?.title ?? "Docs Assistant"}</Going>
+      <Going to={{}} onGo={onGo} class="da-title">
+        <><img src="brand/icon" alt="" width={24} height={24} /><span>{known?.title ?? document.title}</span></>
+      </Going>
       <nav class="da-modes" aria-label={t.page.modes}>
         <Going to={{}} onGo={onGo} current={mode === "ask"}>{t.chat.ask}</Going>
         <Going to={{ search: "" }} onGo={onGo} current={mode === "search"}>{t.page.search}</Going>

@@ -7,7 +7,7 @@ import { History } from "../shared/history";
 import { Storage } from "../shared/storage";
 import { App } from "./app";
 
-highlighter.load = async () => (await import("../shared/highlight")).highlight;
+highlighter.load = () => import("../shared/highlight");
 const prefix = `da:${new URL(document.baseURI).pathname}:`;
 const storage = new Storage(prefix);
 const session = new Storage(prefix, "sessionStorage");

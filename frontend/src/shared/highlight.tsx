@@ -1,17 +1,18 @@
-/** Colours of code: highlight.js' tree as Preact nodes. A part of its own, loaded with the first code. */
+/** Colours of code: highlight.js' tree as Preact nodes; and what one types of it. A part of its own, loaded with the first code. */
 import hljs from "highlight.js/lib/common";
 import django from "highlight.js/lib/languages/django";
 import dockerfile from "highlight.js/lib/languages/dockerfile";
 import nginx from "highlight.js/lib/languages/nginx";
 import powershell from "highlight.js/lib/languages/powershell";
 import type { ComponentChildren } from "preact";
-import { typed } from "./code";
 
 interface Node {
   scope?: string;
   children: (Node | string)[];
 }
 
+const PROMPT = /^(?:\([\w.-]+\) ?)?(?:(?:\[[^\]]*\]|[\w.@:~/-]*)\$|PS [^>]*>|>>>) /;
+const CONTINUED = /^(?:>|\.\.\.)(?: |$)/;
 const LONGEST = 50_000; // characters
 const GUESSED = ["bash", "css", "ini", "javascript", "json", "python", "sql", "xml", "yaml"]; // what it can be, where the page doesn't say
 const LONGEST_GUESSED = 5_000; // characters
@@ -43,6 +44,19 @@ function named(code: string, language: string): string | undefined {
   const session = typed(code) !== code;
   if (/^(?:bash|sh|shell|zsh)$/i.test(language) || (session && !language)) return session ? "shell" : "bash";
   return [language, ...language.split("+").reverse()].find((one) => one && hljs.getLanguage(one));
+}
+
+/** The code as one types it: of a session, the lines with a prompt, without it. */
+export function typed(code: string): string {
+  const lines = code.split("\n");
+  if (!lines.some((line) => PROMPT.test(line))) return code;
+  let goes = false; // the line before goes on
+  return lines.flatMap((line) => {
+    const prompt = PROMPT.exec(line) ?? (line.startsWith("...") || goes ? CONTINUED.exec(line) : null);
+    if (!prompt && !goes) return [];
+    goes = line.endsWith("\\");
+    return [line.slice(prompt?.[0].length ?? 0)];
+  }).join("\n");
 }
 
 function nodes(node: Node): ComponentChildren {

@@ -15,7 +15,7 @@ import { useUi } from "../shared/ui";
 import type { Options } from "./options";
 import { session } from "./session";
 
-highlighter.load = async () => (await import("../shared/highlight")).highlight;
+highlighter.load = () => import("../shared/highlight");
 
 interface Props {
   options: Options;
@@ -64,7 +64,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   return (
     <div class="da-sheet" ref={sheet} onClick={(event) => onLink(event, onClose)}>
       <header class="da-head">
-        <h2>{assistant ? inLanguage(assistant.name, api.language) : t.widget.title}</h2>
+        <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
         <HeadButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.widget.search}
           onClick={() => (search ? setSearch(null) : void import("../shared/search").then(setSearch))} />
         {exchanges.length > 0 && <HeadButton icon="plus" label={t.widget.restart} onClick={restart} />}
@@ -79,7 +79,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
         <>
           <div class="da-scroll" tabIndex={-1}>
             {problem && <Problem problem={problem} onRetry={load} />}
-            {!exchanges.length && !problem && <Welcome options={options} assistant={assistant} onAsk={ask} />}
+            {!exchanges.length && !problem && <Welcome greeting={options.greeting || info?.welcome || t.widget.greeting} assistant={assistant} onAsk={ask} />}
             <Exchanges conversation={conversation} model={assistant?.id ?? ""} info={info} onAsk={ask} />
           </div>
           <footer class="da-foot">
@@ -136,17 +136,17 @@ function useInterface(): { info: InterfaceBody | null; problem: ApiError | null;
 }
 
 interface WelcomeProps {
-  options: Options;
+  greeting: string;
   assistant: InterfaceAssistant | undefined;
   onAsk: (question: string) => void;
 }
 
-function Welcome({ options, assistant, onAsk }: WelcomeProps): JSX.Element {
-  const { api, t } = useUi();
+function Welcome({ greeting, assistant, onAsk }: WelcomeProps): JSX.Element {
+  const { api } = useUi();
   const questions = assistant ? inLanguage(assistant.suggestions, api.language) ?? [] : [];
   return (
     <div class="da-welcome">
-      <p>{options.greeting || t.widget.greeting}</p>
+      <p>{greeting}</p>
       <ul class="da-questions">
         {questions.map((question) => (
           <li key={question}><button type="button" onClick={() => onAsk(question)}>{question}</button></li>

@@ -16,7 +16,7 @@ export class Widget {
   private readonly ends: (() => void)[];
 
   constructor(options: Options) {
-    this.root.adoptedStyleSheets = styles(options.color);
+    this.root.adoptedStyleSheets = styles(options.color, options.service);
     this.host.setAttribute("data-position", options.position);
     document.body.append(this.host);
     render(<App options={options} control={this.control} />, this.root);

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import uvicorn
@@ -29,6 +29,7 @@ from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Done, Event, Question, Request, Text, Turn, Usage
 from app.core.types import Filters, Hit, Page
+from app.index.run_history import RunHistory
 from app.models import Model
 
 INFO = GenerationInfo(
@@ -121,6 +122,13 @@ class ScriptedAssistants:
 
     def used(self) -> Mapping[str, Any]:
         return {}
+
+    @property
+    def store(self) -> Self:
+        return self
+
+    async def runs(self) -> RunHistory:
+        return RunHistory()
 
     async def index_states(self) -> Mapping[str, Any]:
         return {}

@@ -1,17 +1,24 @@
 """What the page at / fetches besides answers: what it begins with, the passages of sources, and streams with events."""
 
 import asyncio
+from base64 import b64encode
 
-from app.api import interface, warm_up
+import pytest
+
+from app.api import branding, interface, warm_up
 from app.api.server import create_app
 from app.assistants import suggestions
 from app.assistants.assistant import Assistant
+from app.core.brand import Brand
+from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Status, Text
+from app.index.run_history import RunHistory
 from tests.app.api.indexed import URL, indexed
 from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, State, chat, client_of, scripted
 from tests.app.api.test_chat import ask, events, post
 
+SVG = b"<svg>site</svg>"
 MORE = {"how large is a volume?": "A volume is large if nobody asks."}
 QUESTION = chat("How do I create a volume?")
 
@@ -34,8 +41,41 @@ async def test_without_its_key_a_page_learns_only_that_it_needs_one():
         wrong = await client.get("/v1/interface", headers={"authorization": "Bearer x"})
         assert (await client.get("/v1/passages/x")).status_code == 401
     assert stranger.status_code == 200
-    assert set(stranger.json()) == {"title", "version", "key_required"}
+    assert set(stranger.json()) == {"title", "welcome", "version", "key_required"}
     assert (stranger.json()["key_required"], wrong.status_code) == (True, 401)
+
+
+async def test_the_brand_is_that_of_the_settings_else_of_the_site_else_ours(tmp_path, monkeypatch):
+    """An image of a site may run nothing when it is opened, and pages of others may load it for the widget."""
+    monkeypatch.setattr(branding, "FRESH", 0)
+    paths = ("/brand.css", "/brand/icon", "/v1/interface", "/")
+    async with indexed(tmp_path) as service, client_of(service.app) as client:
+        plain = [await client.get(path) for path in paths]
+        await service.store.write_runs(RunHistory(brand=Brand("Site", "#7a2ea0", b64encode(SVG).decode())))
+        read = [await client.get(path) for path in paths]
+    assert (plain[0].text, plain[1].headers["content-type"]) == ("", "image/svg+xml")
+    assert "<title>Docs Assistant</title>" in plain[3].text
+    assert "sandbox" in plain[1].headers["content-security-policy"]
+    assert plain[1].headers["access-control-allow-origin"] == "*"
+    assert ("#7a2ea0" in read[0].text, read[1].content, read[2].json()["title"]) == (True, SVG, "Site")
+    icon = tmp_path / "icon.svg"
+    icon.write_text("<svg/>")
+    given = {"brand_name": "Acme & <b>", "brand_color": "#fd0", "brand_icon": str(icon), "brand_welcome": "Ask us"}
+    async with indexed(tmp_path / "own", **given) as service, client_of(service.app) as client:
+        own = [await client.get(path) for path in paths]
+    assert (own[1].text, own[2].json()["title"], own[2].json()["welcome"]) == ("<svg/>", "Acme & <b>", "Ask us")
+    assert "#ffdd00" in own[0].text
+    assert "<title>Acme &amp; &lt;b&gt;</title>" in own[3].text
+
+
+def test_a_brand_that_cannot_be_shown_is_named(tmp_path):
+    """At the start of the service, with what would do."""
+    for name, text, said in (("a", "<html>", "is no icon: use an SVG"), ("b", "", "can't be read")):
+        (tmp_path / "a").write_text(text)
+        with pytest.raises(SettingsError, match=said):
+            branding.icon_of(str(tmp_path / name))
+    with pytest.raises(SettingsError, match=r"has value .blue.: write it"):
+        Settings.load(None, brand_color="blue")
 
 
 async def test_a_page_without_an_index_says_so():

@@ -1,0 +1,75 @@
+"""GET /brand.css and /brand/icon: the colour and the icon of the documentation, for the page and the widget."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64decode
+from contextlib import suppress
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.service import Service
+from app.core.brand import LARGEST, Brand, image_type, style
+from app.core.errors import SettingsError, StoreError
+
+FRESH = 30.0  # seconds
+SHARED = {
+    "cache-control": "public, max-age=300",
+    "access-control-allow-origin": "*",
+    "cross-origin-resource-policy": "cross-origin",
+    "x-content-type-options": "nosniff",
+}
+# an image of a site can be opened as a page, and may then run nothing
+ICON = {**SHARED, "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+
+
+class Branding:
+    """What the settings say of the documentation, else what its site says of itself."""
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._icon = service, icon_of(service.settings.brand_icon)
+        self._read, self._until = Brand(), 0.0
+
+    def add_to(self, app: FastAPI) -> None:
+        """Add the routes."""
+        for path, handler in (("/brand.css", self.style), ("/brand/icon", self.icon)):
+            app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
+
+    async def brand(self) -> Brand:
+        """The brand; its name is never empty."""
+        if time.monotonic() >= self._until:
+            self._until = time.monotonic() + FRESH
+            with suppress(StoreError):  # the last one is as good
+                self._read = (await self._service.assistants.store.runs()).brand
+        settings, read = self._service.settings, self._read
+        names = next((one.table.names for one in self._service.assistants.listed()), {})
+        named = names.get(settings.default_language) or next(iter(names.values()), "Docs Assistant")
+        name = settings.brand_name or (settings.assistants and named) or read.name or named
+        return replace(read, name=name, color=settings.brand_color or read.color, welcome=settings.brand_welcome)
+
+    async def style(self, _: Request) -> Response:
+        """The colour of links and buttons."""
+        return Response(style((await self.brand()).color), headers=SHARED, media_type="text/css")
+
+    async def icon(self, _: Request) -> Response:
+        """The icon of the settings, else of the site, else our own."""
+        image = self._icon or b64decode((await self.brand()).icon) or (files("app") / "static/icon.svg").read_bytes()
+        return Response(image, headers=ICON, media_type=image_type(image))
+
+
+def icon_of(file: str) -> bytes:
+    """The image in the file; empty without one. Raises `SettingsError`."""
+    try:
+        image = Path(file).read_bytes() if file else b""
+    except OSError as error:
+        raise SettingsError(f"DOCS_BRAND_ICON={file} can't be read: {error.strerror}.") from error
+    if image and not image_type(image):
+        raise SettingsError(
+            f"DOCS_BRAND_ICON={file} is no icon: use an SVG, PNG, JPEG, GIF, WebP or ICO of at most {LARGEST:,} bytes."
+        )
+    return image

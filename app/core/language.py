@@ -137,6 +137,7 @@ class Replies(Part):
     negations: Words = frozenset()
     limiting: Words = frozenset()
     opposites: Pairs = {}
+    capital_nouns: bool = False
     placeholders: Words = frozenset()
     plain: Words = frozenset()
 

@@ -557,9 +557,8 @@ class Checker:
         if own.fragment or own.limits or own.only or not own.heads & own.said:
             return False
         there = map(self._denials.of, (clause.words for clause in self._evidence.passages[index].clauses))
-        common = (
-            own.heads & own.said & set().union(*(one.said for one in there if len(one.said & said) >= FEWEST_COMMON))
-        )
+        alike = (one.said for one in there if len(one.said & said) >= FEWEST_COMMON)
+        common = set[str]().union(*alike).intersection(own.heads, own.said)
         unsure = (one.words if one.limits or one.only else one.denied for one in self._clauses()) if common else ()
         return bool(common.difference(*unsure))
 

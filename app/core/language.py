@@ -137,7 +137,6 @@ class Replies(Part):
     negations: Words = frozenset()
     limiting: Words = frozenset()
     opposites: Pairs = {}
-    capital_nouns: bool = False
     placeholders: Words = frozenset()
     plain: Words = frozenset()
 

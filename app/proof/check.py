@@ -369,7 +369,7 @@ class Checker:
         """True if the evidence has no form of a name; where all nouns are written like names, none tells."""
         form = name.casefold()[: max(4, len(name) - 2)]
         everything = (*self._evidence.passages, self._evidence.question)
-        return not self._language.replies.capital_nouns and not any(form in reading.small for reading in everything)
+        return not self._language.traits.nouns_capitalised and not any(form in reading.small for reading in everything)
 
     def _without_proved(self, power: re.Match[str]) -> str:
         """Nothing in place of a power that the evidence has, written in this way or with raised letters."""

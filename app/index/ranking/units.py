@@ -6,11 +6,9 @@ also counts by its nearest one. LlamaIndex calls them child nodes, and that smal
 are one value in its row, so that they need no second index.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import count, takewhile
-from operator import attrgetter
+from itertools import accumulate, count, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +27,7 @@ FEWEST_CHUNKS = 100
 """Of an index: the mean of fewer is what they are about, not what all texts of a language share."""
 
 STEPS = 127  # of a number of a vector
+TINY = 1e-6  # the square of a distance from the centre that is none
 
 
 def texts_to_embed(chunk: Chunk) -> dict[str, str]:
@@ -72,13 +71,6 @@ def packed(chunk: Chunk, vectors: Mapping[str, Vector]) -> bytes:
     return bytes(steps.astype("<f4").tobytes() + small.tobytes())
 
 
-def _unpacked(content: bytes, dimension: int) -> NDArray[np.float32]:
-    count = len(content) // (dimension + 4)
-    steps = np.frombuffer(content, "<f4", count)
-    small = np.frombuffer(content, np.int8, count * dimension, steps.nbytes).reshape(count, dimension)
-    return np.asarray(small * steps[:, None], np.float32)
-
-
 async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
     """The legs with that of the stretches: the best candidates of both, with the cosine of their nearest one."""
     if query.vector is None or not any(query.vector):
@@ -86,37 +78,66 @@ async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
     candidates = {one.id: one for one in (*legs.vector[:POOL], *legs.lexical[:POOL])}
     asked = _unit(query.vector)
     stored = await generation.units(list(candidates))
-    vectors = {id_: _unpacked(stored[id_], len(asked)) for id_ in candidates if id_ in stored}
-    cosines = {id_: units @ asked for id_, units in vectors.items()}
-    leg = [candidates[id_]._replace(score=float(near.max())) for id_, near in cosines.items()]
+    stretches = _Stretches({id_: stored[id_] for id_ in candidates if id_ in stored}, len(asked))
+    leg, nearest = list[Candidate](), dict[str, int]()
+    for id_, near in stretches.by_chunk(stretches.small @ asked * stretches.steps):
+        best = max(near)
+        leg.append(candidates[id_]._replace(score=best))
+        if len(near) > 1:
+            nearest[id_] = near.index(best)
+    leg.sort(key=lambda one: (-one.score, one.id))
     return replace(
         legs,
-        units=tuple(sorted(sorted(leg, key=attrgetter("id")), key=attrgetter("score"), reverse=True)),
-        nearest={id_: int(near.argmax()) for id_, near in cosines.items() if len(near) > 1},
-        meaning=await _meaning(generation, query.language, asked, vectors, candidates),
+        units=tuple(leg),
+        nearest=nearest,
+        meaning=await _meaning(generation, query.language, asked, stretches, candidates),
     )
+
+
+class _Stretches:
+    """The vectors of the stretches of some chunks, below one another: numpy is called a few times for all of them.
+
+    A vector is a row of `small` times its number in `steps`.
+    """
+
+    def __init__(self, stored: Mapping[str, bytes], dimension: int) -> None:
+        counts = [len(content) // (dimension + 4) for content in stored.values()]
+        self._ends = dict(zip(stored, accumulate(counts), strict=True))
+        parts = list(zip(stored.values(), counts, strict=True))
+        self.steps = np.frombuffer(b"".join([content[: 4 * count] for content, count in parts]), "<f4")
+        small = np.frombuffer(b"".join([content[4 * count :] for content, count in parts]), np.int8)
+        self.small = small.reshape(-1, dimension).astype(np.float32)
+
+    def by_chunk(self, values: NDArray[np.float32]) -> Iterator[tuple[str, list[float]]]:
+        """The values of the stretches of each chunk, by its id."""
+        every, begin = values.tolist(), 0
+        for id_, end in self._ends.items():
+            yield id_, every[begin:end]
+            begin = end
 
 
 async def _meaning(
     generation: Generation,
     language: str,
     asked: NDArray[np.float32],
-    vectors: Mapping[str, NDArray[np.float32]],
+    stretches: _Stretches,
     candidates: Mapping[str, Candidate],
 ) -> float | None:
     """The cosine of the nearest stretch, of vectors from the centre of their language: models give any two texts a high one."""
-    if generation.info.chunks < FEWEST_CHUNKS or not vectors:
+    if generation.info.chunks < FEWEST_CHUNKS or not len(stretches.steps):
         return None
-    of_languages = defaultdict[str, list[NDArray[np.float32]]](list)
-    for id_, units in vectors.items():
-        of_languages[candidates[id_].language].append(units)
     centres = await generation.language_centres()
+    lengths = np.square(stretches.steps) * np.einsum("ij,ij->i", stretches.small, stretches.small)
     nearest = 0.0
-    for code, those in of_languages.items():  # few, so that numpy is called a few times for all candidates
-        if (centre := centres.get(code)) is None:  # a store may leave out languages with few chunks
-            continue
-        own = np.concatenate(those) - np.asarray(centre, np.float32)
+    for code in {
+        candidate.language for candidate in candidates.values()
+    } & centres.keys():  # without those of few chunks
+        centre = np.asarray(centres[code], np.float32)
         question = asked - np.asarray(centres.get(language, centre), np.float32)
-        lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(question)
-        nearest = max(nearest, float((own @ question / np.where(lengths > 0, lengths, 1)).max()))
+        along, off = (stretches.small @ np.array([question, centre]).T * stretches.steps[:, None]).T
+        # |v - c|² is |v|² - 2 vc + |c|², so that no row is moved
+        distances = np.sqrt(np.maximum(lengths - 2 * off + centre @ centre, TINY)) * (np.linalg.norm(question) or 1)
+        cosines = (along - centre @ question) / distances
+        own = [max(near) for id_, near in stretches.by_chunk(cosines) if candidates[id_].language == code]
+        nearest = max([nearest, *own])
     return nearest

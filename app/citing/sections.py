@@ -532,8 +532,8 @@ def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: st
         return [Text(intro, own=True)]
     first = found[0]
     said = [
-        Text(f"{intro}\n\n**{escaped(_heading(first))}** [{first.number}]\n\n", own=True),
-        Text(text := quotation(first, page), quoted=True, proof=first.proof),
+        Text(f"{intro}\n\n*{escaped(_heading(first))}* [{first.number}]\n\n", own=True),
+        Text(text := quotation(first, page), quoted=True, block=True, proof=first.proof),
     ]
     if whole and CUT in text:
         said.append(Text(f"\n\n{markdown_link(whole, first.hit.chunk.link_to(first.section))}", own=True))
@@ -562,7 +562,7 @@ def _different(found: Sequence[Found]) -> list[Found]:
 def _heading(found: Found) -> str:
     """The title of the page and the headings above the unit, without a full stop, which ends a sentence."""
     path = found.section.path if found.section else ()
-    return " > ".join(dict.fromkeys(name for name in (found.hit.chunk.title, *path) if name)).removesuffix(".")
+    return " › ".join(dict.fromkeys(name for name in (found.hit.chunk.title, *path) if name)).removesuffix(".")
 
 
 def _link(found: Found) -> str:

@@ -1,9 +1,10 @@
 """`docs-assistant ask`: answers one question in the terminal, and shows the trace of the answer as text."""
 
 import math
+import re
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,8 +17,10 @@ from app.core.errors import RequestError
 from app.core.settings import Settings
 from app.core.trace import Trace
 from app.core.turn import Done, Event, Failure, Message, Request, Source, Text
+from app.text.blocks import blocks
 
 DROPPED = 15  # candidates that are shown although they were dropped
+_QUOTATION = re.compile(r"^>.*(?:\n>.*)*", re.MULTILINE)
 
 
 @click.command
@@ -44,7 +47,7 @@ async def ask(question: tuple[str, ...], assistant: str, as_json: bool, trace: b
         async for event in assistants.get(assistant).answer(request):
             events.append(event)
             if isinstance(event, Text) and not as_json:
-                print(event.text, end="", flush=True)
+                print(pasteable(event.text), end="", flush=True)
     failure = next((str(event.error) for event in events if isinstance(event, Failure)), None)
     record = next((event.trace for event in events if isinstance(event, Done | Failure)), None)
     if as_json:
@@ -62,6 +65,20 @@ async def ask(question: tuple[str, ...], assistant: str, as_json: bool, trace: b
         if failure:
             print(f"docs-assistant: the answer broke off: {failure}", file=sys.stderr)
     return 1 if failure else 0
+
+
+def pasteable(text: str) -> str:
+    """The text without the signs of a quotation before its code: a shell would take them for redirections."""
+
+    def without(quotation: re.Match[str]) -> str:
+        plain = re.sub("^> ?", "", quotation[0], flags=re.MULTILINE)
+        return "".join(piece if code else re.sub("^", "> ", piece) for code, piece in _lines(plain))
+
+    return _QUOTATION.sub(without, text)
+
+
+def _lines(text: str) -> Iterator[tuple[bool, str]]:
+    return ((code, line) for code, piece in blocks(text) for line in piece.splitlines(keepends=True))
 
 
 def _read_question() -> str:

@@ -99,11 +99,12 @@ class Proof:
 @dataclass(frozen=True, slots=True)
 class Text:
     """A piece of the answer. `quoted`: it is copied from a page, so nothing in it is a citation of the answer; `proof` is
-    what it was chosen for. `own`: no model wrote it.
+    what it was chosen for, and it is a `block` if it stands apart from the text around it. `own`: no model wrote it.
     """
 
     text: str
     quoted: bool = False
+    block: bool = False
     own: bool = False
     proof: Proof | None = None
 

@@ -33,6 +33,12 @@ The volume is ready as soon as its state is `Bound`, usually within ten seconds 
 | class | speed |
 |---|---|
 | `nfs-csi` | 400 MB/s |
+
+```
+$ kubectl apply \\
+  -f volume.yaml
+persistentvolumeclaim/results created
+```
 """
 
 
@@ -90,6 +96,11 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
 
     answer.get_by_role("button", name="Copy the code").first.click()
     assert page.evaluate("navigator.clipboard.readText()").startswith("kind: PersistentVolumeClaim")
+    text = answer.locator("> .da-markdown")
+    assert text.locator(".da-code-head").all_inner_texts() == ["yaml"]  # the session names no language
+    expect(text.locator(".hl-prompt")).to_have_text("$ ")
+    text.get_by_role("button", name="Copy the code").last.click()
+    assert page.evaluate("navigator.clipboard.readText()") == "kubectl apply \\\n  -f volume.yaml"
     answer.get_by_role("button", name="Copy the answer").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("To create a volume, write")
@@ -319,7 +330,12 @@ def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, 
     page.goto(service.url)
     llm.reply = lambda _: Reply(status=500)
     ask(page)
-    expect(finished(page)).to_contain_text("Quoted word for word, because no language model answers")
+    answer = finished(page)
+    expect(answer).to_contain_text("word for word:")
+    caption, quotation = answer.locator("p:has(> em)"), answer.locator("blockquote")
+    expect(caption).to_have_text(re.compile("^Volumes › How do I .* volume.*1\\s*$"))
+    assert caption.evaluate("one => parseFloat(getComputedStyle(one).fontSize)") < 15
+    expect(quotation.locator("mark").first).to_be_visible()
 
 
 def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM, axe):

@@ -112,7 +112,8 @@ class _Answer:
             self._proofs.setdefault(event.proof.passage, event.proof)
         if event.quoted:
             self._said.append(event.text)
-            return [Text(self._rest() + quoted(event.text, self._pages))]
+            text = quoted(event.text, self._pages)
+            return [Text(self._rest() + (_block_quote(text) if event.block else text))]
         written = self._prover.feed(event.text) if self._prover and not event.own else event.text
         self._written.append(written)
         self._said.append(written)
@@ -231,6 +232,11 @@ def quoted(text: str, pages: tuple[str, ...]) -> str:
     """Text of a page, safe for clients: its links stay; images stay only if they come from the hosts of `pages`."""
     rewriter = Rewriter(Addresses([text], pages))
     return rewriter.feed(text) + rewriter.rest()
+
+
+def _block_quote(text: str) -> str:
+    """The Markdown as a block quote: every line has the sign, also those of code and tables, which stay what they are."""
+    return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
 def checker_of(turn: Turn, words: ProofWording) -> Checker:

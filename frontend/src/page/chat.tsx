@@ -131,9 +131,8 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, box }: 
   return (
     <article ref={box ?? null} class="da-exchange" aria-label={question.slice(0, 100)}>
       <Question question={question} onAsk={onAsk} />
-      <AnswerView exchange={exchange} model={assistant?.id ?? ""} hasModel={known?.model ?? false}
-        feedback={known?.keeps?.feedback ?? false} onAgain={() => onAsk(question)}
-        onRated={(rating) => conversation.change(exchange.id, { rating })}>
+      <AnswerView exchange={exchange} model={assistant?.id ?? ""} feedback={known?.keeps?.feedback ?? false}
+        onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })}>
         <CopyButton text={link} label={t.chat.share} icon="link" />
       </AnswerView>
     </article>

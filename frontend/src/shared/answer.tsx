@@ -16,8 +16,6 @@ import { useUi } from "./ui";
 interface Props {
   exchange: Exchange;
   model: string;
-  /** Whether a language model is configured: then an answer without one is worth a note. */
-  hasModel: boolean;
   /** Whether feedback is kept. */
   feedback: boolean;
   onAgain: () => void;
@@ -26,14 +24,14 @@ interface Props {
   children?: ComponentChildren;
 }
 
-export function AnswerView({ exchange, model, hasModel, feedback, onAgain, onRated, children }: Props): JSX.Element {
+export function AnswerView({ exchange, model, feedback, onAgain, onRated, children }: Props): JSX.Element {
   const { t } = useUi();
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
   const best = answer.sources[0]?.sentence; // of a quotation
   const reading = useMemo(() => {
     const cite = (number: number) => citation(number, answer.sources, setOpen);
-    if (best) return { cite, mark: marker([best], blockTexts(answer.text), answer.sources[0]!.language) };
+    if (best) return { cite, mark: marker([best], blockTexts(quotation(answer.text)), answer.sources[0]!.language) };
     return { cite, ...doubtsOf(answer) };
   }, [answer.sources, best && answer.text, answer.state]);
   const writing = answer.state === "waiting" || answer.state === "writing";
@@ -41,7 +39,7 @@ export function AnswerView({ exchange, model, hasModel, feedback, onAgain, onRat
     <div class="da-answer" aria-busy={writing}>
       {answer.state === "waiting" && <Status text={answer.status || t.chat.thinking} />}
       {answer.text && <Markdown text={answer.text} reading={reading} />}
-      <Notes answer={answer} hasModel={hasModel} />
+      <Notes answer={answer} />
       {answer.support && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       <Sources answer={answer} model={model} open={open} onOpen={setOpen} />
@@ -61,17 +59,20 @@ export function AnswerView({ exchange, model, hasModel, feedback, onAgain, onRat
   );
 }
 
+function quotation(answer: string): string {
+  return answer.match(/^>.*/gm)?.join("\n") ?? answer;
+}
+
 function Status({ text }: { text: string }): JSX.Element {
   return <p class="da-status"><span class="da-spinner" aria-hidden="true" />{text}</p>;
 }
 
-function Notes({ answer, hasModel }: { answer: Answer; hasModel: boolean }): JSX.Element | null {
+function Notes({ answer }: { answer: Answer }): JSX.Element | null {
   const { t } = useUi();
   const notes = [
     answer.state === "stopped" && t.chat.stopped,
     answer.state === "interrupted" && t.chat.interrupted,
     answer.cut && t.chat.cut,
-    answer.extractive && hasModel && t.chat.extractive,
   ].filter(Boolean);
   return notes.length ? <>{notes.map((note) => <p key={note} class="da-note">{note}</p>)}</> : null;
 }
@@ -85,7 +86,7 @@ function citation(number: number, sources: Source[], open: (number: number) => v
 
 function Citation({ source, open }: { source: Source; open: (number: number) => void }): JSX.Element {
   const { t } = useUi();
-  const title = [source.title, source.section].filter(Boolean).join(" – ") || source.url;
+  const title = [source.title, source.section].filter(Boolean).join(" › ") || source.url;
   return (
     <button type="button" class="da-cite" title={title} aria-label={t.sources.source(source.number, title)}
       onClick={() => open(source.number)}>

@@ -27,14 +27,13 @@ export type ChatEvent =
   | { kind: "id"; id: string }
   | { kind: "text"; text: string }
   | { kind: "status"; text: string }
-  | { kind: "done"; sources: Source[]; extractive: boolean; cut: boolean; unsupported?: Unsupported[]; support?: Support; trace?: unknown };
+  | { kind: "done"; sources: Source[]; cut: boolean; unsupported?: Unsupported[]; support?: Support; trace?: unknown };
 
 interface Chunk {
   id: string;
   choices: { delta: { content?: string }; finish_reason: string | null }[];
   event?: { type: string; data: { description?: string } };
   sources?: Source[];
-  extractive?: boolean;
   unsupported?: Unsupported[];
   support?: Support;
   trace?: unknown;
@@ -64,8 +63,8 @@ function* eventsOf(chunk: Chunk): Generator<ChatEvent> {
   if (chunk.event?.type === "status") yield { kind: "status", text: chunk.event.data.description ?? "" };
   if (choice?.delta.content) yield { kind: "text", text: choice.delta.content };
   if (choice?.finish_reason) {
-    const { sources = [], extractive = false, unsupported, support, trace } = chunk;
-    const done = { kind: "done" as const, sources, extractive, cut: choice.finish_reason === "length" };
+    const { sources = [], unsupported, support, trace } = chunk;
+    const done = { kind: "done" as const, sources, cut: choice.finish_reason === "length" };
     yield { ...done, ...(unsupported && { unsupported }), ...(support && { support }), ...(trace ? { trace } : {}) };
   }
 }

@@ -48,8 +48,8 @@ export function Composer({ busy, followUp, onAsk, onStop, field, draft = "" }: P
         onKeyDown={onKeyDown} aria-label={t.chat.question} title={t.chat.hint} enterkeyhint="send"
         placeholder={followUp ? t.chat.followUp : t.chat.placeholder} />
       {busy ? (
-        <button type="button" class="da-send" aria-label={t.chat.stop} title={`${t.chat.stop} (Esc)`} onClick={onStop}>
-          <Icon name="stop" />
+        <button type="button" class="da-send da-stop" title="Esc" onClick={onStop}>
+          <Icon name="stop" size={16} /> {t.chat.stop}
         </button>
       ) : (
         <button class="da-send" aria-label={t.chat.send} title={t.chat.send} disabled={!text.trim()}>

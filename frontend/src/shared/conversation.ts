@@ -8,7 +8,7 @@ export const LONGEST_TITLE = 80; // characters
 const MOST_SENT = 12; // earlier exchanges; the service reads the last messages only
 const INTERVAL = 40; // milliseconds between two updates of the screen
 
-const EMPTY: Answer = { id: "", state: "waiting", text: "", status: "", sources: [], extractive: false, cut: false };
+const EMPTY: Answer = { id: "", state: "waiting", text: "", status: "", sources: [], cut: false };
 
 let made = 0;
 /** A name that no other has; `crypto.randomUUID` needs https. */

@@ -23,8 +23,6 @@ export interface Answer {
   /** What no passage proves of the text. */
   unsupported?: Unsupported[];
   support?: Support;
-  /** No language model wrote it. */
-  extractive: boolean;
   /** It ends where it had reached its longest length. */
   cut: boolean;
   rating?: Rating | undefined;

@@ -79,7 +79,7 @@ def test_rules_and_pictures_are_read_in_linear_time() -> None:
 def test_the_part_about_the_question_is_quoted_under_its_own_section() -> None:
     """Not what the passage happens to begin with."""
     text = extracted("Are ports closed?", guide())
-    assert "**Guide > Network** [1]\n\nPorts are closed until you open them." in text
+    assert "*Guide › Network* [1]\n\nPorts are closed until you open them." in text
     assert "disk" not in text
 
 
@@ -187,7 +187,7 @@ def test_the_best_unit_leads_to_another_section_than_the_first_hit() -> None:
         hit(2, "| name | is |\n|---|---|\n| port | 8000 |\n| host | local |"),
     )
     close = replace(second, fused=0.95)
-    assert "**Page 2** [2]\n\n| name | is |" in extracted("Which port?", first, close)
+    assert "*Page 2* [2]\n\n| name | is |" in extracted("Which port?", first, close)
 
 
 def test_a_hit_that_was_moved_forward_leads_where_the_words_decide_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from app.assistants.assistant import Assistant
+from app.cli.ask import pasteable
 from tests.app.cli.conftest import model_at
 from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.local_site import LocalSite
@@ -42,6 +43,13 @@ def test_diacritics_survive_standard_input(cli, site: LocalSite):
     assert cli("ingest", site.sitemap("/gauge-9")).code == 0
     czech = cli("ask", stdin="Jak často měří tlakoměr přetlak páry v kotelně?")
     assert czech.out.startswith("V dokumentaci se doslova píše")
+
+
+def test_quoted_code_is_as_one_pastes_it():
+    """In a shell, the sign of a quotation would write into a file."""
+    text = "\n\n> Run:\n>\n> 1. now\n>\n>    ```sh\n>    a > b\n>\n>    c\n>    ```\n> and wait\n\n```\nmine\n```"
+    said = "\n\n> Run:\n> \n> 1. now\n> \n   ```sh\n   a > b\n\n   c\n   ```\n> and wait\n\n```\nmine\n```"
+    assert pasteable(text) == said
 
 
 def test_no_question_is_one_line(cli, indexed: LocalSite):

@@ -1,8 +1,10 @@
 """Citing by code: numbers as they are read, links to what was used, nothing invented."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from app.api.search import rows_of
 from app.core.errors import ModelUnavailable
@@ -108,6 +110,18 @@ async def test_quoted_text_is_left_alone() -> None:
     page = Text("See [7] and https://other.example.cz [1].", quoted=True)
     said = text_of(await cited(Text("**A** [2]\n\n"), page, Text("\n[9]"), Done(), hits=HITS))
     assert said.startswith("**A** [1]\n\nSee [7] and https://other.example.cz [1].\n\n\n**Sources**")
+
+
+async def test_a_quoted_block_is_a_block_quote_of_the_same_blocks() -> None:
+    """Code, tables and lists of a page are in it what they were, and an address in it goes where it went."""
+    plain = "".join(page.read_text("utf-8") for page in sorted((Path(__file__).parents[3] / "docs/en").glob("s*.md")))
+    parser = MarkdownIt("commonmark").enable("table")
+    for text in (plain, "- a\n\n  ```sh\n  > b\n\n  c\n  ```\n\n      d\n\n| e |\n|---|\n| f |  \ng"):
+        events = [Text(text, quoted=True, block=block) for block in (True, False)]
+        block, same = [text_of(await cited(event, Done(), hits=HITS)).split("\n\n**Sources**")[0] for event in events]
+        opened, *within, closed = [(one.type, one.content, one.info) for one in parser.parse(block)]
+        assert (opened[0], closed[0]) == ("blockquote_open", "blockquote_close")
+        assert within == [(one.type, one.content, one.info) for one in parser.parse(same)]
 
 
 async def test_invented_addresses_go_and_those_of_the_passages_stay() -> None:

@@ -105,7 +105,7 @@ async def test_a_model_that_says_nothing_means_an_extractive_answer(llm: FakeLLM
 async def test_without_a_model_the_answer_is_extractive() -> None:
     """The embedded default needs no model at all."""
     events = await answer(None, turn(hits=HITS))
-    assert "**Page 1 > Memory** [1]" in text_of(events)
+    assert "*Page 1 › Memory* [1]" in text_of(events)
     assert events[-1] == Done(extractive=True)
 
 

@@ -17,7 +17,8 @@ from app.index.vocabulary import Vocabulary
 from app.pipeline import calls
 from app.pipeline import conversation as history
 from app.proof import stream
-from app.proof.check import LONGEST_REFUSAL, Wording, _between
+from app.proof.check import LONGEST_REFUSAL, _between
+from app.proof.wording import Wording
 from app.text import literals, redaction
 from app.text.analysis import analyse, fold, words_of
 from app.text.answer_language import AnswerLanguage
@@ -137,7 +138,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.text.redaction._spoken": lambda: [(_spoken_addresses(), "finditer")],
     "app.core.types.Filters.admits": _filters,
     "app.proof.check.Checker.refuses": _refusals,
-    "app.proof.check.Wording.__init__": lambda: [
+    "app.proof.wording.Wording.__init__": lambda: [
         (pattern, "search") for pattern in Wording(_prompts().languages).numbers.values()
     ],
     "app.core.language._pattern": _refusals,

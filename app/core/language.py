@@ -56,6 +56,9 @@ Phrases = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Pattern = Annotated[str, BeforeValidator(str.strip), AfterValidator(_pattern)]
 LongPattern = Annotated[str, BeforeValidator(_long_pattern), AfterValidator(_pattern)]
 ByLanguage = Annotated[Mapping[str, str], AfterValidator(_with_other)]
+Pairs = Annotated[
+    Mapping[str, str], BeforeValidator(lambda text: dict(pair.split("/", 1) for pair in str(text).split()))
+]
 Replacements = Annotated[
     Mapping[str, str], AfterValidator(lambda texts: {word.casefold(): other for word, other in texts.items()})
 ]
@@ -132,6 +135,8 @@ class Replies(Part):
     only: Words = frozenset()
     readers: Replacements = {}
     negations: Words = frozenset()
+    limiting: Words = frozenset()
+    opposites: Pairs = {}
     placeholders: Words = frozenset()
     plain: Words = frozenset()
 

@@ -8,13 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import combinations, islice
+from itertools import combinations
+from typing import TYPE_CHECKING
 
-from app.core.language import Language, vocabulary
+from app.core.language import vocabulary
 from app.core.turn import Unsupported, UnsupportedKind
 from app.text.analysis import RAISED, fold
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
+
+if TYPE_CHECKING:
+    from app.proof.wording import Polarity, Wording
 
 LONGEST_STEM = 6  # letters: inflected and derived words of the covered languages share these
 KEPT = 400  # passages whose words are kept, about 30 KB each
@@ -70,8 +74,9 @@ def _collapsed(match: re.Match[str]) -> str:
 
 
 def clauses_of(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that have some words."""
-    parts = map(_WORD.findall, _between().split(_SPACE.sub(_collapsed, text)))
+    """The clauses of a text that have some words and ask nothing."""
+    said = (part for part in _between().split(_SPACE.sub(_collapsed, text)) if not part.rstrip(_CLOSING).endswith("?"))
+    parts = map(_WORD.findall, said)
     return tuple([Clause(tuple(map(folded, part)), frozenset(map(stem_of, part))) for part in parts if len(part) > 2])
 
 
@@ -255,15 +260,10 @@ FEWEST_WORDS = (
     2,
 )  # of a sentence that say something, and are enough to tell its source by; fewer where one is cited
 FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
-LONGEST_OTHER = 4  # letters of words that only look denied, as the Czech "nebo"
 NEAR = 0.6  # share of its words that an answer's clause has in common with that of a passage then
 NEAR_BACK = 0.4
-SCOPE = 3  # words behind a denial that it can deny
-DENYING = ("n't", "n’t")
 LONGEST_REFUSAL = 400  # characters
-MOST_WORDS = 50_000  # that are kept
 SMALL = 12  # larger numbers don't count what the answer itself lists
-SHORTEST = 4  # letters of a word that says something
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
 """A citation as models write it, with the space before it."""
@@ -294,72 +294,12 @@ _NOTHING = frozenset({""})
 _SIGNS = re.compile(r"[*_>#|~]+")
 
 
-class Wording:
-    """The words by which answers are judged, in all languages of a service; made once.
-
-    `plain` say nothing of their own: function words, and what answers are made of. `numbers` are small ones in words.
-    """
-
-    def __init__(self, languages: Mapping[str, Language]) -> None:
-        self.languages = languages
-        parts = ((known.traits.stopwords, known.replies.plain, known.questions.asking) for known in languages.values())
-        self.plain = frozenset[str]().union(*(words for part in parts for words in part))
-        self.telling = lru_cache(MOST_WORDS)(self._telling)
-        self.denials = {code: Denials(known, self) for code, known in languages.items()}
-        self.numbers: dict[str, re.Pattern[str]] = {}
-        for known in languages.values():
-            for number, words in known.dates.get("numbers", {}).items():
-                before = f"{self.numbers[number].pattern}|" if number in self.numbers else ""
-                self.numbers[number] = re.compile(rf"{before}\b(?:{words})\b")
-
-    def _telling(self, word: str) -> str:
-        """The stem of a word that says something; "" for others."""
-        if word.isupper():
-            return stem_of(word)
-        small = folded(word)
-        tells = len(small) >= SHORTEST and small not in self.plain and not small.endswith(DENYING)
-        return stem_of(small) if tells else ""
-
-
-class Denials:
-    """What is denied in a language; `says` and `denies` keep their results, because the same words come again and again."""
-
-    def __init__(self, language: Language, wording: Wording) -> None:
-        self.negations, self._wording = language.replies.negations, wording
-        self._prefix = next((word[:-1] for word in self.negations if word.endswith("-")), "")
-        self.denies = lru_cache(MOST_WORDS)(self._denies)
-        self.says = lru_cache(MOST_WORDS)(self._says)
-
-    def telling(self, words: Sequence[str]) -> frozenset[str]:
-        """The stems that say something, of a denied word those of the word itself."""
-        return frozenset(self.says(word) for word in words if word not in self.negations) - _NOTHING
-
-    def denied(self, words: Sequence[str], stems: AbstractSet[str]) -> frozenset[str] | None:
-        """The stems of what is denied: the next words behind a denial that say something, and denied words of these stems.
-
-        None if nothing is.
-        """
-        denied = set[str]()
-        for at, word in enumerate(words):
-            if self.denies(word):
-                own = self.says(word)
-                behind = (said for one in words[at + 1 :] if one not in self.negations and (said := self.says(one)))
-                denied |= {own} & stems if own and word not in self.negations else {"", *islice(behind, SCOPE)}
-        return frozenset(denied) if denied else None
-
-    def _denies(self, word: str) -> bool:
-        return word in self.negations or word.endswith(DENYING) or self._is_denied(word)
-
-    def _says(self, word: str) -> str:
-        return self._wording.telling(word.removeprefix(self._prefix) if self._is_denied(word) else word)
-
-    def _is_denied(self, word: str) -> bool:
-        return (
-            bool(self._prefix)
-            and word.startswith(self._prefix)
-            and len(word) > LONGEST_OTHER
-            and word not in self._wording.plain
-        )
+def _alike(one: Polarity, other: Polarity) -> bool:
+    """True if two clauses speak of the same."""
+    own, there = one.said | one.heads | (other.heads & one.words), other.said | other.heads | (one.heads & other.words)
+    both = len(own & there)
+    enough = both == len(own) if both <= FEWEST_COMMON else both >= NEAR * len(own)
+    return both >= FEWEST_COMMON and enough and both >= NEAR_BACK * len(there)
 
 
 class Checker:
@@ -563,27 +503,53 @@ class Checker:
         )
 
     def _opposite(self, plain: str, index: int) -> bool:
-        """True if a clause and the nearest one of the passage say the same, but one of both denies it."""
-        return any(self._is_opposite(clause, index) for clause in clauses_of(_INTERJECTION.sub("", plain)))
+        """True if a clause denies what the passages state, or states what they deny."""
+        clauses = [self._denials.of(clause.words) for clause in clauses_of(_INTERJECTION.sub("", plain))]
+        heads = frozenset[str]().union(*(clause.heads for clause in clauses))
+        said = frozenset[str]().union(*(clause.said for clause in clauses))
+        return any(self._is_opposite(clause, index, heads, said) for clause in clauses)
+
+    def _nearest(self, own: Polarity, index: int) -> Polarity | None:
+        near = self._evidence.clause(own.said, index)
+        return self._denials.of(near.words) if near else None
 
     def _denies_apart(self, clause: Clause, index: int) -> bool:
-        near = self._evidence.clause(self._denials.telling(clause.words), index)
-        denies = self._denials.denies
-        return near is not None and any(map(denies, clause.words)) != any(map(denies, near.words))
+        own = self._denials.of(clause.words)
+        near = self._nearest(own, index)
+        return near is not None and bool(own.heads) != bool(near.heads)
 
-    def _is_opposite(self, clause: Clause, index: int) -> bool:
-        denials, stems = self._denials, self._denials.telling(clause.words)
-        near = self._evidence.clause(stems, index)
-        if near is None or len(stems) < FEWEST_COMMON:
+    def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str], said: AbstractSet[str]) -> bool:
+        """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies, `said` its words."""
+        near = self._nearest(own, index)
+        if near and _alike(own, near):
+            denied = (
+                own.heads if near.heads & own.heads else frozenset[str]() if near.firm else own.denied
+            ) & near.words
+            denied -= near.denied
+            if len(own.said) > FEWEST_COMMON and own.said <= near.said and not near.heads:
+                denied |= own.heads  # "isn't needed", where the passage says the same with "must"
+            stated = near.heads & own.words - own.denied if heads <= near.heads else frozenset[str]()
+            limited = own.limits != near.limits or not (near.only <= own.words and own.only <= near.words)
+            if limited or (own.fragment and own.said != near.said) or not (denied or stated):
+                return False
+            # other clauses may say it as the answer does
+            others = [one for one in self._clauses() if _alike(own, one)]
+            return any(all(one not in other.denied for other in others) for one in denied) or any(
+                all(one not in other.words or one in other.denied for other in others) for one in stated
+            )
+        if own.fragment or own.limits or own.only or not own.heads & own.said:
             return False
-        own = denials.telling(near.words)
-        both = len(stems & own)
-        alike = both == len(stems) if both <= FEWEST_COMMON else both >= NEAR * len(stems)
-        if both < FEWEST_COMMON or not alike or both < NEAR_BACK * len(own):
-            return False
-        denied, there = denials.denied(clause.words, own), denials.denied(near.words, stems)
-        # what only one of both says may be denied
-        return bool(denied and denied & own) if there is None else denied is None and bool(there & stems)
+        there = [self._denials.of(clause.words) for clause in self._evidence.passages[index].clauses]
+        common = {
+            one for near in there if len(near.said & said) >= FEWEST_COMMON for one in own.heads & own.said & near.said
+        }
+        unsure = (one.words if one.limits or one.only else one.denied for one in self._clauses()) if common else ()
+        return bool(common.difference(*unsure))
+
+    def _clauses(self) -> Iterator[Polarity]:
+        """The clauses of all passages that words can be compared with."""
+        passages = self._evidence.passages
+        return (self._denials.of(clause.words) for index in self._own for clause in passages[index].clauses)
 
     def _place(self, plain: str) -> tuple[int, float]:
         """The number of the passage that is nearest to a text, and the share of its words that it has."""

@@ -22,7 +22,8 @@ from app.pipeline.conversation import CHARACTERS_PER_TOKEN, Asking, numbered, re
 from app.pipeline.runner import Changes, Declared
 from app.pipeline.steps.cite import as_read, checker_of
 from app.pipeline.steps.postprocess import SCORE_TEST, wide_hits
-from app.proof.check import CITATION, Wording
+from app.proof.check import CITATION
+from app.proof.wording import Wording
 from app.text.blocks import blocks, sentences
 from app.text.growth import grown
 from app.text.literals import addresses, code_lines, code_spans, occurs, spaced, without_code

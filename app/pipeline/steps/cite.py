@@ -22,8 +22,8 @@ from app.core.types import Hit, Section
 from app.pipeline.conversation import as_found, with_answer_language
 from app.pipeline.runner import Changes, Declared
 from app.proof.check import Checker, Evidence
-from app.proof.check import Wording as ProofWording
 from app.proof.stream import Instructions, Prover
+from app.proof.wording import Wording as ProofWording
 
 SNIPPET = 300
 CURVE = ((0.0, 0.0), (1.0, 0.35), (1.5, 0.85), (2.0, 0.88), (3.0, 0.95))

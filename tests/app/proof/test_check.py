@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.prompts import load_prompts
-from app.proof.check import Checker, Evidence, Wording
+from app.proof.check import Checker, Evidence
+from app.proof.wording import Wording
 
 LANGUAGES = load_prompts(("cs", "en"), "").languages
 WORDING = Wording(LANGUAGES)
@@ -103,6 +104,33 @@ def test_a_word_that_denies_is_no_difference_of_its_own() -> None:
 def test_a_denial_of_something_else_and_a_path_at_the_end_are_no_faults(sentence: str, passage: str) -> None:
     """Only what is denied in one and stated in the other contradicts it; a sentence ends with a stop, a path doesn't."""
     assert kinds(sentence, passages=(passage,)) == []
+
+
+POLICY = (
+    "Compression of logs is enabled by default. Setting quotas on GPUs is currently not possible. The order of results stays unchanged."
+    " Only administrators can create volumes. This option is not required but it is strongly recommended so that there are no problems."
+    " Each project must have at least one match statement. The login name of the machine is always user."
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Compression of logs is disabled by default.", ["negation"]),
+        ("Compression of logs is not disabled by default.", []),
+        ("Setting quotas on GPUs is currently possible.", ["negation"]),
+        ("The option is required but strongly recommended so that there are no problems.", ["negation"]),
+        ("At least one match statement of each project is not needed.", ["negation"]),
+        ("Readers cannot create volumes.", []),
+        ("Administrators cannot create volumes.", ["negation"]),
+        ("The login name of the machine is not always user.", ["negation"]),
+        ("Volumes are created by administrators, but not by readers.", []),
+        ("A machine's login name isn't administrator.", []),
+    ],
+)
+def test_opposites_limits_and_denials_of_one_of_two_things(sentence: str, expected: list[str]) -> None:
+    """A word and its opposite deny each other; a denial counts where it stands, and only under the same conditions."""
+    assert kinds(sentence, passages=(POLICY,)) == expected
 
 
 def test_denied_adjectives_of_a_passage_deny_nothing_else() -> None:

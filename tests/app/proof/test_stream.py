@@ -7,8 +7,9 @@ import re
 import pytest
 
 from app.core.prompts import load_prompts
-from app.proof.check import Checker, Evidence, Wording
+from app.proof.check import Checker, Evidence
 from app.proof.stream import Instructions, Mode, Prover
+from app.proof.wording import Wording
 
 PROMPTS = load_prompts(("cs", "en"), "")
 WORDING = Wording(PROMPTS.languages)

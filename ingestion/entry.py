@@ -28,9 +28,8 @@ class Entry:
     """A page that a sitemap or a directory lists, or that a reader gives.
 
     `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
-    `file`, that of a reader is `given`; both send readers to `public`. `digest` tells the content of a
-    file that is kept for this program: the page is the same as long as its digest is, and
-    that of all files which it may have `included`. `links` are the addresses that following links found by this
+    `file`, a path below `root`, that of a reader is `given`; both send readers to `public`. The page is the same as long
+    as the file is, and the digest of all that it may have `included`. `links` are the addresses that following links found by this
     page first. `repeated` is what most pages of the site repeat.
     """
 
@@ -40,7 +39,7 @@ class Entry:
     lastmod: str = ""
     alternates: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
-    digest: str = ""
+    root: str = ""
     included: str = ""
     public: str = ""
     given: Given | None = None

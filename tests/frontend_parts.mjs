@@ -1,5 +1,6 @@
 // Parts of the front end that need no page, against the service at the address in the first argument; findings as JSON.
 import { Api } from "../frontend/src/shared/api";
+import { typed } from "../frontend/src/shared/code";
 import { History } from "../frontend/src/shared/history";
 import { words } from "../frontend/src/shared/problems";
 import { Storage } from "../frontend/src/shared/storage";
@@ -55,4 +56,7 @@ console.log(JSON.stringify({
   widget: ["writing", "stopped", "done"].map(inWidget),
   interrupted: texts.map(([, t]) => t.chat.interrupted),
   blocked: await blocked(),
+  typed: [
+    "$ cd a && \\\n  ls  # b\nc.md\n(venv) me@host:~/a$ pwd\n/a", "PS C:\\> dir\na", ">>> for a in b:\n...     a\n...\n1", "# no session\n> a",
+  ].map(typed),
 }));

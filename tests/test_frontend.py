@@ -78,6 +78,7 @@ def test_readers_see_what_ended_an_answer_and_why_their_key_is_refused(tmp_path:
     app = create_app(ScriptedAssistants((slow,)), Settings.load(None, api_keys=("right-key-of-tests",)))
     with serving(app) as base:
         found = json.loads(run("node", str(script), f"{base}/"))
+    assert found["typed"] == ["cd a && \\\n  ls  # b\npwd", "dir", "for a in b:\n    a\n", "# no session\n> a"]
     assert found["stopped"] == {"now": "stopped", "later": "stopped"}
     assert found["left"] == {"now": "interrupted", "later": "interrupted"}
     assert found["crashed"] == {"now": "writing", "later": "interrupted"}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import html
-import json
-import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from ingestion.convert.document import Document, SourceText
-from ingestion.crawl.directory import LARGEST
+from ingestion.crawl.directory import LARGEST, files_below
 
 _MONO = re.compile(
     r"mono|courier|consolas|typewriter|menlo|terminal|lucida ?sans ?type|(?:cm|sf|lm|ec|tx)(?:sl|it|b)?tt|(?:fira|source) ?code",
@@ -38,12 +35,9 @@ def is_code_style(style: str) -> bool:
     return _CODE.search(style.replace("_20_", " ").replace("_", " ")) is not None
 
 
-_LISTING = "listing.json"
-
-
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """`root` is the source's directory; of files that are kept by their digests, the listing with their paths; or empty."""
+    """The files below `root`, the directory of a source, which may be empty for none."""
 
     root: str
 
@@ -52,9 +46,6 @@ class Tree:
         path = posixpath.normpath(path)
         if not self.root or path.startswith(("../", "/")) or "\0" in path:
             return None
-        if self._kept:
-            digest = _listing(self.root).get(path, "")
-            return Path(self.root).parent / "files" / digest if digest else None
         try:
             target = (Path(self.root) / path).resolve()
             return target if target.is_relative_to(Path(self.root).resolve()) and target.is_file() else None
@@ -73,37 +64,10 @@ class Tree:
 
     def paths(self, endings: tuple[str, ...], most: int) -> list[str]:
         """The paths of files with these endings, at most so many, in order."""
-        return sorted(path for path, _ in zip(self._all(endings), range(most), strict=False))
-
-    @property
-    def _kept(self) -> bool:
-        return self.root.endswith(f"/{_LISTING}")
-
-    def _all(self, endings: tuple[str, ...]) -> Iterator[str]:
-        if not self.root:
-            return
-        if self._kept:
-            yield from (path for path in _listing(self.root) if path.endswith(endings))
-            return
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = [name for name in folders if not name.startswith((".", "_")) and name != "node_modules"]
-            within = Path(folder).relative_to(self.root)
-            yield from ((within / name).as_posix() for name in sorted(names) if name.endswith(endings))
-
-
-@lru_cache(maxsize=4)
-def _listing(file: str) -> Mapping[str, str]:
-    try:
-        files = json.loads(Path(file).read_bytes()).get("files")
-    except (OSError, ValueError, AttributeError):
-        return {}
-    return files if isinstance(files, dict) else {}
-
-
-def tree_of(directory: str, file: str) -> str:
-    """The `root` of the tree of a page: its source's directory, or the listing beside the kept `file`."""
-    listing = Path(file).parent.parent / _LISTING
-    return directory or (str(listing) if file and listing.is_file() else "")
+        files = files_below(Path(self.root)) if self.root else ()
+        shown = (path for path in files if not any(folder.startswith("_") for folder in path.parts[:-1]))
+        named = (path.as_posix() for path in shown if path.name.endswith(endings))
+        return sorted(islice(named, most))
 
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")

@@ -8,13 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
 from ingestion.convert import convert
 from ingestion.convert.document import Document, SourceText, decode, source_text
-from ingestion.convert.files import tree_of
 from ingestion.convert.markdown.structure import AnchorMode, with_anchors
 from ingestion.crawl.directory import published_links, read_file
 from ingestion.crawl.documents import read_document
@@ -55,8 +53,8 @@ def source_of(fetched: Fetched, entry: Entry, words: Vocabulary, base: str = "")
         repeated=entry.repeated,
         base=base,
         anchors=site.anchors,
-        file=unquote(entry.url.removeprefix(f"{site.url.rstrip('/')}/")) if entry.file else "",
-        root=tree_of(site.directory, entry.file),
+        file=entry.file,
+        root=entry.root,
         ignores_noindex=site.noindex == "ignore",
     )
 

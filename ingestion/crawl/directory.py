@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from urllib.parse import quote, urljoin
@@ -45,40 +45,25 @@ _ASCIIDOC = (".adoc", ".asciidoc")
 _CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file of a source: where it can be read, and the digest of its content, if that is known without reading it."""
-
-    file: str
-    digest: str = ""
-
-
-def list_files(source: Source, languages: Iterable[str]) -> Listing:
-    """The files below the source's directory as pages, in order of their paths. Raises `SitemapError`.
+def list_files(
+    source: Source, languages: Iterable[str], kept: Path | None = None, skipped: Iterable[Skipped] = ()
+) -> Listing:
+    """The files below the source's directory, or of what is `kept` of it here, as pages at the addresses at which the
+    source publishes them, in order of their paths. Raises `SitemapError`.
 
     Names that begin with a dot or an underscore and node_modules aren't looked at. README.md is the page of its
     directory where there is no index.md beside it.
     """
-    root = Path(source.directory)
-    paths = list(_walk(root))
+    root = kept or Path(source.directory)
+    everything = list(files_below(root))
+    paths = [path for path in everything if is_page_name(path) or (not kept and _is_openapi(root, path))]
+    paths = [path for path in paths if _is_within(root, path)]
     unreadable = [path for path in paths if not _is_utf8(path)]
-    skipped = [Skipped(os.fsencode(path).decode(errors="replace"), "its name isn't UTF-8") for path in unreadable]
-    files = {path: Found(str(root / path)) for path in paths if path not in unreadable}
-    return pages_of(source, files, skipped, languages, _included(root, pages_among(files)))
-
-
-def pages_of(
-    source: Source,
-    found: Mapping[PurePosixPath, Found],
-    skipped: Iterable[Skipped],
-    languages: Iterable[str],
-    included: str = "",
-) -> Listing:
-    """The files that are pages, at the addresses at which the source publishes them. Raises `SitemapError`.
-
-    `included` is the digest of all that they may include.
-    """
-    files, left_out = pages_among(found), list(skipped)
+    files = pages_among([path for path in paths if path not in unreadable])
+    left_out = [
+        *skipped,
+        *(Skipped(os.fsencode(path).decode(errors="replace"), "its name isn't UTF-8") for path in unreadable),
+    ]
     if not files:
         why = f": {left_out[0].url}: {left_out[0].reason}" if left_out else f" ({', '.join(file_types())})"
         raise SitemapError(f"{_named(source)} holds no file that can be read{why}. Nothing was changed.")
@@ -90,15 +75,15 @@ def pages_of(
     }
     counterparts = _counterparts(addresses, {*languages, *vocabulary().codes})
     left_out += [Skipped(_file_url(source, p), "its directory has an index too") for p in files if p not in addresses]
+    included = _included(root, files, everything)
     entries: list[Entry] = []
     for path, address in addresses.items():
         if reason := source.left_out(address):
             left_out.append(Skipped(address, reason))
             continue
-        url, file = _file_url(source, path), found[path]
-        entry = Entry(url, source.url, source, alternates=counterparts[path], public=address)
+        entry = Entry(_file_url(source, path), source.url, source, alternates=counterparts[path], public=address)
         with_others = included if path.suffix.lower() in including() else ""
-        entries.append(replace(entry, file=file.file, digest=file.digest, included=with_others))
+        entries.append(replace(entry, file=path.as_posix(), root=str(root), included=with_others))
     if not entries:
         raise SitemapError(
             f"None of the files in {_named(source)} can be indexed: {left_out[0].url}: {left_out[0].reason}"
@@ -143,19 +128,15 @@ def most_of(path: PurePosixPath, most: int) -> int:
 
 def read_file(entry: Entry, etag: str, most: int) -> Fetched:
     """The file of a page as if it had been downloaded: 304 when its content is that of `etag`. Raises `PageError`."""
-    if entry.digest and _version(entry, entry.digest) == etag:
-        return Fetched(entry.url, 304, etag=etag)
     body = _body(entry, most)
     if body.startswith(_LFS):
         raise PageSkipped("is a pointer of Git LFS, whose content isn't here")
-    version = _version(entry, entry.digest or hashlib.sha256(body).hexdigest())
+    version = hashlib.sha256(body).hexdigest()
+    if entry.included:
+        version = hashlib.sha256(f"{version}\n{entry.included}".encode()).hexdigest()
     if version == etag:
         return Fetched(entry.url, 304, etag=version)
     return Fetched(entry.url, 200, body, _type(entry), etag=version)
-
-
-def _version(entry: Entry, digest: str) -> str:
-    return hashlib.sha256(f"{digest}\n{entry.included}".encode()).hexdigest() if entry.included else digest
 
 
 def _type(entry: Entry) -> str:
@@ -163,7 +144,7 @@ def _type(entry: Entry) -> str:
 
 
 def _body(entry: Entry, most: int) -> bytes:
-    path = Path(entry.file)
+    path = Path(entry.root, entry.file)
     try:
         stat = path.stat()
         if not S_ISREG(stat.st_mode):
@@ -173,7 +154,7 @@ def _body(entry: Entry, most: int) -> bytes:
             raise PageSkipped(f"is larger than {most:,} bytes{advice}")
         return path.read_bytes()
     except FileNotFoundError as error:
-        if entry.digest:
+        if not entry.site.directory:
             raise PageError("its kept file was replaced by another run") from error
         raise PageGone("its file is gone") from error
     except OSError as error:
@@ -204,31 +185,28 @@ def _as_antora(path: str) -> str:
     return _ANTORA_PAGES.sub(lambda found: found[1] + (f"{found[2]}/" if found[2] else ""), path, count=1)
 
 
-def _walk(root: Path) -> Iterator[PurePosixPath]:
-    """Paths below the root. Symbolic links that leave it are ignored."""
-    real = root.resolve()
+def files_below(root: Path) -> Iterator[PurePosixPath]:
+    """The paths of all files, except in folders whose names begin with a dot and in node_modules."""
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        for name in names:
-            path = Path(folder) / name
-            if not (is_page_name(PurePosixPath(name)) or _is_openapi(path)):
-                continue
-            with suppress(RuntimeError):  # a link in a circle
-                if path.resolve().is_relative_to(real):
-                    yield PurePosixPath(path.relative_to(root).as_posix())
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        within = PurePosixPath(Path(folder).relative_to(root).as_posix())
+        yield from (within / name for name in names)
 
 
-def _included(root: Path, pages: Sequence[PurePosixPath]) -> str:
+def _is_within(root: Path, path: PurePosixPath) -> bool:
+    """False for a symbolic link that leaves the root, or leads to itself."""
+    with suppress(RuntimeError):
+        return (root / path).resolve().is_relative_to(root.resolve())
+    return False
+
+
+def _included(root: Path, pages: Sequence[PurePosixPath], everything: Iterable[PurePosixPath]) -> str:
     """The digest of all that the pages may include; empty if they include nothing."""
     if not any(page.suffix.lower() in including() for page in pages):
         return ""
-    is_page = frozenset(pages)
-    others: list[PurePosixPath] = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
-        others += (PurePosixPath((Path(folder) / name).relative_to(root).as_posix()) for name in names)
-    near = beside(pages, (path for path in others if path not in is_page))
-    return digest_of((str(path), _digest(root / path)) for path in near)
+    near = beside(pages, set(everything) - set(pages))
+    listed = "\n".join(f"{path} {_digest(root / path)}" for path in near)
+    return hashlib.sha256(listed.encode(errors="replace")).hexdigest()
 
 
 def may_be_beside(path: PurePosixPath) -> bool:
@@ -255,13 +233,6 @@ def beside(pages: Iterable[PurePosixPath], others: Iterable[PurePosixPath]) -> l
     return sorted(filter(may_be_beside, near))
 
 
-def digest_of(files: Iterable[tuple[str, str]]) -> str:
-    """One digest of these paths with the digests of their files."""
-    return hashlib.sha256(
-        "\n".join(f"{path} {digest}" for path, digest in sorted(files)).encode(errors="replace")
-    ).hexdigest()
-
-
 def _digest(path: Path) -> str:
     try:
         stat = path.stat()
@@ -272,9 +243,10 @@ def _digest(path: Path) -> str:
         return ""
 
 
-def _is_openapi(path: Path) -> bool:
+def _is_openapi(root: Path, named: PurePosixPath) -> bool:
     """True for a JSON or YAML file that says that it is an OpenAPI document."""
-    if path.suffix.lower() not in openapi.FILE_TYPES or _is_hidden(path.name) or not path.is_file():
+    path = root / named
+    if path.suffix.lower() not in openapi.FILE_TYPES or any(map(_is_hidden, named.parts)) or not path.is_file():
         return False
     with suppress(OSError):  # read_file tells of it
         return path.stat().st_size <= LARGEST_SNIFFED and openapi.is_openapi(path.read_text("utf-8", "replace"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from pathlib import PurePosixPath
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from app.core.errors import SitemapError, SourceUnavailable
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from ingestion.crawl.fetch import Fetcher
     from ingestion.entry import Listing
     from ingestion.sources import Source, SourceReader
-    from plugins.vcs.kept_files import KeptFiles, KeptListing
+    from plugins.vcs.kept_files import Kept, KeptFiles
 
 
 @hookimpl
@@ -27,36 +26,28 @@ async def read_git(source: Source, fetcher: Fetcher) -> Listing:
     """The pages of a git repository. Raises `SourceUnavailable`."""
     from ingestion.sources import is_web
     from plugins.vcs.git import read_repository
-    from plugins.vcs.kept_files import KeptFiles
 
-    files = KeptFiles.of(source, fetcher.settings)
-    async with files.locked():
-        login = fetcher.login(source.git) if is_web(source.git) else {}
-        read = await read_repository(source, login, fetcher.settings.tuning.crawl_max_bytes, files)
-    return await _pages(source, fetcher, files, read)
+    login = fetcher.login(source.git) if is_web(source.git) else {}
+    return await _listed(source, fetcher, lambda kept: read_repository(source, login, kept))
 
 
 async def read_archived(source: Source, fetcher: Fetcher) -> Listing:
     """The pages of an archive. Raises `SourceUnavailable`."""
     from plugins.vcs.archive import read_archive
+
+    return await _listed(source, fetcher, lambda kept: read_archive(source, fetcher, kept))
+
+
+async def _listed(source: Source, fetcher: Fetcher, read: Callable[[KeptFiles], Awaitable[Kept]]) -> Listing:
+    from ingestion.crawl.directory import list_files
+    from ingestion.entry import Skipped
     from plugins.vcs.kept_files import KeptFiles
 
     files = KeptFiles.of(source, fetcher.settings)
     async with files.locked():
-        read = await read_archive(source, fetcher, files)
-    return await _pages(source, fetcher, files, read)
-
-
-async def _pages(source: Source, fetcher: Fetcher, kept: KeptFiles, read: KeptListing) -> Listing:
-    from ingestion.crawl.directory import Found, digest_of, is_page_name, pages_among, pages_of
-    from ingestion.entry import Skipped
-
-    all_files = {PurePosixPath(path): Found(str(kept.texts / digest), digest) for path, digest in read.files.items()}
-    files = {path: file for path, file in all_files.items() if is_page_name(path)}
-    pages = frozenset(pages_among(files))
-    included = digest_of((path, digest) for path, digest in read.files.items() if PurePosixPath(path) not in pages)
-    skipped = [Skipped(f"{source.place}: {name}", reason) for name, reason in read.skipped.items()]
-    try:
-        return await asyncio.to_thread(pages_of, source, files, skipped, fetcher.settings.languages, included)
-    except SitemapError as error:
-        raise SourceUnavailable(str(error)) from error
+        kept = await read(files)
+        skipped = [Skipped(f"{source.place}: {name}", reason) for name, reason in kept.skipped.items()]
+        try:
+            return await asyncio.to_thread(list_files, source, fetcher.settings.languages, files.tree, skipped)
+        except SitemapError as error:
+            raise SourceUnavailable(str(error)) from error

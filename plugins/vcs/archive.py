@@ -9,7 +9,7 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -24,7 +24,7 @@ from ingestion.crawl.fetch import Fetcher
 from ingestion.errors import ConversionError, PageError
 from ingestion.sources import Source, is_web
 from ingestion.workers import Workers
-from plugins.vcs.kept_files import KeptFiles, KeptListing
+from plugins.vcs.kept_files import Kept, KeptFiles
 
 MOST_PACKED, MOST_UNPACKED, MOST_FILES = 256 << 20, 2 << 30, 200_000
 """Limits of an archive: bytes as it is, bytes in it, and files in it."""
@@ -45,15 +45,15 @@ _UNREADABLE = (
 )
 
 
-async def read_archive(source: Source, fetcher: Fetcher, kept: KeptFiles) -> KeptListing:
-    """The files of the source's archive, which are then in `kept`. Raises `SourceUnavailable`.
+async def read_archive(source: Source, fetcher: Fetcher, kept: KeptFiles) -> Kept:
+    """Bring the files of the source's archive into the tree of `kept`. Raises `SourceUnavailable`.
 
     An archive that was read before isn't unpacked again.
     """
     most = fetcher.settings.tuning.crawl_max_bytes
     if not is_web(source.archive):
-        return await _read(Path(source.archive), source, kept, most)
-    known = kept.listing()
+        return kept.keep(await _read(Path(source.archive), source, kept, most))
+    known = kept.known()
     wanted = PageRequest(source.archive, known.etag, known.last_modified)
     wanted = replace(wanted, types=None, max_bytes=MOST_PACKED, seconds=SECONDS, robots=False, accept="*/*")
     try:
@@ -65,25 +65,24 @@ async def read_archive(source: Source, fetcher: Fetcher, kept: KeptFiles) -> Kep
     with kept.temporary("archive") as file:
         file.write(fetched.body)
         file.flush()
-        listing = await _read(Path(file.name), source, kept, most)
-    listing = replace(listing, etag=fetched.etag, last_modified=fetched.last_modified)
-    kept.keep(listing)
-    return listing
+        read = await _read(Path(file.name), source, kept, most)
+    return kept.keep(replace(read, etag=fetched.etag, last_modified=fetched.last_modified))
 
 
-async def _read(archive: Path, source: Source, kept: KeptFiles, most: int) -> KeptListing:
+async def _read(archive: Path, source: Source, kept: KeptFiles, most: int) -> Kept:
     version = await asyncio.to_thread(_digest, archive)
-    known = kept.listing()
-    if known.version == version:
+    if (known := kept.known()).version == version:
         return known
+    unpacked = kept.new_tree()
     try:
         async with Workers(seconds=SECONDS) as workers:
-            files, skipped = await workers.run(unpack, archive, kept, source.folder, most)
+            skipped = await workers.run(unpack, archive, unpacked, source.folder, most)
     except ConversionError as error:
         raise SourceUnavailable(f"{source.archive} {error}") from error
-    listing = KeptListing(version, files=files, skipped=skipped)
-    kept.keep(listing)
-    return listing
+    kept.change()
+    kept.discard(kept.tree.name)
+    unpacked.replace(kept.tree)
+    return Kept(version, skipped=skipped)
 
 
 def _digest(archive: Path) -> str:
@@ -108,39 +107,37 @@ class _Member:
     reason: str = ""
 
 
-def unpack(archive: Path, kept: KeptFiles, folder: str, most: int) -> tuple[dict[str, str], dict[str, str]]:
-    """Keep the pages of the archive; (digests by path, reasons of those left out by name). Raises `ConversionError`."""
-    files: dict[str, str] = {}
+def unpack(archive: Path, to: Path, folder: str, most: int) -> dict[str, str]:
+    """Write the archive's pages, and what they may include, to the directory; reasons of those left out by name.
+
+    Raises `ConversionError`.
+    """
+    written: set[PurePosixPath] = set()
     skipped: dict[str, str] = {}
     total = 0
     try:
         for number, member in enumerate(_members(archive)):
-            path, reason = _path(member.name, folder)
+            name, reason = _path(member.name, folder)
+            path = PurePosixPath(name)
             if number >= MOST_FILES:
                 raise ConversionError(f"has more than {MOST_FILES:,} files")
-            if not path or not (is_page_name(PurePosixPath(path)) or may_be_beside(PurePosixPath(path))):
+            if not name or not (is_page_name(path) or may_be_beside(path)):
                 continue
-            limit = most_of(PurePosixPath(path), most)
-            body, reason = _content(member, limit) if not (reason or member.reason) else (b"", reason or member.reason)
-            if reason or path in files:
-                if is_page_name(PurePosixPath(path)):
-                    skipped[member.name] = reason or "is in the archive twice"
+            reason = reason or member.reason or ("is in the archive twice" if path in written else "")
+            size, reason = _unpacked(member, to / path, most_of(path, most)) if not reason else (0, reason)
+            if reason:
+                skipped |= {member.name: reason} if is_page_name(path) else {}
                 continue
-            total += len(body)
+            written.add(path)
+            total += size
             if total > MOST_UNPACKED:
                 raise ConversionError(f"has more than {MOST_UNPACKED >> 20:,} MB of pages")
-            files[path] = hashlib.sha256(body).hexdigest()
-            kept.write(files[path], body)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ConversionError(f"is no zip or tar archive, or damaged ({error})") from error
-    return _needed(files), skipped
-
-
-def _needed(files: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files that are pages, or that pages may include."""
-    pages = [path for path in map(PurePosixPath, files) if is_page_name(path)]
-    needed = {*pages, *beside(pages, set(map(PurePosixPath, files)) - set(pages))}
-    return {path: digest for path, digest in files.items() if PurePosixPath(path) in needed}
+    pages = {path for path in written if is_page_name(path)}
+    for path in written - pages - set(beside(pages, written - pages)):
+        (to / path).unlink()
+    return skipped
 
 
 def _members(archive: Path) -> Iterator[_Member]:
@@ -180,14 +177,18 @@ def _of_tar(opened: tarfile.TarFile, entry: tarfile.TarInfo) -> _Member:
     return _Member(name, lambda: opened.extractfile(entry) or io.BytesIO(), reason)
 
 
-def _content(member: _Member, most: int) -> tuple[bytes, str]:
-    """(bytes, why there are none)."""
+def _unpacked(member: _Member, file: Path, most: int) -> tuple[int, str]:
+    """(bytes that were written to the file, why there is none)."""
     try:
         with member.content() as stream:
             body = stream.read(most + 1)
+        if len(body) > most:
+            return 0, f"is larger than {most:,} bytes"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return file.write_bytes(body), ""
     except _UNREADABLE as error:
-        return b"", f"can't be unpacked ({type(error).__name__}: {error})"
-    return (body, "") if len(body) <= most else (b"", f"is larger than {most:,} bytes")
+        file.unlink(missing_ok=True)
+        return 0, f"can't be unpacked ({type(error).__name__}: {error})"
 
 
 def _path(name: str, folder: str) -> tuple[str, str]:

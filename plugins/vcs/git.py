@@ -1,6 +1,7 @@
 """A git repository as a source: the files of one folder of one commit, fetched with the git program.
 
-What others put into a repository runs nothing here: no work tree is made, so there are no hooks, filters, links or submodules.
+What others put into a repository runs nothing here: only regular files that are pages, or that these may include, are written,
+so there are no attributes, filters, links or submodules, and the commands that are used have no hooks.
 The program runs without prompts and settings of users, and within limits of time and size.
 """
 
@@ -8,19 +9,18 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from subprocess import DEVNULL, PIPE
-from types import MappingProxyType
-from typing import IO, TypeVar
+from typing import TypeVar
 
 from app.core.errors import SourceUnavailable
 from app.core.log_message import masked
-from ingestion.crawl.directory import beside, is_page_name, most_of, pages_among
+from ingestion.crawl.directory import beside, is_page_name, pages_among
 from ingestion.sources import Source
-from plugins.vcs.kept_files import KeptFiles, KeptListing
+from plugins.vcs.kept_files import Kept, KeptFiles
 
 SECONDS = 900.0
 """The time limit of one command."""
@@ -45,7 +45,6 @@ _ENVIRONMENT = {
     "GIT_LITERAL_PATHSPECS": "1",
     "LC_ALL": "C",
 }
-NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 _SSH = "ssh -o BatchMode=yes -o ConnectTimeout=30"
 _SETTINGS = {
     "core.hooksPath": os.devnull,
@@ -71,19 +70,18 @@ class Git:
         self,
         *arguments: str,
         given: bytes = b"",
-        into: IO[bytes] | None = None,
-        settings: Mapping[str, str] = NO_SETTINGS,
+        index: str = "index",
     ) -> bytes:
-        """Returns the output of git, or nothing if it goes `into` a file. Raises `SourceUnavailable` when it fails."""
+        """Returns the output of git, which works on the named index. Raises `SourceUnavailable` when it fails."""
         try:
             process = await asyncio.create_subprocess_exec(
                 "git",
                 f"--git-dir={self.directory}",
                 *arguments,
                 stdin=PIPE if given else DEVNULL,
-                stdout=into or PIPE,
+                stdout=PIPE,
                 stderr=PIPE,
-                env=self._environment(settings),
+                env=self._environment() | {"GIT_INDEX_FILE": str(self.directory / index)},
                 start_new_session=True,
             )
         except FileNotFoundError as error:
@@ -97,7 +95,7 @@ class Git:
                 await process.wait()
         if process.returncode:
             raise SourceUnavailable(self._failure(arguments[0], told.decode(errors="replace")))
-        return output or b""
+        return output
 
     async def _ended(self, command: str, work: Coroutine[None, None, Output]) -> Output:
         until = time.monotonic() + SECONDS
@@ -112,11 +110,10 @@ class Git:
         finally:
             running.cancel()
 
-    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         """The settings are in the environment: other users of this machine see the command line."""
         settings = [
             *_SETTINGS.items(),
-            *more.items(),
             *(("http.extraHeader", f"{name}: {self.login[name]}") for name in self.login),
         ]
         numbered = {
@@ -141,34 +138,30 @@ class Git:
 
 
 _READ = "refs/docs/read"
+_CHOSEN = "chosen"
+"""The name of the index of those files that are read."""
+
 _FILE_MODES = frozenset({"100644", "100755"})
 _LINK_MODE = "120000"
 
 
-async def read_repository(source: Source, login: Mapping[str, str], most: int, kept: KeptFiles) -> KeptListing:
-    """The files of the source's folder, those up to `most` bytes, which are then in `kept`. Raises `SourceUnavailable`.
+async def read_repository(source: Source, login: Mapping[str, str], kept: KeptFiles) -> Kept:
+    """Bring the files of the source's folder into the tree of `kept`. Raises `SourceUnavailable`.
 
-    A commit that was read before costs one request, and no file is read.
+    A commit that was read before costs one request.
     """
-    git = Git(kept.directory / "git", login, kept.size)
+    git = Git((kept.directory / "git").absolute(), login, kept.size)
     ref, commit = await _tip(git, source)
-    known = kept.listing()
-    if known.version == commit:
+    if (known := kept.known()).version == commit:
         return known
-    repository = _Repository(git, source, kept, most)
     fresh = not git.directory.exists()
     try:
-        commit = await repository.fetch(ref)
-        files, skipped = await repository.read(commit)
+        return await _read(git, ref, source, kept)
     except SourceUnavailable:
         kept.discard("git")  # it may be damaged: a program may end at any time
         if fresh:
             raise
-        commit = await repository.fetch(ref)
-        files, skipped = await repository.read(commit)
-    listing = KeptListing(commit, files=files, skipped=skipped)
-    kept.keep(listing)
-    return listing
+        return await _read(git, ref, source, kept)
 
 
 async def _tip(git: Git, source: Source) -> tuple[str, str]:
@@ -184,102 +177,42 @@ async def _tip(git: Git, source: Source) -> tuple[str, str]:
     raise SourceUnavailable(f"{source.git} has {what}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Repository:
-    """Copy of one commit, without the files that aren't pages."""
-
-    git: Git
-    source: Source
-    kept: KeptFiles
-    most: int
-
-    async def fetch(self, ref: str) -> str:
-        """Bring the commit at this reference here, without files where the server can leave them out; gives its name."""
-        if not self.git.directory.exists():
-            await self.git.run("init", "--quiet", "--bare", "--template=", "--", str(self.git.directory))
-        # a partial clone remembers where its missing files are
-        await self.git.run("config", "remote.origin.url", self.source.git)
-        await self._fetch("--depth=1", "--", "origin", f"+{ref}:{_READ}")
-        return (await self.git.run("rev-parse", "--verify", f"{_READ}^{{commit}}")).decode().strip()
-
-    async def read(self, commit: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Keep the commit's pages; (digests by path, reasons of those left out by path)."""
-        folder = [f"{self.source.folder}/"] if self.source.folder else []
-        tree = await self.git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *folder)
-        files, skipped = _listed(tree, "".join(folder))
-        pages = _pages(files)
-        others = beside(pages, set(map(PurePosixPath, files)) - set(pages))
-        paths = {path.as_posix(): files[path.as_posix()] for path in (*pages, *others)}
-        new = sorted(set(paths.values()) - self.kept.digests())
-        if new:
-            await self._fetch_missing(new)
-            async with self._contents(_lines(new)) as contents:
-                await asyncio.to_thread(self._keep, contents, self._limits(paths))
-        there = self.kept.digests()
-        large = (path for path in pages if paths[path.as_posix()] not in there)
-        skipped |= {path.as_posix(): f"is larger than {most_of(path, self.most):,} bytes" for path in large}
-        return {path: name for path, name in paths.items() if name in there}, skipped
-
-    async def _fetch_missing(self, names: Sequence[str]) -> None:
-        """Bring those of the objects here that aren't, in one request: git would ask for each of them alone."""
-        # asked for objects by name, git would fetch the missing ones
-        here = await self.git.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
-        if missing := sorted(set(names) - set(here.decode("ascii").split())):
-            # a server that knows of a commit here leaves out what belongs to it
-            alone = {"fetch.negotiationAlgorithm": "noop"}
-            await self._fetch("--stdin", "origin", given=_lines(missing), settings=alone)
-
-    async def _fetch(self, *arguments: str, given: bytes = b"", settings: Mapping[str, str] = NO_SETTINGS) -> None:
-        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none")
-        await self.git.run("fetch", *options, *arguments, given=given, settings=settings)
-
-    @asynccontextmanager
-    async def _contents(self, names: bytes) -> AsyncIterator[IO[bytes]]:
-        """Yields a file with the output of `cat-file` for these objects: together they may be larger than memory."""
-        with self.kept.temporary("contents") as contents:
-            await self.git.run("cat-file", "--batch", given=names, into=contents)
-            contents.seek(0)
-            yield contents
-
-    def _limits(self, paths: Mapping[str, str]) -> Mapping[str, int]:
-        """Returns the size limit of each object: the same may be the content of many files."""
-        limits: dict[str, int] = {}
-        for path, name in paths.items():
-            limits[name] = max(limits.get(name, 0), most_of(PurePosixPath(path), self.most))
-        return limits
-
-    def _keep(self, contents: IO[bytes], limits: Mapping[str, int]) -> None:
-        for name, size in _headers(contents):
-            if size <= limits[name]:
-                self.kept.write(name, contents.read(size))
-            else:
-                contents.seek(size, os.SEEK_CUR)
-            contents.seek(1, os.SEEK_CUR)  # each ends with a line break
-
-
-def _lines(names: Sequence[str]) -> bytes:
-    return "".join(f"{name}\n" for name in names).encode()
-
-
-def _headers(contents: IO[bytes]) -> Iterator[tuple[str, int]]:
-    """(name, size) of each object; its bytes are to be read meanwhile."""
-    while line := contents.readline():
-        name, kind, size = line.decode("ascii", "replace").split()[:3] if line.count(b" ") == 2 else ("", "", "")
-        if kind != "blob":
-            raise SourceUnavailable(f"git has no file {line.decode(errors='replace').strip()[:100]}")
-        yield name, int(size)
+async def _read(git: Git, ref: str, source: Source, kept: KeptFiles) -> Kept:
+    """Bring the commit at this reference here, without files where the server can leave them out, and then its pages."""
+    if not git.directory.exists():
+        await git.run("init", "--quiet", "--bare", "--template=", "--", str(git.directory))
+        kept.discard(kept.tree.name)
+        kept.tree.mkdir()
+    # a partial clone remembers where its missing files are
+    await git.run("config", "remote.origin.url", source.git)
+    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none")
+    await git.run("fetch", *options, "--depth=1", "--", "origin", f"+{ref}:{_READ}")
+    commit = (await git.run("rev-parse", "--verify", f"{_READ}^{{commit}}")).decode().strip()
+    folder = [f"{source.folder}/"] if source.folder else []
+    tree = await git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *folder)
+    files, skipped = _listed(tree, "".join(folder))
+    pages = _pages(files)
+    others = beside(pages, set(map(PurePosixPath, files)) - set(pages))
+    rows = "".join(f"{files[path.as_posix()]}\t{path}\0" for path in (*pages, *others)).encode()
+    kept.change()
+    # a tree of these files alone: git asks with one request for all of them that aren't here, and has no others to write
+    kept.discard(f"{git.directory.name}/{_CHOSEN}")
+    await git.run("update-index", "-z", "--index-info", given=rows, index=_CHOSEN)
+    chosen = (await git.run("write-tree", "--missing-ok", index=_CHOSEN)).decode().strip()
+    await git.run(f"--work-tree={kept.tree.absolute()}", "read-tree", "--reset", "-u", chosen)
+    return kept.keep(Kept(commit, skipped=skipped))
 
 
 def _listed(tree: bytes, folder: str) -> tuple[dict[str, str], dict[str, str]]:
-    """(names of objects, reasons of what is no file), both by path in the folder, of what `ls-tree` tells."""
+    """(modes and names of objects, reasons of what is no file), both by path in the folder, of what `ls-tree` tells."""
     files: dict[str, str] = {}
     others: dict[str, str] = {}
     for row in filter(None, tree.split(b"\0")):
         facts, _, raw = row.partition(b"\t")
-        mode, _, name = facts.decode("ascii").split()
+        mode = facts.decode("ascii").partition(" ")[0]
         path = raw.decode(errors="replace").removeprefix(folder)
         if mode in _FILE_MODES and path.encode() == raw.removeprefix(folder.encode()):
-            files[path] = name
+            files[path] = facts.decode("ascii")
         elif mode in _FILE_MODES:
             others[path] = "its name isn't UTF-8"
         elif mode == _LINK_MODE:

@@ -1,4 +1,4 @@
-"""Files of a git repository or an archive, kept between runs under the data directory by what is in them."""
+"""Files of a git repository or an archive, kept between runs under the data directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from shutil import rmtree
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, mkdtemp
 from typing import IO, cast
 
 from app.core.errors import SourceUnavailable
@@ -22,21 +22,20 @@ from ingestion.crawl.exchange import BUILT_TYPES
 from ingestion.formats import file_types
 from ingestion.sources import Source
 
-_FORMAT = 2
+_FORMAT = 3
 _TEMPORARY = "unfinished-"
 _TRIES, _INTERVAL = 9000, 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class KeptListing:
-    """Contents of a repository or an archive: digests of its files by path, and reasons of those left out.
+class Kept:
+    """What is kept of a repository or an archive: its `version`, and reasons of the files that are left out.
 
-    `version` tells what was read, `how` what decides which files are taken. The validators are those of a download.
+    `how` is what decides which files are taken. The validators are those of a download.
     """
 
     version: str = ""
     how: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     etag: str = ""
     last_modified: str = ""
@@ -61,7 +60,7 @@ class KeptFiles:
     async def locked(self) -> AsyncIterator[None]:
         """Keeps other runs out meanwhile. Raises `SourceUnavailable` if the directory can't be written to."""
         try:
-            self.texts.mkdir(parents=True, exist_ok=True)
+            self.tree.mkdir(parents=True, exist_ok=True)
             with (self.directory / "lock").open("w") as lock:  # closing it releases the lock
                 for _ in range(_TRIES):
                     if _taken(lock.fileno()):
@@ -78,47 +77,48 @@ class KeptFiles:
         """A file that is deleted when it is closed, or else by the next run."""
         return cast("IO[bytes]", NamedTemporaryFile(dir=self.directory, prefix=f"{_TEMPORARY}{what}-"))
 
+    def new_tree(self) -> Path:
+        """A directory that is moved into its place when it is complete, or else deleted by the next run."""
+        return Path(mkdtemp(dir=self.directory, prefix=_TEMPORARY))
+
     def _clean(self) -> None:
         """Delete what a run left that was killed; it would count as a part of the source."""
-        for leftover in (*self.directory.glob(f"{_TEMPORARY}*"), *self.texts.glob("*.part")):
-            leftover.unlink()
+        for leftover in self.directory.glob(f"{_TEMPORARY}*"):
+            self.discard(leftover.name)
 
     @property
-    def texts(self) -> Path:
-        """The directory of the files, each named by its digest."""
-        return self.directory / "files"
+    def tree(self) -> Path:
+        """The directory of the files, at their paths."""
+        return self.directory / "tree"
 
-    def listing(self) -> KeptListing:
-        """The listing that was kept last; an empty one if there is none, or a file of it is missing."""
+    @property
+    def _record(self) -> Path:
+        return self.directory / "kept.json"
+
+    def known(self) -> Kept:
+        """What was kept last; empty if there is nothing, or its files were being changed."""
         try:
-            kept_listing = KeptListing(**json.loads((self.directory / "listing.json").read_bytes()))
+            kept = Kept(**json.loads(self._record.read_bytes()))
         except (OSError, ValueError, TypeError):
-            return KeptListing()
-        complete = kept_listing.how == self.how and self.digests() >= set(kept_listing.files.values())
-        return kept_listing if complete else KeptListing()
+            return Kept()
+        return kept if kept.how == self.how else Kept()
 
-    def digests(self) -> set[str]:
-        """Returns the digests of all files that are there."""
-        return {entry.name for entry in os.scandir(self.texts)}
+    def change(self) -> None:
+        """Say that the files are changed from now on, until `keep` says what they are."""
+        self._record.unlink(missing_ok=True)
 
-    def keep(self, listing: KeptListing) -> None:
-        """Replace the listing, and delete files that it doesn't name."""
-        unfinished = self.directory / "listing.part"
-        unfinished.write_text(json.dumps({**asdict(listing), "how": self.how}), "utf-8")
-        unfinished.replace(self.directory / "listing.json")
-        for digest in self.digests() - set(listing.files.values()):
-            (self.texts / digest).unlink()
-
-    def write(self, digest: str, body: bytes) -> None:
-        """Keep a file, whole or not at all."""
-        unfinished = self.texts / f"{digest}.part"
-        unfinished.write_bytes(body)
-        unfinished.replace(self.texts / digest)
+    def keep(self, kept: Kept) -> Kept:
+        """Returns what is kept from now on."""
+        self._record.write_text(json.dumps({**asdict(kept), "how": self.how}), "utf-8")
+        return kept
 
     def discard(self, name: str) -> None:
-        """Delete a directory of this source, if it is there."""
-        if (self.directory / name).exists():
-            rmtree(self.directory / name)
+        """Delete a file or a directory of this source, if it is there."""
+        path = self.directory / name
+        if path.is_dir():
+            rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def size(self) -> int:
         """Bytes of all files; those that are deleted meanwhile don't count."""

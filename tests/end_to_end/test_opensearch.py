@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import urldefrag
 import pytest
 
 from tests.end_to_end.asking import INTRO, QUESTIONS, ask, assert_links_lead_somewhere
-from tests.end_to_end.program import Program, finished, free_port, service
+from tests.end_to_end.program import Program, service
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.slow]
 PATIENT = {"DOCS_TUNING__STORE_TIMEOUT": "120"}  # of a busy machine
@@ -57,28 +56,3 @@ def test_other_sites_replace_what_was_indexed_and_both_stores_find_the_same_page
             )
             assert here[0] in there
             assert there[0] in here
-
-
-def test_a_second_indexing_embeds_nothing(running: Program, opensearch_address: str, tmp_path: Path):
-    """Unchanged pages stay, and the service goes on answering."""
-    done = finished(
-        tmp_path, "ingest", f"{running.url}/docs/sitemap.xml", "--json", DOCS_STORE=opensearch_address, **PATIENT
-    )
-    report = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert report["embedded_texts"] == 0
-    assert report["counts"]["unchanged"] == len(report["pages"])
-    assert ask(running.url, QUESTIONS["en"]).status == 200
-
-
-def test_a_store_that_nobody_listens_for_is_one_line(tmp_path: Path):
-    """Address and what to do, without password and traceback; check tells it among its findings."""
-    address = f"opensearch://admin:sesame-44@127.0.0.1:{free_port()}/docs"
-    asked = finished(tmp_path, "ask", "What is a chunk?", DOCS_STORE=address, **PATIENT)
-    assert asked.returncode == 1
-    assert asked.stderr.startswith("docs-assistant: ")
-    assert len(asked.stderr.splitlines()) == 1
-    checked = finished(tmp_path, "check", DOCS_STORE=address, **PATIENT)
-    assert checked.returncode == 1
-    assert "PROBLEM" in checked.stdout
-    assert "sesame-44" not in asked.stdout + asked.stderr + checked.stdout + checked.stderr

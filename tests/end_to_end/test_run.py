@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.end_to_end.asking import INTRO, QUESTIONS, ask
+from tests.end_to_end.asking import ask
 from tests.end_to_end.program import PATIENCE, READY, free_port, program, service
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
@@ -106,15 +106,6 @@ def test_killed_it_takes_its_service_along(site: LocalSite, tmp_path: Path, half
             time.sleep(0.05)
         assert running.left_behind() == []
         assert_port_is_free(f"http://127.0.0.1:{port}")
-
-
-def test_an_unreachable_site_is_named_and_the_former_index_serves(indexed: Path):
-    """The error says which address; questions are answered as before."""
-    gone = f"http://127.0.0.1:{free_port()}/sitemap.xml"
-    with service(indexed, "run", gone) as running:
-        assert_one_line(running.err, gone)
-        assert "Going on with what was indexed before." in running.err
-        assert ask(running.url, QUESTIONS["en"]).text.startswith(INTRO["en"])
 
 
 def test_an_unreachable_site_without_a_former_index_ends_it(tmp_path: Path):

@@ -35,9 +35,7 @@ The volume is ready as soon as its state is `Bound`, usually within ten seconds 
 | `nfs-csi` | 400 MB/s |
 
 ```
-$ kubectl apply \\
-  -f volume.yaml
-persistentvolumeclaim/results created
+$ kubectl apply -f volume.yaml
 ```
 """
 
@@ -87,12 +85,15 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
 
     answer.get_by_role("button", name="Source 1: Volumes").first.click()
     card = answer.locator(".da-card")
-    head = card.locator("> button")
-    expect(head).to_be_focused()
-    assert head.inner_text().split("\n") == ["1", "Volumes", QUESTION, "en"]
+    expect(card.locator("> button")).to_be_focused()
+    link = card.get_by_role("link")
+    assert link.inner_text().split("\n") == [f"Volumes › {QUESTION}", "/en/volumes"]
+    expect(card.locator(".da-tag")).to_have_count(0)  # all is in one language
     quoted = card.locator("mark").filter(has_text="The volume is ready as soon as its state is")
     expect(quoted).to_be_in_viewport()
-    expect(card.get_by_role("link", name="Open the page")).to_have_attribute("href", re.compile("/en/volumes"))
+    expect(card.locator(".da-passage p").first.locator("mark").first).to_be_visible()  # it begins with what is marked
+    assert card.locator(".da-passage").evaluate("one => one.scrollHeight === one.clientHeight")
+    expect(link).to_have_attribute("href", re.compile("/en/volumes"))
 
     answer.get_by_role("button", name="Copy the code").first.click()
     assert page.evaluate("navigator.clipboard.readText()").startswith("kind: PersistentVolumeClaim")
@@ -100,7 +101,7 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     assert text.locator(".da-code-head").all_inner_texts() == ["yaml"]  # the session names no language
     expect(text.locator(".hl-prompt")).to_have_text("$ ")
     text.get_by_role("button", name="Copy the code").last.click()
-    assert page.evaluate("navigator.clipboard.readText()") == "kubectl apply \\\n  -f volume.yaml"
+    assert page.evaluate("navigator.clipboard.readText()") == "kubectl apply -f volume.yaml"
     answer.get_by_role("button", name="Copy the answer").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("To create a volume, write")
@@ -325,6 +326,7 @@ def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, 
     expect(page.get_by_text("they quote the pages word for word")).to_be_visible()
     ask(page)
     card = finished(page).locator(".da-card").first
+    expect(card.get_by_role("link")).to_have_attribute("href", re.compile("/en/volumes#.*:~:text=[^,]+,"))
     card.get_by_role("button").click()
     expect(card.locator("mark").first).to_be_visible()
     page.goto(service.url)

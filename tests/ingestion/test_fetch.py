@@ -91,18 +91,6 @@ async def test_robots_txt_is_obeyed(site: LocalSite, fetcher: Fetcher) -> None:
     assert site.statuses("/private/no") == []
 
 
-async def test_a_broken_robots_txt_stops_and_a_missing_one_allows(site: LocalSite, fetcher: Fetcher) -> None:
-    """RFC 9309: 5xx means that nothing may be asked, 404 that everything may."""
-    site.put("/robots.txt", "", status=500)
-    site.put("/a", "<p>x")
-    with pytest.raises(PageError, match=r"robots\.txt answered 500"):
-        await fetcher.get(PageRequest(f"{site.url}/a"))
-    async with Fetcher(Settings.load(None)) as other:
-        other.allow([site.url])
-        del site.answers["/robots.txt"]
-        assert (await other.get(PageRequest(f"{site.url}/a"))).status == 200
-
-
 async def test_the_crawl_delay_lies_between_requests(site: LocalSite, fetcher: Fetcher) -> None:
     """Three requests at once to a host that asks for 0.1 s take at least 0.2 s."""
     site.put("/robots.txt", "User-agent: *\nCrawl-delay: 0.1\n", "text/plain")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.core.errors import ModelUnavailable, NoIndex, NotPublished, SitemapError
+from app.core.errors import NoIndex, NotPublished
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
 from tests.ingestion.index import LONG, Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite
@@ -187,41 +187,12 @@ async def test_a_sitemap_with_a_dead_part_removes_nothing(site: LocalSite, three
     assert any("can't be read" in reason for reason in reasons(report).values())
 
 
-@pytest.mark.parametrize("broken", ["sitemap", "pages", "html"])
-async def test_a_dead_site_changes_nothing(site: LocalSite, three: str, index: Index, broken: str) -> None:
-    """A sitemap or pages that all fail leave the index serving what it had, with an error that says so."""
-    before = (await index.run(three)).published
-    if broken == "sitemap":
-        site.put("/sitemap.xml", "", status=500)
-    elif broken == "html":
-        site.put("/sitemap.xml", "<html>Maintenance</html>")
-    else:
-        for name in "abc":
-            site.put(f"/{name}", "", status=500)
-    with pytest.raises(NotPublished if broken == "pages" else SitemapError):
-        await index.run(three)
-    assert (await index.store.live()).info == before
-
-
 async def test_nothing_readable_in_an_empty_index_is_an_error(site: LocalSite, index: Index) -> None:
     """There is no empty generation; the message has the reason."""
     with pytest.raises(NotPublished, match="answered 404"):
         await index.run(site.sitemap("/nowhere"))
     with pytest.raises(NoIndex):
         await index.store.live()
-
-
-async def test_a_failing_embedder_changes_nothing(site: LocalSite, three: str, index: Index) -> None:
-    """Its own error comes out, the old generation serves, and the next run is whole."""
-    before = (await index.run(three)).published
-    for name in "abc":
-        site.page(f"/{name}", f"Page {name}", "Something else.", LONG)
-    index.embedder.failing_from, index.embedder.error = len(index.embedder.calls), ModelUnavailable("down")
-    with pytest.raises(ModelUnavailable, match="down"):
-        await index.run(three)
-    assert (await index.store.live()).info == before
-    index.embedder.failing_from = None
-    assert set(outcomes(await index.run(three)).values()) == {"changed"}
 
 
 async def test_a_run_stopped_half_way_changes_nothing(site: LocalSite, three: str, index: Index) -> None:

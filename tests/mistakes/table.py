@@ -155,6 +155,8 @@ MODELS = (
     Mistake("a model's address without /v1", "check", "Check the name of the model, and the address, which usually ends in /v1.",
             settings={**MODEL, "DOCS_LLM_URL": "{server}"}, indexed=True),
     Mistake("a model's address without a scheme", "check", "it must be a web address that begins with http://", settings={**MODEL, "DOCS_LLM_URL": "localhost:11434/v1"}),
+    Mistake("an embedder's address without its name", "check", "DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't",
+            settings={"DOCS_EMBEDDING_URL": "{llm}"}),
     Mistake("an address without a model's name", "check", "DOCS_LLM_URL is set, but DOCS_LLM_MODEL isn't", settings={"DOCS_LLM_URL": "{llm}"}),
     Mistake("a wrong name of a model", "check", "The model `fake` does not exist.", settings=MODEL, indexed=True, model=unknown_model),
     Mistake("a wrong key of a model", "check", "Incorrect API key provided", settings=MODEL, indexed=True, model=wrong_key),
@@ -165,6 +167,7 @@ MODELS = (
 SERVING = (
     Mistake("a port in use", "serve --port {port}", "Port {port} on 127.0.0.1 is taken by another program. Stop it, or choose another port: DOCS_PORT={next}"),
     Mistake("a port in use, with run", "run --port {port}", "Port {port} on 127.0.0.1 is taken by another program."),
+    Mistake("a replacement without sites", "run --replace", "--replace needs the sites"),
     Mistake("a port below 1024", "serve --port 80", "Only root may use port 80, like all ports below 1024.", nobody=True),
     Mistake("an address of another machine", "serve --host 192.0.2.1", "DOCS_HOST must be an address of this machine", settings=KEYS),
     Mistake("other machines may use it, without keys", "serve --host 0.0.0.0", "DOCS_OPEN=true"),

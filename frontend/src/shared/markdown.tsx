@@ -226,19 +226,45 @@ function shown(image: Tokens.Generic): string {
 
 /** The plain text of each block of words, as `Reading.mark` gets it. */
 export function blockTexts(text: string): string[] {
-  const within = (tokens: Token[]): string[] =>
-    tokens.flatMap((generic) => {
-      const token = generic as Tokens.Generic;
-      if (token.type === "list") return (generic as Tokens.List).items.flatMap((item) => within(item.tokens));
-      if (token.type === "blockquote") return within(token.tokens!);
-      if (token.type === "table") {
-        const { header, rows } = generic as Tokens.Table;
-        return [header, ...rows].flat().map((cell) => plain(cell.tokens));
-      }
-      if (token.type === "text") return [plain(token.tokens ?? [token])];
-      return token.type === "heading" || token.type === "paragraph" ? [plain(token.tokens!)] : [];
-    });
-  return within(lexed(text));
+  return textsOf(lexed(text));
+}
+
+function textsOf(tokens: Token[]): string[] {
+  return tokens.flatMap((generic) => {
+    const token = generic as Tokens.Generic;
+    if (token.type === "list") return (generic as Tokens.List).items.flatMap((item) => textsOf(item.tokens));
+    if (token.type === "blockquote") return textsOf(token.tokens!);
+    if (token.type === "table") {
+      const { header, rows } = generic as Tokens.Table;
+      return [header, ...rows].flat().map((cell) => plain(cell.tokens));
+    }
+    if (token.type === "text") return [plain(token.tokens ?? [token])];
+    return token.type === "heading" || token.type === "paragraph" ? [plain(token.tokens!)] : [];
+  });
+}
+
+/** About so many characters from the first block, item or row on that has something marked; empty if nothing is. */
+export function excerpt(text: string, length: number, mark?: (plain: string) => Ranges): string {
+  const isMarked = (tokens: Token[]) => !mark || textsOf(tokens).some((plain) => mark(plain).length);
+  const blocks = lexed(text);
+  const first = blocks.findIndex((block) => isMarked([block]));
+  const parts = blocks.slice(first).flatMap((block, i): string[] => {
+    if (block.type === "list") {
+      const { items } = block as Tokens.List;
+      return items.slice(i ? 0 : items.findIndex((item) => isMarked(item.tokens))).map(({ raw }) => raw);
+    }
+    if (block.type !== "table") return [block.raw];
+    const [names, rule, ...lines] = block.raw.split(/(?<=\n)/);
+    const at = (block as Tokens.Table).rows.findIndex((row) => isMarked(row.flatMap((cell) => cell.tokens)));
+    const [row = "", ...rows] = lines.slice(i ? 0 : Math.max(at, 0));
+    return [`${names}${rule}${row}`, ...rows];
+  });
+  let shown = "";
+  for (const part of first < 0 ? [] : parts) {
+    if (shown && shown.length + part.length > length) break;
+    shown += part;
+  }
+  return shown;
 }
 
 /** The text of the tokens as it is shown. */

@@ -1,34 +1,39 @@
-/** The sources of an answer as cards. An open one shows its passage, with what the answer took from it marked. */
+/** The sources of an answer, one line each: a link to the section, and a button that shows what the answer took from it. */
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { PassageInPage, Source } from "../../api";
 import { asApiError } from "./api";
 import { Icon } from "./icons";
 import { Link } from "./link";
-import { Markdown, blockTexts } from "./markdown";
+import { Markdown, blockTexts, excerpt } from "./markdown";
 import { marker, statements } from "./quotes";
 import { languageName } from "./texts";
 import type { Answer } from "./types";
 import { useUi } from "./ui";
 
+const LONGEST = 700; // characters of a preview
+const FEWEST = 4; // words at each end of a sentence, by which a browser finds it
+
 interface Props {
   answer: Answer;
   /** The assistant, whose pages may be limited. */
   model: string;
-  /** The number of the open card; 0 if none is. */
+  /** The number of the source whose passage is shown; 0 for none. */
   open: number;
   onOpen: (number: number) => void;
 }
 
 export function Sources({ answer, model, open, onOpen }: Props): JSX.Element | null {
   const { t } = useUi();
-  if (!answer.sources.length) return null;
+  const { sources } = answer;
+  if (!sources.length) return null;
+  const tagged = sources.some(({ language, translated_from }) => translated_from || language !== sources[0]!.language);
   return (
     <section class="da-sources" aria-label={t.sources.heading}>
       <h3 class="da-label">{t.sources.heading}</h3>
       <ol>
-        {answer.sources.map((source) => (
-          <Card key={source.number} {...{ source, answer, model, onOpen }} open={open === source.number} />
+        {sources.map((source) => (
+          <Card key={source.number} {...{ source, answer, model, tagged, onOpen }} open={open === source.number} />
         ))}
       </ol>
     </section>
@@ -37,35 +42,54 @@ export function Sources({ answer, model, open, onOpen }: Props): JSX.Element | n
 
 interface CardProps extends Omit<Props, "open"> {
   source: Source;
+  /** Whether its language is worth a tag. */
+  tagged: boolean;
   open: boolean;
 }
 
-function Card({ source, answer, model, open, onOpen }: CardProps): JSX.Element {
+function Card({ source, answer, model, tagged, open, onOpen }: CardProps): JSX.Element {
   const { t } = useUi();
   const button = useRef<HTMLButtonElement>(null);
   const was = useRef(open);
   useEffect(() => {
-    if (open && !was.current) button.current?.focus({ preventScroll: true });
+    if (open && !was.current) {
+      button.current!.focus({ preventScroll: true });
+      button.current!.closest("li")!.scrollIntoView({ block: "nearest" });
+    }
     was.current = open;
   }, [open]);
-  const title = source.title || source.url;
+  const name = [source.title, source.section].filter(Boolean).join(" › ");
+  const label = t.sources.show(name || source.url);
   return (
     <li class={open ? "da-card da-open" : "da-card"}>
-      <button ref={button} type="button" aria-expanded={open} onClick={() => onOpen(open ? 0 : source.number)}>
-        <span class="da-number">{source.number}</span>
-        <span class="da-card-text">
-          <span class="da-card-title">{title}</span>
-          <span class="da-card-section">{source.section || t.sources.start}</span>
-        </span>
-        <LanguageTag source={source} />
+      <span class="da-number">{source.number}</span>
+      <Link class="da-card-link" href={marking(source)}>
+        <span class="da-card-title">{name || source.url}</span> {name && <span class="da-card-path">{path(source.url)}</span>}
+      </Link>
+      {tagged && <LanguageTag source={source} />}
+      <button ref={button} type="button" class="da-icon-button" aria-expanded={open} aria-label={label} title={label}
+        onClick={() => onOpen(open ? 0 : source.number)}>
         <Icon name="chevron" size={16} />
       </button>
       {open && <PassageView source={source} answer={answer} model={model} />}
-      {open && (
-        <Link class="da-card-link" href={source.url}>{t.sources.open} <Icon name="out" size={15} /></Link>
-      )}
     </li>
   );
+}
+
+/** The address of the section, which marks the sentence where the browser can. */
+function marking({ url, sentence }: Source): string {
+  const words = blockTexts(sentence ?? "").join(" ").split(/\s+/);
+  if (words.length < FEWEST || !("fragmentDirective" in document)) return url;
+  const part = (some: string[]): string => encodeURIComponent(some.join(" ")).replaceAll("-", "%2D");
+  return `${url}${url.includes("#") ? "" : "#"}:~:text=${part(words.slice(0, FEWEST))},${part(words.slice(-FEWEST))}`;
+}
+
+function path(url: string): string {
+  try {
+    return decodeURI(new URL(url).pathname);
+  } catch {
+    return url;
+  }
 }
 
 function LanguageTag({ source }: { source: Source }): JSX.Element | null {
@@ -78,29 +102,23 @@ function LanguageTag({ source }: { source: Source }): JSX.Element | null {
   return source.language ? <span class="da-tag" title={t.sources.inLanguage(name(source.language))}>{source.language}</span> : null;
 }
 
+/** The passage, from the first marked sentence on. */
 function PassageView({ source, answer, model }: { source: Source; answer: Answer; model: string }): JSX.Element {
   const { t } = useUi();
   const { passage, gone } = usePassage(source, model);
-  const box = useRef<HTMLDivElement>(null);
-  const text = passage ? [passage.before, passage.text, passage.after].filter(Boolean).join("\n\n") : source.snippet;
-  const reading = useMemo(() => {
+  const { text, reading } = useMemo(() => {
+    const own = passage?.text ?? source.snippet;
+    const whole = passage ? [passage.before, own, passage.after].filter(Boolean).join("\n\n") : own;
     const said = source.sentence ? [source.sentence] : statements(answer.text, source.number);
-    return { base: source.url, mark: marker(said, blockTexts(text), source.language) };
-  }, [text, answer.text, source.number]);
-  useEffect(() => {
-    const frame = box.current!;
-    const quoted = frame.querySelector("mark");
-    frame.closest("li")!.scrollIntoView({ block: "nearest" });
-    if (quoted) frame.scrollTop += quoted.getBoundingClientRect().top - frame.getBoundingClientRect().top - 40;
-  }, [reading, passage]);
-  if (!passage && !gone) return <div class="da-passage da-muted" ref={box}>{t.sources.loading}</div>;
+    const mark = marker(said, blockTexts(whole), source.language);
+    return { text: excerpt(whole, LONGEST, mark) || excerpt(own, LONGEST), reading: { base: source.url, mark } };
+  }, [passage, answer.text, source]);
+  if (!passage && !gone) return <div class="da-passage da-muted">{t.sources.loading}</div>;
   return (
-    <>
-      {gone && <p class="da-muted da-passage-note">{t.sources.gone}</p>}
-      <div class="da-passage" ref={box} tabIndex={0} role="region" aria-label={source.title} lang={source.language || undefined}>
-        <Markdown text={text} reading={reading} />
-      </div>
-    </>
+    <div class="da-passage" lang={source.language || undefined}>
+      {gone && <p class="da-muted">{t.sources.gone}</p>}
+      <Markdown text={text} reading={reading} />
+    </div>
   );
 }
 

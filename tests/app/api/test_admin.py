@@ -61,21 +61,6 @@ async def read(client: httpx.AsyncClient, path: str, body: Any = None) -> Any:
     return response.json()
 
 
-@pytest.mark.plugins
-async def test_only_an_admin_key_opens(tmp_path: Path):
-    """A key of readers opens none of these addresses, nor does no key; without admin keys, all are closed."""
-    async with asked(Index(str(tmp_path))) as client:
-        for path in ROUTES:
-            for key in ({"authorization": ""}, READER, {"authorization": "Bearer wrong"}):
-                assert (await client.get(f"/v1/admin/{path}", headers=key)).status_code in (401, 429), path
-        rollback = await client.post("/v1/admin/rollback", json={"generation": 1}, headers=READER)
-        assert rollback.status_code in (401, 429)
-    async with asked(Index(str(tmp_path)), admin_keys=()) as client:
-        for path in ROUTES:
-            assert refused(await client.get(f"/v1/admin/{path}")) == (403, "admin_disabled")
-        assert (await client.post("/v1/admin/rollback", json={"generation": 1})).status_code == 403
-
-
 async def test_an_empty_index_is_a_problem_with_what_to_do(index):
     async with asked(index) as client:
         state = await read(client, "index", answers.AdminIndexBody)

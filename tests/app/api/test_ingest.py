@@ -50,29 +50,6 @@ def service(
 # ---- access ------------------------------------------------------------------------------------
 
 
-ROUTES = (("POST", "/v1/ingest"), ("GET", "/v1/ingest"), ("GET", "/v1/ingest/x"), ("POST", "/v1/ingest/x/cancel"))
-
-
-@pytest.mark.plugins
-async def test_only_an_admin_key_opens():
-    """A key of readers is none of operators; nothing is started or shown."""
-    for shown in (None, "Bearer reader-key-of-tests", "Bearer wrong", "Basic admin-1-key-of-tests"):
-        async with client_of(service()) as client:
-            for method, path in ROUTES:
-                response = await client.request(method, path, headers={"authorization": shown} if shown else {})
-                assert refused(response) == (401, "invalid_api_key")
-            assert (await client.get("/v1/ingest", headers=ADMIN)).json()["data"] == []
-
-
-async def test_without_admin_keys_the_door_is_closed():
-    """Unlike for questions, no key doesn't mean everybody: 403, and the message says what to set."""
-    async with client_of(service(admin_keys=())) as client:
-        for method, path in ROUTES:
-            response = await client.request(method, path, headers=ADMIN)
-            assert refused(response) == (403, "admin_disabled")
-            assert "DOCS_ADMIN_KEYS" in response.json()["error"]["message"]
-
-
 async def test_other_sites_than_the_configured_are_refused():
     """The service fetches nothing that its operator didn't write down; 400 names the field, and no run begins."""
     async with client_of(service()) as client:

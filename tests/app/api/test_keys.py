@@ -107,6 +107,22 @@ async def test_every_route_is_open_to_its_roles_and_closed_to_the_others(tmp_pat
     assert seen > 200
 
 
+@pytest.mark.plugins
+async def test_without_admin_keys_what_is_for_operators_is_closed(tmp_path):
+    """Unlike for questions, no key doesn't mean everybody; the message says what to set."""
+    app = scripted(conversations=open_conversations(Settings.load(None), tmp_path), api_keys="reader-key-of-tests")
+    paths = [(path, method) for one in app.routes if below(path := one.path, OPERATORS[:2]) for method in one.methods]
+    async with served(app) as client:
+        for path, method in paths:
+            body = b"{}" if method == "POST" else None
+            response = await client.request(
+                method, path.replace("{id}", "x"), content=body, headers={"authorization": "Bearer reader-key-of-tests"}
+            )
+            assert refused(response) == (403, "admin_disabled"), path
+            assert "DOCS_ADMIN_KEYS" in response.json()["error"]["message"]
+    assert len(paths) > 20
+
+
 async def test_a_widgets_key_works_in_its_pages_only(tmp_path):
     keys = write(tmp_path / "k", entry("w", "widget", origins=f'["{SITE}", "https://*.example.net"]'))
     async with served(scripted(keys=keys)) as client:

@@ -106,18 +106,6 @@ def test_an_answer_is_printed_as_it_is_written(cli, indexed: LocalSite, llm: Fak
     assert sum(bool(text) for text in shown) > 10
 
 
-def test_an_unknown_assistant_is_one_line(cli, indexed: LocalSite):
-    """It names those that exist."""
-    said = cli("ask", QUESTION, "--assistant", "nobody").one_line
-    assert said == "docs-assistant: There is no model 'nobody' here. Available: docs-assistant."
-
-
-def test_an_empty_index_is_one_line(cli):
-    """It names the command to run first."""
-    for options in ((), ("--json",)):
-        assert "docs-assistant ingest" in cli("ask", QUESTION, *options).one_line
-
-
 def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
     """The answer on standard output stays the same; with --json, the trace is a field."""
     done = cli("ask", QUESTION, "--trace")

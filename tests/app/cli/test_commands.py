@@ -119,27 +119,6 @@ def test_an_invalid_setting_is_named(cli):
             assert name in done.err
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"DOCS_STORE": "ftp://host/index"}, ("DOCS_STORE=ftp://host/index", "unknown scheme")),
-        ({"DOCS_STORE": "opensearch://host"}, ("opensearch://user:password@host:9200/index",)),
-        ({"DOCS_DEFAULT_LANGUAGE": "de"}, ("DOCS_DEFAULT_LANGUAGE", "'de'")),
-        ({"DOCS_LANGUAGES": "xx", "DOCS_DEFAULT_LANGUAGE": "xx"}, ("xx",)),
-        ({"DOCS_ASSISTANTS": "missing.toml"}, ("DOCS_ASSISTANTS=missing.toml",)),
-        ({"DOCS_LLM_URL": "http://127.0.0.1:1/v1"}, ("DOCS_LLM_MODEL",)),
-        ({"DOCS_EMBEDDING_URL": "http://127.0.0.1:1/v1"}, ("DOCS_EMBEDDING_MODEL",)),
-    ],
-    ids=str,
-)
-def test_settings_that_do_not_fit_are_one_line(cli, settings: dict[str, str], words: tuple[str, ...]):
-    """`ask` and `check` print one line with the problem, and the exit code is 1."""
-    for command in (("ask", "x"), ("check",)):
-        said = cli(*command, **settings).one_line
-        assert said.startswith("docs-assistant: ")
-        assert [word for word in words if word not in said] == []
-
-
 def test_debug_shows_the_traceback(cli):
     """With --debug, the error is raised, so that its traceback is shown."""
     with pytest.raises(SettingsError, match="DOCS_PORT has value"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, replace
 
 import pytest
@@ -44,13 +43,6 @@ def test_rollback_makes_the_one_before_live_and_says_so(cli, index):
     assert said.startswith(f"Generation {first.id} is live again: 1 pages, 1 chunks (en), built {first.built_at}")
     assert [page["url"] for page in json.loads(cli("pages", "--json").ok)] == ["https://docs.example.org/a"]
     assert [(entry["id"], entry["live"]) for entry in json.loads(cli("generations", "--json").ok)] == [(first.id, True)]
-
-
-def test_rollback_without_an_earlier_generation_changes_nothing(cli, index):
-    """One line, exit code 1, and the live generation stays."""
-    only = index.publish(page_with("/a", "one"))
-    assert re.match("docs-assistant: .*generation", cli("rollback").one_line)
-    assert [entry["id"] for entry in json.loads(cli("generations", "--json").ok)] == [only.id]
 
 
 def test_rollback_to_another_embedder_is_refused(cli, index):

@@ -75,10 +75,3 @@ def test_an_assistant_answers_from_collections_indexed_one_by_one(cli, site: Loc
 
     assert {"/valve", "/gauge-1"} <= sources("both")
     assert sources("handbook") == {"/valve"}
-
-
-def test_an_unknown_collection_is_one_line(cli, shelf: None):
-    """With those that there are."""
-    done = cli("ingest", "--collection", "manual")
-    assert done.code == 1
-    assert "No source is of the collection manual. There are: docs, handbook." in done.err

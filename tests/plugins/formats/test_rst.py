@@ -11,7 +11,6 @@ import pytest
 
 from app.core.types import Page
 from ingestion.convert import ConversionError, SourceText, convert
-from ingestion.convert.files import tree_of
 from ingestion.sources import Source
 from ingestion.split.splitters import MarkdownSplitter
 from ingestion.workers import Workers
@@ -84,19 +83,6 @@ def test_includes_are_bounded(tmp_path: Path) -> None:
     made = markdown("T\n=\n\nText.\n\n.. include:: a.inc\n\n.. include:: 0.inc\n", tmp_path)
     assert "Level 11." in made
     assert made.count("Level") <= 100
-
-
-def test_files_that_are_kept_by_their_digests_know_each_other(tmp_path: Path) -> None:
-    """A page of a repository or an archive finds the others by the paths that its listing has, and no other file."""
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "d1").write_text(".. _limits:\n\nThe limits\n==========\n", "utf-8")
-    (tmp_path / "secret").write_text("SECRET", "utf-8")
-    kept = {"files": {"guide/limits.rst": "d1", "a.rst": "d2"}}
-    (tmp_path / "listing.json").write_text(json.dumps(kept), "utf-8")
-    root = tree_of("", str(tmp_path / "files" / "d2"))
-    made = markdown("See :ref:`limits`.\n\n.. include:: ../secret\n", Path(root), "a.rst")
-    assert f"See [The limits]({URL}guide/limits.rst#limits)." in made
-    assert "SECRET" not in made
 
 
 def test_a_page_does_not_change_how_the_next_one_is_read() -> None:

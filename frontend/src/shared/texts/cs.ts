@@ -47,13 +47,11 @@ export const cs: Texts = {
   sources: {
     heading: "Zdroje",
     source: (number, title) => `Zdroj ${number}: ${title}`,
-    open: "Otevřít stránku",
-    show: "Ukázat úryvek",
+    show: (title) => `Ukázat úryvek: ${title}`,
     loading: "Načítám úryvek…",
     gone: "Stránka se od té doby změnila. Úryvek začínal takto:",
     inLanguage: (language) => `jazyk: ${language}`,
     translatedFrom: (language) => `přeloženo, původní jazyk: ${language}`,
-    start: "Začátek stránky",
   },
   feedback: {
     label: "Pomohla vám tato odpověď?",

@@ -48,13 +48,11 @@ export const de: Partial<Texts> = {
   sources: {
     heading: "Quellen",
     source: (number, title) => `Quelle ${number}: ${title}`,
-    open: "Seite öffnen",
-    show: "Abschnitt zeigen",
+    show: (title) => `Abschnitt zeigen: ${title}`,
     loading: "Der Abschnitt wird geladen…",
     gone: "Die Seite hat sich seitdem geändert. So begann der Abschnitt:",
     inLanguage: (language) => `auf ${language}`,
     translatedFrom: (language) => `übersetzt aus: ${language}`,
-    start: "Anfang der Seite",
   },
   feedback: {
     label: "War diese Antwort hilfreich?",

@@ -48,13 +48,11 @@ export const en = {
   sources: {
     heading: "Sources",
     source: (number: number, title: string) => `Source ${number}: ${title}`,
-    open: "Open the page",
-    show: "Show the passage",
+    show: (title: string) => `Show the passage: ${title}`,
     loading: "Loading the passage…",
     gone: "The page has changed since then. This is how the passage began:",
     inLanguage: (language: string) => `in ${language}`,
     translatedFrom: (language: string) => `translated from ${language}`,
-    start: "Start of the page",
   },
   feedback: {
     label: "Was this answer helpful?",

@@ -500,6 +500,39 @@ export interface SettingList {
   object: "list";
 }
 
+export interface SiteBody {
+  added_at: string;
+  added_by: string;
+  errors: string[];
+  failing: number;
+  options: Record<string, unknown>;
+  origin: "settings" | "file" | "added" | "index";
+  pages: number | null;
+  paused_at: string;
+  paused_by: string;
+  place: string;
+  read_at: string;
+  url: string;
+}
+
+export interface SiteList {
+  data: SiteBody[];
+  object: "list";
+}
+
+export interface SitePreview {
+  left_out: Record<string, string>[];
+  notes: string[];
+  object: "site.preview";
+  pages: string[];
+}
+
+export interface SiteRemoved {
+  object: "site.removed";
+  run: IngestRun | null;
+  url: string;
+}
+
 export interface SitesBody {
   configured: string[];
   indexed: string[];

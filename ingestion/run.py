@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -92,6 +92,8 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     force: bool = False,
     dry_run: bool = False,
     rebuild: bool = False,
+    removed: Collection[str] = (),
+    paused: Collection[str] = (),
     wait: float = 0.0,
     origin: RunOrigin = COMMAND,
 ) -> Report:
@@ -100,14 +102,14 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     A source may be given by its address, or many by the name of a TOML file. They are recorded in the index. Pages of
     other sources and collections stay as they are; with `only`, pages of the sources' collections that aren't theirs leave
     the index, with `replace` those of all collections, and always this product's own documentation, if it was indexed for
-    a first try. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
+    a first try. Pages of the `removed` sites, by their addresses, leave it, too, those of `paused` ones always stay. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
     would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
     taken from the old index as far as possible.
 
     Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    modes = only, replace, force, dry_run, rebuild
+    modes = only, replace, force, dry_run, rebuild, removed, paused
     order = _Order(sites, store, embedder, settings, progress or Progress(), fetcher, *modes)
     try:
         running = order.run_until_free(time.monotonic() + wait)
@@ -140,6 +142,8 @@ class _Order:
     force: bool
     dry_run: bool
     rebuild: bool
+    removed: Collection[str]
+    paused: Collection[str]
 
     async def run_until_free(self, until: float) -> Report:
         """Tries until this time while another run is writing."""
@@ -216,7 +220,9 @@ class _Order:
         entries = with_blocks(entries, blocks)
         addresses |= {entry.address: entry for entry in entries}
         collections = frozenset(source.collection or settings.tuning.collection for source in listed.given)
-        removals = Removals(baseline, listed.listing, collections, baseline.sources, self.only, self.replace)
+        removals = Removals(
+            baseline, listed.listing, collections, baseline.sources, self.only, self.replace, self.removed, self.paused
+        )
         turned = Turned(baseline, client.advice, reader.nowhere, accepts=self.force)
         losses = LossCheck(removals.covered, settings, turned.reasons, history.sources)
         writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
@@ -288,7 +294,7 @@ class _Run:
         if held:
             await self.processor.run(held)
         noindex = noindex_sources(self.entries, self.report.pages)
-        if not self.processor.turned.reasons:
+        if self.listed.given and not self.processor.turned.reasons:
             _require_pages(self.report, noindex)
         for page in self.removals.reports(self.report):
             await self.processor.remove(self.draft, page.url)

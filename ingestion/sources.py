@@ -23,6 +23,7 @@ from app.core.plugins import check_arguments, load
 from app.core.settings import Settings
 from app.core.settings_sources import wanted
 from app.core.settings_types import form
+from app.index.kept_sites import KeptSites
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _REFERENCE = re.compile(r"(?P<before>(?:[A-Za-z]+ |[\w.-]+=)?)(?P<kind>env|file):(?P<place>\S(?:.*\S)?)")
@@ -398,6 +399,26 @@ class Source(BaseModel):
 
 class OwnDocumentation(Source):
     """The product's own documentation, indexed for a first try. Its pages leave the index when other sources are indexed."""
+
+
+class AddedSite(Source):
+    """A site that an admin added in the browser. It must be public, or in DOCS_CRAWL_ALLOW: only who writes the settings
+    of this machine may lead the crawler into its networks.
+    """
+
+
+def added_sites(kept: KeptSites) -> tuple[Source, ...]:
+    """The added sites of the list that aren't paused. Raises `SettingsError` for one that is no source of this release."""
+    return tuple(added_site(one.options) for url, one in kept.added.items() if url not in kept.paused)
+
+
+def added_site(options: Mapping[str, Any]) -> AddedSite:
+    """The site with these fields. Raises `SettingsError` that names the mistake."""
+    try:
+        return AddedSite(**options)
+    except (ValidationError, TypeError) as error:
+        told = [_described(one) for one in error.errors()] if isinstance(error, ValidationError) else [str(error)]
+        raise SettingsError(f"The site {masked(str(options.get('url')))}: {'; '.join(told)}.") from error
 
 
 def translations_of(reading: str) -> str:

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import orjson
 from starlette.requests import Request
@@ -28,6 +27,7 @@ from app.core.errors import NoIndex, RequestError, quoted
 from app.core.generation import SourceRecord
 from app.core.log_message import LogMessage, masked
 from app.core.settings import Settings
+from app.index.kept_sites import KeptSites, without_user
 from app.index.run_history import RunOrigin
 
 log = logging.getLogger("app.api")
@@ -36,6 +36,8 @@ State = Literal["queued", "running", "done", "failed"]
 MAX_RUNS = 10
 STOP_SECONDS = 5.0
 """Time for a run to release the store when the service stops, in seconds."""
+LIST_SECONDS = 60.0
+"""Time to read the sitemaps of one site."""
 MAX_LINE_BYTES = 2**20
 MAX_LINES = 20
 ERROR_PREFIX = "docs-assistant: "
@@ -129,6 +131,12 @@ class Runs:
         self._task: asyncio.Task[None] | None = None
         self._process: Process | None = None
         self._closing = False
+        self._listing = asyncio.Lock()
+
+    @property
+    def can_start(self) -> bool:
+        """True if there is a command for runs."""
+        return bool(self._command)
 
     def all(self) -> tuple[Run, ...]:
         """The last runs, newest first."""
@@ -205,18 +213,7 @@ class Runs:
             log.log(level, LogMessage("ingest ended", run=run.id, state=run.state, code=run.exit_code, error=run.error))
 
     async def _run(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
-        # a new session: Ctrl-C in a terminal reaches only the service, which then stops the run
-        process = self._process = await asyncio.create_subprocess_exec(
-            *self._command,
-            *options,
-            # not as arguments: an address may contain a password, and every user of the machine can read arguments
-            env={**os.environ, **environment},
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            limit=MAX_LINE_BYTES,
-            start_new_session=True,
-        )
+        process = self._process = await self._begun(environment, options)
         run.begin()
         if self._closing or run.cancelled_by:
             self._interrupt()
@@ -229,6 +226,36 @@ class Runs:
             run.error = "The service was stopped before the run was over."
         elif run.cancelled_by and run.state == "failed":
             run.error = f"Cancelled by {run.cancelled_by}."
+
+    async def _begun(self, environment: Mapping[str, str], options: Sequence[str]) -> Process:
+        # a new session: Ctrl-C in a terminal reaches only the service, which then stops the run
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            *options,
+            # not as arguments: an address may contain a password, and every user of the machine can read arguments
+            env={**os.environ, **environment},
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            limit=MAX_LINE_BYTES,
+            start_new_session=True,
+        )
+
+    async def listed(self, environment: Mapping[str, str], options: Sequence[str]) -> Mapping[str, Any]:
+        """What `ingest --list` says with these sites; one at a time. Raises `RequestError` that says why it can't."""
+        async with self._listing:
+            process = await self._begun(environment, [*options, "--list"])
+            try:
+                output, errors = await asyncio.wait_for(process.communicate(), LIST_SECONDS)
+            except TimeoutError as error:
+                raise RequestError(f"The pages of the site can't be listed in {LIST_SECONDS:.0f} s.") from error
+            finally:
+                if process.returncode is None:
+                    process.kill()
+        if process.returncode == 0:
+            pages: Mapping[str, Any] = orjson.loads(output)
+            return pages
+        raise RequestError(masked(errors.decode(errors="replace")).strip().rpartition(ERROR_PREFIX)[2], param="url")
 
     def _interrupt(self) -> None:
         # like Ctrl-C: the command releases the write lock before it exits
@@ -249,11 +276,15 @@ def _now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChosenSites:
-    """Sites that a run reads: addresses as in DOCS_SITES, the file of sources, and addresses recorded with the index."""
+    """Sites that a run reads: addresses as in DOCS_SITES, the file of sources, and addresses that the index or its list has.
+
+    `few` says that there are added ones which it must not read by itself.
+    """
 
     addresses: tuple[str, ...] = ()
     file: str = ""
     indexed: tuple[str, ...] = ()
+    few: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -267,39 +298,44 @@ class ChosenSites:
 
     @property
     def options(self) -> list[str]:
-        """The options of the command for the recorded ones."""
-        return [f"--indexed={url}" for url in self.indexed]
+        """The options of the command for the other ones."""
+        return ["--no-added"] * self.few + [f"--indexed={url}" for url in self.indexed]
 
 
 async def chosen_sites(service: Service, wanted: Sequence[str] | None) -> ChosenSites:
-    """The wanted sites; by default all configured ones, else all recorded ones. Raises `RequestError` for others."""
+    """The wanted sites; by default all configured ones, else all recorded ones, and the added ones that aren't paused.
+
+    Raises `RequestError` for others.
+    """
     settings = service.settings
-    known = configured(settings)
+    known, (recorded, kept) = configured(settings), await recorded_sites(service)
+    added = {one: None for one in kept.added if one not in kept.paused}
+    readable = [one.url for one in recorded if not one.unreadable and one.url not in kept.paused]
+    sites = tuple(site for site in settings.sites if without_user(site) not in kept.paused)
     if wanted is None and known:
-        return ChosenSites(settings.sites, settings.sources)
-    names = {masked(site) for site in wanted or ()}
-    indexed = () if wanted and names <= set(map(masked, known)) else await _recorded(service)
-    if not known and not indexed:
+        return ChosenSites(sites, settings.sources, tuple(added), bool(added))
+    if not known and not recorded and not kept.added:
         raise RequestError(
             "No site is configured to be indexed: set DOCS_SITES or DOCS_SOURCES. The index has no site to read again, either.",
             code="no_sites",
         )
-    readable = [one.url for one in indexed if not one.unreadable]
     if wanted is None:
-        return ChosenSites(indexed=tuple(readable))
-    shown = list(map(masked, (*known, *readable)))
+        return ChosenSites(indexed=tuple(dict.fromkeys((*readable, *added))))
+    names = {masked(site) for site in wanted}
+    others = [url for url in dict.fromkeys((*readable, *added)) if url not in map(masked, known)]
+    shown = [*map(masked, (*sites, *filter(None, (settings.sources,)))), *others]
     for i, site in enumerate(wanted):
         if masked(site) not in shown:
             raise RequestError(
-                f"sites[{i}]: {quoted(masked(site))} is neither configured nor in the index. Write it as DOCS_SITES, DOCS_SOURCES or "
-                f"the index have it: {', '.join(shown)}.",
+                f"sites[{i}]: {quoted(masked(site))} is neither configured nor in the index, or it is paused. Write it as DOCS_SITES, "
+                f"DOCS_SOURCES or the index have it: {', '.join(shown)}.",
                 param=f"sites[{i}]",
             )
-    chosen = {masked(site) for site in known} & names
     return ChosenSites(
-        tuple(site for site in settings.sites if masked(site) in chosen),
-        settings.sources if masked(settings.sources) in chosen else "",
-        tuple(url for url in readable if url in names - chosen),
+        tuple(site for site in sites if masked(site) in names),
+        settings.sources if masked(settings.sources) in names else "",
+        tuple(url for url in others if url in names),
+        bool(added),
     )
 
 
@@ -310,25 +346,21 @@ def configured(settings: Settings) -> tuple[str, ...]:
 
 def beside(settings: Settings, records: Iterable[SourceRecord]) -> list[str]:
     """The addresses of the recorded sources that can be read again and aren't configured."""
-    known = {_without_user(site) for site in settings.sites}
+    known = {without_user(site) for site in settings.sites}
     return [one.url for one in records if not one.unreadable and known.isdisjoint((one.url, *one.roots))]
 
 
-async def _recorded(service: Service) -> tuple[SourceRecord, ...]:
-    """The sources of the index that runs write to."""
+async def recorded_sites(service: Service) -> tuple[tuple[SourceRecord, ...], KeptSites]:
+    """The sources of the index that runs write to, and its list of sites."""
     used = service.assistants.used()
     if "" not in used:
-        return ()
+        return (), KeptSites()
+    store = used[""].store
+    kept = await KeptSites.of(store)
     try:
-        return (await used[""].store.live()).info.sources
+        return (await store.live()).info.sources, kept
     except NoIndex:
-        return ()
-
-
-def _without_user(site: str) -> str:
-    """The address without user name and password, as records have it."""
-    parts = urlsplit(site)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return (), kept
 
 
 @dataclass(frozen=True)
@@ -340,7 +372,7 @@ class Ingest:
 
     async def start(self, request: Request) -> Response:
         """202 with the new run."""
-        by = self._admin(request)
+        by = started_by(self.service, request)
         wanted = await self.service.read(request, IngestRequest, default=b"{}")
         sites = await chosen_sites(self.service, wanted.sites)
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
@@ -350,25 +382,26 @@ class Ingest:
 
     async def list_runs(self, request: Request) -> Response:
         """The last runs, newest first, without their reports."""
-        self._admin(request)
+        started_by(self.service, request)
         return unstored(IngestRunList(object="list", data=[run_object(run) for run in self.runs.all()]))
 
     async def get_run(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """One run with its report."""
-        self._admin(request)
+        started_by(self.service, request)
         run = self.runs.get(id)
         return unstored({**run_object(run), "report": run.report})
 
     async def cancel(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
         """202 with the run, which ends soon; the index stays as it is."""
-        by = self._admin(request)
+        by = started_by(self.service, request)
         return unstored(run_object(self.runs.cancel(id, by)), 202)
 
-    def _admin(self, request: Request) -> str:
-        """Check the admin key; the number of the key and the address of the client."""
-        access = self.service.check_admin(request, "Runs can't be started")
-        key = f"key {access.key}" if access.key else "this machine"
-        return f"{key} from {request.client.host if request.client else 'unknown'}"
+
+def started_by(service: Service, request: Request) -> str:
+    """Check the admin key; the number of the key and the address of the client."""
+    access = service.check_admin(request, "Runs can't be started")
+    key = f"key {access.key}" if access.key else "this machine"
+    return f"{key} from {request.client.host if request.client else 'unknown'}"
 
 
 def run_object(run: Run) -> IngestRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from app.cli import tracing
-from app.cli.shared import index_option, opened_store, print_error, settings_of, site_argument
+from app.cli.shared import index_option, json_text, opened_store, print_error, settings_of, site_argument
 from app.core import logs
 from app.core.errors import IndexDamaged, NoIndex, NotPublished, SettingsError, StoreError, StoreUnavailable
+from app.core.log_message import masked
 from app.core.settings import Settings
 
 if TYPE_CHECKING:
     from app.core.generation import SourceRecord
+    from app.index.kept_sites import KeptSites
     from app.index.run_history import RunOrigin
     from app.models import Embedder
     from ingestion.report import Report
@@ -49,8 +52,17 @@ NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought b
     "--indexed",
     multiple=True,
     metavar="URL",
-    help="read this site of the index again with its recorded settings, too (can be repeated)",
+    help="read this site again with its recorded settings, too, of the index or added in /admin (can be repeated)",
 )
+@click.option("--no-added", is_flag=True, help="don't read the sites that were added in /admin")
+@click.option("--added", metavar="JSON", hidden=True, help="a site as /admin adds it, to --list what it would fetch")
+@click.option(
+    "--remove",
+    multiple=True,
+    metavar="URL",
+    help="remove this site of the index with its pages, also of those added in /admin (can be repeated)",
+)
+@click.option("--list", "lists", is_flag=True, help="fetch no page, only list which would be fetched or left out")
 @click.option("--dry-run", is_flag=True, help="write nothing, only report what would change")
 @click.option("--rebuild", is_flag=True, help="build a new index, even if the existing one can't be read")
 @click.option(
@@ -65,19 +77,18 @@ NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought b
 async def ingest(**options: Any) -> int:
     """Indexes sites and publishes the new index in one step; pages of other sites are kept."""
     from app.index.run_history import RunOrigin
-    from ingestion.sources import as_sources, configured, of_collections
+    from ingestion.sources import added_site, of_collections
 
     settings = settings_of(options["index"])
     logs.configure(settings)
-    named = options["site"] or configured(settings)
-    if options["only"] and not named:  # of the recorded sites, some may not be read again
-        raise SettingsError("--only needs the sites that stay: name them, or set DOCS_SITES.")
-    sites: Sequence[str | Source] = named
-    if options["indexed"] or not named:
-        sites = (*as_sources(named), *await _indexed(settings, options["indexed"]))
+    kept = await kept_sites(settings)
+    sites = [added_site(json.loads(options["added"]))] if options["added"] else await _chosen(settings, kept, options)
     if options["collection"]:
-        sites = of_collections(as_sources(sites), options["collection"], settings)
+        sites = of_collections(sites, options["collection"], settings)
+    if options["lists"]:
+        return await _list(sites, settings, as_json=options["as_json"])
     modes = {name: options[name] for name in ("only", "force", "dry_run", "rebuild", "wait")}
+    modes |= {"removed": options["remove"], "paused": kept.paused}
     origin = RunOrigin.of_process(options["trigger"])
     try:
         # a reader may print, and the output is the report
@@ -86,23 +97,92 @@ async def ingest(**options: Any) -> int:
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)
+    if options["remove"] and report.published:
+        await _forget(settings, options["remove"])
     print(report.to_json() if options["as_json"] else report.text)
     return report.exit_code
 
 
-async def _indexed(settings: Settings, urls: Sequence[str]) -> Sequence[Source]:
-    """The sources of the index, or those with these addresses, which are said on standard error.
+async def _chosen(settings: Settings, kept: KeptSites, options: Mapping[str, Any]) -> Sequence[Source]:
+    """The sites of the command line; without any those of the settings, else of the index, and the added ones, but no
+    paused ones.
 
     Raises `SettingsError` if there are none.
     """
-    held = await indexed(settings)
-    sources, lines = again(held.only(urls) if urls else held, settings)
+    from ingestion.sources import added_sites, as_sources, configured
+
+    if options["site"]:
+        return as_sources(options["site"])
+    fixed = as_sources(configured(settings))
+    if options["only"] and not (fixed or kept.added):  # of the recorded sites, some may not be read again
+        raise SettingsError("--only needs the sites that stay: name them, or set DOCS_SITES.")
+    if options["remove"]:
+        await _check_removed(settings, kept, fixed, options["remove"])
+        return ()
+    wanted = options["indexed"]
+    added = () if options["no_added"] and not wanted else added_sites(kept)
+    held = await indexed(settings) if wanted or not fixed else Indexed()
+    if wanted:
+        added = tuple(site for site in added if site.url in wanted)
+        held = held.only([url for url in wanted if url not in kept.added])
+    recorded, lines = again(held.without(kept), settings)
+    lines += [f"Paused in /admin, so not read: {', '.join(kept.paused)}"] if kept.paused else []
     print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
-    if not sources:
-        raise SettingsError(
-            "No site to index: name a sitemap, for example docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
+    fixed = tuple(source for source in fixed if source.without_login().url not in kept.paused)
+    names = {source.without_login().url for source in fixed}
+    if sites := (*fixed, *recorded, *(site for site in added if site.url not in names)):
+        return sites
+    raise SettingsError(
+        "No site to index: name a sitemap, for example docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
+    )
+
+
+async def _check_removed(settings: Settings, kept: KeptSites, fixed: Iterable[Source], urls: Sequence[str]) -> None:
+    """Raises `SettingsError` for a site that can't be removed, because it is configured or isn't there."""
+    names = {source.without_login().url for source in fixed}
+    if known := [url for url in urls if url in names]:
+        raise SettingsError(f"--remove: {', '.join(known)} is configured: take it out of DOCS_SITES or DOCS_SOURCES.")
+    (await indexed(settings)).only([url for url in urls if url not in kept.added], "--remove")
+
+
+async def kept_sites(settings: Settings) -> KeptSites:
+    """The list of sites that is kept with the index of these settings."""
+    from app.index.kept_sites import KeptSites
+
+    async with opened_store(settings) as store:
+        return await KeptSites.of(store)
+
+
+async def _forget(settings: Settings, urls: Sequence[str]) -> None:
+    """Take sites whose pages have left the index off the list."""
+    from app.index.kept_sites import KeptSites
+
+    async with opened_store(settings) as store:
+        kept = await KeptSites.of(store)
+        for url in urls:
+            kept = kept.without(url)
+        await kept.write(store)
+
+
+async def _list(sites: Sequence[Source], settings: Settings, *, as_json: bool) -> int:
+    """Print what a run would fetch and leave out."""
+    from ingestion.crawl.listing import preview
+
+    with redirect_stdout(sys.stderr):
+        found = await preview(sites, settings)
+    skipped = [{"url": masked(one.url), "reason": masked(one.reason)} for one in (*found.failed, *found.skipped)]
+    pages = [masked(entry.address) for entry in found.entries]
+    if as_json:
+        print(json_text({"pages": pages, "left_out": skipped, "notes": found.notes}))
+    else:
+        print(
+            f"{len(pages)} pages would be fetched, {len(skipped)} addresses are left out.",
+            *found.notes,
+            *pages,
+            sep="\n",
         )
-    return sources
+        print(*(f"left out: {one['url']}: {one['reason']}" for one in skipped), sep="\n")
+    return 0
 
 
 async def index(
@@ -168,14 +248,19 @@ class Indexed:
         )
         return replace(self, records=tuple(record for record, those in places if named.isdisjoint(those)))
 
-    def only(self, urls: Sequence[str]) -> Indexed:
+    def only(self, urls: Sequence[str], option: str = "--indexed") -> Indexed:
         """The sources with these addresses. Raises `SettingsError` for an address that none has."""
         known = dict.fromkeys(record.url for record in self.records)
         if unknown := [url for url in urls if url not in known]:
             raise SettingsError(
-                f"--indexed: {', '.join(unknown)} isn't in the index. It has: {', '.join(known) or 'none'}."
+                f"{option}: {', '.join(unknown)} isn't in the index. It has: {', '.join(known) or 'none'}."
             )
         return replace(self, records=tuple(record for record in self.records if record.url in urls))
+
+    def without(self, kept: KeptSites) -> Indexed:
+        """The sources that aren't on the list of sites: that says how the added ones are read, and which are paused."""
+        listed = {**kept.added, **kept.paused}
+        return replace(self, records=tuple(record for record in self.records if record.url not in listed))
 
     def listed(self, records: Iterable[SourceRecord]) -> str:
         """Returns the addresses of the records, each with the number of its pages."""
@@ -242,13 +327,17 @@ async def plan(
 
     Without `named` sites, they are those of the index; without an index, the `own` documentation, by its address.
     """
-    from ingestion.sources import OwnDocumentation, as_sources
+    from ingestion.sources import OwnDocumentation, added_sites, as_sources
 
-    held = await indexed(settings)
-    if not named and not held.damage and all(record.demo for record in held.records):
+    held, kept = await indexed(settings), await kept_sites(settings)
+    added = added_sites(kept)
+    if not named and not added and not held.damage and all(record.demo for record in held.records):
         return (OwnDocumentation(url=own),), []
     if not named:
-        return again(held, settings)
+        unlisted = held.without(kept)
+        stays = [record for record in unlisted.records if not (added and record.demo)]
+        recorded, lines = again(replace(unlisted, records=tuple(stays)), settings)
+        return (*recorded, *added), lines
     sources = as_sources(named)
     others = held.beside(sources, settings)
     demo = [record for record in others.records if record.demo]

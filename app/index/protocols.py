@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from app.core.errors import IndexMismatch, StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from app.index.run_history import RunHistory
 
 KEPT_COUNTERPARTS = 2000  # pairs of pages, each a few kilobytes
+Kept = Literal["sites", "curated"]
+"""Lists that operators keep with an index: it is what the service and the runs share, wherever they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,12 @@ class Store(Protocol):
 
     async def write_runs(self, runs: RunHistory) -> None:
         """Replace them; the index stays as it is."""
+
+    async def kept(self, name: Kept) -> Mapping[str, Any]:
+        """What operators keep with the index under this name, also before the first generation; empty at first."""
+
+    async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:
+        """Replace it; the index stays as it is."""
 
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again. Raises `NoIndex` if none is kept."""

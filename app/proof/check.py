@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -134,6 +135,11 @@ def _value(reading: str) -> float | None:
         return None
 
 
+def _values(product: str) -> Iterator[float]:
+    """The factors of a written product, each as its largest reading."""
+    return (max(filter(None, map(_value, readings(number))), default=1.0) for number, _ in amounts(product))
+
+
 class Evidence:
     """The passages and the question of one answer. `languages` are those of the passages."""
 
@@ -196,7 +202,7 @@ class Evidence:
                 best = (index, share)
         return best
 
-    def clause(self, stems: frozenset[str], index: int) -> Clause | None:
+    def clause(self, stems: AbstractSet[str], index: int) -> Clause | None:
         """The clause of a passage that has the most of these stems, the shortest of several."""
         best, rank = None, (0, 0)
         for clause in self.passages[index].clauses:
@@ -255,10 +261,7 @@ def follows_from(number: str, others: Sequence[str], *, ratios: bool) -> bool:
 NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
-FEWEST_WORDS = (
-    3,
-    2,
-)  # of a sentence that say something, and are enough to tell its source by; fewer where one is cited
+FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
 FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
 NEAR = 0.6  # share of its words that an answer's clause has in common with that of a passage then
 NEAR_BACK = 0.4
@@ -275,6 +278,8 @@ _NAME = re.compile(
     r"|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,5}(?![\w.])|v\d[\w.]*\d|[^\W\d_]+-?\d\w*|\d+[^\W\d_]\w*(?!\w))",
     re.IGNORECASE,
 )
+_PROPER = re.compile(r"(?:(?<=[^\WA-Z\d_] )|(?<=, ))[A-Z][^\W\d_A-Z]{3,}(?![\w-])")  # within a sentence
+_PRODUCT = re.compile(r"\d[\d,.]{0,20}(?:\s?[×x*]\s?\d[\d,.]{0,20}){1,7}")
 _PLACEHOLDER = re.compile(
     r"<[^<>\n]{1,60}>|\$?\{[^{}\n]{1,60}\}|\[[a-z][^\[\]\n]{0,40}\]|\$\w+|%\w+%|\.{3}|…|[xX]{3,}|\*+"
 )
@@ -308,6 +313,7 @@ class Checker:
     def __init__(self, evidence: Evidence, code: str, wording: Wording) -> None:
         self._evidence, self._language, self._wording = evidence, wording.languages[code], wording
         self._denials = wording.denials[code]
+        self._results = set[str]()  # of sums that the answer shows
         self._own = [index for index, language in enumerate(evidence.languages) if language in {code, ""}]
 
     def sentence(self, text: str) -> list[Unsupported]:
@@ -355,7 +361,15 @@ class Checker:
         for name in _NAME.findall(text):
             if not self._has_name(name):
                 yield "name"
+        if not self._is_mixed and any(map(self._is_new, _PROPER.findall(text))):
+            yield "name"
         yield from self._numbers(text)
+
+    def _is_new(self, name: str) -> bool:
+        """True if the evidence has no form of a name; where all nouns are written like names, none tells."""
+        form = name.casefold()[: max(4, len(name) - 2)]
+        everything = (*self._evidence.passages, self._evidence.question)
+        return not self._language.traits.nouns_capitalised and not any(form in reading.small for reading in everything)
 
     def _without_proved(self, power: re.Match[str]) -> str:
         """Nothing in place of a power that the evidence has, written in this way or with raised letters."""
@@ -374,17 +388,24 @@ class Checker:
             return
         found = list(amounts(_NAME.sub(lambda name: name[0] if any(u for _, u in amounts(name[0])) else " ", text)))
         signs = bool(_ARITHMETIC.search(text))
-        proved, doubted, at = list[str](), list[str](), 0
+        proved, doubted, at = list[str](), list[tuple[str, str]](), 0
         for number, unit in found:
             at = text.find(number, at) + len(number)
             counted = signs and number.isdecimal() and int(number) <= SMALL
-            if counted or self._has_number(number, unit, text[at:]):
+            if counted or number in self._results or self._has_number(number, unit, text[at:]):
                 proved.append(number)
             else:
-                doubted.append(number)
-        for number in doubted:
-            if not follows_from(number, proved, ratios=signs):
+                doubted.append((number, unit))
+        made = [math.prod(_values(product)) for product in _PRODUCT.findall(text)]
+        made += [value / 100 for number, unit in found if unit == "%" and number in proved for value in _values(number)]
+        for number, unit in doubted:
+            wanted = [value * factor for value in _values(number) for factor in {1.0, _FACTORS.get(unit, ("", 1.0))[1]}]
+            shown = any(abs(value - one) < CLOSE * value for value in wanted for one in made)
+            if not shown and not follows_from(number, proved, ratios=signs):
                 yield "number"
+            else:
+                proved += [number] * signs
+        self._results.update(proved if signs else ())  # the next sentence may use them
 
     def _has_number(self, number: str, unit: str, behind: str) -> bool:
         if not unit and self._evidence.holds(number):
@@ -509,40 +530,35 @@ class Checker:
         said = frozenset[str]().union(*(clause.said for clause in clauses))
         return any(self._is_opposite(clause, index, heads, said) for clause in clauses)
 
-    def _nearest(self, own: Polarity, index: int) -> Polarity | None:
+    def _nearest(self, own: Polarity, index: int) -> Polarity:
         near = self._evidence.clause(own.said, index)
-        return self._denials.of(near.words) if near else None
+        return self._denials.of(near.words if near else ())
 
     def _denies_apart(self, clause: Clause, index: int) -> bool:
         own = self._denials.of(clause.words)
-        near = self._nearest(own, index)
-        return near is not None and bool(own.heads) != bool(near.heads)
+        return bool(own.heads) != bool(self._nearest(own, index).heads)
 
     def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str], said: AbstractSet[str]) -> bool:
         """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies, `said` its words."""
         near = self._nearest(own, index)
-        if near and _alike(own, near):
-            denied = (
-                own.heads if near.heads & own.heads else frozenset[str]() if near.firm else own.denied
-            ) & near.words
-            denied -= near.denied
+        if _alike(own, near):
+            reach = own.heads if near.heads & own.heads else set[str]() if near.firm else own.denied
+            denied = reach & near.words - near.denied
             if len(own.said) > FEWEST_COMMON and own.said <= near.said and not near.heads:
                 denied |= own.heads  # "isn't needed", where the passage says the same with "must"
-            stated = near.heads & own.words - own.denied if heads <= near.heads else frozenset[str]()
+            stated = near.heads & own.words - own.denied if heads <= near.heads else set[str]()
             limited = own.limits != near.limits or not (near.only <= own.words and own.only <= near.words)
             if limited or (own.fragment and own.said != near.said) or not (denied or stated):
                 return False
-            # other clauses may say it as the answer does
-            others = [one for one in self._clauses() if _alike(own, one)]
-            return any(all(one not in other.denied for other in others) for one in denied) or any(
-                all(one not in other.words or one in other.denied for other in others) for one in stated
-            )
+            others = [one for one in self._clauses() if _alike(own, one)]  # which may say it as the answer does
+            for one in others:
+                denied, stated = denied - one.denied, stated - (one.words - one.denied)
+            return bool(denied or stated)
         if own.fragment or own.limits or own.only or not own.heads & own.said:
             return False
-        there = [self._denials.of(clause.words) for clause in self._evidence.passages[index].clauses]
-        common = {
-            one for near in there if len(near.said & said) >= FEWEST_COMMON for one in own.heads & own.said & near.said
-        }
+        there = map(self._denials.of, (clause.words for clause in self._evidence.passages[index].clauses))
+        alike = (one.said for one in there if len(one.said & said) >= FEWEST_COMMON)
+        common = set[str]().union(*alike).intersection(own.heads, own.said)
         unsure = (one.words if one.limits or one.only else one.denied for one in self._clauses()) if common else ()
         return bool(common.difference(*unsure))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -52,17 +53,17 @@ class Polarity:
     """What a clause says and denies, as stems; a denied word has that of the word itself.
 
     `said` are words that say something, `words` all but function words. `heads` are denied words and the next ones behind
-    words that deny, `firm` only these, `denied` also a few words more, `only` those behind "only". A clause contradicts another one only if
-    both have the same `limits`, a `fragment` ("but not in ...") only one of the same words.
+    words that deny, `firm` only these, `denied` also a few words more, `only` those behind "only". A clause contradicts only one of
+    the same `limits`, a `fragment` ("but not in ...") only one of the same words.
     """
 
-    said: frozenset[str]
-    words: frozenset[str]
-    heads: frozenset[str]
-    firm: frozenset[str]
-    denied: frozenset[str]
-    only: frozenset[str]
-    limits: frozenset[str]
+    said: AbstractSet[str]
+    words: AbstractSet[str]
+    heads: AbstractSet[str]
+    firm: AbstractSet[str]
+    denied: AbstractSet[str]
+    only: AbstractSet[str]
+    limits: AbstractSet[str]
     fragment: bool
 
 
@@ -101,17 +102,12 @@ class Denials:
         first = next((at for at, word in enumerate(words) if word not in self._joining), len(words))
         # "but not in ..." says what else is denied, not of what
         fragment = first + 1 < len(words) and self._denies(words[first]) and not self._name(words[first + 1])
-        heads |= firm
-        return Polarity(
-            frozenset(name for word, name in own if self._says(word)),
-            frozenset(name for _, name in own),
-            frozenset(heads),
-            frozenset(firm),
-            frozenset(denied | heads),
-            frozenset(only),
+        said, heads, limits = (
+            {name for word, name in own if self._says(word)},
+            heads | firm,
             self._limiting & set(words),
-            fragment,
         )
+        return Polarity(said, {name for _, name in own}, heads, firm, denied | heads, only, limits, fragment)
 
     def _denies(self, word: str) -> bool:
         """True if the word denies what follows it."""

@@ -155,6 +155,7 @@ def read_robots(status: int, body: bytes, user_agent: str) -> Robots:
     return Robots()
 
 
+FORBIDDEN = "robots.txt forbids it"
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
 ATTEMPTS = 4
@@ -227,8 +228,9 @@ class Fetcher:
         self.downloads.close()
         await self._client.aclose()
 
-    def allow(self, urls: Iterable[str], patterns: Iterable[str] = ()) -> None:
-        """Allow the hosts of these addresses, which the operator named, and public hosts like `*.example.org`.
+    def allow(self, urls: Iterable[str], patterns: Iterable[str] = (), *, trusted: bool = True) -> None:
+        """Allow the hosts of these addresses, and public hosts like `*.example.org`. Those that the operator named are
+        `trusted`: they may be in an internal network.
 
         Redirects to any other are not followed.
         """
@@ -236,7 +238,8 @@ class Fetcher:
         for url in urls:
             parts = urlsplit(url)
             self._hosts.add(host(url))
-            self.guard.trust(parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
+            if trusted:
+                self.guard.trust(parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80))
         self._patterns.update(pattern.lower() for pattern in patterns)
 
     def sign_in(self, url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None = None) -> None:
@@ -332,7 +335,7 @@ class Fetcher:
         if rules.refusal:
             raise PageError(rules.refusal)
         if not rules.allows(url):
-            raise PageSkipped("robots.txt forbids it")
+            raise PageSkipped(FORBIDDEN)
 
     async def _with_retries(self, url: str, wanted: PageRequest) -> Fetched | str:
         def again(error: Exception) -> bool | float:

@@ -2,19 +2,23 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from urllib.parse import unquote
 
 from app.core import spans
 from app.core.errors import ReaderError, SitemapError, SourceUnavailable
+from app.core.log_message import masked
+from app.core.settings import Settings
 from app.core.types import Page
+from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.directory import list_files
 from ingestion.crawl.documents import list_documents
-from ingestion.crawl.fetch import Fetcher
+from ingestion.crawl.fetch import FORBIDDEN, Fetcher, Robots
 from ingestion.crawl.follow import NamedSitemap, follow_links
 from ingestion.crawl.openapi import list_openapi
 from ingestion.crawl.sitemap import NoSitemap, read_sitemaps
 from ingestion.entry import Entry, Listing, Skipped
-from ingestion.sources import Source, reader_of
+from ingestion.sources import AddedSite, Source, read_headers, reader_of
 from ingestion.urls import public_url
 from ingestion.workers import Workers
 
@@ -28,7 +32,8 @@ async def list_pages(
     """
     for source in sources:
         if source.requested and not source.git:
-            fetcher.allow([source.url, source.requested] if source.openapi else [source.requested], source.hosts)
+            places = [source.url, source.requested] if source.openapi else [source.requested]
+            fetcher.allow(places, source.hosts, trusted=not isinstance(source, AddedSite))
             fetcher.set_pace(source.requested, source.parallel, source.delay)
     with spans.span("list"):
         read = [
@@ -45,6 +50,24 @@ async def list_pages(
     notes = tuple(note for listing in read for note in listing.notes)
     roots = {source: listing.sources for source, listing in zip(sources, read, strict=True)}
     return Listing(tuple(entries), tuple(skipped), read_sources, read_sources - partly, failed, roots, notes)
+
+
+async def preview(sources: Sequence[Source], settings: Settings) -> Listing:
+    """The pages that a run would fetch, and those that it would leave out and why, as far as that is known without fetching
+    a page: by sitemaps, the rules of the sources, and robots.txt. A site without a sitemap tells its pages by their links only.
+    """
+    async with Fetcher(settings) as fetcher, Workers() as workers:
+        for source, tls in zip(sources, tls_of(sources), strict=True):
+            fetcher.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
+        listing = await list_pages([source.without_login() for source in sources], fetcher, workers)
+        entries, skipped = list[Entry](), list(listing.skipped)
+        for entry in listing.entries:
+            rules = Robots() if entry.is_local else await fetcher.robots(entry.url)
+            if reason := rules.refusal or ("" if rules.allows(entry.url) else FORBIDDEN):
+                skipped.append(Skipped(entry.url, reason))
+            else:
+                entries.append(entry)
+    return replace(listing, entries=tuple(entries), skipped=tuple(skipped))
 
 
 async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:

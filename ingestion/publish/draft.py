@@ -97,6 +97,7 @@ async def live_pages(store: Store) -> Sequence[Page]:
 
 OTHER_SITE = "of a site that wasn't given"
 OWN_DOCUMENTATION = "our own documentation, which was for a first try"
+REMOVED_SITE = "the site was removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Removals:
     """The removals of a run that fills these `collections` and `listed` the pages of its sources.
 
     `before` are the sources of the index. With `only`, pages of other sites leave these collections, with `replace`
-    every collection.
+    every collection. Those of `removed` sites leave in any case, those of `paused` ones stay.
     """
 
     baseline: Baseline
@@ -113,6 +114,8 @@ class Removals:
     before: Sequence[SourceRecord]
     only: bool = False
     replace: bool = False
+    removed: Collection[str] = ()
+    paused: Collection[str] = ()
 
     @property
     def covered(self) -> list[Page]:
@@ -132,7 +135,7 @@ class Removals:
                 continue
             if page.fetch.fetched_url in moved and page.collection in self.collections:
                 reason = f"moved to {moved[page.fetch.fetched_url]}"
-            site = page.fetch.source if reason in (OTHER_SITE, OWN_DOCUMENTATION) else ""
+            site = page.fetch.source if reason in (OTHER_SITE, OWN_DOCUMENTATION, REMOVED_SITE) else ""
             gone.append(PageReport(page.url, "removed", reason, language=page.language, site=site))
         return gone
 
@@ -158,8 +161,13 @@ class Removals:
     def _gives_way(self, root: str, collection: str) -> str:
         if root in self.listed.sources:
             return ""
-        if any(record.demo and root in record.roots for record in self.before):
+        of_root = [record for record in self.before if record.collection == collection and root in record.roots]
+        if any(record.url in self.removed for record in of_root):
+            return REMOVED_SITE
+        if any(record.demo for record in of_root):
             return OWN_DOCUMENTATION
+        if any(record.url in self.paused for record in of_root):
+            return ""
         return OTHER_SITE if self.replace or (self.only and collection in self.collections) else ""
 
 

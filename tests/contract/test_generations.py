@@ -245,3 +245,14 @@ async def test_a_rebuild_with_another_recipe_takes_away_no_way_back(store):
     for text in ("gamma", "delta"):
         await publish(store, {"/b": [text]}, other)
     assert len(await store.generations()) == 2
+
+
+async def test_what_operators_keep_is_there_before_and_after_a_generation(store, open_store):
+    """By name, whichever process writes it; the runs beside it stay."""
+    assert await store.kept("sites") == {}
+    await store.keep("sites", {"added": {"https://docs.example.org/": {"at": "2026"}}})
+    await publish(store, {"/a": ["alpha"]})
+    again = await open_store()
+    await again.keep("sites", {"added": {}})
+    assert (await store.kept("sites"), await store.kept("curated")) == ({"added": {}}, {})
+    assert (await again.runs()).counts == {}

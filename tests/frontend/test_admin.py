@@ -10,11 +10,22 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.end_to_end.program import Program, finished
+from tests.ingestion.local_site import local_site
 
 KEY = {"DOCS_ADMIN_KEYS": "the-admin-key-of-tests"}
 OPEN_EMPTY = {"DOCS_ADMIN_OPEN": "true", "indexed": False}
 BROKEN_MODEL = {**KEY, "DOCS_LLM_URL": "http://127.0.0.1:9/v1"}
-VIEWS = ("", "pages?language=en", "questions", "generations", "runs", "settings?changed=1", "errors", "nowhere")
+VIEWS = (
+    "",
+    "pages?language=en",
+    "questions",
+    "generations",
+    "runs",
+    "sites",
+    "settings?changed=1",
+    "errors",
+    "nowhere",
+)
 
 
 def opened(page: Page, service: Program, path: str = "") -> None:
@@ -145,6 +156,53 @@ def test_a_run_is_started_watched_to_its_end_and_reported(page: Page, start, axe
     expect(rows.last).to_contain_text("command")  # in another process, before the service was started
     expect(rows.last).to_contain_text("generation 1")
     axe(page)
+
+
+def test_a_site_is_looked_at_added_paused_and_removed(page: Page, start, axe):
+    """What would be fetched is seen before; all of it in Czech on a phone, too."""
+    service = start(**KEY, DOCS_CRAWL_ALLOW="127.0.0.1", DOCS_LLM_URL="")
+    with local_site() as site:
+        for path in ("/guide/pumps", "/guide/valves", "/old/pumps"):
+            site.page(path, path, f"All about {path}, and what they are good for.")
+        url = site.sitemap("/guide/pumps", "/guide/valves", "/old/pumps")
+        opened(page, service, "sites")
+        rows = page.get_by_role("region", name="Sites").locator("tbody tr")
+        expect(rows).to_have_count(1)
+        expect(rows.first).to_contain_text("recorded with the index")
+        axe(page)
+        page.get_by_label("Address of a sitemap or a site").fill(url)
+        page.get_by_label("Not these paths").fill("/old/*")
+        form = page.locator("form")
+        form.get_by_role("button", name="What would be fetched").click()
+        seen = page.get_by_role("region", name="What would be fetched")
+        expect(seen.get_by_role("status")).to_have_text("2 pages would be fetched")
+        expect(seen).to_contain_text("1 × skipped: excluded by /old/*")
+        assert site.statuses("/guide/pumps") == []
+        axe(page)
+        form.get_by_role("button", name="Add a site").click()
+        expect(rows).to_have_count(2)
+        expect(rows.nth(0)).to_contain_text("waits for the next run")
+        page.get_by_role("link", name="Start a run").click()
+        page.locator("form").get_by_role("button", name="Start a run").click()
+        expect(page.get_by_role("status").filter(has_text="published")).to_be_visible(timeout=60_000)
+        page.get_by_role("link", name="Sites", exact=True).click()
+        expect(rows.nth(0)).to_contain_text("read by runs")
+        rows.nth(0).get_by_role("button", name="Pause").click()
+        expect(rows.nth(0)).to_contain_text("paused")
+        page.get_by_label("Language", exact=True).select_option("cs")
+        page.set_viewport_size({"width": 390, "height": 844})
+        rows = page.get_by_role("region", name="Weby").locator("tbody tr")
+        rows.nth(0).get_by_role("button", name="Pokračovat").click()
+        expect(rows.nth(0)).to_contain_text("běhy jej čtou")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        rows.nth(0).get_by_role("button", name="Odebrat").click()
+        expect(page.get_by_role("alertdialog")).to_contain_text("opustí index")
+        axe(page)
+        page.get_by_role("alertdialog").get_by_role("button", name="Odebrat").click()
+        expect(page).to_have_url(re.compile("/admin/runs/run-"))
+        expect(page.get_by_role("status").filter(has_text="zveřejněno")).to_be_visible(timeout=60_000)
+        page.get_by_role("link", name="Weby", exact=True).click()
+        expect(rows).to_have_count(1)
 
 
 def test_settings_say_where_they_come_from_and_errors_appear(page: Page, start):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -16,16 +17,17 @@ from app.api.admin import answer_models as bodies
 from app.api.admin.problems import Inspected, problems
 from app.api.admin.queries import REFUSED, IndexQuery, PageAge, PageState, chosen_index, looked_at, query_of
 from app.api.bodies import RollbackRequest, filled, unstored
-from app.api.runs import Run, Runs, beside, configured, run_object
+from app.api.runs import Run, Runs, beside, configured, recorded_sites, run_object
 from app.api.service import Service
 from app.assistants.file import NamedIndex
 from app.assistants.health import IndexState, look_at_servers, part_states, roll_back
 from app.conversations.question_log import iso
 from app.core.errors import AssistantError, IndexMismatch, NoIndex, RequestError, StoreBusy
-from app.core.generation import GenerationInfo
+from app.core.generation import GenerationInfo, SourceRecord
 from app.core.log_message import masked
 from app.core.types import Chunk, Page
 from app.index import directory_of
+from app.index.kept_sites import KeptSites, without_user
 from app.index.reading import run_reading
 from app.index.run_history import EndedRun, RunHistory
 
@@ -111,17 +113,19 @@ class IndexStates:
             version=version("docs-assistant"),
             model=assistants.model.name if assistants.model else None,
             parts=parts,
-            sites=self._sites(inspected),
+            sites=await self._sites(),
             indexes=[_index(one) for one in inspected],
         )
         return unstored(body)
 
-    def _sites(self, inspected: Sequence[Inspected]) -> bodies.SitesBody:
+    async def _sites(self) -> bodies.SitesBody:
         """The sites that runs may read; they write to the index without a name."""
-        settings = self.service.settings
-        infos = [one.state.info for one in inspected if not one.name and one.state.info]
-        indexed = [url for info in infos for url in beside(settings, info.sources)]
-        return {"configured": [masked(site) for site in configured(settings)], "indexed": indexed}
+        settings, records, kept = self.service.settings, tuple[SourceRecord, ...](), KeptSites()
+        with suppress(AssistantError):  # which is among the problems
+            records, kept = await recorded_sites(self.service)
+        indexed = [url for url in dict.fromkeys((*beside(settings, records), *kept.added)) if url not in kept.paused]
+        fixed = [masked(site) for site in configured(settings) if without_user(site) not in kept.paused]
+        return {"configured": fixed, "indexed": indexed}
 
     async def generations(self, request: Request) -> Response:
         """The kept generations, newest first."""

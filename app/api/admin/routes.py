@@ -21,12 +21,13 @@ from starlette.responses import FileResponse, Response
 
 from app.api.admin import answer_models as bodies
 from app.api.admin import question_log as log
+from app.api.admin import sites
 from app.api.admin.index import IndexStates
 from app.api.admin.problems import RecentProblems
 from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
 from app.api.admin.views import IndexedPages
 from app.api.bodies import QuestionRequest, RollbackRequest, filled, unstored
-from app.api.description import ADMIN, ADMIN_ERRORS, Responses, body_of, described, refusals
+from app.api.description import ADMIN, ADMIN_ERRORS, Responses, add_routes, body_of, described, refusals
 from app.api.runs import Runs
 from app.api.service import Service
 from app.core.errors import QuestionSetError, RequestError, quoted
@@ -82,9 +83,25 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
     summary, body = "Make the previous generation live again", body_of(RollbackRequest)
     rollback = described(summary, bodies.RollbackBody, REFUSED, access=ADMIN, **body)
     app.add_api_route("/v1/admin/rollback", states.rollback, methods=["POST"], **rollback)
+    if runs.can_start:
+        _add_sites(app, sites.Sites(service, runs))
     summary, body = "Add a question to the question set", body_of(QuestionRequest)
     adding = described(summary, bodies.QuestionObject, KNOWN, access=ADMIN, status=201, **body)
     app.add_api_route("/v1/admin/questions", operation.add_question, methods=["POST"], **adding)
+
+
+def _add_sites(app: FastAPI, handlers: sites.Sites) -> None:
+    add_routes(app, "Operation", (
+        ("sites", "GET", "/v1/admin/sites", handlers.list_sites, "The sites of the index", sites.SiteList, NO_INDEX, {"access": ADMIN}),
+        ("add_site", "POST", "/v1/admin/sites", handlers.add, "Add a site", sites.SiteList,
+         NO_INDEX | refusals({409: "The site is in the settings."}), {"access": ADMIN, **body_of(sites.SiteRequest)}),
+        ("preview_site", "POST", "/v1/admin/sites/preview", handlers.preview, "Show what a run would fetch of a site",
+         sites.SitePreview, NO_INDEX, {"access": ADMIN, **body_of(sites.SiteRequest)}),
+        ("pause_site", "POST", "/v1/admin/sites/pause", handlers.pause, "Pause a site, or go on with it", sites.SiteList, NO_INDEX,
+         {"access": ADMIN, **body_of(sites.PauseRequest)}),
+        ("remove_site", "POST", "/v1/admin/sites/remove", handlers.remove, "Remove a site with its pages", sites.SiteRemoved,
+         REFUSED | refusals({409: "The site is in the settings, or a run is under way."}), {"access": ADMIN, **body_of(sites.RemoveRequest)}),
+    ))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,24 +152,30 @@ def write(directory: Path, pointer: Pointer) -> None:
 
 def read_runs(directory: Path) -> RunHistory:
     """The results of the runs so far. Raises `StoreUnavailable` or `IndexDamaged`."""
-    file = directory / RUNS
+    values = read_kept(directory / RUNS, "only figures depend on it")
+    return parse(values, str(directory / RUNS)) if values else RunHistory()
+
+
+def read_kept(file: Path, cost: str = "what was kept in it is lost") -> Mapping[str, Any]:
+    """The values of a file beside the index; none before the first ones. Raises `StoreUnavailable` or `IndexDamaged`."""
     try:
-        return parse(orjson.loads(file.read_bytes()), str(file))
+        values: Mapping[str, Any] = orjson.loads(file.read_bytes())
     except FileNotFoundError:
-        return RunHistory()
+        return {}
     except OSError as error:
         raise StoreUnavailable(f"{file} can't be read: {error}.") from error
     except orjson.JSONDecodeError as error:
-        raise IndexDamaged(f"{file} isn't valid JSON. Delete it: only figures depend on it.") from error
+        raise IndexDamaged(f"{file} isn't valid JSON. Delete it: {cost}.") from error
+    return values
 
 
-def write_runs(directory: Path, runs: RunHistory) -> None:
-    """Replace the results of the runs atomically; makes the directory for the first one."""
+def write_kept(file: Path, values: Mapping[str, Any]) -> None:
+    """Replace the values atomically; makes the directory for the first ones."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnavailable(f"The index in {directory} can't be written: {error}.") from error
-    _replace(directory / RUNS, runs.as_json())
+        raise StoreUnavailable(f"The index in {file.parent} can't be written: {error}.") from error
+    _replace(file, values)
 
 
 def _replace(file: Path, values: Mapping[str, Any]) -> None:

@@ -6,7 +6,9 @@ A generation is a set of tables at fixed versions. `index.json` names them and i
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError
 from app.core.generation import GenerationInfo, Recipe
@@ -15,6 +17,7 @@ from app.index.embedded.draft import EmbeddedDraft, Start
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer
 from app.index.embedded.tables import Tables, load_lancedb
+from app.index.protocols import Kept
 from app.index.run_history import RunHistory
 
 log = logging.getLogger(__name__)
@@ -89,7 +92,15 @@ class EmbeddedStore:
 
     async def write_runs(self, runs: RunHistory) -> None:
         """Keep the results of the runs so far."""
-        embedded_pointer.write_runs(self._directory, runs)
+        embedded_pointer.write_kept(self._directory / embedded_pointer.RUNS, runs.as_json())
+
+    async def kept(self, name: Kept) -> Mapping[str, Any]:
+        """What operators keep with the index under this name."""
+        return embedded_pointer.read_kept(self._directory / f"{name}.json")
+
+    async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:
+        """Replace it."""
+        embedded_pointer.write_kept(self._directory / f"{name}.json", values)
 
     async def close(self) -> None:
         """Close the tables; safe to call twice."""

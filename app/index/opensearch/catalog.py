@@ -197,13 +197,19 @@ class Catalog:
 
     async def runs(self) -> RunHistory:
         """The results of the runs so far."""
-        answer = await self._connection.call("GET", f"/{self.meta}/_doc/runs", allow=(404,))
-        return parse(answer["_source"], f"/{self.meta}/_doc/runs") if answer else RunHistory()
+        values = await self.kept("runs")
+        return parse(values, f"/{self.meta}/_doc/runs") if values else RunHistory()
 
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Keep the results of the runs so far."""
+    async def kept(self, name: str) -> Mapping[str, Any]:
+        """The document of this name beside the catalog; empty if there is none."""
+        answer = await self._connection.call("GET", f"/{self.meta}/_doc/{name}", allow=(404,))
+        values: Mapping[str, Any] = answer["_source"] if answer else {}
+        return values
+
+    async def keep(self, name: str, values: Mapping[str, Any]) -> None:
+        """Replace it."""
         await self._prepare_meta()
-        await self._connection.call("PUT", f"/{self.meta}/_doc/runs", runs.as_json())
+        await self._connection.call("PUT", f"/{self.meta}/_doc/{name}", values)
 
     async def _check_place(self) -> None:
         """Raises `StoreError` if the server is too old or something else, or has an index of something else under this name."""

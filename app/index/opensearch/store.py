@@ -3,7 +3,9 @@
 import asyncio
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from app.core.errors import IndexDamaged, NoIndex, SettingsError
 from app.core.generation import GenerationInfo, Recipe
@@ -14,6 +16,7 @@ from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.rows import VERSION
 from app.index.opensearch.writing import WriterLock, discard
+from app.index.protocols import Kept
 from app.index.run_history import RunHistory
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
@@ -100,7 +103,15 @@ class OpenSearchStore:
 
     async def write_runs(self, runs: RunHistory) -> None:
         """Keep the results of the runs so far."""
-        await self._catalog.write_runs(runs)
+        await self._catalog.keep("runs", runs.as_json())
+
+    async def kept(self, name: Kept) -> Mapping[str, Any]:
+        """What operators keep with the index under this name."""
+        return await self._catalog.kept(name)
+
+    async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:
+        """Replace it."""
+        await self._catalog.keep(name, values)
 
     async def rollback(self) -> GenerationInfo:
         """Make the previous generation live again. Raises `NoIndex` if none is kept."""

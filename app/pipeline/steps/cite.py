@@ -163,7 +163,8 @@ class _Answer:
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""
-        if is_refusal(answer, self._language, self._citations):  # then no page is a source
+        announced = answer.rstrip().endswith(":") and "\n" not in answer.strip()  # and nothing comes
+        if announced or is_refusal(answer, self._language, self._citations):  # then no page is a source
             return replace(event, refused=True)
         if self._prover is None:
             return event

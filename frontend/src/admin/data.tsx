@@ -1,6 +1,6 @@
 /** JSON of the service as what views are made from: loading, failing, and the address that it came from. */
 import { type ComponentChildren, type JSX, createContext } from "preact";
-import { useCallback, useContext, useEffect, useState } from "preact/hooks";
+import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError } from "../shared/api";
 import { CopyButton } from "../shared/copy";
 import { Icon } from "../shared/icons";
@@ -117,6 +117,33 @@ export function Failure({ problem, onRetry }: { problem: ApiError; onRetry?: () 
         <div role="alert"><strong>{t.failed}</strong><p>{problem.message}</p></div>
         {onRetry && <button type="button" class="da-button" onClick={onRetry}>{t.retry}</button>}
       </div>
+    </div>
+  );
+}
+
+/** Does something with the service; what went wrong is the `failure`, until the next try. */
+export function useAction() {
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  const [busy, setBusy] = useState(false);
+  const act = async (work: () => Promise<unknown>) => {
+    setBusy(true);
+    setProblem(null);
+    await work().catch((error: unknown) => setProblem(asApiError(error)));
+    setBusy(false);
+  };
+  return { busy, act, failure: problem && <Failure problem={problem} /> };
+}
+
+/** Asks before something is lost. */
+export function Confirm({ text, yes, busy, onYes, onNo }: { text: string; yes: string; busy: boolean; onYes: () => void; onNo: () => void }): JSX.Element {
+  const { t } = useAdmin();
+  const no = useRef<HTMLButtonElement>(null);
+  useEffect(() => no.current?.focus(), []);
+  return (
+    <div class="ad-confirm" role="alertdialog" aria-label={yes} aria-describedby="sure">
+      <p id="sure">{text}</p>
+      <button type="button" class="da-button ad-danger" disabled={busy} onClick={onYes}>{yes}</button>
+      <button ref={no} type="button" class="da-button" disabled={busy} onClick={onNo}>{t.cancel}</button>
     </div>
   );
 }

@@ -1,10 +1,9 @@
 /** The kept generations of an index, and the way back to the previous one. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { GenerationBody } from "../../api";
-import { type ApiError, asApiError } from "../shared/api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Failure, Table, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Confirm, Table, View, useAction, useAdmin, useJson } from "./data";
 import type { ViewProps } from "./routes";
 
 interface Found {
@@ -52,46 +51,20 @@ function Rollback({ found, onDone }: { found: Found; onDone: () => void }): JSX.
   const { api } = useUi();
   const { t } = useAdmin();
   const [asking, setAsking] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<ApiError | null>(null);
+  const { act, busy, failure } = useAction();
   const [live, earlier] = found.data;
   if (!live || !earlier) return <p class="da-muted">{t.generations.only}</p>;
-  const back = async () => {
-    setBusy(true);
-    setProblem(null);
-    try {
+  const back = () =>
+    act(async () => {
       await api.json("v1/admin/rollback", { method: "POST", body: { index: found.index, generation: earlier.id } });
       onDone();
-    } catch (error) {
-      setProblem(asApiError(error));
-    }
-    setBusy(false);
-    setAsking(false);
-  };
+    }).then(() => setAsking(false));
   return (
     <>
-      {problem && <Failure problem={problem} />}
+      {failure}
       {asking ? (
-        <Confirm
-          text={t.generations.sure(earlier.id, live.id)}
-          busy={busy}
-          onYes={() => void back()}
-          onNo={() => setAsking(false)}
-        />
+        <Confirm text={t.generations.sure(earlier.id, live.id)} yes={t.generations.confirm} busy={busy} onYes={() => void back()} onNo={() => setAsking(false)} />
       ) : <button type="button" class="da-button" onClick={() => setAsking(true)}>{t.generations.rollback(earlier.id)}</button>}
     </>
-  );
-}
-
-function Confirm({ text, busy, onYes, onNo }: { text: string; busy: boolean; onYes: () => void; onNo: () => void }): JSX.Element {
-  const { t } = useAdmin();
-  const no = useRef<HTMLButtonElement>(null);
-  useEffect(() => no.current?.focus(), []);
-  return (
-    <div class="ad-confirm" role="alertdialog" aria-label={t.generations.confirm} aria-describedby="sure">
-      <p id="sure">{text}</p>
-      <button type="button" class="da-button ad-danger" disabled={busy} onClick={onYes}>{t.generations.confirm}</button>
-      <button ref={no} type="button" class="da-button" disabled={busy} onClick={onNo}>{t.generations.cancel}</button>
-    </div>
   );
 }

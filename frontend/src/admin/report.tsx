@@ -5,7 +5,7 @@ import { address } from "./location";
 
 const SHOWN = 20;
 
-interface PageReport {
+export interface PageReport {
   url: string;
   outcome: string;
   reason: string;
@@ -35,7 +35,7 @@ export function ReportView({ report }: { report: Report }): JSX.Element {
       {!report.changed && !report.refused.length && <p>{t.runs.unchanged}</p>}
       <Lines heading={t.runs.refused} lines={report.refused} />
       <Lines heading={t.runs.failedSources} lines={report.failed_sources} />
-      <Reasons pages={report.pages} />
+      <Reasons pages={report.pages} heading={t.runs.problems} />
       <Lines heading={t.runs.warnings} lines={report.warnings} />
     </section>
   );
@@ -51,7 +51,8 @@ const WRONG = ["failed", "skipped", "removed"];
 /** Numbers and addresses in reasons differ from page to page. */
 const kind = (page: PageReport) => `${page.outcome}: ${page.reason.replace(/https?:\/\/\S+/g, "…").replace(/\d+/g, "#")}`;
 
-function Reasons({ pages }: { pages: PageReport[] }): JSX.Element {
+/** What was left out or failed, by reason. */
+export function Reasons({ pages, heading }: { pages: PageReport[]; heading: string }): JSX.Element {
   const { t, number } = useAdmin();
   const groups = new Map<string, PageReport[]>();
   for (const page of pages.filter((one) => WRONG.includes(one.outcome))) groups.set(kind(page), [...(groups.get(kind(page)) ?? []), page]);
@@ -59,7 +60,7 @@ function Reasons({ pages }: { pages: PageReport[] }): JSX.Element {
   const ordered = [...groups.values()].sort((a, b) => WRONG.indexOf(a[0]!.outcome) - WRONG.indexOf(b[0]!.outcome) || b.length - a.length);
   return (
     <>
-      <h3>{t.runs.problems}</h3>
+      {heading && <h3>{heading}</h3>}
       {ordered.map((group) => (
         <details key={kind(group[0]!)} open={ordered.length === 1 && group.length <= SHOWN}>
           <summary>{number(group.length)} × {t.runs.outcomes[group[0]!.outcome]}: {group[0]!.reason}</summary>

@@ -10,6 +10,7 @@ import { Page } from "./page";
 import { Pages } from "./pages";
 import { Questions } from "./questions";
 import { Runs } from "./runs";
+import { Sites } from "./sites";
 import { scripted } from "./scripted";
 import type { AdminTexts } from "./texts/en";
 import { Ask } from "./trace/view";
@@ -40,6 +41,7 @@ const ROUTES: Route[] = [
   { path: "gaps", title: (t) => t.views.gaps, view: Gaps, plugin: true },
   { path: "generations", title: (t) => t.views.generations, view: Generations },
   { path: "runs", title: (t) => t.views.runs, view: Runs },
+  { path: "sites", title: (t) => t.views.sites, view: Sites },
   { path: "settings", title: (t) => t.views.settings, view: Settings },
   { path: "errors", title: (t) => t.views.errors, view: Errors },
 ];

@@ -1,10 +1,9 @@
 /** Ingestion runs: start one, watch it, read its report. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { AdminIndexBody, EndedRunBody, IngestRun, ReadingRun, RunList } from "../../api";
-import { type ApiError, asApiError } from "../shared/api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Facts, Failure, type Loaded, Table, type Tone, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Facts, Failure, type Loaded, Table, type Tone, View, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { type Report, ReportView } from "./report";
 import type { ViewProps } from "./routes";
@@ -91,24 +90,21 @@ function Start(): JSX.Element | null {
   const { api } = useUi();
   const { t } = useAdmin();
   const loaded = useJson<AdminIndexBody>("v1/admin/index");
-  const [problem, setProblem] = useState<ApiError | null>(null);
+  const { act, failure } = useAction();
   if (loaded.problem) return <Failure problem={loaded.problem} onRetry={loaded.reload} />;
   if (!loaded.data) return null;
   const { configured, indexed } = loaded.data.sites;
   if (!configured.length && !indexed.length) return <section><h2>{t.runs.start}</h2><p>{t.runs.nothing}</p></section>;
-  const start = async (event: Event) => {
+  const start = (event: Event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    setProblem(null);
-    try {
+    void act(async () => {
       const run = await api.json<IngestRun>("v1/ingest", { method: "POST", body: { sites: form.getAll("site"), force: form.has("force") } });
       go(address(`runs/${run.id}`));
-    } catch (error) {
-      setProblem(asApiError(error));
-    }
+    });
   };
   return (
-    <form class="ad-start" onSubmit={(event) => void start(event)}>
+    <form class="ad-start" onSubmit={start}>
       <h2>{t.runs.start}</h2>
       <p class="da-muted">{t.runs.startText}</p>
       <fieldset>
@@ -117,7 +113,7 @@ function Start(): JSX.Element | null {
         {indexed.map((site) => <Site key={site} site={site} kind={t.runs.indexed} checked={!configured.length} />)}
       </fieldset>
       <label class="ad-check"><input type="checkbox" name="force" /> {t.runs.force}</label>
-      {problem && <Failure problem={problem} />}
+      {failure}
       <button class="da-button da-primary">{t.runs.start}</button>
     </form>
   );
@@ -149,12 +145,11 @@ function Live({ run }: { run: IngestRun }): JSX.Element {
 function Cancel({ id }: { id: string }): JSX.Element {
   const { api } = useUi();
   const { t } = useAdmin();
-  const [problem, setProblem] = useState<ApiError | null>(null);
-  const cancel = () => api.json(`v1/ingest/${id}/cancel`, { method: "POST" }).catch((error: unknown) => setProblem(asApiError(error)));
+  const { act, failure } = useAction();
   return (
     <>
-      {problem && <Failure problem={problem} />}
-      <button type="button" class="da-button" onClick={() => void cancel()}>{t.runs.cancel}</button>
+      {failure}
+      <button type="button" class="da-button" onClick={() => void act(() => api.json(`v1/ingest/${id}/cancel`, { method: "POST" }))}>{t.runs.cancel}</button>
     </>
   );
 }

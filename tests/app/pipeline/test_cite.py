@@ -164,6 +164,16 @@ NO_ANSWER = [
 ]
 
 
+async def test_an_answer_that_only_announces_one_has_no_sources() -> None:
+    """Weak models end there; it isn't well supported, although nothing of it is wrong."""
+    events = await say(["The answer to this question is:"])
+    assert sources(events) == []
+    assert isinstance(events[-1], Done)
+    assert events[-1].refused
+    events = await say(["The answer is:\n\n- [1] one"])
+    assert len(sources(events)) == 1
+
+
 async def test_a_refusal_of_the_model_has_no_sources() -> None:
     """It offers at most five pages about what was asked, like a refusal without a model."""
     for language, text in NO_ANSWER:

@@ -106,6 +106,35 @@ def test_a_denial_of_something_else_and_a_path_at_the_end_are_no_faults(sentence
     assert kinds(sentence, passages=(passage,)) == []
 
 
+def test_sums_go_on_in_the_next_sentence_and_a_percentage_is_a_fraction() -> None:
+    """Products of more than two numbers, their results in the next sentence, and rounded results in a larger unit."""
+    shown = (
+        "15 days are 15 × 86,400 = 1,296,000 seconds of the 15 days.",
+        "1,296,000 × 50 × 2 = 129,600,000 bytes, about 130 MB, for 50 samples.",
+        "5% of 800MB is 0.05 × 800 = 40MB, so at most 40MB may be unused.",
+    )
+    evidence = Evidence(
+        ("Samples need 2 bytes, 50 each second for 15 days. At most 5% of 800MB may be unused.",), ("en",)
+    )
+    checker = Checker(evidence, "en", WORDING)
+    assert [checker.sentence(sentence) for sentence in shown] == [[], [], []]
+    assert [fault.kind for fault in checker.sentence("5% of 800MB is 0.06 × 800 = 48MB.")] == ["number"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Backups are kept by the tool Veeam for 30 days.", ["name"]),
+        ("Backups are kept for 30 days, Sundays too.", ["name"]),
+        ("Users of Backups must not delete the folder.", []),
+        ("Veeam keeps backups for 30 days.", []),
+    ],
+)
+def test_a_name_within_a_sentence_that_no_passage_has(sentence: str, expected: list[str]) -> None:
+    """A word that begins with a capital; at the beginning of a sentence, every word does."""
+    assert kinds(sentence) == expected
+
+
 POLICY = (
     "Compression of logs is enabled by default. Setting quotas on GPUs is currently not possible. The order of results stays unchanged."
     " Only administrators can create volumes. This option is not required but it is strongly recommended so that there are no problems."

@@ -65,12 +65,14 @@ class Keeps(TypedDict):
 
 
 class InterfaceBody(TypedDict):
-    """Data that a page needs to begin. Without a key where one is required: the title, the welcome, the version and `key_required`."""
+    """Data that a page needs to begin. Without a key where one is required, `languages` and all below are missing."""
 
     title: Annotated[str, Field(description="Name of the documentation.")]
     welcome: Annotated[str, Field(description="Line above the first question; empty for the usual one.")]
     version: str
     key_required: bool
+    sign_in: Annotated[bool, Field(description="Whether people can sign in at /sign-in instead of giving a key.")]
+    person: Annotated[str, Field(description="Name of who has signed in; empty for nobody.")]
     languages: NotRequired[Annotated[Sequence[str], Field(description="In which answers can be.")]]
     default_language: NotRequired[str]
     assistants: NotRequired[list[InterfaceAssistant]]
@@ -92,14 +94,17 @@ class Interface:
 
     async def __call__(self, request: Request) -> Response:
         """Returns what a page needs to begin."""
-        required, brand = self.service.keys.required, await self.branding.brand()
+        required, people = self.service.keys.required, self.service.keys.people
+        brand = await self.branding.brand()
         body: InterfaceBody = {
             "title": brand.name,
             "welcome": brand.welcome,
             "version": VERSION,
             "key_required": required,
+            "sign_in": people is not None,
+            "person": people.name(request) if people else "",
         }
-        if not required or "authorization" in request.headers:
+        if not required or "authorization" in request.headers or (people and people.access(request)):
             body |= await self._details(self.service.allowed(self.service.access(request)))
         return unstored(body)
 

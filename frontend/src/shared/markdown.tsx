@@ -248,15 +248,13 @@ export function excerpt(text: string, length: number, mark?: (plain: string) => 
   const isMarked = (tokens: Token[]) => !mark || textsOf(tokens).some((plain) => mark(plain).length);
   const blocks = lexed(text);
   const first = blocks.findIndex((block) => isMarked([block]));
-  const parts = blocks.slice(first).flatMap((block, i): string[] => {
-    if (block.type === "list") {
-      const { items } = block as Tokens.List;
-      return items.slice(i ? 0 : items.findIndex((item) => isMarked(item.tokens))).map(({ raw }) => raw);
-    }
+  const parts = blocks.slice(first).flatMap((generic, i): string[] => {
+    const block = generic as Tokens.Generic;
+    const from = (parts: Token[][]) => (i ? 0 : Math.max(parts.findIndex(isMarked), 0));
+    if (block.type === "list") return block["items"].slice(from(block["items"].map((item: Tokens.ListItem) => item.tokens))).map(({ raw }: Token) => raw);
     if (block.type !== "table") return [block.raw];
     const [names, rule, ...lines] = block.raw.split(/(?<=\n)/);
-    const at = (block as Tokens.Table).rows.findIndex((row) => isMarked(row.flatMap((cell) => cell.tokens)));
-    const [row = "", ...rows] = lines.slice(i ? 0 : Math.max(at, 0));
+    const [row = "", ...rows] = lines.slice(from(block["rows"].map((cells: Tokens.TableCell[]) => cells.flatMap((cell) => cell.tokens))));
     return [`${names}${rule}${row}`, ...rows];
   });
   let shown = "";

@@ -58,16 +58,15 @@ function Card({ source, answer, model, tagged, open, onOpen }: CardProps): JSX.E
     }
     was.current = open;
   }, [open]);
-  const name = [source.title, source.section].filter(Boolean).join(" › ");
-  const label = t.sources.show(name || source.url);
+  const name = [source.title, source.section].filter(Boolean).join(" › ") || source.url;
   return (
     <li class={open ? "da-card da-open" : "da-card"}>
       <span class="da-number">{source.number}</span>
       <Link class="da-card-link" href={marking(source)}>
-        <span class="da-card-title">{name || source.url}</span> {name && <span class="da-card-path">{path(source.url)}</span>}
+        <span class="da-card-title">{name}</span> <span class="da-card-path">{source.url.replace(/^\w+:\/\/[^/]+|[?#].*/g, "")}</span>
       </Link>
       {tagged && <LanguageTag source={source} />}
-      <button ref={button} type="button" class="da-icon-button" aria-expanded={open} aria-label={label} title={label}
+      <button ref={button} type="button" class="da-icon-button" aria-expanded={open} aria-label={t.sources.show(name)}
         onClick={() => onOpen(open ? 0 : source.number)}>
         <Icon name="chevron" size={16} />
       </button>
@@ -82,14 +81,6 @@ function marking({ url, sentence }: Source): string {
   if (words.length < FEWEST || !("fragmentDirective" in document)) return url;
   const part = (some: string[]): string => encodeURIComponent(some.join(" ")).replaceAll("-", "%2D");
   return `${url}${url.includes("#") ? "" : "#"}:~:text=${part(words.slice(0, FEWEST))},${part(words.slice(-FEWEST))}`;
-}
-
-function path(url: string): string {
-  try {
-    return decodeURI(new URL(url).pathname);
-  } catch {
-    return url;
-  }
 }
 
 function LanguageTag({ source }: { source: Source }): JSX.Element | null {

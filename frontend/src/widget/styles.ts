@@ -11,7 +11,7 @@ export function styles(color: string, service: string): CSSStyleSheet[] {
     sheet.replaceSync(text.replace(/(\d*\.?\d+)rem\b/g, (_, size: string) => `${Number(size) * ROOT_FONT_SIZE}px`));
     return sheet;
   });
-  if (!color) void fetch(`${service}brand.css`).then(async (found) => found.ok && sheets[2]!.replace(await found.text())).catch(() => null);
+  if (!color) void fetch(`${service}brand.css`).then(async (found) => sheets[2]!.replace(await found.text())).catch(() => null);
   return sheets;
 }
 

@@ -41,7 +41,7 @@ async def test_without_its_key_a_page_learns_only_that_it_needs_one():
         wrong = await client.get("/v1/interface", headers={"authorization": "Bearer x"})
         assert (await client.get("/v1/passages/x")).status_code == 401
     assert stranger.status_code == 200
-    assert set(stranger.json()) == {"title", "welcome", "version", "key_required"}
+    assert set(stranger.json()) == {"title", "welcome", "version", "key_required", "sign_in", "person"}
     assert (stranger.json()["key_required"], wrong.status_code) == (True, 401)
 
 

@@ -205,7 +205,9 @@ export interface InterfaceBody {
   key_required: boolean;
   languages?: string[];
   model?: boolean;
+  person: string;
   preparing?: boolean;
+  sign_in: boolean;
   title: string;
   version: string;
 }

@@ -64,11 +64,13 @@ class Keeps(TypedDict):
 
 
 class InterfaceBody(TypedDict):
-    """Data that a page needs to begin. Without a key where one is required: the title, the version and `key_required`."""
+    """Data that a page needs to begin. Without a key where one is required, `languages` and all below are missing."""
 
     title: str
     version: str
     key_required: bool
+    sign_in: Annotated[bool, Field(description="Whether people can sign in at /sign-in instead of giving a key.")]
+    person: Annotated[str, Field(description="Name of who has signed in; empty for nobody.")]
     languages: NotRequired[Annotated[Sequence[str], Field(description="In which answers can be.")]]
     default_language: NotRequired[str]
     assistants: NotRequired[list[InterfaceAssistant]]
@@ -89,9 +91,15 @@ class Interface:
 
     async def __call__(self, request: Request) -> Response:
         """Returns what a page needs to begin."""
-        required = self.service.keys.required
-        body: InterfaceBody = {"title": self._title(), "version": VERSION, "key_required": required}
-        if not required or "authorization" in request.headers:
+        required, people = self.service.keys.required, self.service.keys.people
+        body: InterfaceBody = {
+            "title": self._title(),
+            "version": VERSION,
+            "key_required": required,
+            "sign_in": people is not None,
+            "person": people.name(request) if people else "",
+        }
+        if not required or "authorization" in request.headers or (people and people.access(request)):
             body |= await self._details(self.service.allowed(self.service.access(request)))
         return unstored(body)
 

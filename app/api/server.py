@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 from starlette.types import Lifespan
 
 from app.api import answer_models as bodies
-from app.api import description, feedback
+from app.api import description, feedback, sign_in
 from app.api.admin import routes as admin
 from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
@@ -104,6 +104,7 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     admin.add_to(app, service, operation, runs)
     _add_metrics(app, service, metrics)
     feedback.add_to(app, service, metrics)
+    sign_in.add_to(app, service)
     plugins().hook.register_routes(app=app, service=service, metrics=metrics)
     mcp = Mcp(service)
     # no GET: a stream of messages that the service never sends would stay open, also while it stops

@@ -237,11 +237,16 @@ def _message(table: type[Table], error: ErrorDetails, document: Mapping[str, Any
     """The table and key of the error, its value unless that is a secret, and what the value must be."""
     where, value, path = "", document, list(error["loc"])
     of_table = error["type"] == "value_error"
-    while len(path) > (1 if of_table else 2) and (inner := _inner(table, str(path[0]))):
-        kind, number, *path = path
-        value, table = value[str(kind)][int(number)], inner
+    while path and (inner := _inner(table, str(path[0]))):
+        in_array = isinstance(value.get(str(path[0])), list)
+        if len(path) <= in_array + (not of_table):
+            break
+        kind, *path = path
+        value, table, number = value[str(kind)], inner, ""
+        if in_array:
+            value, number = value[int(path[0])], f" {int(path.pop(0)) + 1}"
         id_ = value.get("id") or value.get("name")
-        where += f"{kind} {id_!r}: " if isinstance(id_, str) else f"{kind} {int(number) + 1}: "
+        where += f"{kind} {id_!r}: " if isinstance(id_, str) else f"{kind}{number}: "
     if not path:
         return f"{where}{error['ctx']['error']}."
     key = str(path[0])
@@ -259,7 +264,7 @@ def _message(table: type[Table], error: ErrorDetails, document: Mapping[str, Any
 
 
 def _inner(table: type[Table], key: str) -> type[Table] | None:
-    """The tables in the array of this key; None if it has other values."""
+    """The table of this key, or those in its array; None if it has other values."""
     field = next((field for name, field in table.model_fields.items() if key == (field.alias or name)), None)
     items = get_args(field.annotation) if field else ()
     return items[0] if items and isinstance(items[0], type) and issubclass(items[0], Table) else None

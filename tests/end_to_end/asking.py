@@ -14,7 +14,10 @@ import lxml.html
 from app.core.prompts import load_prompts
 
 _LANGUAGES = load_prompts(("cs", "en")).languages
-INTRO = {code: language.texts.extractive_intro for code, language in _LANGUAGES.items()}
+INTRO = {
+    code: (language.texts.extractive_intro, language.texts.extractive_unsure) for code, language in _LANGUAGES.items()
+}
+"""What a quoted answer begins with: the vectors of letters that most tests have don't always find the page that the words find."""
 FAILED = {code: language.texts.extractive_failed for code, language in _LANGUAGES.items()}
 SOURCES = {code: f"**{language.texts.sources}**" for code, language in _LANGUAGES.items()}
 QUESTIONS = {code: language.texts.example_question for code, language in _LANGUAGES.items()}

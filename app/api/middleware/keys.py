@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Literal, Protocol, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -21,7 +21,7 @@ from app.api.middleware.request_check import is_among, is_shared
 from app.assistants.file import Name, Table, parsed, read_assistants, read_file
 from app.core.errors import RequestError, SettingsError, did_you_mean, quoted
 from app.core.settings import Settings, is_loopback
-from app.core.settings_types import EXAMPLE, HASH, HASHED, Rates, web_origin
+from app.core.settings_types import EXAMPLE, HASH, HASHED, Rates, Url, web_origin
 
 log = logging.getLogger("app.api")
 
@@ -91,15 +91,36 @@ class KeyTable(Table):
         return self
 
 
+class SignInTable(Table):
+    """The OpenID Connect provider by which people sign in, as [sign_in]. `admins` and `readers` are values of the claim."""
+
+    issuer: Url = Field(min_length=1, description="the address of the provider")
+    client_id: str = Field(min_length=1, description="the name of this service at the provider")
+    client_secret: SecretStr = Field(
+        min_length=16, repr=False, description="the secret of the client, of 16 characters at least"
+    )
+    scopes: list[str] = Field(["openid", "email", "profile"], description="a list of scopes, with openid")
+    roles_claim: str = Field("roles", min_length=1, description="a claim, such as groups or realm_access.roles")
+    admins: list[str] = Field([], description="a list of roles that make an operator")
+    readers: list[str] = Field([], description="a list of roles that may ask; leave it out for everybody")
+    hours: int = Field(12, ge=1, le=720, description="hours from 1 to 720 until one signs in again")
+
+
 class KeysDocument(Table):
     """The whole file."""
 
     keys: list[KeyTable] = Field([], alias="key", description="written as [[key]]")
+    sign_in: SignInTable | None = Field(None, repr=False, description="written as [sign_in]")
 
 
 def read_keys(path: str, settings: Settings) -> list[KeyTable]:
     """The keys of the file. Raises `SettingsError` that lists what is wrong in it."""
     return parse_keys(read_file("DOCS_KEYS", path, " docs-assistant key new NAME makes it."), path, settings)
+
+
+def read_sign_in(settings: Settings) -> SignInTable | None:
+    """The provider by which people sign in; None without one. Raises `SettingsError`."""
+    return parsed(KeysDocument, read_file("DOCS_KEYS", settings.keys), settings.keys).sign_in if settings.keys else None
 
 
 def parse_keys(text: str, path: str, settings: Settings) -> list[KeyTable]:
@@ -220,6 +241,18 @@ class KeyFile:
         }  # fmt: skip
 
 
+class People(Protocol):
+    """Who has signed in; `operators` is True if some of them are operators."""
+
+    operators: bool
+
+    def access(self, request: Request) -> Access | None:
+        """Returns what the person who sends this request may do; None if nobody has signed in."""
+
+    def name(self, request: Request) -> str:
+        """The person's name for their own eyes; empty if nobody has signed in."""
+
+
 class Keys:
     """All keys that clients send as `Authorization: Bearer KEY`. Without any for readers, requests need none.
 
@@ -234,12 +267,16 @@ class Keys:
         }
         self._file = KeyFile(settings) if settings.keys else None
         self.required = bool(settings.api_keys or (settings.keys and not settings.open))
+        self.people: People | None = None
+        """Set by what lets people sign in."""
         self._admin_open = settings.admin_open and is_loopback(settings.host)
 
     @property
     def admins(self) -> bool:
-        """True if there is an admin key."""
-        return any(key.role == "admin" for key in self._known().values())
+        """True if there is an admin key, or operators sign in."""
+        return (self.people is not None and self.people.operators) or any(
+            key.role == "admin" for key in self._known().values()
+        )
 
     def origins(self) -> frozenset[str]:
         """The origins of all keys of widgets."""
@@ -279,6 +316,9 @@ class Keys:
         if "authorization" not in request.headers:
             if self.is_open_to(request):
                 return Access("admin")
+            if self.people and (signed_in := self.people.access(request)):
+                info_of(request).fields["key"] = signed_in.key
+                return signed_in
             if required:
                 raise RequestError(
                     "An API key is required: send the header 'Authorization: Bearer KEY'.", code="invalid_api_key"

@@ -10,7 +10,7 @@ import { Storage } from "../shared/storage";
 import { texts, uiLanguage } from "../shared/texts";
 import { UiProvider, useUi } from "../shared/ui";
 import { AdminProvider, Failure, formats, useAdmin } from "./data";
-import { KeyForm } from "./key";
+import { KeyForm, type People, usePeople } from "./key";
 import { type Place, usePlace } from "./location";
 import { routeOf, routesWith } from "./routes";
 import { cs } from "./texts/cs";
@@ -55,14 +55,15 @@ function App(): JSX.Element {
     setDoor("key");
   };
   const routes = useMemo(() => routesWith(views), [views]);
+  const people = usePeople();
   const admin = { t, trace: traceTexts(language), ...formats(language, t.unknown), language, routes, onKey: () => setDoor("key") };
   return (
     <UiProvider value={{ api, t: texts(uiLanguage(language)), target: "_blank" }}>
       <AdminProvider value={admin}>
         <div class="da-root ad-root">
           <a class="ad-skip" href={`${location.pathname}${location.search}#content`}>{t.skip}</a>
-          <Header open={door === "open"} onForget={api.key ? forget : null} onLanguage={choose} />
-          {door === "open" ? <Views /> : <main id="content" class="ad-door"><Closed door={door} onKey={(key) => void knock(key)} /></main>}
+          <Header open={door === "open"} person={people.person} onForget={api.key ? forget : null} onLanguage={choose} />
+          {door === "open" ? <Views /> : <main id="content" class="ad-door"><Closed door={door} people={people} onKey={(key) => void knock(key)} /></main>}
         </div>
       </AdminProvider>
     </UiProvider>
@@ -70,13 +71,13 @@ function App(): JSX.Element {
 }
 
 /** What stands in place of the views. */
-function Closed({ door, onKey }: { door: Door; onKey: (key: string) => void }): JSX.Element {
+function Closed({ door, people, onKey }: { door: Door; people: People; onKey: (key: string) => void }): JSX.Element {
   const { api } = useUi();
   const { t } = useAdmin();
   if (typeof door === "object") return <Failure problem={door.problem} onRetry={() => onKey(api.key)} />;
   if (door === "trying") return <p class="da-status" role="status"><span class="da-spinner" />{t.loading}</p>;
   if (door === "closed") return <><h1>{t.closed.heading}</h1><p>{t.closed.text}</p></>;
-  return <KeyForm refused={door === "wrong" || door === "blocked" ? door : ""} onKey={onKey} />;
+  return <KeyForm refused={door === "wrong" || door === "blocked" ? door : ""} people={people} onKey={onKey} />;
 }
 
 /** The views of plugins if the key of the API, or none, opens; else what is wrong. */
@@ -93,12 +94,14 @@ async function answered(api: Api): Promise<Door | ViewBody[]> {
 
 interface HeaderProps {
   open: boolean;
+  person: string;
   onForget: (() => void) | null;
   onLanguage: (language: "en" | "cs") => void;
 }
 
-function Header({ open, onForget, onLanguage }: HeaderProps): JSX.Element {
+function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Element {
   const { t, language, routes } = useAdmin();
+  const { t: ui } = useUi();
   const { path } = usePlace();
   const found = routeOf(routes, path)?.route;
   const current = found?.within ?? found?.path;
@@ -117,6 +120,7 @@ function Header({ open, onForget, onLanguage }: HeaderProps): JSX.Element {
         <select id="language" value={language} onChange={(event) => onLanguage(event.currentTarget.value as "en" | "cs")}>
           {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}
         </select>
+        {person && <a href="sign-in/out">{ui.page.signOut(person)}</a>}
         {open && onForget && <button type="button" class="da-button da-plain" onClick={onForget}>{t.signOut}</button>}
       </div>
     </header>

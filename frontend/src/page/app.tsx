@@ -66,7 +66,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
           <Header {...{ known, assistant, choices, choose, language }} mode={place.address.search === undefined ? "ask" : "search"}
             onMenu={() => setMenu(true)} onGo={place.show} onForget={api.key ? () => key("", false) : undefined} />
           {needsKey ? (
-            <main class="da-centre"><KeyForm wrong={problem?.kind === "key" && api.key !== ""} onKey={key} /></main>
+            <main class="da-centre"><KeyForm wrong={problem?.kind === "key" && api.key !== ""} signIn={known?.sign_in ?? false} onKey={key} /></main>
           ) : place.address.search !== undefined ? (
             <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search}
               onQuery={(search) => go({ search }, { replace: true })} onAsk={(question) => place.ask(question)} /></main>

@@ -83,6 +83,7 @@ function Settings({ known, assistant, choices, choose, language, onForget }: Pro
             options={{ "": t.page.defaultTone, ...toneNames(assistant, t.page.tones, language) }} />
         )}
         <a href="docs/" target="_blank" rel="noopener">{t.page.documentation}</a>
+        {known?.person && <a href="sign-in/out">{t.page.signOut(known.person)}</a>}
         {onForget && <button type="button" class="da-button" onClick={onForget}>{t.page.forgetKey}</button>}
       </div>
     </details>

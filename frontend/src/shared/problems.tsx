@@ -46,11 +46,28 @@ export function Problem({ problem, onRetry, children }: Props): JSX.Element {
 interface KeyFormProps {
   /** Whether the last key was wrong. */
   wrong: boolean;
+  /** Whether people can sign in, too. */
+  signIn: boolean;
   onKey: (key: string, remember: boolean) => void;
 }
 
+/** The way to the provider, which leads back to this page, and why it didn't open the last time. */
+export function SignIn(): JSX.Element {
+  const { t } = useUi();
+  const asked = new URLSearchParams(location.search);
+  const problem = asked.get("sign_in");
+  asked.delete("sign_in");
+  const here = `${location.pathname.slice(new URL(document.baseURI).pathname.length - 1)}${asked.size ? `?${asked}` : ""}`;
+  return (
+    <>
+      {problem && <p class="da-muted" role="alert">{t.problems.signIn[problem === "refused" ? "refused" : "failed"]}</p>}
+      <a class="da-button da-primary" href={`sign-in/?next=${encodeURIComponent(here)}`}>{t.problems.signIn.send}</a>
+    </>
+  );
+}
+
 /** Asks for the key of a service that needs one. */
-export function KeyForm({ wrong, onKey }: KeyFormProps): JSX.Element {
+export function KeyForm({ wrong, signIn, onKey }: KeyFormProps): JSX.Element {
   const { t } = useUi();
   const field = useRef<HTMLInputElement>(null);
   const remember = useRef<HTMLInputElement>(null);
@@ -63,6 +80,7 @@ export function KeyForm({ wrong, onKey }: KeyFormProps): JSX.Element {
   };
   return (
     <form class="da-key" onSubmit={send}>
+      {signIn && <SignIn />}
       <div role={wrong ? "alert" : undefined}><h2>{title}</h2><p class="da-muted">{text}</p></div>
       <label>{t.problems.keyLabel}<input ref={field} type="password" autocomplete="current-password" required aria-invalid={wrong} /></label>
       <label class="da-check"><input ref={remember} type="checkbox" /> {t.problems.keyRemember}</label>

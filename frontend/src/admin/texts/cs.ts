@@ -12,6 +12,7 @@ export const cs: AdminTexts = {
     text: "Tyto stránky jsou pro provozovatele služby. Zadejte klíč správce: některý z DOCS_ADMIN_KEYS nebo vytvořený příkazem `docs-assistant key new JMÉNO --role admin`.",
     wrong: "Tento klíč není klíčem správce této služby. Zkontrolujte, zda v něm nechybí znaky.",
     blocked: "Z vaší adresy přišlo příliš mnoho chybných klíčů. Počkejte několik sekund a zkuste to znovu.",
+    reader: (person: string) => `${person} je přihlášen(a), ale nemá roli správce.`,
     label: "Klíč",
     note: "Uchová se do zavření této karty.",
     send: "Pokračovat",

@@ -11,6 +11,7 @@ export const en = {
     text: "These pages are for the operators of this service. Enter an admin key: one of DOCS_ADMIN_KEYS, or one made by `docs-assistant key new NAME --role admin`.",
     wrong: "This key isn't an admin key of this service. Check it for missing characters.",
     blocked: "Too many wrong keys came from your address. Wait a few seconds and try again.",
+    reader: (person: string) => `${person} has signed in, but has no role of an operator.`,
     label: "Key",
     note: "It is kept until you close this tab.",
     send: "Continue",

@@ -88,6 +88,7 @@ export const cs: Texts = {
     keyLabel: "Klíč",
     keyRemember: "Zapamatovat v tomto zařízení",
     keySend: "Pokračovat",
+    signIn: { send: "Přihlásit se", refused: "Přihlášení proběhlo, ale nemáte roli, která se tu smí ptát.", failed: "Přihlášení se nedokončilo. Zkuste to znovu." },
   },
   search: {
     label: "Hledání v dokumentaci",
@@ -143,6 +144,7 @@ export const cs: Texts = {
     },
     documentation: "Dokumentace",
     forgetKey: "Zapomenout klíč",
+    signOut: (person: string) => `Odhlásit: ${person}`,
     bottom: "Přejít na konec",
     today: "Dnes",
     yesterday: "Včera",

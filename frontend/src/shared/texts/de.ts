@@ -89,6 +89,7 @@ export const de: Partial<Texts> = {
     keyLabel: "Schlüssel",
     keyRemember: "Auf diesem Gerät merken",
     keySend: "Weiter",
+    signIn: { send: "Anmelden", refused: "Sie sind angemeldet, haben aber keine Rolle, die hier fragen darf.", failed: "Die Anmeldung wurde abgebrochen. Versuchen Sie es noch einmal." },
   },
   search: {
     label: "Dokumentation durchsuchen",
@@ -144,6 +145,7 @@ export const de: Partial<Texts> = {
     },
     documentation: "Dokumentation",
     forgetKey: "Schlüssel vergessen",
+    signOut: (person: string) => `Abmelden: ${person}`,
     bottom: "Zum Ende",
     today: "Heute",
     yesterday: "Gestern",

@@ -89,6 +89,7 @@ export const en = {
     keyLabel: "Key",
     keyRemember: "Remember it on this device",
     keySend: "Continue",
+    signIn: { send: "Sign in", refused: "You have signed in, but nobody has given you a role that may ask here.", failed: "Signing in was broken off. Try again." },
   },
   search: {
     label: "Search the documentation",
@@ -144,6 +145,7 @@ export const en = {
     } as Record<string, string>,
     documentation: "Documentation",
     forgetKey: "Forget the key",
+    signOut: (person: string) => `Sign out: ${person}`,
     bottom: "Go to the end",
     today: "Today",
     yesterday: "Yesterday",

@@ -16,7 +16,6 @@ FEWEST_FAULTS = 2  # that make an answer a refusal
 GROUP = 4  # words in a row of the instructions: what follows waits
 LONGEST_GROUP = 80  # characters of the text that has them
 LONGEST_RUN = 200  # characters before a text that are compared with it
-SHORTEST_REPEATED = 3  # characters of a sentence that may be said again
 REPEATED = 6  # words of a sentence that nobody writes twice
 LONGEST_SENTENCE = 400  # characters; a longer one may go round in circles
 LONGEST_CIRCLE = 80
@@ -327,7 +326,7 @@ class Prover:
         """True if the text is the beginning of a sentence that was said already."""
         bare = text.strip()
         self._may_repeat = self._may_repeat and any(map(methodcaller("startswith", bare), self._said))
-        return self._may_repeat and len(bare) > SHORTEST_REPEATED
+        return self._may_repeat and bool(bare)
 
     def _is_said(self, sentence: str) -> bool:
         """True if the sentence was said before, word for word; a short one counts if it is said again and again."""

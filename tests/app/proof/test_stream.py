@@ -101,6 +101,13 @@ def test_a_loop_is_cut() -> None:
     assert (text.strip(), proof.ending) == ("Backups run every night at 02:00 [1].", "looped")
 
 
+def test_a_sentence_that_is_said_again_leaves_no_first_word() -> None:
+    """Each piece waits while it can be the beginning of one that was said."""
+    said = "The backups are kept for 30 days."
+    text, _ = proved(f"{said}\n\n{said}\n\n{said}\n\nThey run at 02:00.")
+    assert text.split() == [*said.removesuffix(".").split(), "[1].", "They", "run", "at", "02:00."]
+
+
 def test_words_in_circles_are_cut() -> None:
     text, proof = proved("It is " + "the best of " * 100)
     assert proof.ending == "looped"

@@ -31,7 +31,7 @@ TRIED = 4  # icons
 BEST_SIZE = 180  # pixels
 NAMES = ("og:site_name", "apple-mobile-web-app-title", "application-name")
 COLORS = ("theme-color", "msapplication-TileColor")
-_BETWEEN = re.compile(r"\s+[|·•–—-]\s+|\s*::\s*")
+_BETWEEN = re.compile(r" [|·•–—-] |::")
 _GENERIC = re.compile(
     r"(?:home(?:page)?|welcome|index|docs|documentation|overview|introduction|úvod|dokumentace|start)", re.IGNORECASE
 )
@@ -76,7 +76,7 @@ async def read_brand(client: Fetcher, home: str) -> Brand:
 
 def _of_title(title: str) -> str:
     """The name of the site in the title of its home page: the shortest part that says something."""
-    parts = [_GREETING.sub("", part.strip()) for part in _BETWEEN.split(title)]
+    parts = [_GREETING.sub("", part.strip()) for part in _BETWEEN.split(" ".join(title.split()))]
     return min((part for part in parts if part and not _GENERIC.fullmatch(part)), key=len, default="")
 
 

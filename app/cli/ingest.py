@@ -354,8 +354,8 @@ async def plan(
     demo = [record for record in others.records if record.demo]
     gone = f"Removing from the index: {held.listed(demo)}, our own documentation, which was there for a first try."
     lines = [*([gone] if demo else []), *paused_line(kept)]
-    stays = (record for record in others.records if not record.demo and record.url not in kept.paused)
-    others = replace(others, records=tuple(stays))
+    records = tuple(one for one in others.records if not one.demo and one.url not in kept.paused)
+    others = replace(others, records=records)
     if not others.records:
         return sources, lines
     if replaces:

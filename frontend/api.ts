@@ -41,6 +41,15 @@ export interface Cluster {
   weak: number;
 }
 
+export interface CuratedList {
+  assistants: string[];
+  data: Version[];
+  index: string;
+  languages: string[];
+  near: number;
+  object: "list";
+}
+
 export interface DayBody {
   day: string;
   down: number;
@@ -70,6 +79,13 @@ export interface EndedRunBody {
   result: string;
   seconds: number;
   trigger: string;
+}
+
+export interface Entry {
+  answer: string;
+  language: string;
+  page: string;
+  questions: string[];
 }
 
 export interface ErrorList {
@@ -512,6 +528,7 @@ export interface SiteBody {
   paused_by: string;
   place: string;
   read_at: string;
+  unreadable: string;
   url: string;
 }
 
@@ -689,6 +706,22 @@ export interface TraceStep {
   step: string;
 }
 
+export interface Tried {
+  cosine: number;
+  entry: number;
+  id: string;
+  like: boolean;
+  other_words: string[];
+  outcome: string;
+  question: string;
+}
+
+export interface TriedList {
+  data: Tried[];
+  object: "curated.try";
+  tried: number;
+}
+
 export interface Unsupported {
   kind: "number" | "name" | "code" | "statement" | "negation";
   passage: number;
@@ -708,6 +741,13 @@ export interface UnusedPage {
   language: string;
   title: string;
   url: string;
+}
+
+export interface Version {
+  at: string;
+  by: string;
+  entries: Entry[];
+  version: number;
 }
 
 export interface ViewBody {

@@ -90,6 +90,7 @@ REQUEST_CODES: Mapping[str | None, int] = {
     "run_under_way": 409,
     "question_exists": 409,
     "site_exists": 409,
+    "version_outdated": 409,
     "too_long": 413,
     "url_too_long": 414,
     "not_json": 415,

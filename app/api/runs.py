@@ -397,9 +397,9 @@ class Ingest:
         return unstored(run_object(self.runs.cancel(id, by)), 202)
 
 
-def started_by(service: Service, request: Request) -> str:
+def started_by(service: Service, request: Request, refused: str = "Runs can't be started") -> str:
     """Check the admin key; the number of the key and the address of the client."""
-    access = service.check_admin(request, "Runs can't be started")
+    access = service.check_admin(request, refused)
     key = f"key {access.key}" if access.key else "this machine"
     return f"{key} from {request.client.host if request.client else 'unknown'}"
 

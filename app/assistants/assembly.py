@@ -47,7 +47,7 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     store = GuardedStore(open_store(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
-    tools = Tools(settings, prompts, detector, model, embedder, reranker)
+    tools = Tools(settings, prompts, detector, model, embedder, reranker, store)
     file = read_assistants(settings)
     with naming_file(settings):
         models = {
@@ -126,7 +126,7 @@ class _Extras:
         """The tools of an assistant, with the index and the model that it names."""
         if entry.index:
             index = _lookup(self.indices, entry.index, "index")
-            tools = replace(tools, embedder=index.embedder, settings=index.settings)
+            tools = replace(tools, embedder=index.embedder, settings=index.settings, store=index.store)
         if entry.unproven:
             tuning = tools.settings.tuning.model_copy(update={"unproven": entry.unproven})
             tools = replace(tools, settings=tools.settings.model_copy(update={"tuning": tuning}))

@@ -102,6 +102,7 @@ class Texts(Part):
     reading: str = ""
     unproven: str = "(⚠)"
     refuted: str = "⚠"
+    curated: str = ""
 
     def translated_from(self, code: str) -> str:
         """The note that a source was translated from this language."""

@@ -313,6 +313,14 @@ class CitingTrace:
     removed: list[Removal] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class CuratedAnswer:
+    """An answer that an editor wrote, as readers get it, and the page that it cites."""
+
+    text: str
+    source: Source
+
+
 # ---- what the pipeline knows of a question -----------------------------------------------------
 
 
@@ -390,6 +398,7 @@ class Turn:
     - `evidence`: by `relevance`; `related`: hits that are too weak to answer from
     - `more_keywords`: those of a second search
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
+    - `curated`: the answer that an editor wrote for such questions, which ends the run
     - `choices`: hits for different readings of the question, by `clarify`
     - `passages`: what the model reads of the hits; `events`: the answer
 
@@ -416,6 +425,7 @@ class Turn:
     related: tuple[Hit, ...] = ()
     more_keywords: Mapping[str, str] = field(default_factory=dict)
     overview: bool = False
+    curated: CuratedAnswer | None = None
     choices: tuple[Hit, ...] = ()
     passages: tuple[Passage, ...] = ()
     events: Events | None = None
@@ -433,8 +443,8 @@ class Turn:
 
 
 Outcome = Literal[
-    "", "written", "marked", "looped", "turned", "extractive", "refused", "recited", "unproven", "smalltalk", "clarified", "failed",
-    "cancelled",
+    "", "written", "marked", "looped", "turned", "extractive", "refused", "recited", "unproven", "smalltalk", "clarified", "curated",
+    "failed", "cancelled",
 ]  # fmt: skip
 WRITER = "synthesize"  # the step whose work is done while its events are read
 
@@ -498,8 +508,8 @@ class AnswerRecord:
             return "" if isinstance(self.error, RequestError | Overloaded) else "failed"
         if self.done is None:
             return "cancelled"
-        if self.turn is not None and (self.turn.smalltalk or self.turn.choices):
-            return "smalltalk" if self.turn.smalltalk else "clarified"
+        if self.turn is not None and (self.turn.smalltalk or self.turn.curated or self.turn.choices):
+            return "smalltalk" if self.turn.smalltalk else "curated" if self.turn.curated else "clarified"
         if self.done.ending:
             return self.done.ending
         if self.done.refused or self.done.extractive:

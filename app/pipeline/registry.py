@@ -16,6 +16,7 @@ from app.core.plugins import check_arguments, instance, load
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
+from app.index.protocols import Store
 from app.models import Model
 from app.models.guarded import Embedder
 from app.models.postprocessor import Postprocessor, Scores, is_postprocessor, open_postprocessor
@@ -30,7 +31,7 @@ from app.text.language import LanguageDetector
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The dependencies of steps. `model` is None if no language model is configured."""
+    """The dependencies of steps. `model` is None if no language model is configured; `store` is that of the assistant's index."""
 
     settings: Settings
     prompts: Prompts
@@ -38,6 +39,7 @@ class Tools:
     model: Model | None
     embedder: Embedder
     reranker: Postprocessor | None = None
+    store: Store | None = None
 
 
 class NoModel(SettingsError):

@@ -87,11 +87,11 @@ Plan = tuple[Group, ...]
 async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
     """The turn after all groups, with the changes of each step in `trace`. The steps of a group run in parallel.
 
-    An error of a step that isn't optional fails the run and cancels the steps that still run. Small talk ends the run,
-    unless it is a `search`, which looks for the words as they are.
+    An error of a step that isn't optional fails the run and cancels the steps that still run. Small talk and a curated answer
+    end the run, unless it is a `search`, which looks for the words as they are.
     """
     for group in plan:
-        if turn.smalltalk and not search:
+        if (turn.smalltalk or turn.curated) and not search:
             break
         records = [await _timed(group[0], turn)] if len(group) == 1 else await _together(group, turn)
         changes = {key: value for record in records for key, value in record.changes.items()}
@@ -100,12 +100,20 @@ async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
 
 
 async def answer(turn: Turn) -> Events:
-    """The events of the answer, after `run` has run the whole plan; for small talk, the reply to it.
+    """The events of the answer, after `run` has run the whole plan; for small talk, the reply to it, and for
+    a curated answer, that.
 
     The tokens of the helper calls come before `Done`, so that those of all calls are counted.
     """
     if turn.smalltalk:
         yield Text(turn.smalltalk)
+        yield Done()
+        return
+    if turn.curated:
+        yield Text(turn.curated.text, own=True)
+        yield turn.curated.source
+        if turn.calls.usage != Usage():
+            yield turn.calls.usage
         yield Done()
         return
     assert turn.events is not None  # make_plan validates this

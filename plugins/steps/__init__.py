@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 from app.core.hooks import hookimpl
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from app.api.admin.routes import AdminView
+    from app.api.service import Service
     from app.pipeline.registry import StepFactory
 
 
@@ -17,3 +21,19 @@ def register_steps() -> Iterable[StepFactory]:
     from plugins.steps.factories import FACTORIES  # a process that only converts pages needs none
 
     return FACTORIES
+
+
+@hookimpl
+def register_routes(app: FastAPI, service: Service) -> None:
+    """/v1/admin/curated."""
+    from plugins.steps.curated_routes import add_to
+
+    add_to(app, service)
+
+
+@hookimpl
+def register_admin_views() -> Iterable[AdminView]:
+    """/admin/curated, which the pages of operators have."""
+    from app.api.admin.routes import AdminView
+
+    return [AdminView("curated", {"en": "Curated answers", "cs": "Vlastní odpovědi"})]

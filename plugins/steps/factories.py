@@ -2,6 +2,7 @@
 
 from app.pipeline.registry import StepFactory, factory_of
 from plugins.steps.choices import Condense, Helpful, Rerank, Verify
+from plugins.steps.curated import Curated
 from plugins.steps.period import AskedPeriod, open_rules
 from plugins.steps.questions import Analyze, Clarify
 from plugins.steps.searches import Associate, FirstSearch, HypotheticalAnswer, MultiQuery, SecondSearch
@@ -16,6 +17,7 @@ FACTORIES = (
     factory_of(Rerank, "relevance"),
     factory_of(Helpful, "relevance"),
     factory_of(SecondSearch, "overview"),
+    factory_of(Curated, "synthesize"),
     factory_of(Clarify, "synthesize"),
     factory_of(Condense, "synthesize"),
     factory_of(Verify, "cite"),

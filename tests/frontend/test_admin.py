@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.app.api.scripted import wait_for
 from tests.end_to_end.program import Program, finished
 from tests.ingestion.local_site import local_site
 
@@ -22,6 +23,7 @@ VIEWS = (
     "generations",
     "runs",
     "sites",
+    "curated",
     "settings?changed=1",
     "errors",
     "nowhere",
@@ -155,6 +157,43 @@ def test_a_run_is_started_watched_to_its_end_and_reported(page: Page, start, axe
     expect(rows.first).to_contain_text("button or HTTP")
     expect(rows.last).to_contain_text("command")  # in another process, before the service was started
     expect(rows.last).to_contain_text("generation 1")
+    axe(page)
+
+
+def test_an_editor_writes_an_answer_tries_and_saves_it(page: Page, start, axe, tmp_path: Path):
+    """Readers get it at once, and an earlier version can be taken back; in Czech on a phone, too."""
+    steps = '["detect", "probe", "retrieve", "relevance", "overview", "curated", "synthesize", "cite"]'
+    own = tmp_path / "assistants.toml"
+    own.write_text(f'[[assistant]]\nid = "docs-assistant"\nsteps = {steps}\n', encoding="utf-8")
+    service = start(**KEY, DOCS_LLM_URL="", DOCS_ASSISTANTS=str(own))
+    ask = {"model": "docs-assistant", "messages": [{"role": "user", "content": "How do I create a volume?"}]}
+
+    def answer() -> str:
+        response = httpx.post(f"{service.url}/v1/chat/completions", json=ask, timeout=60, trust_env=False)
+        return response.json()["choices"][0]["message"]["content"]
+
+    assert "Ask Jana" not in answer()
+    opened(page, service, "curated")
+    page.get_by_label("Questions, one a line").fill("How do I create a volume?\nCreate a new volume")
+    page.get_by_label("Language of the questions").select_option("en")
+    page.get_by_label("Answer in Markdown").fill("Ask Jana.")
+    page.get_by_label("Page that is cited").fill(str(min(searched(service, "create volume"))))
+    page.get_by_role("button", name="Add an entry").click()
+    save = page.get_by_role("button", name="Save as a new version")
+    expect(save).to_be_disabled()
+    page.get_by_role("button", name="Try against the question log").click()
+    expect(page.get_by_text("1 of the last 1 different questions would get an entry")).to_be_visible()
+    axe(page)
+    save.click()
+    expect(page.get_by_role("listitem").filter(has_text="version 1, entries: 1")).to_be_visible()
+    wait_for(lambda: answer().startswith("Ask Jana. [1]"))
+    page.get_by_label("Language", exact=True).select_option("cs")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("button", name="Odebrat").click()
+    page.get_by_role("button", name="Uložit jako novou verzi").click()
+    page.get_by_role("button", name="Vrátit verzi 1").click()
+    expect(page.get_by_role("listitem").filter(has_text="verze 3, položek: 1")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     axe(page)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urljoin, urlsplit
@@ -56,17 +56,16 @@ class SiteRequest(ExactModel):
         return self.model_dump(exclude_defaults=True)
 
 
-class PauseRequest(ExactModel):
-    """A site to pause, or with `paused: false` to go on with."""
-
-    url: Place = Field(description="Address as in the list.")
-    paused: bool = True
-
-
 class RemoveRequest(ExactModel):
     """A site to remove."""
 
     url: Place = Field(description="Address as in the list.")
+
+
+class PauseRequest(RemoveRequest):
+    """A site to pause, or with `paused: false` to go on with."""
+
+    paused: bool = True
 
 
 class SiteBody(TypedDict):
@@ -83,6 +82,9 @@ class SiteBody(TypedDict):
     pages: Annotated[int | None, Field(description="Pages in the index; null if it was never read.")]
     failing: Annotated[int, Field(description="Pages that the last run couldn't read, whose earlier text is used.")]
     read_at: Annotated[str, Field(description="When a run last read all of it; empty if that isn't known.")]
+    unreadable: Annotated[
+        str, Field(description="Why a run can't read it again from the record of the index; else empty.")
+    ]
     errors: Annotated[list[str], Field(description="Of the last run, as far as it keeps them.")]
 
 
@@ -156,6 +158,7 @@ class Sites:
                 "paused_at": paused.at if paused else "", "paused_by": paused.by if paused else "",
                 "pages": sum(pages[root] for root in roots) if record else None,
                 "failing": sum(failing[root] for root in roots), "read_at": iso(read),
+                "unreadable": record.unreadable if record and origin == "index" else "",
                 "errors": _errors(history, (url, *roots)),
             })  # fmt: skip
         return unstored(SiteList(object="list", data=data))
@@ -170,7 +173,7 @@ class Sites:
             )
         async with self._changing:
             kept = await KeptSites.of(self._store())
-            site = KeptSite(_now(), by, wanted.options)
+            site = KeptSite(iso(time.time()), by, wanted.options)
             await replace(kept, added={**kept.added, wanted.url: site}).write(self._store())
         return await self.list_sites(request)
 
@@ -197,7 +200,7 @@ class Sites:
         async with self._changing:
             kept = await self._kept_with(wanted.url)
             paused = {url: one for url, one in kept.paused.items() if url != wanted.url}
-            paused |= {wanted.url: KeptSite(_now(), by)} if wanted.paused else {}
+            paused |= {wanted.url: KeptSite(iso(time.time()), by)} if wanted.paused else {}
             await replace(kept, paused=paused).write(self._store())
         return await self.list_sites(request)
 
@@ -267,7 +270,3 @@ def _errors(history: RunHistory, urls: tuple[str, ...]) -> list[str]:
     """The errors of the last run that begin with an address of the site."""
     begins = tuple({urljoin(url, ".") for url in urls} | set(urls))
     return [error for run in history.last[:1] for error in run.errors if error.startswith(begins)]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -87,7 +87,6 @@ function Index({ index }: { index: IndexBody }): JSX.Element {
         </dl>
       )}
       {generation && <Breakdown index={index} />}
-      {generation && <Sources index={index} />}
       {generation && <Recipe index={index} />}
     </section>
   );
@@ -127,27 +126,6 @@ function Bars({ counts, shown, to }: { counts: Counts; shown: (value: string) =>
         </li>
       ))}
     </ul>
-  );
-}
-
-function Sources({ index }: { index: IndexBody }): JSX.Element {
-  const { t, number } = useAdmin();
-  const sources = index.generation!.sources;
-  if (!sources.length) return <p class="da-muted">{t.index.noSources}</p>;
-  const pages = (roots: string[]) => roots.reduce((sum, root) => sum + (index.pages_by_source[root] ?? 0), 0);
-  return (
-    <>
-      <h3>{t.index.sources}</h3>
-      <Table name={t.index.sources} head={[t.index.site, t.index.collection, t.index.pages]}>
-        {sources.map((one) => (
-          <tr key={one.url}>
-            <td class="ad-break">{one.url}{one.unreadable && <p class="da-muted">{t.index.unreadable(one.unreadable)}</p>}</td>
-            <td>{one.collection}</td>
-            <td class="ad-number">{number(pages(one.roots))}</td>
-          </tr>
-        ))}
-      </Table>
-    </>
   );
 }
 

@@ -11,7 +11,7 @@ import type { ViewProps } from "./routes";
 
 const DEFAULT = "30d";
 const REFUSED = ["refused", "unproven", "recited"];
-const OUTCOMES = ["written", "extractive", "marked", REFUSED.join(","), "clarified", "looped", "turned", "failed"];
+const OUTCOMES = ["written", "extractive", "marked", REFUSED.join(","), "clarified", "curated", "looped", "turned", "failed"];
 /** Below it, an answer is weak in the report of gaps; from the other one on, "well supported" for readers. */
 const CONFIDENCE = ["0.6", "0.75"];
 const FIGURES = ["questions", "refused", "marked", "down"] as const;

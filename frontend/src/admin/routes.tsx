@@ -2,6 +2,7 @@
 import type { ComponentType } from "preact";
 import type { ViewBody } from "../../api";
 import { ChunkView } from "./chunk";
+import { Curated } from "./curated";
 import { Gaps } from "./gaps";
 import { Generations } from "./generations";
 import { Errors, Settings } from "./operation";
@@ -39,6 +40,7 @@ const ROUTES: Route[] = [
   { path: "ask", title: (t) => t.views.ask, view: Ask },
   { path: "questions", title: (t) => t.views.questions, view: Questions },
   { path: "gaps", title: (t) => t.views.gaps, view: Gaps, plugin: true },
+  { path: "curated", title: (t) => t.views.curated, view: Curated, plugin: true },
   { path: "generations", title: (t) => t.views.generations, view: Generations },
   { path: "runs", title: (t) => t.views.runs, view: Runs },
   { path: "sites", title: (t) => t.views.sites, view: Sites },

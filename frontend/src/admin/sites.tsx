@@ -51,6 +51,7 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
         {site.url}
         {site.place && <small class="da-muted">{site.place}</small>}
         {rules.map(([key, value]) => <small key={key} class="da-muted">{key}: {[value].flat().join(", ")}</small>)}
+        {site.unreadable && <small>{t.sites.unreadable(site.unreadable)}</small>}
         {failure}
         {asking && <Confirm text={t.sites.sure(site.url)} yes={t.sites.remove} busy={busy} onYes={() => void remove()} onNo={() => setAsking(false)} />}
         {busy && !asking && <p class="da-status" role="status"><span class="da-spinner" />{t.sites.reading}</p>}

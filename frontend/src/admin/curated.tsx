@@ -1,0 +1,126 @@
+/** Curated answers and pinned pages: edited, tried against the question log, saved as versions, taken back. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { CuratedList, Entry, TriedList } from "../../api";
+import { useUi } from "../shared/ui";
+import { Ago, Badge, Docs, Outside, Table, View, useAction, useAdmin, useJson } from "./data";
+import { address } from "./location";
+import type { ViewProps } from "./routes";
+
+const PATH = "v1/admin/curated";
+
+export function Curated({ query }: ViewProps): JSX.Element {
+  const { t } = useAdmin();
+  const path = `${PATH}${query.size ? `?${query}` : ""}`;
+  const loaded = useJson<CuratedList>(path);
+  return (
+    <>
+      <p>{t.curated.text} <Docs page="step-curated">{t.curated.how}</Docs></p>
+      <View path={path} loaded={loaded}>{(list) => <Editor key={list.data[0]?.version ?? 0} list={list} onSaved={loaded.reload} />}</View>
+    </>
+  );
+}
+
+function Editor({ list, onSaved }: { list: CuratedList; onSaved: () => void }): JSX.Element {
+  const { api } = useUi();
+  const { t, number } = useAdmin();
+  const { act, busy, failure } = useAction();
+  const newest = list.data[0];
+  const [entries, setEntries] = useState<Entry[]>([...(newest?.entries ?? [])]);
+  const [edited, setEdited] = useState<number | null>(null);
+  const [tried, setTried] = useState<TriedList | null>(null);
+  const [changed, setChanged] = useState(false);
+  const post = <T,>(path: string, body: object) => api.json<T>(path, { method: "POST", body });
+  const change = (some: Entry[]) => {
+    setEntries(some);
+    setTried(null);
+    setChanged(true);
+    setEdited(null);
+  };
+  const save = (some: readonly Entry[]) =>
+    void act(() => post(PATH, { index: list.index, version: newest?.version ?? 0, entries: some }).then(onSaved));
+  const attempt = () => void act(async () => setTried(await post<TriedList>(`${PATH}/try`, { index: list.index, entries })));
+  return (
+    <>
+      {!list.assistants.length && <p role="note"><Badge tone="warn">{t.curated.unused}</Badge> {t.curated.unusedText}</p>}
+      <Table name={t.views.curated} head={t.curated.columns}>
+        {entries.map((entry, at) => (
+          <tr key={at}>
+            <th scope="row" class="ad-break">{entry.questions.map((one) => <div key={one}>{one}</div>)}</th>
+            <td class="ad-break">{entry.answer || <Badge tone="calm">{t.curated.pinned}</Badge>}<small><Outside url={entry.page} text={entry.page} /></small></td>
+            <td>{entry.language}</td>
+            <td class="ad-buttons">
+              <button type="button" class="da-button" onClick={() => setEdited(at)}>{t.curated.edit}</button>
+              <button type="button" class="da-button" onClick={() => change(entries.filter((_, i) => i !== at))}>{t.curated.remove}</button>
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <Form
+        key={edited ?? `new${entries.length}`}
+        entry={edited === null ? undefined : entries[edited]}
+        languages={list.languages}
+        onDone={(entry) => change(edited === null ? [...entries, entry] : entries.map((one, i) => (i === edited ? entry : one)))}
+      />
+      {failure}
+      {busy && <p class="da-status" role="status"><span class="da-spinner" />{t.loading}</p>}
+      <p class="ad-total">
+        <button type="button" class="da-button" disabled={busy || !entries.length} onClick={attempt}>{t.curated.try}</button>
+        <button type="button" class="da-button da-primary" disabled={busy || !changed || (entries.length > 0 && !tried)} onClick={() => save(entries)}>{t.curated.save}</button>
+        {changed && !tried && entries.length > 0 && <span>{t.curated.tryFirst}</span>}
+      </p>
+      {tried && (
+        <section>
+          <p role="status"><strong>{t.curated.tried(number(tried.data.filter((one) => one.like).length), number(tried.tried))}</strong></p>
+          {tried.data.length > 0 && (
+            <Table name={t.curated.try} head={t.curated.triedColumns(String(list.near))}>
+              {tried.data.map((one) => (
+                <tr key={one.id}>
+                  <th scope="row" class="ad-break"><a href={address(`questions/${one.id}`)}>{one.question}</a></th>
+                  <td><Badge tone={one.like ? "good" : "calm"}>{one.like ? t.curated.gets : t.curated.nearly}</Badge> <small>{entries[one.entry]?.questions[0]}</small></td>
+                  <td class="ad-number">{number(one.cosine)}</td>
+                  <td class="ad-break">{one.other_words.join(", ")}</td>
+                  <td>{t.outcomes[one.outcome] ?? one.outcome}</td>
+                </tr>
+              ))}
+            </Table>
+          )}
+        </section>
+      )}
+      <section>
+        <h2>{t.curated.versions}</h2>
+        <ul>
+          {list.data.map((one, i) => (
+            <li key={one.version}>
+              {t.curated.version(one.version, number(one.entries.length))} · <Ago time={one.at} /> · {one.by}{" "}
+              {i > 0 && <button type="button" class="da-button" disabled={busy} onClick={() => save(one.entries)}>{t.curated.back(one.version)}</button>}
+            </li>
+          ))}
+        </ul>
+      </section>
+    </>
+  );
+}
+
+function Form({ entry, languages, onDone }: { entry: Entry | undefined; languages: readonly string[]; onDone: (entry: Entry) => void }): JSX.Element {
+  const { t, languageName } = useAdmin();
+  const send = (event: Event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const text = (name: string) => String(form.get(name)).trim();
+    const questions = text("questions").split(/\s*\n\s*/);
+    onDone({ questions, language: text("language"), page: text("page"), answer: text("answer") });
+  };
+  return (
+    <form class="ad-start ad-form" onSubmit={send}>
+      <h2>{entry ? t.curated.edit : t.curated.add}</h2>
+      <label>{t.curated.questions}<textarea name="questions" rows={3} required defaultValue={entry?.questions.join("\n") ?? ""} /></label>
+      <label>{t.curated.language}
+        <select name="language" defaultValue={entry?.language}>{languages.map((code) => <option key={code} value={code}>{languageName(code)}</option>)}</select>
+      </label>
+      <label>{t.curated.answer}<textarea name="answer" rows={4} defaultValue={entry?.answer ?? ""} /></label>
+      <label>{t.curated.page}<input name="page" type="url" required defaultValue={entry?.page ?? ""} /></label>
+      <button class="da-button">{entry ? t.curated.change : t.curated.add}</button>
+    </form>
+  );
+}

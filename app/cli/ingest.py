@@ -88,7 +88,7 @@ async def ingest(**options: Any) -> int:
     if options["lists"]:
         return await _list(sites, settings, as_json=options["as_json"])
     modes = {name: options[name] for name in ("only", "force", "dry_run", "rebuild", "wait")}
-    modes |= {"removed": options["remove"], "paused": kept.paused}
+    modes["removed"] = options["remove"]
     origin = RunOrigin.of_process(options["trigger"])
     try:
         # a reader may print, and the output is the report
@@ -126,7 +126,7 @@ async def _chosen(settings: Settings, kept: KeptSites, options: Mapping[str, Any
         added = tuple(site for site in added if site.url in wanted)
         held = held.only([url for url in wanted if url not in kept.added])
     recorded, lines = again(held.without(kept), settings)
-    lines += [f"Paused in /admin, so not read: {', '.join(kept.paused)}"] if kept.paused else []
+    lines += paused_line(kept)
     print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
     fixed = tuple(source for source in fixed if source.without_login().url not in kept.paused)
     names = {source.without_login().url for source in fixed}
@@ -143,6 +143,11 @@ async def _check_removed(settings: Settings, kept: KeptSites, fixed: Iterable[So
     if known := [url for url in urls if url in names]:
         raise SettingsError(f"--remove: {', '.join(known)} is configured: take it out of DOCS_SITES or DOCS_SOURCES.")
     (await indexed(settings)).only([url for url in urls if url not in kept.added], "--remove")
+
+
+def paused_line(kept: KeptSites) -> list[str]:
+    """A line about the paused sites; none without any."""
+    return [f"Paused in /admin, so neither read nor removed: {', '.join(kept.paused)}"] if kept.paused else []
 
 
 async def kept_sites(settings: Settings) -> KeptSites:
@@ -190,6 +195,7 @@ async def index(
 ) -> Report:
     """Index the sites, show progress on standard error, and return the report. `modes` are those of `ingestion.run.ingest`."""
     from app.index import directory_of, open_store
+    from app.index.kept_sites import KeptSites
     from app.index.run_history import RunOrigin
     from app.models import open_embedder
     from ingestion.progress import open_progress
@@ -205,6 +211,7 @@ async def index(
             open_progress(sys.stderr, directory_of(settings), origin.trigger),
         )
         embedder = resuming or opened
+        modes["paused"] = (await KeptSites.of(store)).paused  # whoever starts the run, their pages stay
         report = await ingest_sites(
             sites, store=store, embedder=embedder, settings=settings, progress=progress, origin=origin, **modes
         )
@@ -327,7 +334,7 @@ async def plan(
 
     Without `named` sites, they are those of the index; without an index, the `own` documentation, by its address.
     """
-    from ingestion.sources import OwnDocumentation, added_sites, as_sources
+    from ingestion.sources import OwnDocumentation, added_sites, as_sources, configured
 
     held, kept = await indexed(settings), await kept_sites(settings)
     added = added_sites(kept)
@@ -339,11 +346,16 @@ async def plan(
         recorded, lines = again(replace(unlisted, records=tuple(stays)), settings)
         return (*recorded, *added), lines
     sources = as_sources(named)
+    if tuple(named) == tuple(configured(settings)):  # nobody names them now
+        sources = tuple(source for source in sources if source.without_login().url not in kept.paused)
+        names = {source.without_login().url for source in sources}
+        sources += tuple(site for site in added if site.url not in names)
     others = held.beside(sources, settings)
     demo = [record for record in others.records if record.demo]
     gone = f"Removing from the index: {held.listed(demo)}, our own documentation, which was there for a first try."
-    lines = [gone] if demo else []
-    others = replace(others, records=tuple(record for record in others.records if not record.demo))
+    lines = [*([gone] if demo else []), *paused_line(kept)]
+    records = tuple(one for one in others.records if not one.demo and one.url not in kept.paused)
+    others = replace(others, records=records)
     if not others.records:
         return sources, lines
     if replaces:

@@ -1,11 +1,9 @@
 /** The question log: what was asked, one by one and by day. Filters and parts are addresses. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import type { DayBody, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
-import { type ApiError, asApiError } from "../shared/api";
 import { Markdown, type Reading } from "../shared/markdown";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Facts, Failure, Outside, Table, type Tone, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Facts, Failure, Outside, Table, type Tone, View, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -195,26 +193,21 @@ function Pages({ pages }: { pages: readonly string[] }): JSX.Element {
 function Export({ given }: { given: Given }): JSX.Element {
   const { api } = useUi();
   const { t } = useAdmin();
-  const [problem, setProblem] = useState<ApiError | null>(null);
-  const save = async (format: "csv" | "jsonl") => {
-    setProblem(null);
+  const { act, failure } = useAction();
+  const save = (format: "csv" | "jsonl") => act(async () => {
     const { after: _, ...rest } = given;
-    try {
-      const response = await api.fetch(`v1/admin/question-log?${new URLSearchParams({ ...rest, format })}`);
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(await response.blob());
-      link.download = `questions.${format}`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-    } catch (error) {
-      setProblem(asApiError(error));
-    }
-  };
+    const response = await api.fetch(`v1/admin/question-log?${new URLSearchParams({ ...rest, format })}`);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await response.blob());
+    link.download = `questions.${format}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  });
   return (
     <p class="ad-parts">
       <button type="button" class="da-button" onClick={() => void save("csv")}>{t.questions.save("CSV")}</button>
       <button type="button" class="da-button" onClick={() => void save("jsonl")}>{t.questions.save("JSON Lines")}</button>
-      {problem && <Failure problem={problem} />}
+      {failure}
     </p>
   );
 }

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from app.api.admin.sites import SiteList, SitePreview
 from app.api.server import create_app
 from app.assistants.assembly import build
+from app.cli.ingest import plan
 from app.cli.serve import INGEST
 from app.core.settings import Settings
 from app.index import open_store
@@ -116,7 +117,12 @@ def test_a_site_is_looked_at_added_read_paused_and_removed(client: httpx.Client,
     client.post("/v1/admin/sites/pause", json={"url": fans}).raise_for_status()
     site.log.clear()
     nothing = subprocess.run(INGEST, capture_output=True, text=True, check=False)
-    assert (nothing.returncode, f"Paused in /admin, so not read: {pumps}, {fans}" in nothing.stderr) == (1, True)
+    assert (
+        nothing.returncode,
+        f"Paused in /admin, so neither read nor removed: {pumps}, {fans}" in nothing.stderr,
+    ) == (1, True)
+    started = asyncio.run(plan(Settings.load(), (fans,), "", replaces=True))
+    assert (started[0], fans in started[1][0], pumps in started[1][0]) == ((), True, True)
     client.post("/v1/admin/sites/pause", json={"url": fans, "paused": False}).raise_for_status()
     by_command("--only")
     assert refused(client.post("/v1/ingest", json={"sites": [pumps]}))[0] == 400

@@ -2,9 +2,8 @@
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Trace } from "../../../api";
-import { type ApiError, asApiError } from "../../shared/api";
 import { useUi } from "../../shared/ui";
-import { Failure, useAdmin } from "../data";
+import { useAction, useAdmin } from "../data";
 
 /** The pages that may answer it: those that the answer links to, and those of the chunks that were kept. */
 function offered(trace: Trace): string[] {
@@ -23,7 +22,8 @@ export function QuestionForm({ trace, model }: { trace: Trace; model: string }):
   const [chosen, setChosen] = useState(() => new Set(trace.links.filter((link) => link.number !== null).map((link) => link.url)));
   const [other, setOther] = useState("");
   const [evidence, setEvidence] = useState("");
-  const [outcome, setOutcome] = useState<{ file?: string; problem?: ApiError }>({});
+  const [file, setFile] = useState("");
+  const { act, failure } = useAction();
   const pages = [...all.filter((url) => chosen.has(url)), ...(other.trim() ? [other.trim()] : [])];
   const choose = (url: string, wanted: boolean) => {
     const changed = new Set(chosen);
@@ -31,23 +31,18 @@ export function QuestionForm({ trace, model }: { trace: Trace; model: string }):
     else changed.delete(url);
     setChosen(changed);
   };
-  const send = async (event: Event) => {
+  const send = (event: Event) => {
     event.preventDefault();
-    setOutcome({});
+    setFile("");
     const right = answerable ? { pages, ...(evidence.trim() ? { evidence: evidence.trim() } : {}) } : {};
     const body = { question, language: trace.language, answerable, model, ...right };
-    try {
-      const { file } = await api.json<{ file: string }>("v1/admin/questions", { method: "POST", body });
-      setOutcome({ file });
-    } catch (error) {
-      setOutcome({ problem: asApiError(error) });
-    }
+    void act(async () => setFile((await api.json<{ file: string }>("v1/admin/questions", { method: "POST", body })).file));
   };
   return (
     <section>
       <h2>{t.add}</h2>
       <p class="da-muted">{t.addText}</p>
-      <form class="tr-form tr-add" onSubmit={(event) => void send(event)}>
+      <form class="tr-form tr-add" onSubmit={send}>
         <div class="tr-field"><label for={`${id}-q`}>{t.question}</label><textarea id={`${id}-q`} rows={2} required value={question} onInput={(event) => setQuestion(event.currentTarget.value)} /></div>
         <label class="ad-check"><input type="checkbox" checked={answerable} onChange={(event) => setAnswerable(event.currentTarget.checked)} /> {t.answerable}</label>
         {answerable && (
@@ -61,8 +56,8 @@ export function QuestionForm({ trace, model }: { trace: Trace; model: string }):
           </>
         )}
         <div class="tr-buttons"><button class="da-button da-primary" disabled={answerable && !pages.length}>{t.addButton}</button></div>
-        {outcome.file && <p role="status" class="tr-done">{t.added(outcome.file)}</p>}
-        {outcome.problem && <Failure problem={outcome.problem} />}
+        {file && <p role="status" class="tr-done">{t.added(file)}</p>}
+        {failure}
       </form>
     </section>
   );

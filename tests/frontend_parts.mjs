@@ -3,6 +3,7 @@ import { Api } from "../frontend/src/shared/api";
 import { typed } from "../frontend/src/shared/highlight";
 import { History } from "../frontend/src/shared/history";
 import { words } from "../frontend/src/shared/problems";
+import { cells, marker } from "../frontend/src/shared/quotes";
 import { Storage } from "../frontend/src/shared/storage";
 import { cs } from "../frontend/src/shared/texts/cs";
 import { de } from "../frontend/src/shared/texts/de";
@@ -49,7 +50,15 @@ async function blocked() {
   }
 }
 
+/** The cells of a table that are marked as those of the row that was quoted. */
+function markedCells() {
+  const rows = ["DOCS_HOST", "server.host", "127.0.0.1", "address to listen on", "DOCS_PORT", "server.port", "8000", "port to listen on"];
+  const mark = marker(cells("`DOCS_PORT` – `server.port` – `8000` – port to listen on"), rows, "en");
+  return rows.filter((cell) => mark(cell).length);
+}
+
 console.log(JSON.stringify({
+  cells: markedCells(),
   stopped: await ended(stop),
   left: await ended(leave),
   crashed: await ended(crash),

@@ -8,7 +8,7 @@ import { Feedback } from "./feedback";
 import { Icon } from "./icons";
 import { Markdown, blockTexts } from "./markdown";
 import { Problem } from "./problems";
-import { marker } from "./quotes";
+import { cells, marker } from "./quotes";
 import { Sources } from "./sources";
 import type { Answer, Exchange, Rating } from "./types";
 import { useUi } from "./ui";
@@ -31,7 +31,7 @@ export function AnswerView({ exchange, model, feedback, onAgain, onRated, childr
   const best = answer.sources[0]?.sentence; // of a quotation
   const reading = useMemo(() => {
     const cite = (number: number) => citation(number, answer.sources, setOpen);
-    if (best) return { cite, mark: marker([best], blockTexts(quotation(answer.text)), answer.sources[0]!.language) };
+    if (best) return { cite, mark: marker(cells(best), blockTexts(quotation(answer.text)), answer.sources[0]!.language) };
     return { cite, ...doubtsOf(answer) };
   }, [answer.sources, best && answer.text, answer.state]);
   const writing = answer.state === "waiting" || answer.state === "writing";

@@ -29,6 +29,11 @@ function last(text: string): string {
   return words(sentence).size >= FEWEST ? sentence : parts.slice(-2).join(" ");
 }
 
+/** The cells of a row as it is quoted; they are marked one by one. Parts of a sentence lie in the same sentence. */
+export function cells(sentence: string): string[] {
+  return sentence.split(" – ");
+}
+
 /** Words by their beginnings, each with its weight: numbers and names of code are copied, words are reworded. */
 function words(text: string): Map<string, number> {
   const found = new Map<string, number>();

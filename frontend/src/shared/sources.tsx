@@ -6,7 +6,7 @@ import { asApiError } from "./api";
 import { Icon } from "./icons";
 import { Link } from "./link";
 import { Markdown, blockTexts, excerpt } from "./markdown";
-import { marker, statements } from "./quotes";
+import { cells, marker, statements } from "./quotes";
 import { languageName } from "./texts";
 import type { Answer } from "./types";
 import { useUi } from "./ui";
@@ -77,10 +77,11 @@ function Card({ source, answer, model, tagged, open, onOpen }: CardProps): JSX.E
 
 /** The address of the section, which marks the sentence where the browser can. */
 function marking({ url, sentence }: Source): string {
-  const words = blockTexts(sentence ?? "").join(" ").split(/\s+/);
-  if (words.length < FEWEST || !("fragmentDirective" in document)) return url;
+  const parts = cells(blockTexts(sentence ?? "").join(" ")).map((cell) => cell.split(/\s+/));
+  const [first, last] = [parts[0]!, parts.at(-1)!];
+  if (parts.flat().length < FEWEST || !("fragmentDirective" in document)) return url;
   const part = (some: string[]): string => encodeURIComponent(some.join(" ")).replaceAll("-", "%2D");
-  return `${url}${url.includes("#") ? "" : "#"}:~:text=${part(words.slice(0, FEWEST))},${part(words.slice(-FEWEST))}`;
+  return `${url}${url.includes("#") ? "" : "#"}:~:text=${part(first.slice(0, FEWEST))},${part(last.slice(-FEWEST))}`;
 }
 
 function LanguageTag({ source }: { source: Source }): JSX.Element | null {
@@ -100,7 +101,7 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
   const { text, reading } = useMemo(() => {
     const own = passage?.text ?? source.snippet;
     const whole = passage ? [passage.before, own, passage.after].filter(Boolean).join("\n\n") : own;
-    const said = source.sentence ? [source.sentence] : statements(answer.text, source.number);
+    const said = source.sentence ? cells(source.sentence) : statements(answer.text, source.number);
     const mark = marker(said, blockTexts(whole), source.language);
     return { text: excerpt(whole, LONGEST, mark) || excerpt(own, LONGEST), reading: { base: source.url, mark } };
   }, [passage, answer.text, source]);

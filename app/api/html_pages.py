@@ -45,6 +45,7 @@ class Pages:
         """Add the routes."""
         for path, handler in (("/", self.page), ("/admin", self.admin), ("/admin/{path:path}", self.admin)):
             app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
+        self._branding.add_to(app)
         app.mount("/static", GZipMiddleware(_Files(directory=self._built, check_dir=False)))
 
     async def page(self, request: Request) -> Response:

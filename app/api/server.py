@@ -114,7 +114,6 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
         _add_ingest(app, Ingest(service, runs))
     Site(find_docs(), default_language=settings.default_language).add_to(app)
     Pages(branding).add_to(app)
-    branding.add_to(app)
     _add_layers(app, service, counters, metrics)
     return app
 

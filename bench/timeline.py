@@ -18,6 +18,7 @@ from app.cli import main as command
 from bench.sizing import cpu
 
 EVERY = 0.25  # seconds
+THINNEST = 0.05  # that is drawn
 WIDTH, HEIGHT, LEFT, TOP = 760, 160, 40, 30
 COLOURS = {
     "crawl, compare and publish": "#1f4e79",
@@ -92,6 +93,8 @@ def plot(columns: Sequence[Mapping[str, float]]) -> str:
         y = float(TOP + HEIGHT)
         for kind, colour in COLOURS.items():
             high = HEIGHT * column.get(kind, 0) / cores
+            if high < THINNEST:
+                continue
             y -= high
             parts.append(
                 f'<rect x="{LEFT + number * wide:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="{colour}"/>'

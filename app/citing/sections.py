@@ -392,23 +392,45 @@ async def page_of(turn: Turn, found: Sequence[Found]) -> tuple[Chunk, ...]:
     return tuple((await turn.generation.chunks_of([url])).get(url, ()))
 
 
-def ranked(hits: Sequence[Hit], weights: Mapping[str, float]) -> list[Found]:
-    """The best unit of each hit, the best one first, by its words, its vector and the rank of the hit."""
-    nearest = OF_NEAREST * sum(weights.values())
+def ranked(hits: Sequence[Hit], weights: Mapping[str, float], language: Language) -> list[Found]:
+    """The best unit of each hit, the best one first: by its heading, if that is what is asked in this language, else by its words, its
+    vector and the rank of the hit.
+    """
+    whole = sum(weights.values())
+    asked = {number: _headed(hit.chunk, weights, language) for number, hit in enumerate(hits, start=1)}
+
+    def is_headed(found: Found) -> bool:
+        return found.block.section in asked[found.number]
+
+    def held(found: Found) -> float:
+        near = OF_NEAREST * (found.unit.stretch == found.hit.stretch)
+        return found.unit.score(weights) + whole * (near + is_headed(found))
+
     units = [
-        (number, hit, max(units, key=lambda unit: unit.score(weights) + nearest * (unit.stretch == hit.stretch)))
+        max((Found(number, hit, unit) for unit in units_of(hit.chunk)), key=held)
         for number, hit in enumerate(hits, start=1)
-        if (units := units_of(hit.chunk))
+        if units_of(hit.chunk)
     ]
-    most = max((unit.score(weights) for *_, unit in units), default=0) or 1
+    most = max((found.unit.score(weights) for found in units), default=0) or 1
     # a hit that a step moved forward counts as much as those behind it
     scores = [max(hit.score for hit in hits[number:]) for number in range(len(hits))]
     best = max(scores, default=0) or 1
 
-    def order(found: Found) -> float:
-        return OF_UNIT * found.unit.score(weights) / most + (1 - OF_UNIT) * scores[found.number - 1] / best
+    def order(found: Found) -> tuple[bool, float]:
+        share = OF_UNIT * found.unit.score(weights) / most + (1 - OF_UNIT) * scores[found.number - 1] / best
+        return is_headed(found), share
 
-    return sorted((Found(*unit) for unit in units), key=order, reverse=True)
+    return sorted(units, key=order, reverse=True)
+
+
+def _headed(chunk: Chunk, weights: Mapping[str, float], language: Language) -> set[int]:
+    """The indices of the sections whose heading is what is asked, and no more."""
+    headings = [" ".join(section.path[-1:]) for section in chunk.sections]
+    return {
+        at
+        for at, heading in enumerate(headings)
+        if heading and set(analyse(what_is_asked(heading, language), language.code)) == weights.keys()
+    }
 
 
 def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:

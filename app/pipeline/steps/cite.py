@@ -140,7 +140,8 @@ class _Answer:
                 shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
                 rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
             pages = related_pages(self._turn, self._turn.hits, self._language)
-            found = ranked(pages, await weights_of(self._turn, self._language)) if pages else []
+            weights = await weights_of(self._turn, self._language)
+            found = ranked(pages, weights, self._language) if pages else []
             rest += quoted(nearest(found, self._language), self._pages)
             if self._turn.citing:
                 self._turn.citing.links += offered_links(pages, REFUSED)

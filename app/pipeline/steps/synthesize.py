@@ -157,7 +157,7 @@ class Synthesize(Declared):
         said = [Text(self.prompts.render(turn.asked.language, "nothing_found"), own=True)]
         language = self.prompts.language(turn.asked.language)
         if hits := related_pages(turn, turn.related, language):
-            found = ranked(hits, await weights_of(turn, language))
+            found = ranked(hits, await weights_of(turn, language), language)
             said.append(Text(nearest(found, language), quoted=True))
             if turn.citing:
                 turn.citing.links += offered_links(hits, "offered: too weak to answer from")
@@ -169,7 +169,7 @@ class Synthesize(Declared):
         turn = as_found(turn)  # the numbers of passages are the ones that get links
         language = self.prompts.language(turn.asked.language)
         weights, size = await weights_of(turn, language), sum(len(hit.chunk.text) for hit in turn.hits)
-        found = own_language(await off_loop(partial(ranked, turn.hits, weights), size), turn.asked.language)
+        found = own_language(await off_loop(partial(ranked, turn.hits, weights, language), size), turn.asked.language)
         page = await page_of(turn, found)
         texts = language.texts
         doubtful = bool(found) and not sure(found, weights, turn.search.legs if turn.search else Legs())

@@ -41,6 +41,9 @@ Ports are closed until you open them.
 """
 
 
+ENGLISH = PROMPTS.language("en")
+
+
 def guide(number: int = 1, text: str = GUIDE, **more: object) -> Hit:
     found = hit(number, text, title="Guide")
     sections = (Section(0, ("Guide", "Storage"), "storage"), Section(text.index("## Network"), ("Guide", "Network")))
@@ -51,7 +54,7 @@ def extracted(
     question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), whole: str = "", **more: object
 ) -> str:
     texts, asked = PROMPTS.language(language), turn(question, language, hits=hits, **more)
-    found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0)), language)
+    found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0), texts), language)
     pages = tuple(hit.chunk for hit in page or hits[:1])
     return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole))
 
@@ -208,9 +211,9 @@ def test_a_quotation_is_sure_if_it_stands_out_or_its_heading_says_what_is_asked(
     """Where another page is nearly as good, either may be what the reader looks for."""
     hits = [hit(1, "A disk has 20 GB.", path=path), replace(hit(2, "Disks are round."), fused=rival)]
     weights = dict.fromkeys(analyse("disk", "en"), 1.0)
-    assert sure(ranked(hits, weights), weights, Legs()) is is_sure
-    assert sure(ranked(hits[:1], weights), weights, Legs())
-    assert not sure(ranked(hits[:1], weights), dict.fromkeys(analyse("banana", "en"), 1.0), Legs())
+    assert sure(ranked(hits, weights, ENGLISH), weights, Legs()) is is_sure
+    assert sure(ranked(hits[:1], weights, ENGLISH), weights, Legs())
+    assert not sure(ranked(hits[:1], weights, ENGLISH), dict.fromkeys(analyse("banana", "en"), 1.0), Legs())
 
 
 def test_a_quotation_is_sure_if_words_and_meaning_find_its_page() -> None:
@@ -219,8 +222,8 @@ def test_a_quotation_is_sure_if_words_and_meaning_find_its_page() -> None:
     pages = [Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", "docs", 1.0 / n) for n in range(1, 9)]
     near, far = tuple(pages), tuple(reversed(pages))
     legs = [Legs(near, near, near), Legs(far, near, near), Legs(near, near, far)]
-    assert [sure(ranked([first], weights), weights, one) for one in legs] == [True, False, False]
-    assert sure(ranked([first], {}), {}, Legs(far, far, far))
+    assert [sure(ranked([first], weights, ENGLISH), weights, one) for one in legs] == [True, False, False]
+    assert sure(ranked([first], {}, ENGLISH), {}, Legs(far, far, far))
 
 
 def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> None:
@@ -228,7 +231,7 @@ def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> N
     text = f"Disks are large. {'There are many of them here. ' * 12}\n\nVolumes grow. {'It happens at night. ' * 16}"
     near = replace(hit(1, text), stretch=1)
     asked = [dict.fromkeys(analyse(question, "en"), 1.0) for question in ("storage", "disks")]
-    assert [ranked([near], weights)[0].unit.block for weights in asked] == [1, 0]
+    assert [ranked([near], weights, ENGLISH)[0].unit.block for weights in asked] == [1, 0]
 
 
 def test_a_long_section_keeps_its_beginning() -> None:
@@ -337,3 +340,11 @@ def test_a_chunk_without_text_is_no_failure() -> None:
     """Only a heading and a picture: there is still an answer."""
     chunk = Chunk("c", "docs", "https://docs.example.org/x", 0, "# T\n\n![x](y.png)", "en", "T")
     assert extracted("What is T?", Hit(chunk)).startswith(PROMPTS.language("en").texts.extractive_intro)
+
+
+def test_a_section_whose_heading_is_the_question_is_quoted() -> None:
+    """A page with more of its words, or a nearer one, says something about it; that section answers it."""
+    other = replace(hit(2, "Open WebUI shows all models, and no models are shown twice.", path=("Models",)), fused=0.9)
+    headed = replace(hit(1, "Check the address of the connection.", path=("Open WebUI shows no models",)), fused=0.5)
+    said = extracted("Open WebUI shows no models", headed, other)
+    assert said.index("Check the address") < said.index("twice")

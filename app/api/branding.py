@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.service import Service
+from app.assistants.file import BrandTable, read_assistants
 from app.core.brand import LARGEST, Brand, image_type, style
 from app.core.errors import SettingsError, StoreError
 
@@ -29,10 +30,11 @@ ICON = {**SHARED, "content-security-policy": "default-src 'none'; style-src 'uns
 
 
 class Branding:
-    """What the settings say of the documentation, else what its site says of itself."""
+    """What [brand] of DOCS_ASSISTANTS says of the documentation, else what its site says of itself."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._icon = service, icon_of(service.settings.brand_icon)
+        self._service, self._given = service, read_assistants(service.settings).brand or BrandTable.model_validate({})
+        self._icon = icon_of(self._given.icon)
         self._read, self._until = Brand(), 0.0
 
     def add_to(self, app: FastAPI) -> None:
@@ -46,18 +48,18 @@ class Branding:
             self._until = time.monotonic() + FRESH
             with suppress(StoreError):  # the last one is as good
                 self._read = (await self._service.assistants.store.runs()).brand
-        settings, read = self._service.settings, self._read
+        settings, given, read = self._service.settings, self._given, self._read
         names = next((one.table.names for one in self._service.assistants.listed()), {})
-        named = names.get(settings.default_language) or next(iter(names.values()), "Docs Assistant")
-        name = settings.brand_name or (settings.assistants and named) or read.name or named
-        return replace(read, name=name, color=settings.brand_color or read.color, welcome=settings.brand_welcome)
+        named = names.get(settings.default_language) or next(iter(names.values()), "")
+        name = given.name or (settings.assistants and named) or read.name or named or "Docs Assistant"
+        return replace(read, name=name, color=given.color or read.color, welcome=given.welcome)
 
     async def style(self, _: Request) -> Response:
         """The colour of links and buttons."""
         return Response(style((await self.brand()).color), headers=SHARED, media_type="text/css")
 
     async def icon(self, _: Request) -> Response:
-        """The icon of the settings, else of the site, else our own."""
+        """The icon of [brand], else of the site, else our own."""
         image = self._icon or b64decode((await self.brand()).icon) or (files("app") / "static/icon.svg").read_bytes()
         return Response(image, headers=ICON, media_type=image_type(image))
 
@@ -67,9 +69,9 @@ def icon_of(file: str) -> bytes:
     try:
         image = Path(file).read_bytes() if file else b""
     except OSError as error:
-        raise SettingsError(f"DOCS_BRAND_ICON={file} can't be read: {error.strerror}.") from error
+        raise SettingsError(f"[brand] of DOCS_ASSISTANTS: icon {file} can't be read: {error.strerror}.") from error
     if image and not image_type(image):
         raise SettingsError(
-            f"DOCS_BRAND_ICON={file} is no icon: use an SVG, PNG, JPEG, GIF, WebP or ICO of at most {LARGEST:,} bytes."
+            f"[brand] of DOCS_ASSISTANTS: icon {file} is no icon: use an SVG, PNG, JPEG, GIF, WebP or ICO of at most {LARGEST:,} bytes."
         )
     return image

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from app.core.brand import COLOR
 from app.core.errors import SettingsError, did_you_mean
 from app.core.settings import FIELDS, NAMES, Settings
 from app.core.types import Filters
@@ -158,6 +159,17 @@ class StepTable(TableWithID):
     scores: Scores | None = Field(None, description='"relative", "0..1" or "sigmoid"')
 
 
+class BrandTable(Table):
+    """The name and look of the documentation, where they aren't those that its site has."""
+
+    name: str = Field("", description="the name on the page and the widget")
+    icon: str = Field("", description="the file of an image for the page and the browser's tab")
+    color: str = Field(
+        "", pattern=rf"^(?:{COLOR.pattern})?$", description="the colour of links and buttons, as #2558c5"
+    )
+    welcome: str = Field("", description="a line above the first question")
+
+
 class AssistantsFile(Table):
     """The whole file: assistants, additional language models, additional indices, steps from outside."""
 
@@ -167,6 +179,7 @@ class AssistantsFile(Table):
     models: Annotated[list[ModelTable], OWN_IDS] = Field([], alias="model", description="written as [[model]]")
     indices: Annotated[list[IndexTable], OWN_IDS] = Field([], alias="index", description="written as [[index]]")
     steps: Annotated[list[StepTable], OWN_IDS] = Field([], alias="step", description="written as [[step]]")
+    brand: BrandTable | None = Field(None, description="written as [brand]")
 
     def known_steps(self) -> Mapping[str, StepFactory]:
         """All steps that assistants may name; loads the classes of those from outside. Raises `SettingsError`."""

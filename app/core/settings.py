@@ -15,7 +15,6 @@ from app.core.errors import SettingsError
 from app.core.settings_sources import Names, Origin, collect, problem
 from app.core.settings_types import (
     EMPTY,
-    Color,
     Filled,
     Hosts,
     Keys,
@@ -151,15 +150,6 @@ class Server(BaseModel):
     max_index_age: float = Field(0.0, ge=0, description="Hours without a run until the index is too old. 0: never.")
 
 
-class BrandTable(BaseModel):
-    """The name and look of the documentation, where they aren't those that its site has."""
-
-    brand_name: str = Field("", description="Name on the page and the widget. Empty: that of the site.")
-    brand_icon: str = Field("", description="File of an image for the page and the browser's tab. Empty: the site's.")
-    brand_color: Color = Field("", description="Colour of links and buttons, as #2558c5. Empty: that of the site.")
-    brand_welcome: str = Field("", description="Line above the first question. Empty: the usual one.")
-
-
 class Log(BaseModel):
     """The log."""
 
@@ -232,7 +222,6 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "answers": Answers,
     "conversations": Conversations,
     "server": Server,
-    "brand": BrandTable,
     "log": Log,
     "tuning": Tuning,
 }
@@ -252,9 +241,7 @@ NAMES = Names(FILE_KEYS, frozenset({*SECRETS, *(name for name in FILE_KEYS if na
 
 
 # pydantic collects the fields of the bases from the last to the first
-class Settings(
-    Log, BrandTable, Server, Conversations, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index
-):
+class Settings(Log, Server, Conversations, Answers, Retrieval, Rerank, LanguageModel, Embedding, Pages, Crawl, Index):
     """Configuration of the service, the command line and ingestion. Times are in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

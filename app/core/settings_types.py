@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
-from app.core.brand import COLOR
-
 if TYPE_CHECKING:
     from limits import RateLimitItem
 
@@ -177,7 +175,6 @@ _SPLITTER = form(
     "it must be markdown, semantic, fixed, page, or a LlamaIndex NodeParser as module:Class.",
 )
 Splitter = Annotated[str, _SPLITTER]
-Color = Annotated[str, form(lambda text: not text or COLOR.fullmatch(text), "write it as #2558c5.")]
 Unproven = Literal["mark", "remove", "off"]
 """What happens to a statement that no passage proves."""
 SourceForms = Annotated[dict[str, Literal["events", "links", "both"]], BeforeValidator(_object)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.app.api.scripted import wait_for
+from tests.app.api.test_interface import own_brand
 from tests.end_to_end.program import Program
 from tests.fake_llm import FakeLLM, Reply
 from tests.frontend.conftest import Start
@@ -340,11 +342,11 @@ def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, 
     expect(quotation.locator("mark").first).to_be_visible()
 
 
-def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM, axe):
+def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM, axe, tmp_path: Path):
     """One that keeps nothing has no thumbs."""
     keys = "right-key-of-tests, klíč-třetího-čtenáře"
-    brand = {"DOCS_BRAND_NAME": "Rocket Motors Handbook", "DOCS_BRAND_COLOR": "#fd0", "DOCS_BRAND_WELCOME": "Ask us"}
-    service = start(DOCS_API_KEYS=keys, DOCS_RETENTION_DAYS="0", **brand)
+    brand = own_brand(tmp_path, name="Rocket Motors Handbook", color="#fd0", welcome="Ask us")
+    service = start(DOCS_API_KEYS=keys, DOCS_RETENTION_DAYS="0", DOCS_ASSISTANTS=brand)
     page.goto(service.url)
     expect(page).to_have_title("Rocket Motors Handbook")
     key = page.get_by_label("Key", exact=True)

@@ -162,6 +162,8 @@ def read_kept(file: Path, cost: str = "what was kept in it is lost") -> Mapping[
         values: Mapping[str, Any] = orjson.loads(file.read_bytes())
     except FileNotFoundError:
         return {}
+    except NotADirectoryError as error:
+        raise unreachable(file.parent, error) from error
     except OSError as error:
         raise StoreUnavailable(f"{file} can't be read: {error}.") from error
     except orjson.JSONDecodeError as error:

@@ -1,7 +1,9 @@
 """What the page at / fetches besides answers: what it begins with, the passages of sources, and streams with events."""
 
 import asyncio
+import json
 from base64 import b64encode
+from importlib.resources import files
 
 import pytest
 
@@ -9,6 +11,7 @@ from app.api import branding, interface, warm_up
 from app.api.server import create_app
 from app.assistants import suggestions
 from app.assistants.assistant import Assistant
+from app.assistants.file import read_assistants
 from app.core.brand import Brand
 from app.core.errors import SettingsError
 from app.core.settings import Settings
@@ -60,12 +63,21 @@ async def test_the_brand_is_that_of_the_settings_else_of_the_site_else_ours(tmp_
     assert ("#7a2ea0" in read[0].text, read[1].content, read[2].json()["title"]) == (True, SVG, "Site")
     icon = tmp_path / "icon.svg"
     icon.write_text("<svg/>")
-    given = {"brand_name": "Acme & <b>", "brand_color": "#fd0", "brand_icon": str(icon), "brand_welcome": "Ask us"}
-    async with indexed(tmp_path / "own", **given) as service, client_of(service.app) as client:
+    given = own_brand(tmp_path, name="Acme & <b>", color="#fd0", icon=str(icon), welcome="Ask us")
+    async with indexed(tmp_path / "own", assistants=given) as service, client_of(service.app) as client:
         own = [await client.get(path) for path in paths]
     assert (own[1].text, own[2].json()["title"], own[2].json()["welcome"]) == ("<svg/>", "Acme & <b>", "Ask us")
     assert "#ffdd00" in own[0].text
     assert "<title>Acme &amp; &lt;b&gt;</title>" in own[3].text
+
+
+def own_brand(folder, **values):
+    """A file of assistants with this [brand]."""
+    shipped = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
+    brand = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    file = folder / "assistants.toml"
+    file.write_text(f"{shipped}\n[brand]\n{brand}", encoding="utf-8")
+    return str(file)
 
 
 def test_a_brand_that_cannot_be_shown_is_named(tmp_path):
@@ -74,8 +86,10 @@ def test_a_brand_that_cannot_be_shown_is_named(tmp_path):
         (tmp_path / "a").write_text(text)
         with pytest.raises(SettingsError, match=said):
             branding.icon_of(str(tmp_path / name))
-    with pytest.raises(SettingsError, match=r"has value .blue.: write it"):
-        Settings.load(None, brand_color="blue")
+    with pytest.raises(
+        SettingsError, match=r'brand: color = "blue" must be the colour of links and buttons, as #2558c5'
+    ):
+        read_assistants(Settings.load(None, assistants=own_brand(tmp_path, color="blue")))
 
 
 async def test_a_page_without_an_index_says_so():

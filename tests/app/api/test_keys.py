@@ -53,7 +53,7 @@ async def served(app, address="203.0.113.7", base="http://localhost"):
 
 # ---- what a key of each role opens -------------------------------------------------------------
 
-OPEN = ("/health", "/docs", "/admin", "/admin-views", "/static", "/api-docs/files")
+OPEN = ("/health", "/docs", "/admin", "/admin-views", "/static", "/api-docs/files", "/brand", "/brand.css")
 """What needs no key: texts, scripts and the status."""
 SHARED = ("chat/completions", "search", "models", "interface", "answers", "passages", "conversations")
 OPERATORS = ("/v1/ingest", "/v1/admin", "/metrics")

@@ -54,7 +54,7 @@ def read(tmp_path: Path, text: str) -> AssistantsFile:
         ("assistant = 5", "assistant = 5 must be written as [[assistant]]"),
         ("assistant = [5]", "assistant = [5] must be written as [[assistant]]"),
         (WHOLE + 'langauges = ["cs"]\n', "unknown langauges. Did you mean languages? Known: id, "),
-        ('persona = "x"\n' + WHOLE, "unknown persona. Known: assistant, model, index, step."),
+        ('persona = "x"\n' + WHOLE, "unknown persona. Known: assistant, model, index, step, brand."),
     ],
 )
 def test_an_error_names_table_key_and_value(tmp_path: Path, text: str, said: str) -> None:

@@ -28,7 +28,7 @@ HARMFUL = """() => {
   const trees = [document], all = (css) => trees.flatMap((tree) => [...tree.querySelectorAll(css)]);
   for (const tree of trees) for (const e of tree.querySelectorAll('*')) if (e.shadowRoot) trees.push(e.shadowRoot);
   return [
-    ...all('body script, img, iframe, object, embed, video, audio, link:not([rel=icon]):not([href^="static/"]), style, base ~ base, \
+    ...all('body script, img:not([src="brand/icon"]), iframe, object, embed, video, audio, link:not([rel=icon]):not([href^="static/"]):not([href="brand.css"]), style, base ~ base, \
 meta[http-equiv], [style*=url], [srcdoc], svg script, svg image, [src^="http://evil"], [action], [formaction]').map((e) => e.outerHTML),
     ...all('a[href]').map((a) => a.href).filter((href) => !/^(https?|mailto):/.test(href)),
     ...all('*').flatMap((e) => e.getAttributeNames().filter((name) => name.startsWith('on'))),

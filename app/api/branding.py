@@ -23,7 +23,6 @@ SHARED = {
     "cache-control": "public, max-age=300",
     "access-control-allow-origin": "*",
     "cross-origin-resource-policy": "cross-origin",
-    "x-content-type-options": "nosniff",
 }
 # an image of a site can be opened as a page, and may then run nothing
 ICON = {**SHARED, "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}

@@ -81,8 +81,7 @@ async def ingest(**options: Any) -> int:
 
     settings = settings_of(options["index"])
     logs.configure(settings)
-    kept = await kept_sites(settings)
-    sites = [added_site(json.loads(options["added"]))] if options["added"] else await _chosen(settings, kept, options)
+    sites = [added_site(json.loads(options["added"]))] if options["added"] else await _chosen(settings, options)
     if options["collection"]:
         sites = of_collections(sites, options["collection"], settings)
     if options["lists"]:
@@ -103,7 +102,7 @@ async def ingest(**options: Any) -> int:
     return report.exit_code
 
 
-async def _chosen(settings: Settings, kept: KeptSites, options: Mapping[str, Any]) -> Sequence[Source]:
+async def _chosen(settings: Settings, options: Mapping[str, Any]) -> Sequence[Source]:
     """The sites of the command line; without any those of the settings, else of the index, and the added ones, but no
     paused ones.
 
@@ -113,6 +112,7 @@ async def _chosen(settings: Settings, kept: KeptSites, options: Mapping[str, Any
 
     if options["site"]:
         return as_sources(options["site"])
+    kept = await kept_sites(settings)
     fixed = as_sources(configured(settings))
     if options["only"] and not (fixed or kept.added):  # of the recorded sites, some may not be read again
         raise SettingsError("--only needs the sites that stay: name them, or set DOCS_SITES.")

@@ -129,9 +129,8 @@ async def _meaning(
     centres = await generation.language_centres()
     lengths = np.square(stretches.steps) * np.einsum("ij,ij->i", stretches.small, stretches.small)
     nearest = 0.0
-    for code in {
-        candidate.language for candidate in candidates.values()
-    } & centres.keys():  # without those of few chunks
+    languages = {candidate.language for candidate in candidates.values()}
+    for code in languages & centres.keys():  # a store may leave out languages with few chunks
         centre = np.asarray(centres[code], np.float32)
         question = asked - np.asarray(centres.get(language, centre), np.float32)
         along, off = (stretches.small @ np.array([question, centre]).T * stretches.steps[:, None]).T

@@ -134,6 +134,18 @@ export function useAction() {
   return { busy, act, failure: problem && <Failure problem={problem} /> };
 }
 
+/** What a run says went wrong, closed at first; nothing without any. */
+export function Errors({ errors }: { errors: readonly string[] }): JSX.Element | null {
+  const { t, number } = useAdmin();
+  if (!errors.length) return null;
+  return (
+    <details>
+      <summary>{t.runs.errors(number(errors.length))}</summary>
+      <ul>{errors.map((error, i) => <li key={i} class="ad-break">{error}</li>)}</ul>
+    </details>
+  );
+}
+
 /** Asks before something is lost. */
 export function Confirm({ text, yes, busy, onYes, onNo }: { text: string; yes: string; busy: boolean; onYes: () => void; onNo: () => void }): JSX.Element {
   const { t } = useAdmin();

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { AdminIndexBody, EndedRunBody, IngestRun, ReadingRun, RunList } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Facts, Failure, type Loaded, Table, type Tone, View, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Errors, Facts, Failure, type Loaded, Table, type Tone, View, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { type Report, ReportView } from "./report";
 import type { ViewProps } from "./routes";
@@ -51,12 +51,7 @@ function EndedRow({ run }: { run: EndedRunBody }): JSX.Element {
       <td>
         <Badge tone={RESULTS[run.result] ?? "bad"}>{t.results[run.result] ?? run.result}</Badge>
         {run.generation !== null && <small class="da-muted">{t.runs.generation(run.generation)}</small>}
-        {run.errors.length > 0 && (
-          <details>
-            <summary>{t.runs.errors(number(run.errors.length))}</summary>
-            <ul>{run.errors.map((error, i) => <li key={i} class="ad-break">{error}</li>)}</ul>
-          </details>
-        )}
+        <Errors errors={run.errors} />
       </td>
       <td>{t.runs.triggers[run.trigger] ?? run.trigger}{run.by && <small class="da-muted ad-break">{run.by}</small>}</td>
       <td class="ad-number">{seconds(run.seconds)}</td>

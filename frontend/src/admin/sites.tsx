@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { SiteBody, SiteList, SitePreview, SiteRemoved } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Confirm, Table, View, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Confirm, Errors, Table, View, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { Reasons } from "./report";
 
@@ -66,12 +66,7 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
         </Badge>
         {site.paused_by && <small class="da-muted ad-break">{t.sites.by(site.paused_by)} <Ago time={site.paused_at} /></small>}
         {site.failing > 0 && <small>{t.sites.failing(number(site.failing))}</small>}
-        {site.errors.length > 0 && (
-          <details>
-            <summary>{t.runs.errors(number(site.errors.length))}</summary>
-            <ul>{site.errors.map((error, i) => <li key={i} class="ad-break">{error}</li>)}</ul>
-          </details>
-        )}
+        <Errors errors={site.errors} />
       </td>
       <td class="ad-buttons">
         <button type="button" class="da-button" disabled={busy} onClick={() => void pause()}>{site.paused_at ? t.sites.resume : t.sites.pause}</button>

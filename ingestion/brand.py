@@ -49,7 +49,7 @@ async def keep_brand(store: Store, settings: Settings, sources: Sequence[Source]
             client.sign_in(site.requested, read_headers(site.headers, site.place), tls_of([site])[0])
             brand = await read_brand(client, urljoin(site.requested, "."))
     except PageError as error:
-        log.info(LogMessage("home page not read for its name and icon", url=site.url, error=str(error)))
+        log.debug(LogMessage("home page not read for its name and icon", url=site.url, error=str(error)))
         return
     runs = await readable_runs_of(store)
     if brand != runs.brand:

@@ -138,11 +138,8 @@ class CuratedAnswers:
         wanted = await self.service.read(request, CuratedRequest, small=False)
         index = chosen_index(self.service, wanted.index)
         live = await index.store.live()
+        self._check_languages(wanted)
         for at, one in enumerate(wanted.entries):
-            if one.language not in self.service.settings.languages:
-                raise RequestError(
-                    f"entries[{at}].language: {quoted(one.language)} isn't configured.", param=f"entries[{at}].language"
-                )
             if await live.page(one.page.partition("#")[0]) is None:
                 raise RequestError(
                     f"entries[{at}].page: {quoted(one.page)} isn't an indexed page.", param=f"entries[{at}].page"
@@ -165,6 +162,7 @@ class CuratedAnswers:
         self.service.check_admin(request, "Curated answers can't be tried")
         wanted = await self.service.read(request, TryRequest, small=False)
         index = chosen_index(self.service, wanted.index)
+        self._check_languages(wanted)
         store = store_of(self.service, "no_log")
         part = await store.listed(Asked(0.0, store.clock()), 0, wanted.questions)
         rows = list({row.text.casefold(): row for row in reversed(part.data if part else ()) if row.text}.values())[
@@ -192,6 +190,13 @@ class CuratedAnswers:
                     })  # fmt: skip
         found.sort(key=lambda one: (not one["like"], -one["cosine"]))
         return unstored(TriedList(object="curated.try", tried=len(rows), data=found[:SHOWN]))
+
+    def _check_languages(self, wanted: CuratedRequest) -> None:
+        for at, one in enumerate(wanted.entries):
+            if one.language not in self.service.settings.languages:
+                raise RequestError(
+                    f"entries[{at}].language: {quoted(one.language)} isn't configured.", param=f"entries[{at}].language"
+                )
 
 
 def _nearness(one: tuple[int, Match]) -> tuple[bool, float, int]:

@@ -137,7 +137,7 @@ def test_a_site_is_looked_at_added_read_paused_and_removed(client: httpx.Client,
     assert removed.status_code == 202
     run = ended(client, removed.json()["run"]["id"])
     assert (run["state"], run["counts"]["removed"]) == ("done", 2), run["error"]
-    assert list(rows(client)) == [fans]
+    wait_for(lambda: list(rows(client)) == [fans])  # the service notices the new generation within seconds
     assert pages(client) == {f"{other.url}/fans"}
     assert refused(client.post("/v1/admin/sites/remove", json={"url": fans})) == (409, "site_exists")
 

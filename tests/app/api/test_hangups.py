@@ -71,5 +71,5 @@ async def test_clients_that_hang_up_leave_nothing(tmp_path):
         ]
         await asyncio.gather(*(leave(port, **client) for client in clients))
         await until(lambda: not service.llm.open and not connections)
-        await until(lambda: tasks() == before)
+        await until(lambda: tasks() <= before)
         assert service.llm.cancelled >= len(PATHS)

@@ -37,6 +37,7 @@ MAX_RUNS = 10
 STOP_SECONDS = 5.0
 """Time for a run to release the store when the service stops, in seconds."""
 LIST_SECONDS = 60.0
+LONGEST_LINE = 10_000  # characters that are kept of one
 """Time to read the sitemaps of one site."""
 MAX_LINE_BYTES = 2**20
 MAX_LINES = 20
@@ -252,6 +253,7 @@ class Runs:
             finally:
                 if process.returncode is None:
                     process.kill()
+                    await process.communicate()
         if process.returncode == 0:
             pages: Mapping[str, Any] = orjson.loads(output)
             return pages
@@ -264,8 +266,14 @@ class Runs:
 
 
 async def _read_lines(stream: asyncio.StreamReader, run: Run) -> None:
-    async for line in stream:
-        if text := line.decode(errors="replace").strip():
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:  # longer than any of ours, and left out
+            continue
+        if not line:
+            return
+        if text := line.decode(errors="replace").strip()[:LONGEST_LINE]:
             run.add_line(text)
             log.info(LogMessage("ingest says", run=run.id, text=text))
 

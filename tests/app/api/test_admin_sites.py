@@ -171,7 +171,12 @@ def test_an_admin_may_not_lead_the_crawler_into_the_network(client: httpx.Client
 
 def test_a_damaged_list_stops_a_run(client: httpx.Client, index: Index):
     """A run without it would read the wrong sites."""
-    store = open_store(Settings.load(None, store=index.address))
-    asyncio.run(store.keep("sites", {"added": {"https://a.example.org/": {"who": "x"}}}))
+
+    async def damage() -> None:
+        store = open_store(Settings.load(None, store=index.address))
+        await store.keep("sites", {"added": {"https://a.example.org/": {"who": "x"}}})
+        await store.close()
+
+    asyncio.run(damage())
     done = subprocess.run(INGEST, capture_output=True, text=True, check=False)
     assert (done.returncode, "list of sites" in done.stderr) == (1, True)

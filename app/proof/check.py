@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 from app.core.language import vocabulary
@@ -58,6 +58,7 @@ class Clause:
 
 
 _SPACE = re.compile(r"\s{2,}|\n")
+_BLOCKS = re.compile(r"\n\s*\n")
 
 
 @cache
@@ -128,6 +129,18 @@ _FACTORS: Mapping[str, tuple[str, float]] = {
 }
 
 
+_HEAD = "\n\n"  # between the head of a table and a row
+
+
+def _with_heads(text: str) -> Iterator[str]:
+    """The paragraphs of a text, and the rows of its tables, each below the head."""
+    for block in _BLOCKS.split(text):
+        lines = block.splitlines()
+        rows = [line for line in lines if line.lstrip().startswith("|")]
+        yield from (f"{rows[0]}{_HEAD}{row}" for row in rows)
+        yield "\n".join(line for line in lines if line not in rows)
+
+
 def _value(reading: str) -> float | None:
     try:
         return float(reading)
@@ -159,11 +172,16 @@ class Evidence:
     @cached_property
     def _numbers(self) -> Mapping[str, set[str]]:
         """The units of each number, by the values that it can have. Read only for a number that isn't there as it is written."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for text in (*self._texts, self.question.small):
-            for number, unit in amounts(text):
+        return {value: set(units) for value, units in self._places.items()}
+
+    @cached_property
+    def _places(self) -> Mapping[str, Mapping[str, set[str]]]:
+        """The texts in which each number stands with each unit, by the values that it can have."""
+        found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for text in chain(*map(_with_heads, self._texts), (self.question.small,)):
+            for number, unit in amounts(text.rpartition(_HEAD)[2]):
                 for value in readings(number):
-                    found[value].add(unit)
+                    found[value][unit].add(text)
         return found
 
     @cached_property
@@ -184,8 +202,8 @@ class Evidence:
             units = self._numbers.get(value, set())
             if unit in units or (units and not unit):
                 return True
-            if "" in units and any(unit_in(unit, text) for text in self._texts):
-                return True  # a table has the unit in its head
+            if "" in units and any(unit_in(unit, text) for text in self._places[value][""]):
+                return True  # the head of a table has the unit, or an earlier number of a list
             kind, factor = _FACTORS.get(unit, ("", 0.0))
             size = _value(value)
             if kind and size is not None and (kind, round(size * factor, 6)) in self._measures:
@@ -336,6 +354,11 @@ class Checker:
         if decided and not any(self._denies_apart(clause, index) for clause in clauses_of(plain)):
             return None
         return Unsupported(text, "statement", *self._place(plain))
+
+    def repeats(self, text: str) -> bool:
+        """True if a sentence has nothing that says something but words of the question: no number, and no code."""
+        plain = CITATION.sub("", _MARK.sub("", text))
+        return not _DIGIT.search(plain) and "`" not in plain and self._stems(plain) <= self._evidence.question.stems
 
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
@@ -553,6 +576,8 @@ class Checker:
             others = [one for one in self._clauses() if _alike(own, one)]  # which may say it as the answer does
             for one in others:
                 denied, stated = denied - one.denied, stated - (one.words - one.denied)
+            for one in self._clauses():  # a cell, which says no more than that
+                denied = denied - one.denied if one.said <= own.said else denied
             return bool(denied or stated)
         if own.fragment or own.limits or own.only or not own.heads & own.said:
             return False

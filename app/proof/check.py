@@ -7,13 +7,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
-from app.core.language import vocabulary
 from app.core.turn import Unsupported, UnsupportedKind
+from app.proof.reading import CLOSING, Clause, Reading, clauses_of, words_in
 from app.text.analysis import RAISED, fold
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
@@ -21,90 +20,12 @@ from app.text.literals import amounts, unit_in
 if TYPE_CHECKING:
     from app.proof.wording import Polarity, Wording
 
-LONGEST_STEM = 6  # letters: inflected and derived words of the covered languages share these
-KEPT = 400  # passages whose words are kept, about 30 KB each
 MOST_PLACES = 50  # of a literal in one text
 CLOSE = 0.005  # share by which a rounded result may differ
 MOST_OPERANDS = 8  # numbers of a sentence that another one of it can be the sum of
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’]t\b)?")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
-
-
-@lru_cache(maxsize=50_000)
-def stem_of(word: str) -> str:
-    """The beginning of a word that its forms share, without diacritics."""
-    small = fold(word)
-    return small if len(small) < 5 else small[: max(4, min(len(small) - 2, LONGEST_STEM))]
-
-
-@lru_cache(maxsize=50_000)
-def folded(word: str) -> str:
-    """The word in lower case without diacritics; kept, because the same words come again and again."""
-    return fold(word)
-
-
-def words_in(text: str) -> list[str]:
-    """The words of a text as they are written; `don't` is one."""
-    return _WORD.findall(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A part of a sentence, an item or a cell: its words without diacritics, in their order, and their stems."""
-
-    words: tuple[str, ...]
-    stems: frozenset[str]
-
-
-_SPACE = re.compile(r"\s{2,}|\n")
 _BLOCKS = re.compile(r"\n\s*\n")
-
-
-@cache
-def _between() -> re.Pattern[str]:
-    """What stands between clauses of a text whose white space is collapsed: punctuation, and words such as `and`."""
-    words = "|".join(sorted(vocabulary().and_or))
-    return re.compile(
-        rf"(?<=[.!?])\s|[,;:()|]\s|\s[–—-]{{1,2}}\s|\n\n|\n(?=[-*+#>|]|\d+[.)]\s)|\s?\|\s?|\s(?:{words})\s",
-        re.IGNORECASE,
-    )
-
-
-def _collapsed(match: re.Match[str]) -> str:
-    return "\n" * min(match[0].count("\n"), 2) or " "
-
-
-def clauses_of(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that have some words and ask nothing."""
-    said = (part for part in _between().split(_SPACE.sub(_collapsed, text)) if not part.rstrip(_CLOSING).endswith("?"))
-    parts = map(_WORD.findall, said)
-    return tuple([Clause(tuple(map(folded, part)), frozenset(map(stem_of, part))) for part in parts if len(part) > 2])
-
-
-class Reading:
-    """One passage, read: its text in small letters, without diacritics, too, and the stems of its words."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        parts = text.casefold().split()
-        self.small = " ".join(parts)
-        distinct = set(parts)
-        whole = set(filter(str.isalpha, distinct))  # most: a pattern over all of a passage takes twice the time
-        self.stems = frozenset(map(stem_of, whole.union(words_in(" ".join(distinct - whole)))))
-
-    @cached_property
-    def folded(self) -> str:
-        """Its text in small letters without diacritics."""
-        return fold(self.small)
-
-    @cached_property
-    def clauses(self) -> tuple[Clause, ...]:
-        """Its clauses."""
-        return clauses_of(self._text)
-
-
-reading_of = lru_cache(maxsize=KEPT)(Reading)
 
 
 def readings(number: str) -> set[str]:
@@ -157,9 +78,9 @@ class Evidence:
     """The passages and the question of one answer. `languages` are those of the passages."""
 
     def __init__(self, passages: Sequence[str], languages: Sequence[str], question: str = "") -> None:
-        self.passages = tuple(reading_of(text) for text in passages)
+        self.passages = tuple(map(Reading, passages))
         self.languages = tuple(languages)
-        self.question = reading_of(question)
+        self.question = Reading(question)
         self._texts = passages
 
     def holds(self, literal: str) -> bool:
@@ -310,7 +231,6 @@ _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
 _NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
 _INTERJECTION = re.compile(r"^[^\w]*[^\W\d_]{1,4}[,.:;!–—]\s+")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
-_CLOSING = ' *_"”“)'
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w./@-]+")
 _NOTHING = frozenset({""})
@@ -346,7 +266,7 @@ class Checker:
         """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
         plain = CITATION.sub("", _MARK.sub("", text))
         said = self._stems(plain)
-        announces = plain.rstrip(_CLOSING).endswith((":", "?"))
+        announces = plain.rstrip(CLOSING).endswith((":", "?"))
         if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
             return None
         index, share = self._evidence.near(said - self._evidence.question.stems, self._own)
@@ -484,7 +404,7 @@ class Checker:
         return frozenset(map(self._wording.telling, words)) - _NOTHING
 
     def _statement(self, text: str, plain: str) -> Unsupported | None:
-        end = plain.rstrip(_CLOSING)
+        end = plain.rstrip(CLOSING)
         if end.endswith("?") or not self._own:
             return None
         said = self._stems(plain)
@@ -525,7 +445,7 @@ class Checker:
         if unclear or len(said) + len(numbers) < FEWEST_WORDS[bool(cited)]:
             return cited
         if not cited:
-            announces = plain.rstrip(_CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
+            announces = plain.rstrip(CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
             return [] if announces else [best]
         if not all(1 <= number <= len(passages) for number in cited):
             return cited

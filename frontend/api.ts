@@ -245,6 +245,27 @@ export interface Keeps {
   feedback: boolean;
 }
 
+export interface KeyBody {
+  assistants: string[];
+  collections: string[];
+  concurrency: number;
+  expires: string | null;
+  made: string | null;
+  name: string;
+  note: string;
+  origins: string[];
+  rate: string;
+  role: "reader" | "widget" | "admin";
+  version: string;
+}
+
+export interface KeyList {
+  data: KeyBody[];
+  file: string;
+  key: string;
+  object: "list";
+}
+
 export interface LegPlace {
   chunk: string;
   rank: number;

@@ -23,6 +23,7 @@ VIEWS = (
     "generations",
     "runs",
     "sites",
+    "keys",
     "curated",
     "settings?changed=1",
     "errors",
@@ -242,6 +243,58 @@ def test_a_site_is_looked_at_added_paused_and_removed(page: Page, start, axe):
         expect(page.get_by_role("status").filter(has_text="zveřejněno")).to_be_visible(timeout=60_000)
         page.get_by_role("link", name="Weby", exact=True).click()
         expect(rows).to_have_count(1)
+
+
+def test_a_key_is_made_copied_limited_and_revoked(page: Page, start, axe, tmp_path: Path):
+    """The key is shown once and works until it is revoked; all of it in Czech on a phone, too."""
+    file = tmp_path / "keys.toml"
+    file.write_text("# ours\n", "utf-8")
+    service = start(**KEY, DOCS_KEYS=str(file))
+    opened(page, service, "keys")
+    rows = page.get_by_role("region", name="Keys").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("in the settings")
+    expect(rows.get_by_role("button")).to_have_count(0)
+    form = page.locator("form")
+    form.get_by_label("Name, which logs show").fill("robot")
+    form.get_by_label("Questions over time").fill("often")
+    form.get_by_role("button", name="Make a key").click()
+    expect(form.get_by_role("alert")).to_contain_text("rate")
+    form.get_by_label("Questions over time").fill("60/minute")
+    form.get_by_role("button", name="Make a key").click()
+    key = form.get_by_role("status").locator("code").inner_text()
+    models = f"{service.url}/v1/models"
+
+    def status() -> int:
+        return httpx.get(models, headers={"authorization": f"Bearer {key}"}, trust_env=False).status_code
+
+    assert status() == 200
+    assert file.read_text("utf-8").startswith("# ours\n")
+    expect(form.get_by_role("button", name="Copy the key")).to_be_visible()
+    expect(rows.nth(1)).to_contain_text("60/minute")
+    axe(page)
+    page.reload()
+    expect(rows).to_have_count(2)
+    assert key not in page.content()
+    rows.nth(1).get_by_role("button", name="Change limits").click()
+    rows.nth(1).get_by_label("Answers at the same time").fill("4")
+    axe(page)
+    rows.nth(1).locator("form").get_by_role("button", name="Change limits").click()
+    expect(rows.nth(1)).to_contain_text("Answers at the same time: 4")
+    page.get_by_label("Language", exact=True).select_option("cs")
+    page.set_viewport_size({"width": 390, "height": 844})
+    rows = page.get_by_role("region", name="Klíče").locator("tbody tr")
+    rows.nth(1).get_by_role("button", name="Zneplatnit").click()
+    expect(page.get_by_role("alertdialog")).to_contain_text("robot")
+    axe(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("alertdialog").get_by_role("button", name="Zneplatnit").click()
+    expect(rows).to_have_count(1)
+    assert status() == 401
+    page.goto(f"{start(**KEY).url}/admin/keys")
+    page.get_by_role("textbox").fill("the-admin-key-of-tests")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("note")).to_contain_text("DOCS_KEYS")
 
 
 def test_settings_say_where_they_come_from_and_errors_appear(page: Page, start):

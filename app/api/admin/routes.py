@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from app.api.admin import answer_models as bodies
+from app.api.admin import keys, sites
 from app.api.admin import question_log as log
-from app.api.admin import sites
 from app.api.admin.index import IndexStates
 from app.api.admin.problems import RecentProblems
 from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
@@ -83,6 +83,7 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
     summary, body = "Make the previous generation live again", body_of(RollbackRequest)
     rollback = described(summary, bodies.RollbackBody, REFUSED, access=ADMIN, **body)
     app.add_api_route("/v1/admin/rollback", states.rollback, methods=["POST"], **rollback)
+    _add_keys(app, keys.AdminKeys(service))
     if runs.can_start:
         _add_sites(app, sites.Sites(service, runs))
     summary, body = "Add a question to the question set", body_of(QuestionRequest)
@@ -101,6 +102,21 @@ def _add_sites(app: FastAPI, handlers: sites.Sites) -> None:
          {"access": ADMIN, **body_of(sites.PauseRequest)}),
         ("remove_site", "POST", "/v1/admin/sites/remove", handlers.remove, "Remove a site with its pages", sites.SiteRemoved,
          REFUSED | refusals({409: "The site is in the settings, or a run is under way."}), {"access": ADMIN, **body_of(sites.RemoveRequest)}),
+    ))  # fmt: skip
+
+
+def _add_keys(app: FastAPI, handlers: keys.AdminKeys) -> None:
+    refused = ADMIN_ERRORS | refusals({
+        400: "A value is wrong.", 404: "There is no such key.", 409: "The key is needed, or its file can't be changed, or was meanwhile.",
+    })  # fmt: skip
+    add_routes(app, "Operation", (
+        ("keys", "GET", "/v1/admin/keys", handlers.list_keys, "The keys, without secrets", keys.KeyList, refused, {"access": ADMIN}),
+        *((name, "POST", f"/v1/admin/keys{path}", handler, summary, keys.KeyList, refused, {"access": ADMIN, **body_of(model)})
+          for name, path, handler, summary, model in (
+              ("make_key", "", handlers.make, "Make a key", keys.NewKey),
+              ("limit_key", "/limits", handlers.limit, "Change the limits of a key", keys.KeyLimits),
+              ("revoke_key", "/revoke", handlers.revoke, "Revoke a key", keys.KnownKey),
+          )),
     ))  # fmt: skip
 
 

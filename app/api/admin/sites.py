@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
+from app.api.admin.queries import chosen_index
 from app.api.answer_models import IngestRun
 from app.api.bodies import ExactModel, Name, Place, Places, unstored
 from app.api.runs import Runs, chosen_sites, recorded_sites, run_object, started_by
@@ -123,12 +124,7 @@ class Sites:
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def _store(self) -> Store:
-        used = self.service.assistants.used()
-        if "" not in used:
-            raise RequestError(
-                "No assistant uses the index of DOCS_STORE, to which runs write.", code="index_not_found"
-            )
-        return used[""].store
+        return chosen_index(self.service, "").store  # to which runs write
 
     async def list_sites(self, request: Request) -> Response:
         """All sites with their pages and errors."""

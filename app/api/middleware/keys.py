@@ -70,7 +70,13 @@ class KeyTable(Table):
     rate: Rates = Field("", description=f"a rate, such as {EXAMPLE}")
     concurrency: int = Field(0, ge=1, description="a number of answers at the same time, at least 1")
     expires: date | None = Field(None, description="a date without quotation marks, as 2027-01-31")
+    made: date | None = Field(None, description="the date on which it was made, as 2026-12-31")
     note: str = Field("", description="a text")
+
+    @property
+    def version(self) -> str:
+        """What differs as soon as anything about the key does."""
+        return sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     @property
     def expired(self) -> bool:
@@ -277,6 +283,10 @@ class Keys:
         return (self.people is not None and self.people.operators) or any(
             key.role == "admin" for key in self._known().values()
         )
+
+    def configured(self) -> Collection[Access]:
+        """The keys of the settings."""
+        return self._configured.values()
 
     def origins(self) -> frozenset[str]:
         """The origins of all keys of widgets."""

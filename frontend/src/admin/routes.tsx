@@ -5,6 +5,7 @@ import { ChunkView } from "./chunk";
 import { Curated } from "./curated";
 import { Gaps } from "./gaps";
 import { Generations } from "./generations";
+import { Keys } from "./keys";
 import { Errors, Settings } from "./operation";
 import { Overview } from "./overview";
 import { Page } from "./page";
@@ -44,6 +45,7 @@ const ROUTES: Route[] = [
   { path: "generations", title: (t) => t.views.generations, view: Generations },
   { path: "runs", title: (t) => t.views.runs, view: Runs },
   { path: "sites", title: (t) => t.views.sites, view: Sites },
+  { path: "keys", title: (t) => t.views.keys, view: Keys },
   { path: "settings", title: (t) => t.views.settings, view: Settings },
   { path: "errors", title: (t) => t.views.errors, view: Errors },
 ];

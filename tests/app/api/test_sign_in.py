@@ -80,6 +80,21 @@ async def test_a_role_of_the_provider_makes_an_operator_or_a_reader(provider, tm
             assert refused(await browser.post(CHAT, json=chat("x"))) == (401, "invalid_api_key")
 
 
+async def test_an_operator_who_signed_in_changes_keys_and_the_table_stays(provider, tmp_path):
+    async with service(tmp_path, entry("r"), entry("a", "admin"), table(provider)) as browser:
+        await sign_in(browser, "rita")
+        assert refused(await browser.get("/v1/admin/keys")) == (401, "invalid_api_key")
+        await sign_in(browser, "olga")
+        row = (await browser.get("/v1/admin/keys")).json()["data"][0]
+        body = {"name": "r", "version": row["version"]}
+        assert (await browser.post("/v1/admin/keys/revoke", json=body)).status_code == 200
+        elsewhere = {"origin": "https://evil.example.org"}
+        assert (
+            await browser.post("/v1/admin/keys", json={"name": "x", "role": "admin"}, headers=elsewhere)
+        ).status_code == 403
+    assert (tmp_path / "keys.toml").read_text("utf-8") == f"{entry('a', 'admin')}\n{table(provider)}"
+
+
 async def test_who_has_no_role_stays_outside(provider, tmp_path):
     async with service(tmp_path, table(provider)) as browser:
         back = await sign_in(browser, "guest", "/")

@@ -100,7 +100,6 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
     service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
     metrics, branding = Metrics(settings.languages), Branding(service)
-    app.state.branding = branding  # plugins show the name, too
     app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service, branding), service.limits.gate)
     operation = Operation(service, origins, views=registered("register_admin_views"))
     admin.add_to(app, service, operation, runs)
@@ -183,6 +182,7 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
 
 
 def _add_api(app: FastAPI, service: Service, branding: Branding) -> Suggester:
+    app.state.branding = branding  # plugins show the name, too
     suggester, search, chat = Suggester(), Search(service), Chat(service)
     models, interface, passages = Models(service, suggester), Interface(service, suggester, branding), Passages(service)
     completions = answers(

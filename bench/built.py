@@ -17,7 +17,8 @@ from app.index.vocabulary import Vocabulary
 from app.pipeline import calls
 from app.pipeline import conversation as history
 from app.proof import stream
-from app.proof.check import LONGEST_REFUSAL, _between
+from app.proof.check import LONGEST_REFUSAL
+from app.proof.reading import _between
 from app.proof.wording import Wording
 from app.text import literals, redaction
 from app.text.analysis import analyse, fold, words_of
@@ -161,7 +162,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "plugins.steps.period.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
     "plugins.steps.period.PeriodRules._counted": partial(_rules, "finditer", "_last"),
     "plugins.steps.period._any": partial(_rules, "search", "_time", "_hint"),
-    "app.proof.check._between": lambda: [(_between(), "split")],
+    "app.proof.reading._between": lambda: [(_between(), "split")],
     "app.proof.check.Evidence.counts": lambda: [(re.compile(r"(?<!\w)(\w++) pages"), "finditer")],
     "app.text.literals._amount": lambda: [(literals._amount(), "finditer")],  # noqa: SLF001
     "app.text.literals._measured": lambda: [(literals._measured(), "finditer")],  # noqa: SLF001

@@ -71,6 +71,7 @@ APART = {
     "app/cli": ("server", "settings_file"),
     "plugins/steps": ("factories",),
     "plugins/gaps": ("routes",),
+    "plugins/more_apis": ("llms_txt",),
     "app/models": ("rerank",),
     "app/retriever": ("http", "local"),
     "plugins/formats/office": ("docx",),

@@ -209,9 +209,14 @@ def sitemap(pages: Iterable[Path], base: str) -> str:
 
 
 def base_url(request: Request) -> str:
-    """The absolute address of /docs/ as the client sees it. An invalid Host header is ignored."""
+    """The absolute address of /docs/ as the client sees it."""
+    return f"{root_url(request)}/docs/"
+
+
+def root_url(request: Request) -> str:
+    """The absolute address of the service as the client sees it, without a slash at its end. An invalid Host header is ignored."""
     host = request.headers.get("host", "")
     if not _HOST.fullmatch(host):
         name, port = request.scope.get("server") or ("localhost", None)
         host = f"{name}:{port}" if port else name
-    return f"{request.scope['scheme']}://{host}{request.scope.get('root_path', '')}/docs/"
+    return f"{request.scope['scheme']}://{host}{request.scope.get('root_path', '')}"

@@ -168,6 +168,7 @@ class BrandTable(Table):
         "", pattern=rf"^(?:{COLOR.pattern})?$", description="the colour of links and buttons, as #2558c5"
     )
     welcome: str = Field("", description="a line above the first question")
+    llms_txt: bool = Field(default=True, description="true or false")
 
 
 class AssistantsFile(Table):

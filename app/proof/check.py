@@ -7,13 +7,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from itertools import combinations
+from functools import cached_property
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
-from app.core.language import vocabulary
 from app.core.turn import Unsupported, UnsupportedKind
+from app.proof.reading import CLOSING, Clause, Reading, clauses_of, words_in
 from app.text.analysis import RAISED, fold
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
@@ -21,89 +20,12 @@ from app.text.literals import amounts, unit_in
 if TYPE_CHECKING:
     from app.proof.wording import Polarity, Wording
 
-LONGEST_STEM = 6  # letters: inflected and derived words of the covered languages share these
-KEPT = 400  # passages whose words are kept, about 30 KB each
 MOST_PLACES = 50  # of a literal in one text
 CLOSE = 0.005  # share by which a rounded result may differ
 MOST_OPERANDS = 8  # numbers of a sentence that another one of it can be the sum of
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’]t\b)?")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
-
-
-@lru_cache(maxsize=50_000)
-def stem_of(word: str) -> str:
-    """The beginning of a word that its forms share, without diacritics."""
-    small = fold(word)
-    return small if len(small) < 5 else small[: max(4, min(len(small) - 2, LONGEST_STEM))]
-
-
-@lru_cache(maxsize=50_000)
-def folded(word: str) -> str:
-    """The word in lower case without diacritics; kept, because the same words come again and again."""
-    return fold(word)
-
-
-def words_in(text: str) -> list[str]:
-    """The words of a text as they are written; `don't` is one."""
-    return _WORD.findall(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A part of a sentence, an item or a cell: its words without diacritics, in their order, and their stems."""
-
-    words: tuple[str, ...]
-    stems: frozenset[str]
-
-
-_SPACE = re.compile(r"\s{2,}|\n")
-
-
-@cache
-def _between() -> re.Pattern[str]:
-    """What stands between clauses of a text whose white space is collapsed: punctuation, and words such as `and`."""
-    words = "|".join(sorted(vocabulary().and_or))
-    return re.compile(
-        rf"(?<=[.!?])\s|[,;:()|]\s|\s[–—-]{{1,2}}\s|\n\n|\n(?=[-*+#>|]|\d+[.)]\s)|\s?\|\s?|\s(?:{words})\s",
-        re.IGNORECASE,
-    )
-
-
-def _collapsed(match: re.Match[str]) -> str:
-    return "\n" * min(match[0].count("\n"), 2) or " "
-
-
-def clauses_of(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that have some words and ask nothing."""
-    said = (part for part in _between().split(_SPACE.sub(_collapsed, text)) if not part.rstrip(_CLOSING).endswith("?"))
-    parts = map(_WORD.findall, said)
-    return tuple([Clause(tuple(map(folded, part)), frozenset(map(stem_of, part))) for part in parts if len(part) > 2])
-
-
-class Reading:
-    """One passage, read: its text in small letters, without diacritics, too, and the stems of its words."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        parts = text.casefold().split()
-        self.small = " ".join(parts)
-        distinct = set(parts)
-        whole = set(filter(str.isalpha, distinct))  # most: a pattern over all of a passage takes twice the time
-        self.stems = frozenset(map(stem_of, whole.union(words_in(" ".join(distinct - whole)))))
-
-    @cached_property
-    def folded(self) -> str:
-        """Its text in small letters without diacritics."""
-        return fold(self.small)
-
-    @cached_property
-    def clauses(self) -> tuple[Clause, ...]:
-        """Its clauses."""
-        return clauses_of(self._text)
-
-
-reading_of = lru_cache(maxsize=KEPT)(Reading)
+_BLOCKS = re.compile(r"\n\s*\n")
 
 
 def readings(number: str) -> set[str]:
@@ -128,6 +50,18 @@ _FACTORS: Mapping[str, tuple[str, float]] = {
 }
 
 
+_HEAD = "\n\n"  # between the head of a table and a row
+
+
+def _with_heads(text: str) -> Iterator[str]:
+    """The paragraphs of a text, and the rows of its tables, each below the head."""
+    for block in _BLOCKS.split(text):
+        lines = block.splitlines()
+        rows = [line for line in lines if line.lstrip().startswith("|")]
+        yield from (f"{rows[0]}{_HEAD}{row}" for row in rows)
+        yield "\n".join(line for line in lines if line not in rows)
+
+
 def _value(reading: str) -> float | None:
     try:
         return float(reading)
@@ -144,9 +78,9 @@ class Evidence:
     """The passages and the question of one answer. `languages` are those of the passages."""
 
     def __init__(self, passages: Sequence[str], languages: Sequence[str], question: str = "") -> None:
-        self.passages = tuple(reading_of(text) for text in passages)
+        self.passages = tuple(map(Reading, passages))
         self.languages = tuple(languages)
-        self.question = reading_of(question)
+        self.question = Reading(question)
         self._texts = passages
 
     def holds(self, literal: str) -> bool:
@@ -159,11 +93,16 @@ class Evidence:
     @cached_property
     def _numbers(self) -> Mapping[str, set[str]]:
         """The units of each number, by the values that it can have. Read only for a number that isn't there as it is written."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for text in (*self._texts, self.question.small):
-            for number, unit in amounts(text):
+        return {value: set(units) for value, units in self._places.items()}
+
+    @cached_property
+    def _places(self) -> Mapping[str, Mapping[str, set[str]]]:
+        """The texts in which each number stands with each unit, by the values that it can have."""
+        found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for text in chain(*map(_with_heads, self._texts), (self.question.small,)):
+            for number, unit in amounts(text.rpartition(_HEAD)[2]):
                 for value in readings(number):
-                    found[value].add(unit)
+                    found[value][unit].add(text)
         return found
 
     @cached_property
@@ -184,8 +123,8 @@ class Evidence:
             units = self._numbers.get(value, set())
             if unit in units or (units and not unit):
                 return True
-            if "" in units and any(unit_in(unit, text) for text in self._texts):
-                return True  # a table has the unit in its head
+            if "" in units and any(unit_in(unit, text) for text in self._places[value][""]):
+                return True  # the head of a table has the unit, or an earlier number of a list
             kind, factor = _FACTORS.get(unit, ("", 0.0))
             size = _value(value)
             if kind and size is not None and (kind, round(size * factor, 6)) in self._measures:
@@ -292,7 +231,6 @@ _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
 _NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
 _INTERJECTION = re.compile(r"^[^\w]*[^\W\d_]{1,4}[,.:;!–—]\s+")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
-_CLOSING = ' *_"”“)'
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w./@-]+")
 _NOTHING = frozenset({""})
@@ -328,7 +266,7 @@ class Checker:
         """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
         plain = CITATION.sub("", _MARK.sub("", text))
         said = self._stems(plain)
-        announces = plain.rstrip(_CLOSING).endswith((":", "?"))
+        announces = plain.rstrip(CLOSING).endswith((":", "?"))
         if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
             return None
         index, share = self._evidence.near(said - self._evidence.question.stems, self._own)
@@ -336,6 +274,11 @@ class Checker:
         if decided and not any(self._denies_apart(clause, index) for clause in clauses_of(plain)):
             return None
         return Unsupported(text, "statement", *self._place(plain))
+
+    def repeats(self, text: str) -> bool:
+        """True if a sentence has nothing that says something but words of the question: no number, and no code."""
+        plain = CITATION.sub("", _MARK.sub("", text))
+        return not _DIGIT.search(plain) and "`" not in plain and self._stems(plain) <= self._evidence.question.stems
 
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
@@ -461,7 +404,7 @@ class Checker:
         return frozenset(map(self._wording.telling, words)) - _NOTHING
 
     def _statement(self, text: str, plain: str) -> Unsupported | None:
-        end = plain.rstrip(_CLOSING)
+        end = plain.rstrip(CLOSING)
         if end.endswith("?") or not self._own:
             return None
         said = self._stems(plain)
@@ -502,7 +445,7 @@ class Checker:
         if unclear or len(said) + len(numbers) < FEWEST_WORDS[bool(cited)]:
             return cited
         if not cited:
-            announces = plain.rstrip(_CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
+            announces = plain.rstrip(CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
             return [] if announces else [best]
         if not all(1 <= number <= len(passages) for number in cited):
             return cited
@@ -553,6 +496,8 @@ class Checker:
             others = [one for one in self._clauses() if _alike(own, one)]  # which may say it as the answer does
             for one in others:
                 denied, stated = denied - one.denied, stated - (one.words - one.denied)
+            for one in self._clauses():  # a cell, which says no more than that
+                denied = denied - one.denied if one.said <= own.said else denied
             return bool(denied or stated)
         if own.fragment or own.limits or own.only or not own.heads & own.said:
             return False

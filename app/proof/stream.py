@@ -21,6 +21,7 @@ LONGEST_SENTENCE = 400  # characters; a longer one may go round in circles
 LONGEST_CIRCLE = 80
 ROUNDS = 4
 FIRST = 2  # sentences of an answer, one of which says that there is none
+UNTOLD = 0.5  # of an answer is taken as proved if it only repeats the question
 HELD = 60  # characters of a line that can be a sign of another turn
 
 _TOKEN = re.compile(r"<\|[^|>\n]{1,30}\|>|</?s>|\[/?INST\]|<(?:start|end)_of_turn>")
@@ -81,6 +82,7 @@ class Prover:
         self._instructions = instructions
         self.faults: list[Unsupported] = []
         self.judged = 0
+        self._repeating = 0  # of them: sentences that say no more than the question
         self.ending: Ending = ""
         self._held = ""  # of the line: not released
         self._line = ""  # of the sentence: what was released
@@ -103,7 +105,9 @@ class Prover:
 
     @property
     def proved(self) -> float:
-        """The share of the statements that the passages prove; 1 if there are none."""
+        """The share of the statements that the passages prove; 1 if there are none, `UNTOLD` if all only repeat the question."""
+        if self.judged and self.judged == self._repeating:
+            return UNTOLD
         return 1 - len(self.faults) / max(self.judged, len(self.faults), 1)
 
     def feed(self, text: str) -> str:
@@ -281,6 +285,7 @@ class Prover:
         faults = self._checker.sentence(bare)
         self.judged += 1
         if not faults:
+            self._repeating += self._checker.repeats(bare)
             return self._cited(sentence, shown)
         self.faults += faults
         if self._mode == "remove" and not shown:

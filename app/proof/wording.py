@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 
 from app.core.language import Language, vocabulary
-from app.proof.check import folded, stem_of
+from app.proof.reading import folded, stem_of
 
 MOST_WORDS = 50_000  # that are kept
 MOST_CLAUSES = 5_000

@@ -12,7 +12,8 @@ from typing import Any
 
 from app.core.prompts import Prompts
 from app.pipeline.steps.cite import instructions_of, rules_of
-from app.proof.check import CITATION, Checker, Evidence, reading_of
+from app.proof.check import CITATION, Checker, Evidence
+from app.proof.reading import Reading
 from app.proof.stream import Prover
 from app.proof.wording import Wording
 from app.text.answer_language import AnswerLanguage
@@ -84,9 +85,9 @@ class Kept:
 
     def shown(self, sample: Sample) -> list[str]:
         """The names of the passages of a sample, and of those of the same languages that are most like the question."""
-        wanted, asked = {self.passages[name][0] for name in sample.passages}, reading_of(sample.question).stems
+        wanted, asked = {self.passages[name][0] for name in sample.passages}, Reading(sample.question).stems
         others = [
-            (-len(asked & reading_of(text).stems), name)
+            (-len(asked & Reading(text).stems), name)
             for name, (language, text) in self.passages.items()
             if name not in sample.passages and language in wanted
         ]

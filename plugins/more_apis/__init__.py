@@ -1,4 +1,4 @@
-"""OpenAI's Responses API and Conversations API."""
+"""OpenAI's Responses API and Conversations API, and the pages for other assistants."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_routes(app: FastAPI, service: Service) -> None:
-    """/v1/responses and /v1/conversations."""
-    from plugins.more_apis import conversations, responses
+    """/v1/responses, /v1/conversations and /llms.txt."""
+    from plugins.more_apis import conversations, llms_txt, responses
 
     responses.add_to(app, service)
     conversations.add_to(app, service)
+    llms_txt.add_to(app, service, app.state.branding)

@@ -257,6 +257,38 @@ def test_chats_stay_in_the_browser_and_the_back_button_steps_through_them(page: 
     assert page.evaluate("Object.keys(localStorage).filter(name => name.includes('chat:'))") == []
 
 
+def test_a_chat_is_found_renamed_and_saved(page: Page, service: Program, llm: FakeLLM, axe, tmp_path: Path):
+    """Each in this browser alone: the service hears of none of it."""
+    page.goto(service.url)
+    for number in range(6):
+        page.get_by_role("link", name="New chat").first.click()
+        ask(page, QUESTION if number == 2 else f"How long may job {number} run?")
+        finished(page)
+    page.get_by_role("searchbox", name="Search your chats").fill("VOLÚME create")
+    expect(chats(page)).to_have_count(1)
+    chats(page).get_by_role("link").click()
+    finished(page)
+    chats(page).get_by_role("button", name=f"Rename the chat “{QUESTION}”").click()
+    name = chats(page).get_by_role("textbox")
+    name.fill("Nothing")
+    name.press("Escape")
+    chats(page).get_by_role("button", name=f"Rename the chat “{QUESTION}”").click()
+    name.fill("Storage of the group")
+    axe(page)
+    name.press("Enter")
+    page.reload()
+    expect(page).to_have_title("Storage of the group")
+    current = chats(page).filter(has_text="Storage of the group")
+    with page.expect_download() as download:
+        current.get_by_role("button", name="Save the chat “Storage of the group” as Markdown").click()
+    assert download.value.suggested_filename == "Storage-of-the-group.md"
+    saved = Path(download.value.path()).read_text("utf-8")
+    assert saved.startswith(f"# Storage of the group\n\n## {QUESTION}\n\n")
+    assert "\n1. [" in saved
+    chats(page).get_by_role("button", name="Delete the chat “Storage of the group”").click()
+    expect(chats(page)).to_have_count(5)
+
+
 def test_two_tabs_with_one_chat_lose_no_question(page: Page, service: Program, llm: FakeLLM):
     page.goto(service.url)
     ask(page)

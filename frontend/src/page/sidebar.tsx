@@ -1,11 +1,15 @@
 /** The conversations kept in this browser. On a phone it is a drawer. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { asMarkdown } from "../shared/answer";
+import { type Conversation, LONGEST_TITLE } from "../shared/conversation";
 import type { History, Kept } from "../shared/history";
 import { Icon } from "../shared/icons";
 import { useUi } from "../shared/ui";
 import type { Address } from "./address";
 import { Going } from "./header";
+
+const MANY = 6; // chats, from which on they can be searched
 
 interface Props {
   history: History;
@@ -20,9 +24,13 @@ interface Props {
 
 export function Sidebar({ history, current, days, open, onClose, onGo }: Props): JSX.Element {
   const { t } = useUi();
+  const [words, setWords] = useState("");
   const [kept, setKept] = useState(() => history.list());
   const drawer = useRef<HTMLDialogElement>(null);
-  useEffect(() => history.onChange(() => setKept(history.list())), [history]);
+  useEffect(() => {
+    setKept(history.list(words));
+    return history.onChange(() => setKept(history.list(words)));
+  }, [history, words]);
   useEffect(() => {
     if (open) drawer.current?.showModal();
     else drawer.current?.close();
@@ -35,7 +43,10 @@ export function Sidebar({ history, current, days, open, onClose, onGo }: Props):
     for (const id of ids) history.remove(id);
     if (ids.includes(current)) onGo({});
   };
-  const list = <Chats kept={kept} current={current} days={days} onGo={go} onRemove={remove} />;
+  const list = (
+    <Chats kept={kept} current={current} days={days} words={words} onWords={setWords} onGo={go} onRemove={remove}
+      onRename={(id, name) => history.get(id)?.rename(name)} onSave={(id) => save(history.get(id), t.sources.heading)} />
+  );
   return (
     <>
       <nav class="da-sidebar" aria-label={t.page.chats}>{list}</nav>
@@ -52,13 +63,20 @@ interface ChatsProps {
   kept: Kept[];
   current: string;
   days: number;
+  /** What the chats are searched for. */
+  words: string;
+  onWords: (words: string) => void;
   onGo: (to: Address) => void;
   onRemove: (ids: string[]) => void;
+  onRename: (id: string, name: string) => void;
+  /** Saves it as a file. */
+  onSave: (id: string) => void;
 }
 
-function Chats({ kept, current, days, onGo, onRemove }: ChatsProps): JSX.Element {
+function Chats({ kept, current, days, words, onWords, onGo, onRemove, onRename, onSave }: ChatsProps): JSX.Element {
   const { t } = useUi();
   const [sure, setSure] = useState(false);
+  const [renamed, setRenamed] = useState("");
   const removeAll = () => {
     if (sure) onRemove(kept.map(({ id }) => id));
     setSure(!sure);
@@ -66,30 +84,80 @@ function Chats({ kept, current, days, onGo, onRemove }: ChatsProps): JSX.Element
   return (
     <>
       <Going to={{}} onGo={onGo} class="da-new"><><Icon name="plus" /> {t.page.newChat}</></Going>
+      {(words || kept.length >= MANY) && (
+        <input type="search" class="da-find-chat" aria-label={t.page.find} placeholder={t.page.find} value={words}
+          onInput={(event) => onWords(event.currentTarget.value)} />
+      )}
       {byDay(kept).map(([day, chats]) => (
         <section key={day} aria-label={t.page[day]}>
           <h2 class="da-label">{t.page[day]}</h2>
           <ul>
             {chats.map(({ id, title }) => (
               <li key={id}>
-                <Going to={{ chat: id }} onGo={onGo} current={id === current}>{title}</Going>
-                <button type="button" class="da-icon-button" aria-label={t.page.remove(title)} title={t.page.remove(title)}
-                  onClick={() => onRemove([id])}>
-                  <Icon name="trash" size={16} />
-                </button>
+                {renamed === id
+                  ? <Name title={title} onEnd={(name) => { setRenamed(""); if (name) onRename(id, name); }} />
+                  : <Going to={{ chat: id }} onGo={onGo} current={id === current}>{title}</Going>}
+                {id === current && renamed !== id && (
+                  <>
+                    <button type="button" class="da-icon-button" aria-label={t.page.rename(title)} title={t.page.rename(title)} onClick={() => setRenamed(id)}>
+                      <Icon name="edit" size={16} />
+                    </button>
+                    <button type="button" class="da-icon-button" aria-label={t.page.save(title)} title={t.page.save(title)} onClick={() => onSave(id)}>
+                      <Icon name="save" size={16} />
+                    </button>
+                  </>
+                )}
+                {renamed !== id && (
+                  <button type="button" class="da-icon-button" aria-label={t.page.remove(title)} title={t.page.remove(title)} onClick={() => onRemove([id])}>
+                    <Icon name="trash" size={16} />
+                  </button>
+                )}
               </li>
             ))}
           </ul>
         </section>
       ))}
       <p class="da-muted da-kept">{t.page.kept(days)}</p>
-      {kept.length > 1 && (
+      {kept.length > 1 && !words && (
         <button type="button" class="da-button da-plain" onClick={removeAll} onBlur={() => setSure(false)}>
           {sure ? t.page.removeSure : t.page.removeAll}
         </button>
       )}
     </>
   );
+}
+
+/** The name of a chat while it is changed; Escape leaves it as it was. */
+function Name({ title, onEnd }: { title: string; onEnd: (name: string) => void }): JSX.Element {
+  const { t } = useUi();
+  const field = useRef<HTMLInputElement>(null);
+  const ended = useRef(false); // a field that goes loses the focus first
+  useEffect(() => field.current?.select(), []);
+  const end = (name?: string) => {
+    if (!ended.current) onEnd(name ?? field.current!.value);
+    ended.current = true;
+  };
+  const leave = (event: KeyboardEvent) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // of the drawer, which it would close
+    end("");
+  };
+  return (
+    <form class="da-name" onSubmit={(event) => { event.preventDefault(); end(); }}>
+      <input ref={field} aria-label={t.page.rename(title)} defaultValue={title} maxLength={LONGEST_TITLE} onBlur={() => end()} onKeyDown={leave} />
+    </form>
+  );
+}
+
+/** Saves the conversation as a file of Markdown. */
+function save(conversation: Conversation | null, heading: string): void {
+  if (!conversation) return;
+  const parts = conversation.exchanges.map(({ question, answer }) => `## ${question.trim()}\n\n${asMarkdown(answer, heading)}\n`);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([[`# ${conversation.title}\n`, ...parts].join("\n")], { type: "text/markdown" }));
+  link.download = `${conversation.title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "chat"}.md`;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 type Day = "today" | "yesterday" | "earlier";

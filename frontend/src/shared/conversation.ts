@@ -27,6 +27,8 @@ export class Conversation {
     readonly id = newId(),
     /** When it was last asked something, in milliseconds. */
     public at = Date.now(),
+    /** What the reader calls it; empty for its first question. */
+    public name = "",
   ) {}
 
   get busy(): boolean {
@@ -34,8 +36,14 @@ export class Conversation {
   }
 
   get title(): string {
+    if (this.name) return this.name;
     const question = this.exchanges[0]?.question.replace(/\s+/g, " ").trim() ?? "";
     return question.length > LONGEST_TITLE ? `${question.slice(0, LONGEST_TITLE)}…` : question;
+  }
+
+  rename(name: string): void {
+    this.name = name.trim().slice(0, LONGEST_TITLE);
+    this.notify();
   }
 
   /** Calls the function after each change; returns how to end that. */

@@ -14,6 +14,7 @@ export interface Kept {
 }
 
 interface Entry extends Kept {
+  name?: string;
   exchanges: Exchange[];
 }
 
@@ -41,9 +42,13 @@ export class History {
     }
   }
 
-  /** All kept conversations, the newest first. */
-  list(): Kept[] {
-    const entries = this.storage.names("chat:").flatMap((name) => this.read(name) ?? []);
+  /** The kept conversations, the newest first; with words, those that have all of them, in any case and without accents. */
+  list(words = ""): Kept[] {
+    const wanted = folded(words).split(/\s+/).filter(Boolean);
+    const entries = this.storage.names("chat:").flatMap((name) => this.read(name) ?? []).filter(({ title, exchanges }) => {
+      const text = wanted.length ? folded([title, ...exchanges.flatMap(({ question, answer }) => [question, answer.text])].join("\n")) : "";
+      return wanted.every((word) => text.includes(word));
+    });
     return entries.map(({ id, title, at }) => ({ id, title, at })).sort((a, b) => b.at - a.at);
   }
 
@@ -52,7 +57,7 @@ export class History {
     const known = this.open.get(id);
     if (known) return known;
     const entry = this.read(`chat:${id}`);
-    return entry ? this.opened(new Conversation(this.api, entry.exchanges, entry.id, entry.at)) : null;
+    return entry ? this.opened(new Conversation(this.api, entry.exchanges, entry.id, entry.at, entry.name)) : null;
   }
 
   /** A new one, which is kept from its first question on. */
@@ -71,12 +76,12 @@ export class History {
   }
 
   private keep(conversation: Conversation): void {
-    const { id, title, at } = conversation;
+    const { id, title, at, name } = conversation;
     // not at each word
     if (conversation.exchanges.at(-1)?.answer.state === "writing" && conversation.busy) return;
     if (!conversation.exchanges.length || !this.open.has(id)) return;
     const exchanges = conversation.exchanges.map(settled);
-    const text = JSON.stringify({ id, title, at, exchanges } satisfies Entry);
+    const text = JSON.stringify({ id, title, at, name, exchanges } satisfies Entry);
     const others = this.list().filter((one) => one.id !== id);
     for (const old of others.splice(MOST_KEPT - 1)) this.remove(old.id);
     // when the browser's storage is full, the oldest make room
@@ -110,6 +115,10 @@ export class History {
       return null; // removed, or not ours
     }
   }
+}
+
+function folded(text: string): string {
+  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 }
 
 /** As it is kept: an answer that isn't complete when the page is left is an interrupted one. */

@@ -65,7 +65,7 @@ def below(path: str, parents) -> bool:
 
 def opened(path: str, role: str) -> bool:
     """Whether a role may use a route. A route that isn't named above is one for readers."""
-    if path in {"/", "/llms.txt", "/llms-full.txt"} or below(path, OPEN) or role == "admin":
+    if path == "/" or below(path, OPEN) or role == "admin":
         return True
     if below(path, OPERATORS) or not role:
         return False

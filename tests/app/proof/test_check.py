@@ -187,3 +187,36 @@ def test_code_is_proved_by_its_parts() -> None:
     checker = Checker(Evidence([BACKUPS], ["en"]), "en", WORDING)
     assert not checker.code("docs-assistant ingest --all <your-site>  # indexes everything anew")
     assert [fault.kind for fault in checker.code("docs-assistant reindex --fast")] == ["code"]
+
+
+LIMITS = """| threat | control |
+|---|---|
+| guessed keys | after 10 wrong ones, one each 6 s |
+
+| run | time (min) | heap (GB) |
+|---|---|---|
+| first | 25 | 16 |
+
+A limit holds for each minute. Sizes in MB: 200, 400, 800.
+
+| word | meaning |
+|---|---|
+| failed | could not be read; its earlier text stays |
+
+Some pages or a reader of them failed."""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("The first run takes 25 minutes.", []),
+        ("The heap is 16 GB, and sizes are 400 MB.", []),
+        ("A key is blocked for 10 minutes.", ["number"]),
+        ("The heap is 25 GB.", []),  # the wrong column of the right table
+        ("A size is 16 MB.", ["number"]),
+        ("A failed page couldn't be read.", []),
+    ],
+)
+def test_a_unit_stands_with_its_number_or_above_it(sentence: str, fault: list[str]) -> None:
+    """In the head of the table of the number, or in its paragraph; not just anywhere on the page."""
+    assert kinds(sentence, passages=(LIMITS,)) == fault

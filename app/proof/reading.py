@@ -1,0 +1,111 @@
+"""Reads the passages of an answer: their words, by stems, and their clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from itertools import chain
+
+from app.core.language import vocabulary
+from app.text.analysis import fold
+
+LONGEST_STEM = 6  # letters: inflected and derived words of the covered languages share these
+KEPT = 2000  # sections whose words are kept, about 8 KB each
+CLOSING = ' *_"”“)'
+"""What may stand behind the punctuation at the end of a sentence."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’]t\b)?")
+
+
+@lru_cache(maxsize=50_000)
+def stem_of(word: str) -> str:
+    """The beginning of a word that its forms share, without diacritics."""
+    small = fold(word)
+    return small if len(small) < 5 else small[: max(4, min(len(small) - 2, LONGEST_STEM))]
+
+
+@lru_cache(maxsize=50_000)
+def folded(word: str) -> str:
+    """The word in lower case without diacritics; kept, because the same words come again and again."""
+    return fold(word)
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text as they are written; `don't` is one."""
+    return _WORD.findall(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a sentence, an item or a cell: its words without diacritics, in their order, and their stems."""
+
+    words: tuple[str, ...]
+    stems: frozenset[str]
+
+
+_SPACE = re.compile(r"\s{2,}|\n")
+
+
+@cache
+def _between() -> re.Pattern[str]:
+    """What stands between clauses of a text whose white space is collapsed: punctuation, and words such as `and`."""
+    words = "|".join(sorted(vocabulary().and_or))
+    return re.compile(
+        rf"(?<=[.!?])\s|[,;:()|]\s|\s[–—-]{{1,2}}\s|\n\n|\n(?=[-*+#>|]|\d+[.)]\s)|\s?\|\s?|\s(?:{words})\s",
+        re.IGNORECASE,
+    )
+
+
+def _collapsed(match: re.Match[str]) -> str:
+    return "\n" * min(match[0].count("\n"), 2) or " "
+
+
+def clauses_of(text: str) -> tuple[Clause, ...]:
+    """The clauses of a text that have some words and ask nothing."""
+    said = (part for part in _between().split(_SPACE.sub(_collapsed, text)) if not part.rstrip(CLOSING).endswith("?"))
+    parts = map(_WORD.findall, said)
+    return tuple([Clause(tuple(map(folded, part)), frozenset(map(stem_of, part))) for part in parts if len(part) > 2])
+
+
+class _Part:
+    """A section of a passage, read."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        parts = text.casefold().split()
+        self.small = " ".join(parts)
+        distinct = set(parts)
+        whole = set(filter(str.isalpha, distinct))  # most: a pattern over all of a passage takes twice the time
+        self.stems = frozenset(map(stem_of, whole.union(words_in(" ".join(distinct - whole)))))
+
+    @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
+        return clauses_of(self._text)
+
+
+_part = lru_cache(maxsize=KEPT)(_Part)
+_SECTIONS = re.compile(r"\n(?=#{1,6} )")
+
+
+class Reading:
+    """One passage, read: its text in small letters, and the stems of its words.
+
+    Each answer has other passages, but of the same sections, so that these are kept.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._parts = [_part(part) for part in _SECTIONS.split(text)]
+        self.small = " ".join([part.small for part in self._parts])
+        self.stems = frozenset[str]().union(*[part.stems for part in self._parts])
+
+    @cached_property
+    def folded(self) -> str:
+        """Its text in small letters without diacritics."""
+        return fold(self.small)
+
+    @property
+    def clauses(self) -> Iterator[Clause]:
+        """Its clauses."""
+        return chain.from_iterable(part.clauses for part in self._parts)

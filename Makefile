@@ -53,7 +53,7 @@ frontend: frontend/node_modules
 
 # The pictures of README.md, of the pages over our own documentation; needs Chromium
 pictures: install-dev
-	$(BIN)/python -m tests.frontend.pictures pictures
+	$(BIN)/python -m tests.frontend.pictures pictures docs/en
 
 frontend/node_modules: frontend/package-lock.json
 	npm ci --prefix frontend --no-audit --no-fund --loglevel=error

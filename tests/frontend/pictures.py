@@ -1,13 +1,16 @@
-"""The pictures of README.md, taken over the index of our own documentation: `make pictures`.
+"""The pictures of README.md and of the operators' documentation, over the index of our own documentation: `make pictures`.
 
-The language model is the scripted one; it writes what the documentation says.
+The language model is the scripted one; it writes what the documentation says. The question log has 2,000 questions of three weeks.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +19,11 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
+from app.conversations.opening import open_conversations
+from app.conversations.records import Found, KeptAnswer
+from app.core.settings import Settings
+from eval.files import json_lines
+from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, own_set
 from tests.end_to_end.program import READY, free_port
 from tests.end_to_end.program import program as started
 from tests.end_to_end.test_browser import NAMES, QUIET
@@ -92,6 +100,54 @@ def trace(page: Page, url: str) -> None:
     page.get_by_role("heading", name="Steps", exact=True).evaluate("one => one.scrollIntoView()")
 
 
+QUESTIONS, DAYS, DAY = 2000, 21, 86_400.0
+
+
+def logged(folder: Path) -> Path:
+    """The folder, with a question log in it."""
+    asyncio.run(_log(folder))
+    return folder
+
+
+async def _log(folder: Path) -> None:
+    """Writes questions: more on working days, a tenth without an answer, some rated."""
+    settings, chance, now = Settings.load(None, store="data"), random.Random(5), time.time()
+    known = list[tuple[str, str, bool]]()
+    for name in (ANSWERABLE, UNANSWERABLE):
+        with own_set(name) as path:
+            known += [(row["question"], row["lang"], name == ANSWERABLE) for _, row in json_lines(path)]
+    (folder / "data").mkdir()
+    store = open_conversations(settings, folder / "data")
+    assert store
+    for number in range(QUESTIONS):
+        ago = chance.random() * DAYS
+        while time.gmtime(now - ago * DAY).tm_wday > 4 and chance.random() < 0.8:
+            ago = chance.random() * DAYS
+        question, language, there = chance.choices(known, [5 if there else 2 for *_, there in known])[0]
+        sure = chance.betavariate(6, 1.5) if there else 0.0
+        outcome = "refused" if not there else "marked" if sure < 0.55 else "answered"
+        answer = KeptAnswer(
+            f"chatcmpl-{number}", "", question, "", now - ago * DAY, assistant="docs-assistant", language=language,
+            outcome=outcome, confidence=round(sure, 2), found=Found(),
+        )  # fmt: skip
+        await store.keep(answer)
+        if chance.random() < 0.06:
+            await store.rate("", answer.id, "up" if sure > chance.random() else "down", None)
+    await store.close()
+
+
+def questions(page: Page, url: str) -> None:
+    """What was asked, and how it was answered."""
+    page.goto(f"{url}/admin/questions")
+    expect(page.get_by_role("region", name="Questions").locator("tbody tr").nth(8)).to_be_visible()
+
+
+def sites(page: Page, url: str) -> None:
+    """The sites that runs read, and what a new one would fetch."""
+    page.goto(f"{url}/admin/sites")
+    expect(page.locator("tbody tr").first).to_be_visible()
+
+
 def put_docs(site: LocalSite, service: str) -> None:
     """Our documentation in English as a site with the widget."""
     script = f'<script src="{service}/static/widget.js" async></script></head>'
@@ -109,15 +165,15 @@ def take(folder: Path, name: str, show: Callable[[Page, str], None], page: Page,
     shot.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
 
 
-def main(folder: Path) -> None:
-    """Take all pictures."""
+def main(folder: Path, docs: Path) -> None:
+    """Take all pictures: those of README.md into the folder, those of operators into that of the documentation."""
     folder.mkdir(parents=True, exist_ok=True)
     chromium = next(found for name in NAMES if (found := shutil.which(name)))
     with (
         tempfile.TemporaryDirectory() as temporary,
         llm_in_a_thread() as llm,
         local_site() as site,
-        started(Path(temporary), "run", "--port", str(port := free_port()), **_settings(llm, site)) as service,
+        started(logged(Path(temporary)), "run", "--port", str(port := free_port()), **_settings(llm, site)) as service,
         sync_playwright() as playwright,
     ):
         service.wait_for(READY, 300)
@@ -134,6 +190,10 @@ def main(folder: Path) -> None:
             page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-GB")
             take(folder, name, show, page, address)
             page.close()
+        for name, show in (("questions", questions), ("sites", sites)):
+            page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-GB")
+            take(docs, name, show, page, url)
+            page.close()
         browser.close()
 
 
@@ -143,4 +203,4 @@ def _settings(llm: FakeLLM, site: LocalSite) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

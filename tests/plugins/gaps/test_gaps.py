@@ -120,7 +120,8 @@ def test_of_twelve_planted_subjects_ten_come_out(docs, tmp_path):
         counts.append(len(out))
         mixed += of_two
     assert sum(counts) >= 10 * len(counts) + 2, counts
-    assert mixed <= 4  # of some 70 clusters in five reports: those that share a word, such as university
+    # of some 150 clusters in five reports: those that share a word, such as university, and one more, as the words of our own documentation change
+    assert mixed <= 5
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ from tests.ingestion.local_site import LocalSite, local_site
 
 ROOT = Path(__file__).parents[2]
 NIGHTLY, ALLOWED = "How do I index every night?", "Which sites may use the widget?"
+PORT = "Which setting changes the port?"
 ANSWERS = {
     NIGHTLY: """Put the addresses of your sites into `DOCS_SITES`, and schedule `docs-assistant ingest` for the night [1]. \
 With systemd, copy `deploy/systemd/` to `/etc/systemd/system/`, then enable the timer:
@@ -51,6 +52,8 @@ export DOCS_ORIGINS="https://docs.example.org"
 ```
 
 An origin is the scheme, the host and the port of a page's address, without a path [1].
+""",
+    PORT: """`DOCS_PORT` sets the port to listen on; the default is 8000 [1]. `DOCS_PORT_RANGE` tries the next ones when it is taken [1].
 """,
 }
 
@@ -89,6 +92,16 @@ def widget(page: Page, url: str) -> None:
     page.locator("docs-assistant .da-launch").click()
     field = page.locator("docs-assistant dialog").get_by_role("textbox")
     field.fill(ALLOWED)
+    field.press("Enter")
+    expect(page.locator("docs-assistant .da-answer[aria-busy=false] .da-card").first).to_be_visible()
+
+
+def marked_widget(page: Page, url: str) -> None:
+    """A statement in the panel that no passage proves."""
+    page.goto(url)
+    page.locator("docs-assistant .da-launch").click()
+    field = page.locator("docs-assistant dialog").get_by_role("textbox")
+    field.fill(PORT)
     field.press("Enter")
     expect(page.locator("docs-assistant .da-answer[aria-busy=false] .da-card").first).to_be_visible()
 
@@ -190,9 +203,13 @@ def main(folder: Path, docs: Path) -> None:
             page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-GB")
             take(folder, name, show, page, address)
             page.close()
-        for name, show in (("questions", questions), ("sites", sites)):
-            page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-GB")
-            take(docs, name, show, page, url)
+        for name, show, address, width in (
+            ("questions", questions, url, 1280),
+            ("sites", sites, url, 1280),
+            ("marked-widget", marked_widget, f"{site.url}/widget", 480),
+        ):
+            page = browser.new_page(viewport={"width": width, "height": 800}, locale="en-GB")
+            take(docs, name, show, page, address)
             page.close()
         browser.close()
 

@@ -29,11 +29,11 @@ ICON = {**SHARED, "content-security-policy": "default-src 'none'; style-src 'uns
 
 
 class Branding:
-    """What [brand] of DOCS_ASSISTANTS says of the documentation, else what its site says of itself."""
+    """What [brand] of DOCS_ASSISTANTS says of the documentation (`given`), else what its site says of itself."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._given = service, read_assistants(service.settings).brand or BrandTable.model_validate({})
-        self._icon = icon_of(self._given.icon)
+        self._service, self.given = service, read_assistants(service.settings).brand or BrandTable.model_validate({})
+        self._icon = icon_of(self.given.icon)
         self._read, self._until = Brand(), 0.0
 
     def add_to(self, app: FastAPI) -> None:
@@ -47,7 +47,7 @@ class Branding:
             self._until = time.monotonic() + FRESH
             with suppress(StoreError):  # the last one is as good
                 self._read = (await self._service.assistants.store.runs()).brand
-        settings, given, read = self._service.settings, self._given, self._read
+        settings, given, read = self._service.settings, self.given, self._read
         names = next((one.table.names for one in self._service.assistants.listed()), {})
         named = names.get(settings.default_language) or next(iter(names.values()), "")
         name = given.name or (settings.assistants and named) or read.name or named or "Docs Assistant"

@@ -37,9 +37,9 @@ MAX_RUNS = 10
 STOP_SECONDS = 5.0
 """Time for a run to release the store when the service stops, in seconds."""
 LIST_SECONDS = 60.0
-LONGEST_LINE = 10_000  # characters that are kept of one
 """Time to read the sitemaps of one site."""
 MAX_LINE_BYTES = 2**20
+LONGEST_LINE = 10_000  # characters that are kept of one
 MAX_LINES = 20
 ERROR_PREFIX = "docs-assistant: "
 STAGE = r"(?P<stage>[A-Z][a-z ]{2,40})"
@@ -269,7 +269,7 @@ async def _read_lines(stream: asyncio.StreamReader, run: Run) -> None:
     while True:
         try:
             line = await stream.readline()
-        except ValueError:  # longer than any of ours, and left out
+        except ValueError:  # longer than any of ours: what was read of it is left out
             continue
         if not line:
             return

@@ -50,16 +50,14 @@ _FACTORS: Mapping[str, tuple[str, float]] = {
 }
 
 
-_HEAD = "\n\n"  # between the head of a table and a row
-
-
-def _with_heads(text: str) -> Iterator[str]:
-    """The paragraphs of a text, and the rows of its tables, each below the head."""
+def _with_heads(text: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a part of a text with what is around it: a paragraph with itself, a row of a table with the head above it."""
     for block in _BLOCKS.split(text):
-        lines = block.splitlines()
-        rows = [line for line in lines if line.lstrip().startswith("|")]
-        yield from (f"{rows[0]}{_HEAD}{row}" for row in rows)
-        yield "\n".join(line for line in lines if line not in rows)
+        rows, prose = list[str](), list[str]()
+        for line in block.splitlines():
+            (rows if line.lstrip().startswith("|") else prose).append(line)
+        yield from ((row, f"{rows[0]}\n{row}") for row in rows)
+        yield "\n".join(prose), "\n".join(prose)
 
 
 def _value(reading: str) -> float | None:
@@ -91,18 +89,16 @@ class Evidence:
         return False
 
     @cached_property
-    def _numbers(self) -> Mapping[str, set[str]]:
-        """The units of each number, by the values that it can have. Read only for a number that isn't there as it is written."""
-        return {value: set(units) for value, units in self._places.items()}
+    def _numbers(self) -> Mapping[str, Mapping[str, set[str]]]:
+        """The units of each number, by the values that it can have, each with the texts where both stand.
 
-    @cached_property
-    def _places(self) -> Mapping[str, Mapping[str, set[str]]]:
-        """The texts in which each number stands with each unit, by the values that it can have."""
+        Read only for a number that isn't there as it is written.
+        """
         found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for text in chain(*map(_with_heads, self._texts), (self.question.small,)):
-            for number, unit in amounts(text.rpartition(_HEAD)[2]):
+        for text, around in chain(*map(_with_heads, self._texts), [(self.question.small, self.question.small)]):
+            for number, unit in amounts(text):
                 for value in readings(number):
-                    found[value][unit].add(text)
+                    found[value][unit].add(around)
         return found
 
     @cached_property
@@ -120,10 +116,10 @@ class Evidence:
     def has_amount(self, number: str, unit: str) -> bool:
         """True if the number is there with this unit, or in another one that makes the same amount."""
         for value in readings(number):
-            units = self._numbers.get(value, set())
+            units = self._numbers.get(value, {})
             if unit in units or (units and not unit):
                 return True
-            if "" in units and any(unit_in(unit, text) for text in self._places[value][""]):
+            if "" in units and any(unit_in(unit, text) for text in units[""]):
                 return True  # the head of a table has the unit, or an earlier number of a list
             kind, factor = _FACTORS.get(unit, ("", 0.0))
             size = _value(value)
@@ -493,11 +489,11 @@ class Checker:
             limited = own.limits != near.limits or not (near.only <= own.words and own.only <= near.words)
             if limited or (own.fragment and own.said != near.said) or not (denied or stated):
                 return False
-            others = [one for one in self._clauses() if _alike(own, one)]  # which may say it as the answer does
-            for one in others:
-                denied, stated = denied - one.denied, stated - (one.words - one.denied)
-            for one in self._clauses():  # a cell, which says no more than that
-                denied = denied - one.denied if one.said <= own.said else denied
+            for one in self._clauses():
+                if _alike(own, one):  # another one may say it as the answer does
+                    denied, stated = denied - one.denied, stated - (one.words - one.denied)
+                elif one.said <= own.said:  # so may a cell, which says no more than that
+                    denied -= one.denied
             return bool(denied or stated)
         if own.fragment or own.limits or own.only or not own.heads & own.said:
             return False

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from app.api.branding import Branding
 from app.api.html_pages import root_url
 from app.api.service import Service
-from app.assistants.file import BrandTable, read_assistants
 from app.citing.links import markdown_link
 from app.core.errors import RequestError, quoted
 from app.core.generation import GenerationInfo
@@ -25,7 +24,7 @@ HEADERS = {"cache-control": "no-cache", "x-robots-tag": "noindex"}
 
 def add_to(app: FastAPI, service: Service, branding: Branding) -> None:
     """Add the routes, unless `llms_txt` of [brand] says no."""
-    if not (read_assistants(service.settings).brand or BrandTable.model_validate({})).llms_txt:
+    if not branding.given.llms_txt:
         return
     published = PublishedPages(service, branding)
     for path, handler in (("/llms.txt", published.listed), ("/llms/page.md", published.page)):
@@ -44,10 +43,9 @@ class PublishedPages:
         """The name of the documentation, and its pages by collection and language, each with a link to its Markdown."""
         brand = await self.branding.brand()
         parts = [f"# {brand.name}", *([f"> {brand.welcome}"] if brand.welcome else [])]
+        page_md = f"{root_url(request)}/llms/page.md?url="
         for name, pages in (await self._pages(request)).items():
-            page_md = f"{root_url(request)}/llms/page.md?url="
-            lines = [_line(page, page_md) for page in pages]
-            parts.append(f"## {name}\n\n" + "\n".join(lines))
+            parts.append(f"## {name}\n\n" + "\n".join(_line(page, page_md) for page in pages))
         return Response("\n\n".join(parts) + "\n", headers=HEADERS, media_type="text/plain; charset=utf-8")
 
     async def page(self, request: Request) -> Response:

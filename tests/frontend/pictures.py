@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -85,25 +86,20 @@ def search(page: Page, url: str) -> None:
     expect(page.locator("mark").first).to_be_visible()
 
 
-def widget(page: Page, url: str) -> None:
-    """An answer in the panel on a page of a documentation site, in the dark."""
+def widget(page: Page, url: str, question: str = ALLOWED) -> None:
+    """An answer in the panel on a page of a documentation site."""
+    page.goto(url)
+    page.locator("docs-assistant .da-launch").click()
+    field = page.locator("docs-assistant dialog").get_by_role("textbox")
+    field.fill(question)
+    field.press("Enter")
+    expect(page.locator("docs-assistant .da-answer[aria-busy=false] .da-card").first).to_be_visible()
+
+
+def dark_widget(page: Page, url: str) -> None:
+    """The same in the dark."""
     page.emulate_media(color_scheme="dark")
-    page.goto(url)
-    page.locator("docs-assistant .da-launch").click()
-    field = page.locator("docs-assistant dialog").get_by_role("textbox")
-    field.fill(ALLOWED)
-    field.press("Enter")
-    expect(page.locator("docs-assistant .da-answer[aria-busy=false] .da-card").first).to_be_visible()
-
-
-def marked_widget(page: Page, url: str) -> None:
-    """A statement in the panel that no passage proves."""
-    page.goto(url)
-    page.locator("docs-assistant .da-launch").click()
-    field = page.locator("docs-assistant dialog").get_by_role("textbox")
-    field.fill(PORT)
-    field.press("Enter")
-    expect(page.locator("docs-assistant .da-answer[aria-busy=false] .da-card").first).to_be_visible()
+    widget(page, url)
 
 
 def trace(page: Page, url: str) -> None:
@@ -194,22 +190,17 @@ def main(folder: Path, docs: Path) -> None:
         put_docs(site, url)
         arguments = [one for one in QUIET if one not in {"--headless", "--hide-scrollbars"}]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        for name, show, address in (
-            ("answer", answer, url),
-            ("search", search, url),
-            ("widget", widget, f"{site.url}/widget"),
-            ("trace", trace, url),
-        ):
-            page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-GB")
-            take(folder, name, show, page, address)
-            page.close()
-        for name, show, address, width in (
-            ("questions", questions, url, 1280),
-            ("sites", sites, url, 1280),
-            ("marked-widget", marked_widget, f"{site.url}/widget", 480),
+        for into, name, show, address, width in (
+            (folder, "answer", answer, url, 1280),
+            (folder, "search", search, url, 1280),
+            (folder, "widget", dark_widget, f"{site.url}/widget", 1280),
+            (folder, "trace", trace, url, 1280),
+            (docs, "questions", questions, url, 1280),
+            (docs, "sites", sites, url, 1280),
+            (docs, "marked-widget", partial(widget, question=PORT), f"{site.url}/widget", 480),
         ):
             page = browser.new_page(viewport={"width": width, "height": 800}, locale="en-GB")
-            take(docs, name, show, page, address)
+            take(into, name, show, page, address)
             page.close()
         browser.close()
 

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { CuratedList, Entry, TriedList } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Outside, Table, View, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Outside, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -105,11 +105,8 @@ function Editor({ list, onSaved }: { list: CuratedList; onSaved: () => void }): 
 function Form({ entry, languages, onDone }: { entry: Entry | undefined; languages: readonly string[]; onDone: (entry: Entry) => void }): JSX.Element {
   const { t, languageName } = useAdmin();
   const send = (event: Event) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    const text = (name: string) => String(form.get(name)).trim();
-    const questions = text("questions").split(/\s*\n\s*/);
-    onDone({ questions, language: text("language"), page: text("page"), answer: text("answer") });
+    const { text, lines } = submitted(event);
+    onDone({ questions: lines("questions"), language: text("language"), page: text("page"), answer: text("answer") });
   };
   return (
     <form class="ad-start ad-form" onSubmit={send}>

@@ -134,6 +134,15 @@ export function useAction() {
   return { busy, act, failure: problem && <Failure problem={problem} /> };
 }
 
+/** The form that is submitted, which leads nowhere, with its texts and the lines of its longer ones. */
+export function submitted(event: Event) {
+  event.preventDefault();
+  const form = new FormData(event.currentTarget as HTMLFormElement);
+  const text = (name: string) => String(form.get(name)).trim();
+  const lines = (name: string) => text(name).split(/\s*\n\s*/).filter(Boolean);
+  return { form, text, lines };
+}
+
 /** What a run says went wrong, closed at first; nothing without any. */
 export function Errors({ errors }: { errors: readonly string[] }): JSX.Element | null {
   const { t, number } = useAdmin();

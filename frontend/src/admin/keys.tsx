@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { KeyBody, KeyList } from "../../api";
 import { CopyButton } from "../shared/copy";
 import { useUi } from "../shared/ui";
-import { Badge, Confirm, Table, View, useAction, useAdmin, useJson } from "./data";
+import { Badge, Confirm, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
 
 const PATH = "v1/admin/keys";
 const LISTS = ["origins", "assistants", "collections"] as const;
@@ -95,8 +95,7 @@ function Limits({ rate, concurrency }: { rate: string; concurrency: number }): J
 
 /** What a form says, with the lists of its lines. */
 function given(event: SubmitEvent): object {
-  event.preventDefault();
-  const form = new FormData(event.currentTarget as HTMLFormElement);
-  const lists = LISTS.filter((field) => form.has(field)).map((field) => [field, String(form.get(field)).split(/\s*\n\s*/).filter(Boolean)]);
+  const { form, lines } = submitted(event);
+  const lists = LISTS.filter((field) => form.has(field)).map((field) => [field, lines(field)]);
   return { ...Object.fromEntries(form), ...Object.fromEntries(lists), concurrency: Number(form.get("concurrency")) };
 }

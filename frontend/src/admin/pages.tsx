@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { PageList, PageRow } from "../../api";
 import { Icon } from "../shared/icons";
-import { Ago, Badge, type Counts, Docs, Table, type Tone, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, type Counts, Docs, Table, type Tone, View, submitted, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -36,11 +36,7 @@ const isFiltered = (given: Given) => FILTERS.some((name) => given[name] !== unde
 
 function Search({ given }: { given: Given }): JSX.Element {
   const { t } = useAdmin();
-  const find = (event: Event) => {
-    event.preventDefault();
-    const q = new FormData(event.currentTarget as HTMLFormElement).get("q") as string;
-    go(address("pages", { ...given, q: q.trim(), offset: null }));
-  };
+  const find = (event: Event) => go(address("pages", { ...given, q: submitted(event).text("q"), offset: null }));
   return (
     <form class="ad-search" role="search" onSubmit={find}>
       <label class="da-hidden" for="q">{t.pages.search}</label>

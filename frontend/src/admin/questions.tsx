@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import type { DayBody, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
 import { Markdown, type Reading } from "../shared/markdown";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Facts, Failure, Outside, Table, type Tone, View, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Facts, Failure, Outside, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -44,10 +44,7 @@ function List({ given }: { given: Given }): JSX.Element {
 function Filters({ found, given }: { found: LogList; given: Given }): JSX.Element {
   const { t, languageName, number } = useAdmin();
   const choose = (name: string, value: string) => go(address("questions", { ...given, [name]: value, after: null }));
-  const find = (event: Event) => {
-    event.preventDefault();
-    choose("q", (new FormData(event.currentTarget as HTMLFormElement).get("q") as string).trim());
-  };
+  const find = (event: Event) => choose("q", submitted(event).text("q"));
   const select = (name: string, options: [string, string][]) => (
     <label key={name}>
       {t.questions.filters[name]}

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { AdminIndexBody, EndedRunBody, IngestRun, ReadingRun, RunList } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Errors, Facts, Failure, type Loaded, Table, type Tone, View, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Errors, Facts, Failure, type Loaded, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { type Report, ReportView } from "./report";
 import type { ViewProps } from "./routes";
@@ -91,8 +91,7 @@ function Start(): JSX.Element | null {
   const { configured, indexed } = loaded.data.sites;
   if (!configured.length && !indexed.length) return <section><h2>{t.runs.start}</h2><p>{t.runs.nothing}</p></section>;
   const start = (event: Event) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const { form } = submitted(event);
     void act(async () => {
       const run = await api.json<IngestRun>("v1/ingest", { method: "POST", body: { sites: form.getAll("site"), force: form.has("force") } });
       go(address(`runs/${run.id}`));

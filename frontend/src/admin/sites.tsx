@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { SiteBody, SiteList, SitePreview, SiteRemoved } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Confirm, Errors, Table, View, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Confirm, Errors, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { Reasons } from "./report";
 
@@ -84,10 +84,7 @@ function Add({ onDone }: { onDone: () => void }): JSX.Element {
   const [preview, setPreview] = useState<SitePreview | null>(null);
   const [added, setAdded] = useState(false);
   const send = (event: SubmitEvent) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    const text = (name: string) => String(form.get(name)).trim();
-    const lines = (name: string) => text(name).split(/\s*\n\s*/).filter(Boolean);
+    const { form, text, lines } = submitted(event);
     const body = {
       url: text("url"), collection: text("collection"), language: text("language"),
       include: lines("include"), exclude: lines("exclude"), follow: form.has("follow"),

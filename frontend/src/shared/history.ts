@@ -1,6 +1,7 @@
 /** Conversations kept in the browser: one entry of its storage each, so that two tabs don't overwrite each other. */
 import type { Api } from "./api";
 import { Conversation } from "./conversation";
+import { folded } from "./quotes";
 import type { Storage } from "./storage";
 import type { Exchange } from "./types";
 
@@ -115,10 +116,6 @@ export class History {
       return null; // removed, or not ours
     }
   }
-}
-
-function folded(text: string): string {
-  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 }
 
 /** As it is kept: an answer that isn't complete when the page is left is an interrupted one. */

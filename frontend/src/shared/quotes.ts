@@ -34,10 +34,15 @@ export function cells(sentence: string): string[] {
   return sentence.split(" – ");
 }
 
+/** The text in small letters without accents. */
+export function folded(text: string): string {
+  return text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
+}
+
 /** Words by their beginnings, each with its weight: numbers and names of code are copied, words are reworded. */
 function words(text: string): Map<string, number> {
   const found = new Map<string, number>();
-  for (const [word] of text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").matchAll(WORDS)) {
+  for (const [word] of folded(text).matchAll(WORDS)) {
     const whole = word.replace(/[.:/-]+$/, "");
     if (/[\d_./:-]/.test(whole)) found.set(whole, 2);
     else if (whole.length > 3) found.set(whole.slice(0, STEM), 1);

@@ -2,8 +2,6 @@
 million questions need little memory here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace

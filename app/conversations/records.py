@@ -1,7 +1,5 @@
 """The rows of the database, as the API gets them. Times are in seconds since 1970."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

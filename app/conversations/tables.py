@@ -1,7 +1,5 @@
 """The tables of the newest revision; `migrations` has the way to them from each older one."""
 
-from __future__ import annotations
-
 from sqlalchemy import (
     JSON,
     BigInteger,

@@ -1,7 +1,5 @@
 """POST /v1/responses, OpenAI's Responses API."""
 
-from __future__ import annotations
-
 import logging
 import re
 import time

@@ -1,7 +1,5 @@
 """Notes, warnings and tabs of the generators: a bold line with their kind, title or label, and their content below it."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator

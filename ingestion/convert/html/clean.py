@@ -1,7 +1,5 @@
 """Main content of an HTML page, made fit for conversion: no navigation, real code blocks, known anchors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from urllib.parse import quote, urljoin

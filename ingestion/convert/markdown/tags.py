@@ -1,7 +1,5 @@
 """Tags in Markdown: HTML becomes Markdown, those of components and of MDX go, and the text between them stays."""
 
-from __future__ import annotations
-
 import html
 import re
 import textwrap

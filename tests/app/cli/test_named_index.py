@@ -1,7 +1,5 @@
 """Indexes of assistants.toml: commands fill and show them by name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -14,8 +14,7 @@ from typing import Any
 from app.core.errors import AssistantError, ModelError, PromptError
 from app.core.prompts import Prompts, load_prompts, placeholders
 from app.core.turn import Message
-from eval.cache import fingerprint
-from eval.files import EvaluationError, Required, Row, json_lines, parse_row
+from eval.files import EvaluationError, Required, Row, fingerprint, json_lines, parse_row
 from eval.questions.cases import Case, load_cases
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 

@@ -11,7 +11,7 @@ from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from app.text.language import LanguageDetector
-from eval.cache import Cache
+from eval.files import Cache
 from eval.generate import STYLES, Wanted, ask, gather, plan, reason_against, write
 from eval.judge import Pace
 from eval.questions.cases import load_cases

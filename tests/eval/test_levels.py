@@ -5,8 +5,8 @@ import random
 import pytest
 import pytrec_eval
 
-from eval.measure.metrics import CURVE, Ranks, at, ranks_of
 from eval.measure.retrieval import CUTOFFS
+from eval.measure.rows import CURVE, Ranks, at, ranks_of
 
 NAMES = {"hit": "success", "recall": "recall", "ndcg": "ndcg_cut"}
 

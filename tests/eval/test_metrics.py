@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eval.measure.metrics import MEASURES, Estimate, intervals, score
+from eval.measure.rows import MEASURES, Estimate, intervals, score
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from eval.measure.refusals import ANSWERABLE, CROSS, Refusals, decide
 from eval.measure.result import REFUSALS, Outcome, Result
 from eval.measure.retrieval import Plan
 from eval.questions.cases import Case
-from eval.reports import refusals_page
+from eval.reports.pages import refusals_page
 
 
 def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Outcome:

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from app.api import branding, interface, warm_up
+from app.api import interface, warm_up
 from app.api.server import create_app
 from app.assistants import suggestions
 from app.assistants.assistant import Assistant
@@ -85,7 +85,7 @@ def test_a_brand_that_cannot_be_shown_is_named(tmp_path):
     for name, text, said in (("a", "<html>", "is no icon: use an SVG"), ("b", "", "can't be read")):
         (tmp_path / "a").write_text(text)
         with pytest.raises(SettingsError, match=said):
-            branding.icon_of(str(tmp_path / name))
+            interface.icon_of(str(tmp_path / name))
     with pytest.raises(
         SettingsError, match=r'brand: color = "blue" must be the colour of links and buttons, as #2558c5'
     ):

@@ -50,7 +50,7 @@ async def test_without_its_key_a_page_learns_only_that_it_needs_one():
 
 async def test_the_brand_is_that_of_the_settings_else_of_the_site_else_ours(tmp_path, monkeypatch):
     """An image of a site may run nothing when it is opened, and pages of others may load it for the widget."""
-    monkeypatch.setattr(branding, "FRESH", 0)
+    monkeypatch.setattr(interface, "FRESH", 0)
     paths = ("/brand.css", "/brand/icon", "/v1/interface", "/")
     async with indexed(tmp_path) as service, client_of(service.app) as client:
         plain = [await client.get(path) for path in paths]

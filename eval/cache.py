@@ -1,7 +1,5 @@
 """Calls to models in an evaluation: a few at a time, and kept in a file so that none is paid twice."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Reads and writes files, with errors that name the file and the line; documents have one row per line, for diffs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Generates question sets from indexed pages with a language model, and checks each question against its page."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

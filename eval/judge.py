@@ -1,7 +1,5 @@
 """A language model as judge: its criteria, and a loop that loses no row and repeats no paid call."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """`python -m tests.scripted`: a language model that answers from files, by question or by exact prompt, for `DOCS_LLM_URL`."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

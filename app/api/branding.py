@@ -1,7 +1,5 @@
 """GET /brand.css and /brand/icon: the colour and the icon of the documentation, for the page and the widget."""
 
-from __future__ import annotations
-
 import time
 from base64 import b64decode
 from contextlib import suppress

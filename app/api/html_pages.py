@@ -1,7 +1,5 @@
 """Pages for people: where readers ask, the admin pages, and our documentation under /docs/."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What a run of answers says beside its measures: faithful x complete x language, and the effort of an answer; and its text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

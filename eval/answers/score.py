@@ -1,7 +1,5 @@
 """Scores answers: plain measures and judgements for each answer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

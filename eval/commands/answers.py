@@ -3,8 +3,6 @@
 Also what the answers are compared with.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`eval compare`, `gate` and `faults`: say whether something became worse, in words and as an exit code."""
 
-from __future__ import annotations
-
 import sys
 from importlib.resources import files
 

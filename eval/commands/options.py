@@ -1,7 +1,5 @@
 """Parts that the commands share: options, exit codes, how they are run, and how a result is saved, printed and described."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """`eval check`, `generate` and `from-log`: find mistakes in a question set, or make one of the indexed pages or of what readers asked."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

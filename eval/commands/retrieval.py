@@ -1,7 +1,5 @@
 """`eval retrieval`, `docs`, `conversations` and `refusals`: measure what is found and refused, before any answer."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict, replace

@@ -4,8 +4,6 @@ A baseline has one line per question, so that a review shows what changed. The b
 the first right page, of the first chunk with the evidence, and of the first such chunk that knows its section.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A ranking names each page once, best first; finding any page of `relevant` is ri
 and fail together, so the bootstrap resamples pages, not questions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import log2

@@ -4,8 +4,6 @@ answer.
 Each question runs through the steps up to that decision once; other thresholds are computed from its evidence.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

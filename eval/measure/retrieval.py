@@ -1,7 +1,5 @@
 """Searches every question of a set, without writing an answer, and measures the found pages, chunks and quotations."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing

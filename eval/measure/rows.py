@@ -1,7 +1,5 @@
 """Questions of a set as rows, by language and wording, and paired differences of two results over the same rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Results as text for the terminal: tables of figures and differences, and notes below them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

@@ -4,8 +4,6 @@
 tiles, tables, and charts as SVG.
 """
 
-from __future__ import annotations
-
 from eval.reports.answers import answers_page
 from eval.reports.report_pages import refusals_page, retrieval_page
 

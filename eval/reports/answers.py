@@ -1,7 +1,5 @@
 """The answers of a run as a page of HTML with the passages and differences, and as a report of Evidently, which needs the extra `eval`."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings

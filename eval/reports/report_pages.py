@@ -1,7 +1,5 @@
 """The pages of results: the frame and the charts of all of them, and the content of those of searches and refusals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Routes of conversations and kept responses; their lists come in parts, as in OpenAI's API."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fastapi import FastAPI

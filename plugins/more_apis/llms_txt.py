@@ -1,7 +1,5 @@
 """GET /llms.txt and /llms/page.md: the indexed pages for other assistants, as https://llmstxt.org proposes it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

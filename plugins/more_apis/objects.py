@@ -1,7 +1,5 @@
 """Bodies of requests and responses of the Responses API and the Conversations API, as OpenAI defines them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 

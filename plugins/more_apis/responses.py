@@ -1,7 +1,5 @@
 """POST /v1/responses, OpenAI's Responses API."""
 
-from __future__ import annotations
-
 import logging
 import re
 import time
@@ -112,7 +110,7 @@ class Responses:
         assistant = self.service.assistant(access, body.model)
         record = info.answer = AnswerRecord(assistant.id, stream)
         id_ = new_answer_id(self.service, info)
-        info.keeping = keeping_of(self.service, request.headers, place, record, (f"resp_{id_}", asked.question))
+        info.keeping = keeping_of(self.service, request, place, record, (f"resp_{id_}", asked.question))
         form = ResponsesFormat(id_, int(time.time()), assistant.id, body, place)
         events = self.service.answer(request, assistant, asked, record)
         return Answer(self.service, info, form, events, stream=stream)

@@ -1,7 +1,5 @@
 """A service as a newcomer has it after `make run`, and a scripted language model beside it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import uuid

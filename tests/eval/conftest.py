@@ -1,7 +1,5 @@
 """A small real search for the evaluation to measure: pages ranked by the words they share with the question."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

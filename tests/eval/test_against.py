@@ -1,7 +1,5 @@
 """`eval run --against` and `eval compare` of answers: a prompt change is one command, and nothing is paid for twice."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

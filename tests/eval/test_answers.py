@@ -1,7 +1,5 @@
 """Answers: plain measures, judgements, contestants, and the figures made of them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.util import find_spec

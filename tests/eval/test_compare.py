@@ -1,7 +1,5 @@
 """Two results against each other: paired differences, what is noise, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

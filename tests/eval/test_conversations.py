@@ -1,7 +1,5 @@
 """`eval conversations`: follow-ups with their conversation against the same questions spelled out."""
 
-from __future__ import annotations
-
 import lxml.html
 import pytest
 

@@ -1,7 +1,5 @@
 """Generated sets: what is asked of the model, what of its answers is kept, and that nothing is paid for twice."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The judge loop against a scripted judge that misbehaves in every way: no row is lost, none is paid for twice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

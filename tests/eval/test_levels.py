@@ -1,7 +1,5 @@
 """Measures at several depths, checked against trec_eval, which the product doesn't use."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

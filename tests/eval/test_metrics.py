@@ -1,7 +1,5 @@
 """The measures against a second, plain implementation, and the intervals against theory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

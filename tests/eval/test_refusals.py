@@ -1,7 +1,5 @@
 """`eval refusals`: shares, the curve, and what is wrong with a run."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace

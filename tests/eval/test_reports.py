@@ -1,7 +1,5 @@
 """Reports as HTML pages: they ask nobody for anything, hide nothing, break on no text, and fit a narrow window."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer

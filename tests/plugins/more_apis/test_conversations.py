@@ -1,7 +1,5 @@
 """Conversations, kept answers and feedback over HTTP; the tests of what is kept run on SQLite and on PostgreSQL."""
 
-from __future__ import annotations
-
 from contextlib import asynccontextmanager
 from pathlib import Path
 

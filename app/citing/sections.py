@@ -469,7 +469,7 @@ def quotation(found: Found, page: Sequence[Chunk]) -> str:
     lengths = [sum(min(len(blocks[i].text), LONGEST_QUOTE) for i in group) for group in groups]
     chosen, room = {at}, LONGEST_QUOTE - lengths[at]
     following, opening = range(at + 1, min(at + 2, len(groups))), range(min(at, 1))
-    steps = [n for n, group in enumerate(groups) if any(_is_step(blocks[i]) for i in group)]
+    steps = [n for n, group in enumerate(groups) if any(blocks[i].is_numbered for i in group)]
     # an answer follows its question, and a section says first what to do; without what is above it, a sentence can be
     # about anything
     for numbers in (following, opening, steps, range(at - 1, 0, -1), range(1, at), range(at + 1, len(groups))):
@@ -536,11 +536,6 @@ def _leads(blocks: Sequence[Block], at: int) -> bool:
     block, following = blocks[at], blocks[at + 1].kind if at + 1 < len(blocks) else ""
     announces = block.kind == "list" and block.text.endswith(":")
     return block.leads or announces or (block.kind == "paragraph" and following in {"list", "table", "code"})
-
-
-def _is_step(block: Block) -> bool:
-    """True for a numbered list."""
-    return block.kind == "list" and block.text.lstrip()[:1].isdecimal()
 
 
 def _labelled(blocks: Sequence[Block], at: int) -> str:

@@ -50,6 +50,11 @@ class Block:
         return self.is_label or (self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":"))
 
     @property
+    def is_numbered(self) -> bool:
+        """True for a list of steps."""
+        return self.kind == "list" and self.text.lstrip()[:1].isdecimal()
+
+    @property
     def is_label(self) -> bool:
         """True for a short line without a full stop."""
         short = self.kind == "paragraph" and len(self.text) <= LONGEST_LABEL and "\n" not in self.text

@@ -97,6 +97,15 @@ def sources_are_listed(chat: Chat, assistant: Program) -> None:
     chat.page.keyboard.press("Escape")
 
 
+def test_a_statement_that_no_passage_has_is_marked(chat: Chat, llm: FakeLLM):
+    """Behind it, as Open WebUI shows what every client gets."""
+    invented = "Set `DOCS_LISTEN_SOCKET` to answer on a socket as well."
+    llm.reply = saying(Reply(f"Set `DOCS_PORT` to the port that the service listens on [1]. {invented}"))
+    chat.ask("Which setting changes the port?")
+    assert "socket as well (⚠ not found in the documentation)" in chat.finished()
+    chat.picture("marked")
+
+
 def test_a_czech_question(chat: Chat, llm: FakeLLM):
     """The status line is in its language."""
     llm.reply = saying(Reply("Zadejte příkazu adresu mapy webu [1]."))

@@ -7,8 +7,6 @@ What is found: patterns of modules, patterns in calls such as `re.search("...", 
 for which `BUILT` has an example each; one that isn't there is an error.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil

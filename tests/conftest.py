@@ -1,7 +1,5 @@
 """For all tests: no setting of the machine leaks in, and no connection leaves it."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import functools

@@ -1,7 +1,5 @@
 """The OpenSearch that tests use."""
 
-from __future__ import annotations
-
 import os
 import uuid
 from collections.abc import Iterator

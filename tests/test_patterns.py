@@ -1,7 +1,5 @@
 """The check that no regular expression takes more than linear time finds those that do."""
 
-from __future__ import annotations
-
 import re
 import signal
 

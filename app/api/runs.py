@@ -1,7 +1,5 @@
 """Ingestion runs over HTTP: the routes and the processes of the runs."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

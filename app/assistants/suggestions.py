@@ -1,7 +1,5 @@
 """Suggests first questions from the headings of the index. Only those that the index answers with their own section are kept."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

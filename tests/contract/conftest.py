@@ -1,7 +1,5 @@
 """The stores that the contract suite runs on: those of `OPENERS`, and the class that DOCS_TEST_STORE names as `module:Class`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager

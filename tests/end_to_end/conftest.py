@@ -1,7 +1,5 @@
 """A service as a newcomer has it after `make run`, and a scripted language model beside it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

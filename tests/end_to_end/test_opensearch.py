@@ -1,7 +1,5 @@
 """The same first steps with OpenSearch as the store."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

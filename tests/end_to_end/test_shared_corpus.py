@@ -1,7 +1,5 @@
 """A real documentation site of 67 pages, indexed and measured by the command line, on both stores."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

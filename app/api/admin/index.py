@@ -1,7 +1,5 @@
 """GET /v1/admin/index and generations, POST /v1/admin/rollback: the state of the indexes, and the way back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence

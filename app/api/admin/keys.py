@@ -2,8 +2,6 @@
 of which the rest stays as people wrote it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import json

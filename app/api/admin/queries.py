@@ -1,7 +1,5 @@
 """The query strings of /v1/admin, and the index that one names."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Literal, TypeVar
 

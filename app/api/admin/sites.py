@@ -1,7 +1,5 @@
 """GET and POST /v1/admin/sites: the sites of the index; adds, pauses and removes them, and shows what one would fetch."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """Directives of Sphinx and its extensions: what readers see of each, without Sphinx and without running any code."""
 
-from __future__ import annotations
-
 import ast
 import html
 import posixpath

@@ -1,7 +1,5 @@
 """Indexes for tests: one on each store, filled without a site, and those of our documentation."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import zlib

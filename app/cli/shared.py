@@ -100,8 +100,9 @@ class _Outline(yaml.SafeDumper):  # type: ignore[misc]  # yaml isn't typed
     """Writes what has no parts on one line, and texts of several lines as they are."""
 
     def represent_str(self, text: str) -> Any:
-        """The text; as a block if it has several lines."""
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+        """The text; as a block if it has several lines, and with no quotation mark of its own doubled."""
+        style = "|" if "\n" in text else '"' if "'" in text and '"' not in text else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
         """The values by name."""

@@ -21,8 +21,7 @@ from app.core import logs
 from app.core.log_message import masked
 from app.core.prompts import files_in_force
 from app.core.settings import Settings
-from eval.cache import fingerprint
-from eval.files import EvaluationError, write_text
+from eval.files import EvaluationError, fingerprint, write_text
 from eval.measure.gate import MAX_DROP
 from eval.measure.result import Result
 from eval.measure.retrieval import Finder

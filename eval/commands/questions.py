@@ -17,7 +17,6 @@ from app.index import open_store
 from app.index.protocols import Generation, TranslationSets
 from app.models import Model, open_model
 from app.text.language import LanguageDetector
-from eval.cache import Cache
 from eval.commands.options import (
     FAILED,
     NO_MODEL,
@@ -31,7 +30,7 @@ from eval.commands.options import (
     output_folder,
     progress_bar,
 )
-from eval.files import EvaluationError, write_json_lines
+from eval.files import Cache, EvaluationError, write_json_lines
 from eval.generate import STYLES, Generated, Job, Wanted, ask, gather, plan, tokens, write
 from eval.judge import Pace
 from eval.questions.cases import Case, load_cases

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.files import EvaluationError, load_document, save_document
-from eval.measure.compare import Comparison
-from eval.measure.metrics import CONFIDENCE, Estimate
-from eval.measure.result import RETRIEVAL, Outcome, Result
-from eval.measure.rows import ALL, Pairs, RowDifference, as_matrix
+from eval.measure.result import RETRIEVAL, Comparison, Outcome, Result
+from eval.measure.rows import ALL, CONFIDENCE, Estimate, Pairs, RowDifference, as_matrix
 from eval.questions.cases import Case
 
 RANKS_FORM, VALUES_FORM = "docs-assistant baseline 1", "docs-assistant answers baseline 1"

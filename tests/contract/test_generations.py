@@ -1,7 +1,5 @@
 """Generations: a reader keeps the one it has, another recipe rebuilds beside it, and the last can be taken back."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from dataclasses import replace

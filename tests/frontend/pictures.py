@@ -3,8 +3,6 @@
 The language model is the scripted one; it writes what the documentation says. The question log has 2,000 questions of three weeks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import shutil

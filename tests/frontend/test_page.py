@@ -1,7 +1,5 @@
 """The page at `/` as readers use it, in a real Chromium."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import threading

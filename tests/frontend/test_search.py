@@ -1,7 +1,5 @@
 """The search as readers use it, in a real Chromium: keyboard, screen reader, filters, and from a result to a question."""
 
-from __future__ import annotations
-
 import re
 import time
 

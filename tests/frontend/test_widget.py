@@ -1,7 +1,5 @@
 """The widget inside sites as MkDocs Material, Sphinx and Docusaurus build them, under a strict content security policy."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import threading

@@ -1,7 +1,5 @@
 """What a site can set and do with the widget, and what the widget says when something goes wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """What a person sees of us in the real Open WebUI, set up by the lines of docs/en/clients.md."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The keys of the file over HTTP: listed, made, limited and revoked, while people edit the file by hand."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """POST and GET /v1/ingest: keys, sites, and the states of a run."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """GET /v1/admin/question-log: what was asked, in both databases, for admin keys only."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

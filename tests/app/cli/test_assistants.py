@@ -1,7 +1,5 @@
 """`docs-assistant assistants` prints the steps that run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

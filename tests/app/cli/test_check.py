@@ -1,7 +1,5 @@
 """`docs-assistant check`: before indexing, after it, and with each part that doesn't work."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`docs-assistant pages`, as typed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What only a site's generator understands goes from raw Markdown; what readers see of it stays."""
 
-from __future__ import annotations
-
 from ingestion.convert import convert
 from ingestion.convert.document import SourceText
 from ingestion.convert.markdown.tags import clean_components

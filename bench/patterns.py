@@ -46,10 +46,10 @@ class Used:
     pattern: re.Pattern[Any]
     way: str = "finditer"
 
-    def seconds(self, text: str, limit: float = LIMIT) -> float:
+    def seconds(self, text: str, limit: float | None = None) -> float:
         """How long it takes with a text; infinite where that is beyond the limit."""
         given: Any = text if isinstance(self.pattern.pattern, str) else text.encode("latin-1", "replace")
-        signal.setitimer(signal.ITIMER_VIRTUAL, limit)
+        signal.setitimer(signal.ITIMER_VIRTUAL, limit or LIMIT)
         started = time.thread_time()
         try:
             if self.way == "finditer":

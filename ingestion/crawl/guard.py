@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 
 import httpcore
@@ -29,6 +30,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST = ipaddress.ip_network("2000::/3")
 _ISATAP = 0x00005EFE
+_authorities = cache(httpx.create_ssl_context)  # reading them takes longer than all else of a fetcher
 
 
 class AddressRefused(CrawlError):
@@ -239,7 +241,7 @@ class CrawlTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(self, guard: Guard, context: ssl.SSLContext | None = None) -> None:
-        context = context or httpx.create_ssl_context()  # reading the authorities takes longer than all else here
+        context = context or _authorities()
         self._guard = guard
         self._sites: dict[str, CrawlTransport] = {}
         self._direct = _DirectTransport(guard, context)

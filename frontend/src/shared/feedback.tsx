@@ -44,14 +44,8 @@ export function Feedback({ answer, onRated }: Props): JSX.Element {
   );
 }
 
-interface CommentProps {
-  /** What is sent by one click, before what was written. */
-  reasons: string[];
-  onSend: (comment: string) => void;
-  onSkip: () => void;
-}
-
-function Comment({ reasons, onSend, onSkip }: CommentProps): JSX.Element {
+/** Each of the `reasons` is sent by one click, before what was written. */
+function Comment({ reasons, onSend, onSkip }: { reasons: string[]; onSend: (comment: string) => void; onSkip: () => void }): JSX.Element {
   const { t } = useUi();
   const field = useRef<HTMLTextAreaElement>(null);
   const send = (event: Event) => {

@@ -127,11 +127,7 @@ function useInterface(): { info: InterfaceBody | null; problem: ApiError | null;
   return { info, problem, load };
 }
 
-interface WelcomeProps {
-  greeting: string;
-  assistant: InterfaceAssistant | undefined;
-  onAsk: (question: string) => void;
-}
+type WelcomeProps = { greeting: string; assistant: InterfaceAssistant | undefined; onAsk: (question: string) => void };
 
 function Welcome({ greeting, assistant, onAsk }: WelcomeProps): JSX.Element {
   const { api } = useUi();

@@ -40,13 +40,20 @@ export function Feedback({ answer, onRated }: Props): JSX.Element {
       <span class="da-thumbs" role="group" aria-label={t.feedback.label}>{thumb("up")}{thumb("down")}</span>
       <span class="da-muted" role="status">{said}</span>
       {asking && answer.rating && (
-        <Comment onSend={(comment) => send(answer.rating, comment)} onSkip={() => setAsking(false)} />
+        <Comment reasons={answer.rating === "down" ? t.feedback.reasons : []} onSend={(comment) => send(answer.rating, comment)} onSkip={() => setAsking(false)} />
       )}
     </>
   );
 }
 
-function Comment({ onSend, onSkip }: { onSend: (comment: string) => void; onSkip: () => void }): JSX.Element {
+interface CommentProps {
+  /** What is sent by one click, before what was written. */
+  reasons: string[];
+  onSend: (comment: string) => void;
+  onSkip: () => void;
+}
+
+function Comment({ reasons, onSend, onSkip }: CommentProps): JSX.Element {
   const { t } = useUi();
   const field = useRef<HTMLTextAreaElement>(null);
   const send = (event: Event) => {
@@ -57,6 +64,9 @@ function Comment({ onSend, onSkip }: { onSend: (comment: string) => void; onSkip
   };
   return (
     <form class="da-comment" onSubmit={send}>
+      {reasons.map((reason) => (
+        <button key={reason} type="button" class="da-button da-plain" onClick={() => onSend(`${reason}. ${field.current!.value}`.trim())}>{reason}</button>
+      ))}
       <textarea ref={field} rows={2} maxLength={2000} aria-label={t.feedback.comment} placeholder={t.feedback.comment} />
       <button class="da-button">{t.feedback.send}</button>
       <button type="button" class="da-button da-plain" onClick={onSkip}>{t.feedback.skip}</button>

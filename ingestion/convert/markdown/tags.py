@@ -263,17 +263,17 @@ def _drop_modules(prose: str) -> str:
     budget = _MAX_PASSES * len(prose)
     while budget > 0 and (match := _ESM.search(prose, at)):
         pieces.append(prose[at : match.start()])
-        at = _statement_end(prose, match.start())
+        at = _end_of(prose, match.start(), _STATEMENT_SIGN, "\n")
         if at < 0:  # a statement that never closes ends with its line, so that the rest of the page stays
             budget -= len(prose) - match.start()
             at = _line_end(prose, match.start())
     return "".join([*pieces, prose[at:]])
 
 
-def _statement_end(text: str, start: int) -> int:
-    """The end of the line that closes all brackets; -1 when there is none."""
+def _end_of(text: str, start: int, signs: re.Pattern[str], last: str) -> int:
+    """The end of what is closed by the `last` sign outside of quotes and brackets; -1 when there is none."""
     open_brackets, quote = list[str](), ""
-    for sign in _STATEMENT_SIGN.finditer(text, start):
+    for sign in signs.finditer(text, start):
         char = sign[0] if quote else sign[0][-1]  # a backslash protects a sign only in a string
         if quote:
             quote = "" if char == quote else quote
@@ -283,9 +283,9 @@ def _statement_end(text: str, start: int) -> int:
             open_brackets.append(_PAIRS[char])
         elif open_brackets and char == open_brackets[-1]:
             open_brackets.pop()
-        elif char == "\n" and not open_brackets:
+        elif char == last and not open_brackets:
             return sign.end()
-    return len(text) if not (quote or open_brackets) else -1
+    return len(text) if last == "\n" and not (quote or open_brackets) else -1
 
 
 def _line_end(text: str, start: int) -> int:
@@ -297,7 +297,7 @@ def _drop_tags(prose: str) -> str:
     pieces, at = list[str](), 0
     budget = _MAX_PASSES * len(prose)
     while budget > 0 and (match := _TAG.search(prose, at)):
-        end = _tag_end(prose, match.end() - (1 if match[0].endswith(">") else 0))
+        end = _end_of(prose, match.end() - (1 if match[0].endswith(">") else 0), _TAG_SIGN, ">")
         if end < 0:  # no tag at all: a lone "<Name"
             budget -= len(prose) - match.end()
             pieces.append(prose[at : match.end()])
@@ -310,22 +310,6 @@ def _drop_tags(prose: str) -> str:
             pieces += ["\n" if not before or before.endswith("\n") else "", f"**{text}**\n\n"]
         at = end
     return "".join([*pieces, prose[at:]])
-
-
-def _tag_end(text: str, at: int) -> int:
-    """Returns the index of the end of the tag, quotes and braces in its attributes respected; -1 when it has none."""
-    depth, quote = 0, ""
-    for sign in _TAG_SIGN.finditer(text, at):
-        char = sign[0]
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'`":
-            quote = char
-        elif char in "{}":
-            depth += 1 if char == "{" else -1
-        elif depth <= 0:
-            return sign.end()
-    return -1
 
 
 def _label(tag: str, name: str) -> str:

@@ -47,6 +47,7 @@ class NewKey(ExactModel):
     rate: Rates = ""
     concurrency: int = Field(0, ge=0, le=MAX_INT)
     expires: Name = Field("", pattern=r"^(\d{4}-\d\d-\d\d)?$")
+    note: Name = ""
 
 
 class KnownKey(ExactModel):

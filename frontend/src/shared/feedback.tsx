@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { asApiError } from "./api";
-import { Icon } from "./icons";
+import { IconButton } from "./icons";
 import type { Answer, Rating } from "./types";
 import { useUi } from "./ui";
 
@@ -30,10 +30,8 @@ export function Feedback({ answer, onRated }: Props): JSX.Element {
     }
   };
   const thumb = (rating: Rating) => (
-    <button type="button" class="da-icon-button" aria-pressed={answer.rating === rating} title={t.feedback[rating]}
-      aria-label={t.feedback[rating]} onClick={() => send(answer.rating === rating ? undefined : rating)}>
-      <Icon name={rating} />
-    </button>
+    <IconButton icon={rating} label={t.feedback[rating]} aria-pressed={answer.rating === rating}
+      onClick={() => send(answer.rating === rating ? undefined : rating)} />
   );
   return (
     <>
@@ -46,14 +44,8 @@ export function Feedback({ answer, onRated }: Props): JSX.Element {
   );
 }
 
-interface CommentProps {
-  /** What is sent by one click, before what was written. */
-  reasons: string[];
-  onSend: (comment: string) => void;
-  onSkip: () => void;
-}
-
-function Comment({ reasons, onSend, onSkip }: CommentProps): JSX.Element {
+/** Each of the `reasons` is sent by one click, before what was written. */
+function Comment({ reasons, onSend, onSkip }: { reasons: string[]; onSend: (comment: string) => void; onSkip: () => void }): JSX.Element {
   const { t } = useUi();
   const field = useRef<HTMLTextAreaElement>(null);
   const send = (event: Event) => {

@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { type Api, type ApiError, asApiError } from "./api";
-import { Icon } from "./icons";
+import { Icon, IconButton } from "./icons";
 import { Problem } from "./problems";
 import { Storage } from "./storage";
 import { languageName } from "./texts";
@@ -117,12 +117,7 @@ export function Search(props: SearchProps): JSX.Element {
           aria-activedescendant={active >= 0 ? `${id}-${active}` : undefined} aria-label={t.search.field} aria-describedby={`${id}-keys`}
           placeholder={t.search.placeholder} maxLength={LONGEST} value={text}
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
-        {text && (
-          <button type="button" class="da-icon-button" aria-label={t.search.clear} title={t.search.clear}
-            onClick={() => { setText(""); field.current?.focus(); }}>
-            <Icon name="close" />
-          </button>
-        )}
+        {text && <IconButton icon="close" label={t.search.clear} onClick={() => { setText(""); field.current?.focus(); }} />}
       </div>
       <Choices facets={state.found?.facets} {...{ filters, setFilters, language }} />
       <p class="da-search-status" role="status">{said(state, query, t)}</p>
@@ -282,9 +277,7 @@ function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element
         </a>
       </div>
       <div role="gridcell" class="da-found-ask">
-        <button type="button" tabIndex={-1} class="da-icon-button" aria-label={t.search.askAbout(name)} title={t.search.askAbout(name)} onClick={onAsk}>
-          <Icon name="ask" />
-        </button>
+        <IconButton icon="ask" label={t.search.askAbout(name)} tabIndex={-1} onClick={onAsk} />
       </div>
     </div>
   );

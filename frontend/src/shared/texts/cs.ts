@@ -163,6 +163,8 @@ export const cs: Texts = {
     title: "Zeptejte se dokumentace",
     greeting: "Ptejte se na cokoli z této dokumentace. Odpovědi vycházejí z jejích stránek a odkazují na zdroje.",
     restart: "Nová konverzace",
+    askAbout: "Zeptat se na to",
+    about: (text: string) => `Co zde znamená „${text}“?`,
     close: "Zavřít",
   },
 };

@@ -164,6 +164,8 @@ export const de: Partial<Texts> = {
     title: "Die Dokumentation fragen",
     greeting: "Fragen Sie, was Sie über diese Dokumentation wissen möchten. Die Antworten stammen aus ihren Seiten, mit Links zu den Quellen.",
     restart: "Neues Gespräch",
+    askAbout: "Danach fragen",
+    about: (text: string) => `Was bedeutet hier „${text}“?`,
     close: "Schließen",
   },
 };

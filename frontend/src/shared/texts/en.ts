@@ -164,6 +164,8 @@ export const en = {
     title: "Ask the documentation",
     greeting: "Ask anything about this documentation. Answers come from its pages, with links to the sources.",
     restart: "New conversation",
+    askAbout: "Ask about this",
+    about: (text: string) => `What does “${text}” mean here?`,
     close: "Close",
   },
 };

@@ -33,7 +33,7 @@ _HEADING = re.compile(r"(?m)^ {0,3}(#{1,6})[ \t]")
 _ANCHOR = re.compile(r"\{#([^{}\s]++)[^{}\n]*+\}[ \t]*+$", re.MULTILINE)
 _TARGET = re.compile(r"\]\(<?([^\s()<>]+)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
-_DECIMAL = re.compile(r"(?<=\d),(?=\d)")
+_DECIMAL = re.compile(r",(?<=\d,)(?=\d)")
 
 
 def marks(markdown: str) -> frozenset[str]:
@@ -66,8 +66,8 @@ def _of_prose(text: str) -> Iterator[str]:
 
 def _runs(text: str) -> Iterator[str]:
     """Numbers and identifiers: runs without spaces that aren't words of a language."""
-    for run in _RUN.findall(_DECIMAL.sub(".", text)):
-        if _TELLING.search(run):
+    for run in set(_RUN.findall(_DECIMAL.sub(".", text))):  # most words are there many times
+        if not (run.isalpha() and run[1:].islower()) and _TELLING.search(run):
             yield run.casefold()
 
 

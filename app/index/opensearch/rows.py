@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+
 from app.core.types import Chunk, Page, Vector, sections_of
 from app.index.opensearch.connection import Layout
 from app.index.vocabulary import tokens_of
@@ -180,11 +182,10 @@ def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, An
             "gen_to": OPEN,
         },
     }
-    # a zero vector has no cosine: such a chunk is found only by its words
-    if searched.vector is not None and any(searched.vector):
-        row["embedding"] = searched.vector
-    if searched.questions is not None and any(searched.questions):
-        row["questions_embedding"] = searched.questions
+    for name, vector in (("embedding", searched.vector), ("questions_embedding", searched.questions)):
+        # a zero vector has no cosine: such a chunk is found only by its words
+        if vector is not None and any(vector):
+            row[name] = np.asarray(vector, np.float32)  # as precise as the index: a third of the text of longer ones
     if searched.units:
         row["units"] = searched.units
     if chunk.questions:

@@ -7,15 +7,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
-
 from app.core.settings import Settings
 from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Store
 from app.index.ranking.units import texts_to_embed
+from ingestion.crawl.certificates import known_authorities
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.guard import CrawlTransport, Guard
 from ingestion.report import Report
 from ingestion.run import ingest
 from ingestion.sources import Source
@@ -26,14 +24,13 @@ LONG = " ".join(f"Sentence number {n} of this paragraph says something about sto
 ARGUMENTS = {"only", "force", "dry_run", "rebuild", "wait", "progress"}
 """Of `ingest`; all else that a run is given are settings."""
 
-AUTHORITIES = httpx.create_ssl_context()
+AUTHORITIES = known_authorities()
 """Reading them takes longer than a run over a few pages."""
 
 
 def fetcher_of(settings: Settings, **more: Any) -> Fetcher:
     """A fetcher as any other, but for the authorities, which all share."""
-    guard = Guard(settings.crawl_allow)
-    return Fetcher(settings, transport=CrawlTransport(guard, AUTHORITIES), guard=guard, **more)
+    return Fetcher(settings, tls=AUTHORITIES, **more)
 
 
 class Index:

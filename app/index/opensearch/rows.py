@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
-
 from app.core.types import Chunk, Page, Vector, sections_of
 from app.index.opensearch.connection import Layout
 from app.index.vocabulary import tokens_of
@@ -157,6 +155,8 @@ class Searched:
 
 def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, Any]:
     """The row of a chunk, valid from this generation."""
+    import numpy as np  # where it is used: a run without changes doesn't need it
+
     row: dict[str, Any] = {
         "chunk": chunk.id,
         "content": chunk.text,

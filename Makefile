@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := deploy/install.sh $(VENV)
+unexport PYTHONDONTWRITEBYTECODE # else each of the many processes of the tests would compile the program
 
 .PHONY: install docs frontend pictures install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
 

@@ -4,8 +4,6 @@ python -m bench.answers [--show]: counts, for each promise about citations, titl
 break it; --show prints them. The refusals are those of `tests/answers`.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import re

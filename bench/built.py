@@ -1,7 +1,5 @@
 """Examples of the patterns that functions build, for `bench.patterns`: by function, each pattern with the way it is used."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial

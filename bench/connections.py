@@ -3,8 +3,6 @@
 python -m bench.connections [--silent 3000] [--slow 300] [--unfinished 1000] [--seconds 30]
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

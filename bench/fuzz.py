@@ -4,8 +4,6 @@ A service with our documentation indexed is started for it. Every answer must be
 requests must be refused, and nothing may be a 500. Exits with the program's own code: 0 is no failure.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Texts that are hard for a regular expression, made up from its own parts: what it repeats, and what stands before that."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise

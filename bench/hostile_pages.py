@@ -7,8 +7,6 @@ and prints how many of each are in the index, why the others are not, and the ra
 a good page is missing, a hostile one has no report, or the run took more than 1.5 times as long.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import multiprocessing

@@ -5,8 +5,6 @@ root, `/tmp` in memory, a volume at `/data`. Indexes some pages, asks, and runs 
 stands for the base image, which a registry would give.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

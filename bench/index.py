@@ -3,8 +3,6 @@
 index.py PAGES BENCH, where BENCH has the benchmark's serve_corpus.py.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

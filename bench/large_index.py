@@ -7,8 +7,6 @@ recall of the first 50 chunks of the vector search against the exhaustive one. `
 into `large-index.svg` of each language.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import itertools

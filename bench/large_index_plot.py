@@ -1,7 +1,5 @@
 """The plot of `bench.large_index`: time of a search, searches a second and memory over the number of chunks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Load on a running service: clients in turn, or requests at a rate, and what each saw."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

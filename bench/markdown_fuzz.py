@@ -7,8 +7,6 @@ A finding is a link, picture or tag to where none may lead. Prints the findings 
 there is one. Each text is also fed in random pieces and has to come out the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -7,8 +7,6 @@ Everything runs on this machine and takes three to four minutes. `--code DIR` me
 The exit code is 1 if a bound doesn't hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

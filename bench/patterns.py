@@ -7,8 +7,6 @@ What is found: patterns of modules, patterns in calls such as `re.search("...", 
 for which `BUILT` has an example each; one that isn't there is an error.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil
@@ -48,10 +46,10 @@ class Used:
     pattern: re.Pattern[Any]
     way: str = "finditer"
 
-    def seconds(self, text: str, limit: float = LIMIT) -> float:
+    def seconds(self, text: str, limit: float | None = None) -> float:
         """How long it takes with a text; infinite where that is beyond the limit."""
         given: Any = text if isinstance(self.pattern.pattern, str) else text.encode("latin-1", "replace")
-        signal.setitimer(signal.ITIMER_VIRTUAL, limit)
+        signal.setitimer(signal.ITIMER_VIRTUAL, limit or LIMIT)
         started = time.thread_time()
         try:
             if self.way == "finditer":

@@ -6,8 +6,6 @@ this product's own documentation, which is indexed for it. It counts in the pass
 is there.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

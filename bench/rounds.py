@@ -3,8 +3,6 @@
 rounds.py BENCH CONTESTANT... [--rounds 3]; prints a Markdown table with CPU as a multiple of the first contestant's.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

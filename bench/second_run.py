@@ -7,8 +7,6 @@ The site and the embeddings endpoint are a process of their own, which counts wh
 on an index of its own, which is deleted in the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import hashlib

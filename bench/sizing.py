@@ -4,8 +4,6 @@ For each number of pages: a run over a directory, `docs-assistant serve` on its 
 without a language model. With FAKE_LLM also 200 paced streams at once, for the memory of each.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

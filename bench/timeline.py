@@ -3,8 +3,6 @@
 Each column shows how many cores a fraction of a second of the run kept busy, and with what. Linux only: it reads /proc.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -5,8 +5,6 @@ own documentation, so that words are as frequent as in real documentation and pa
 a few names of its own (a product, settings), as the vocabulary of a real site grows with it.
 """
 
-from __future__ import annotations
-
 import ast
 import random
 import re

@@ -21,6 +21,7 @@ if [ "$(id -u)" = 0 ] && [ -z "${XDG_CACHE_HOME:-}" ]; then CACHE=/var/cache; el
 BASE=$CACHE/docs-assistant/opensearch-$VERSION
 SERVER=$BASE/server
 STATE=$BASE/port-$PORT # data, logs and pid of the server on this port
+DATA=${OPENSEARCH_DATA:-$STATE/data}
 PIDFILE=$STATE/pid
 
 usage() {
@@ -33,6 +34,8 @@ status  say where it runs (exit code 0) or that it doesn't (1)
 
 OPENSEARCH_PORT       port on 127.0.0.1 (now $PORT)
 OPENSEARCH_HEAP       Java heap (now $HEAP)
+OPENSEARCH_DATA       directory of the data (now $DATA)
+OPENSEARCH_JAVA_OPTS  more options of Java
 OPENSEARCH_JAVA_HOME  a JDK >= 21; else JAVA_HOME and the system's JDKs are tried
 MAVEN_REPO            address of a Maven repository to download from with curl; else mvn downloads
 Everything lies in $BASE (delete it to start afresh).
@@ -145,13 +148,13 @@ as_user() { # runs a command as ourselves, or as the server's own user when we a
 }
 
 prepare_user() {
-    mkdir -p "$STATE/data" "$STATE/logs"
+    mkdir -p "$DATA" "$STATE/logs"
     [ "$(id -u)" = 0 ] || return 0
     if ! id "$RUN_AS" >/dev/null 2>&1; then
         have useradd || fail "OpenSearch doesn't run as root. Create a user $RUN_AS, or run this as another user."
         useradd --system --user-group --no-create-home --home-dir "$BASE" --shell /usr/sbin/nologin "$RUN_AS"
     fi
-    chown -R "$RUN_AS" "$SERVER" "$STATE"
+    chown -R "$RUN_AS" "$SERVER" "$STATE" "$DATA"
     as_user test -r "$SERVER/bin/opensearch" ||
         fail "the user $RUN_AS can't read $BASE. Set XDG_CACHE_HOME to a directory that others may enter."
 }
@@ -159,10 +162,10 @@ prepare_user() {
 launch() { # the JDK's directory
     local detach=()
     if have setsid; then detach=(setsid); fi
-    as_user env -u JAVA_HOME OPENSEARCH_JAVA_HOME="$1" OPENSEARCH_JAVA_OPTS="-Xms$HEAP -Xmx$HEAP" HOME="$STATE" \
+    as_user env -u JAVA_HOME OPENSEARCH_JAVA_HOME="$1" OPENSEARCH_JAVA_OPTS="-Xms$HEAP -Xmx$HEAP ${OPENSEARCH_JAVA_OPTS:-}" HOME="$STATE" \
         ${detach[@]+"${detach[@]}"} nohup "$SERVER/bin/opensearch" -p "$PIDFILE" \
         -Ecluster.name=$CLUSTER -Enode.name=local -Ediscovery.type=single-node \
-        -Enetwork.host=127.0.0.1 -Ehttp.port="$PORT" -Epath.data="$STATE/data" -Epath.logs="$STATE/logs" \
+        -Enetwork.host=127.0.0.1 -Ehttp.port="$PORT" -Epath.data="$DATA" -Epath.logs="$STATE/logs" \
         -Eaction.auto_create_index=false -Ecluster.routing.allocation.disk.threshold_enabled=false \
         -Eindices.breaker.total.use_real_memory=false \
         >"$STATE/logs/console.log" 2>&1 </dev/null &

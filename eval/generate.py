@@ -1,7 +1,5 @@
 """Generates question sets from indexed pages with a language model, and checks each question against its page."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +20,7 @@ from app.models import Model
 from app.models.protocols import CallOptions
 from app.text.analysis import fold
 from app.text.language import LanguageDetector
-from eval.cache import Cache, Progress, fingerprint, in_parallel
-from eval.files import write_json_lines
+from eval.files import Cache, Progress, fingerprint, in_parallel, write_json_lines
 from eval.judge import MalformedError, Pace, json_object
 from eval.questions.evidence import holds, is_copied, words
 

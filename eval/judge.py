@@ -1,7 +1,5 @@
 """A language model as judge: its criteria, and a loop that loses no row and repeats no paid call."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -18,7 +16,7 @@ from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Message
 from app.models import Model
 from app.models.protocols import CallOptions
-from eval.cache import Cache, Progress, fingerprint, in_parallel
+from eval.files import Cache, Progress, fingerprint, in_parallel
 
 FAITHFUL, COMPLETE, ANSWERS, REFUSES = "faithful", "complete", "answers", "refuses"
 UNKNOWN = "UNKNOWN"

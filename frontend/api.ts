@@ -56,6 +56,7 @@ export interface DayBody {
   marked: number;
   questions: number;
   refused: number;
+  tokens: number;
 }
 
 export interface DayList {
@@ -285,6 +286,7 @@ export interface Link {
 export interface LogList {
   assistants: string[];
   data: LoggedBody[];
+  keys: string[];
   languages: string[];
   log: "text" | "hashed" | "off";
   next: string | null;
@@ -297,12 +299,14 @@ export interface LoggedBody {
   assistant: string;
   confidence: number | null;
   id: string;
+  key: string;
   language: string;
   number: number;
   outcome: string;
   pages: string[];
   question: string;
   rating: "up" | "down" | "";
+  tokens: number;
 }
 
 export interface LoggedConversation {

@@ -1,7 +1,5 @@
 """Whose site it is, as its home page says: name, icon and colour."""
 
-from __future__ import annotations
-
 import logging
 import re
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """Errors of one page, none of which ends a run."""
 
-from __future__ import annotations
-
 from app.core.errors import AssistantError, CrawlError
 
 NOINDEX = "asks not to be indexed (noindex)"

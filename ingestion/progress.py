@@ -1,7 +1,5 @@
 """The progress of a run: a bar on a terminal, lines in a log."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any, TextIO

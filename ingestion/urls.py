@@ -1,7 +1,5 @@
 """Parts and forms of web addresses."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from urllib.parse import urljoin, urlsplit, urlunsplit

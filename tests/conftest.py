@@ -1,7 +1,5 @@
 """For all tests: no setting of the machine leaks in, and no connection leaves it."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import functools
@@ -32,6 +30,9 @@ ENOUGH = 4 << 30  # bytes that must be free there
 vars(httpx._config.DEFAULT_TIMEOUT_CONFIG).update(
     dict.fromkeys(("connect", "read", "write", "pool"), 60.0)
 )  # a busy machine
+httpx._transports.default.create_ssl_context = functools.cache(  # authorities are read once, not for each client
+    httpx._transports.default.create_ssl_context
+)
 fastapi.routing.create_model_field = functools.cache(  # pydantic describes a response's form once, not for each service
     fastapi.routing.create_model_field
 )

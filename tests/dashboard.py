@@ -1,7 +1,5 @@
 """A Grafana dashboard as TypeScript, for the compiler to compare with the types that Grafana publishes of its schema."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -2,8 +2,6 @@
 would take many times longer must fail by it.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """An OpenAI-compatible server with scripted answers, on a real port: it stands in for the language model only."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

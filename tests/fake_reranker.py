@@ -1,7 +1,5 @@
 """A reranker without a model, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from app.models.openai import Endpoint

@@ -1,7 +1,5 @@
 """Models without a server, for tests."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

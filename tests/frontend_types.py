@@ -1,7 +1,5 @@
 """The types of what the API answers on /admin, as TypeScript: `make frontend` writes them to frontend/api.ts from /openapi.json."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scripts for the official client for JavaScript, where Node.js and the package are (`make install-dev` with npm)."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

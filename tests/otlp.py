@@ -1,7 +1,5 @@
 """An OTLP/HTTP receiver on a real port: decodes what exporters send, as a collector does."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A PostgreSQL cluster of its own on a free port, for as long as the tests run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

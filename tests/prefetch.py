@@ -3,8 +3,6 @@
 Whatever fails, as a registry that doesn't answer, is tried three times.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

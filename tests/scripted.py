@@ -1,7 +1,5 @@
 """`python -m tests.scripted`: a language model that answers from files, by question or by exact prompt, for `DOCS_LLM_URL`."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
@@ -16,8 +14,7 @@ from typing import Any
 from app.core.errors import AssistantError, ModelError, PromptError
 from app.core.prompts import Prompts, load_prompts, placeholders
 from app.core.turn import Message
-from eval.cache import fingerprint
-from eval.files import EvaluationError, Required, Row, json_lines, parse_row
+from eval.files import EvaluationError, Required, Row, fingerprint, json_lines, parse_row
 from eval.questions.cases import Case, load_cases
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 

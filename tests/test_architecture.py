@@ -1,7 +1,5 @@
 """The shape of the code: sizes, directions of imports, no prints, nothing of the machine it was written on."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

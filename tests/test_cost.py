@@ -4,8 +4,6 @@ The kept figure stands in `cost.toml`. After a change that is worth its cost, or
 reason in the commit. Don't do so lightly: ten changes of 5 % are two thirds more for every reader, and no change looked like it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """The files of deploy/ that start the service and index every night: checked by the tools they are written for."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The documentation matches the code: settings, commands, links, messages, requests, deployment files."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The built files of the front end, which the package has and nobody builds to run it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

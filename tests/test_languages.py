@@ -1,7 +1,5 @@
 """A language is a folder: German as shipped, and one that nobody speaks, made up in a temporary folder."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """Alert rules and dashboard: accepted by the tools they are written for, and about metrics that the service has."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Prompts are complete in every language, so a new language needs a folder of prompts/ and no Python."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The judge of `bench.soak` explains what a fault explains, and nothing else."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

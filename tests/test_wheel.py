@@ -1,7 +1,5 @@
 """What is shipped: the wheel has everything that a service needs, and runs without the checkout."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

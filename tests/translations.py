@@ -1,7 +1,5 @@
 """The pages of our documentation that lag behind the English ones: `make translations`, with RELEASE=1 an error if there are any."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """An event loop whose time passes only while everything waits: tests of timeouts take no time, and load changes nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """Bodies of responses. The routes build these dictionaries, mypy checks them, and they are the response models of FastAPI."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 

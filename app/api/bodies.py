@@ -1,7 +1,5 @@
 """Bodies of requests and responses: reads them within limits, parses them as models, writes them as JSON with orjson."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

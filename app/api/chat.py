@@ -193,7 +193,7 @@ class Chat:
             language = self.service.reader_language(request, chat.language)
             place = await place_of_chat(self.service, request, access, chat)
             asked = replace(self._asked(chat, info, shown, place.history), trace=bool(chat.trace), language=language)
-            info.keeping = keeping_of(self.service, request.headers, place, record, (id_, asked.question))
+            info.keeping = keeping_of(self.service, request, place, record, (id_, asked.question))
             answered = assistant.answer if chat.overrides else partial(self.service.answer, request, assistant)
             events = answered(asked, record)
         info.answer = record

@@ -1,7 +1,5 @@
 """The OpenAPI schema at /openapi.json, and Swagger UI at /api-docs, served without external files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from typing import Any

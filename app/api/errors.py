@@ -4,8 +4,6 @@ Messages of server errors may contain addresses and file names. Clients receive 
 request instead; the log contains the original message under that id.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

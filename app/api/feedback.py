@@ -1,7 +1,5 @@
 """POST /v1/answers/{id}/feedback and the list of feedback for operators; lists come in parts, as in OpenAI's API."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Pages for people: where readers ask, the admin pages, and our documentation under /docs/."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from app.api.bodies import preferred_language, prefers_markdown
-from app.api.branding import Branding
+from app.api.interface import Branding
 
 # everything is from this host, and no text can become a script
 SECURITY = (

@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
-from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from app.api.bodies import ChatRequest
-from app.api.middleware.door import RequestInfo
-from app.api.middleware.keys import Access, is_local
+from app.api.middleware.door import RequestInfo, info_of
+from app.api.middleware.keys import PERSON, Access, is_local
 from app.api.service import Service
 from app.citing.links import page_title
 from app.conversations.records import Found, KeptAnswer, conversation_id_of
 from app.core.errors import DatabaseError, RequestError, quoted
 from app.core.log_message import LogMessage
-from app.core.turn import AnswerRecord, Message, Turn
+from app.core.turn import AnswerRecord, Message, Turn, Usage
 
 if TYPE_CHECKING:
     from app.conversations.store import ConversationStore
@@ -142,6 +141,7 @@ def messages_of(turns: Iterable[KeptAnswer]) -> Sequence[Message]:
 
 
 MAX_READER = 200
+NO_TOKENS = Usage()
 
 
 def new_answer_id(service: Service, info: RequestInfo) -> str:
@@ -150,15 +150,17 @@ def new_answer_id(service: Service, info: RequestInfo) -> str:
 
 
 def keeping_of(
-    service: Service, headers: Headers, place: Place, record: AnswerRecord, asked: tuple[str, str]
+    service: Service, request: Request, place: Place, record: AnswerRecord, asked: tuple[str, str]
 ) -> Keeping | None:
     """Returns the keeper of this record's answer; None if it isn't to be kept. `asked` is the id of the answer and the question."""
     if not (place.kept and service.conversations):
         return None
     # what Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it
     wanted = service.settings.keep_user
-    reader = "" if wanted == "none" else unquote(headers.get(f"x-openwebui-user-{wanted}", ""))[:MAX_READER]
-    return Keeping(service.conversations, place, record, *asked, reader=reader)
+    reader = "" if wanted == "none" else unquote(request.headers.get(f"x-openwebui-user-{wanted}", ""))[:MAX_READER]
+    # the log doesn't say which person asked
+    key = "" if place.owner.startswith(PERSON) else info_of(request).fields.get("key", "")
+    return Keeping(service.conversations, place, record, *asked, reader=reader, key=key)
 
 
 @dataclass
@@ -171,6 +173,7 @@ class Keeping:
     id: str
     question: str
     reader: str = ""
+    key: str = ""
     _done: bool = False
 
     async def ended(self) -> None:
@@ -205,12 +208,14 @@ class Keeping:
             confidence=record.done.confidence if record.done else None,
             generation=generation.info.id if generation else None,
             reader=self.reader,
-            found=_found(record.turn) if record.turn and self.store.question_log else None,
+            found=_found(record.turn, self.key, record.calls.usage)
+            if record.turn and self.store.question_log
+            else None,
         )
 
 
-def _found(turn: Turn) -> Found:
-    """Returns what the question log gets of a turn."""
+def _found(turn: Turn, key: str = "", usage: Usage = NO_TOKENS) -> Found:
+    """Returns what the question log gets of a turn, of the key that asked, and of the tokens of the answer."""
     hit = next(iter(turn.hits or turn.related), None)
     nearest: dict[str, Any] = {}
     if hit:
@@ -222,4 +227,5 @@ def _found(turn: Turn) -> Found:
     recipe = turn.generation.info.recipe if turn.generation else None
     evidence = turn.evidence
     share, needed = (evidence.share, evidence.needed) if evidence else (None, 0.0)
-    return Found(share, needed, nearest, numbers, recipe.embedder if recipe else "")
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    return Found(share, needed, nearest, numbers, recipe.embedder if recipe else "", key, tokens)

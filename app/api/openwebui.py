@@ -1,7 +1,5 @@
 """Reads what Open WebUI sends beside the OpenAI API: its tasks, and its template around a question; writes status lines and sources for it."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """Ingestion runs over HTTP: the routes and the processes of the runs."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -122,7 +120,7 @@ class Run:
 class Runs:
     """Starts runs, one at a time, and keeps the last ones. Closing it stops the current run.
 
-    `command` indexes the sites in its environment, and writes a JSON report to standard output and progress and errors
+    `command` indexes sites, and writes a JSON report to standard output and progress and errors
     to standard error.
     """
 
@@ -158,8 +156,8 @@ class Runs:
             code="run_not_found",
         )
 
-    def start(self, sites: Sequence[str], by: str, environment: Mapping[str, str], options: Sequence[str] = ()) -> Run:
-        """Start a run. `environment` passes the sites to the command; `options` are appended to the command.
+    def start(self, sites: Sequence[str], by: str, options: Sequence[str]) -> Run:
+        """Start a run of these sites, which are among the `options` for the command unless it chooses them by itself.
 
         Raises `RequestError` with the code `run_under_way` while another run is in progress.
         """
@@ -174,7 +172,7 @@ class Runs:
         origin = RunOrigin("http", by.partition(" from ")[0], run.id)  # an index keeps no addresses of people
         self._runs.appendleft(run)
         log.info(LogMessage("ingest queued", run=run.id, by=by, sites=len(run.sites)))
-        self._task = asyncio.create_task(self._follow(run, {**environment, **origin.environment}, options))
+        self._task = asyncio.create_task(self._follow(run, origin.environment, options))
         return run
 
     def cancel(self, id: str, by: str) -> Run:  # noqa: A002  # as in the API
@@ -242,10 +240,10 @@ class Runs:
             start_new_session=True,
         )
 
-    async def listed(self, environment: Mapping[str, str], options: Sequence[str]) -> Mapping[str, Any]:
-        """What `ingest --list` says with these sites; one at a time. Raises `RequestError` that says why it can't."""
+    async def listed(self, options: Sequence[str]) -> Mapping[str, Any]:
+        """What `ingest --list` says with these options; one at a time. Raises `RequestError` that says why it can't."""
         async with self._listing:
-            process = await self._begun(environment, [*options, "--list"])
+            process = await self._begun({}, [*options, "--list", "--json"])
             try:
                 output, errors = await asyncio.wait_for(process.communicate(), LIST_SECONDS)
             except TimeoutError as error:
@@ -282,74 +280,37 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenSites:
-    """Sites that a run reads: addresses as in DOCS_SITES, the file of sources, and addresses that the index or its list has.
+async def chosen_sites(service: Service, wanted: Sequence[str] | None) -> Sequence[str]:
+    """The wanted sites, with passwords masked; by default all configured ones, else all recorded ones, and the added ones.
 
-    `few` says that there are added ones which it must not read by itself.
+    Raises `RequestError` for others, and for paused ones.
     """
-
-    addresses: tuple[str, ...] = ()
-    file: str = ""
-    indexed: tuple[str, ...] = ()
-    few: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All of them, with passwords masked."""
-        return tuple(map(masked, (*self.addresses, *filter(None, (self.file,)), *self.indexed)))
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The environment variables that pass the configured ones to the command."""
-        return {"DOCS_SITES": " ".join(self.addresses), "DOCS_SOURCES": self.file}
-
-    @property
-    def options(self) -> list[str]:
-        """The options of the command for the other ones."""
-        return ["--no-added"] * self.few + [f"--indexed={url}" for url in self.indexed]
-
-
-async def chosen_sites(service: Service, wanted: Sequence[str] | None) -> ChosenSites:
-    """The wanted sites; by default all configured ones, else all recorded ones, and the added ones that aren't paused.
-
-    Raises `RequestError` for others.
-    """
-    settings = service.settings
-    known, (recorded, kept) = configured(settings), await recorded_sites(service)
-    added = {one: None for one in kept.added if one not in kept.paused}
+    recorded, kept = await recorded_sites(service)
+    known, fixed = configured(service.settings), configured(service.settings, kept)
+    added = [one for one in kept.added if one not in kept.paused]
     readable = [one.url for one in recorded if not one.unreadable and one.url not in kept.paused]
-    sites = tuple(site for site in settings.sites if without_user(site) not in kept.paused)
-    if wanted is None and known:
-        return ChosenSites(sites, settings.sources, tuple(added), bool(added))
     if not known and not recorded and not kept.added:
         raise RequestError(
             "No site is configured to be indexed: set DOCS_SITES or DOCS_SOURCES. The index has no site to read again, either.",
             code="no_sites",
         )
-    if wanted is None:
-        return ChosenSites(indexed=tuple(dict.fromkeys((*readable, *added))))
-    names = {masked(site) for site in wanted}
-    others = [url for url in dict.fromkeys((*readable, *added)) if url not in map(masked, known)]
-    shown = [*map(masked, (*sites, *filter(None, (settings.sources,)))), *others]
-    for i, site in enumerate(wanted):
+    if wanted is None and known:
+        return (*fixed, *added)
+    shown = [*fixed, *(url for url in dict.fromkeys((*readable, *added)) if url not in known)]
+    for i, site in enumerate(wanted or ()):
         if masked(site) not in shown:
             raise RequestError(
                 f"sites[{i}]: {quoted(masked(site))} is neither configured nor in the index, or it is paused. Write it as DOCS_SITES, "
                 f"DOCS_SOURCES or the index have it: {', '.join(shown)}.",
                 param=f"sites[{i}]",
             )
-    return ChosenSites(
-        tuple(site for site in sites if masked(site) in names),
-        settings.sources if masked(settings.sources) in names else "",
-        tuple(url for url in others if url in names),
-        bool(added),
-    )
+    return shown if wanted is None else [name for name in shown if name in map(masked, wanted)]
 
 
-def configured(settings: Settings) -> tuple[str, ...]:
-    """The sites of DOCS_SITES and the file of DOCS_SOURCES."""
-    return (*settings.sites, *filter(None, (settings.sources,)))
+def configured(settings: Settings, kept: KeptSites | None = None) -> list[str]:
+    """The sites of DOCS_SITES and the file of DOCS_SOURCES, with passwords masked, without those that are paused."""
+    all_ = (*settings.sites, *filter(None, (settings.sources,)))
+    return [masked(site) for site in all_ if not kept or without_user(site) not in kept.paused]
 
 
 def beside(settings: Settings, records: Iterable[SourceRecord]) -> list[str]:
@@ -384,7 +345,8 @@ class Ingest:
         wanted = await self.service.read(request, IngestRequest, default=b"{}")
         sites = await chosen_sites(self.service, wanted.sites)
         options = [f"--collection={name}" for name in wanted.collections or ()] + ["--force"] * wanted.force
-        run = self.runs.start(sites.names, by, sites.environment, [*sites.options, *options])
+        options += [f"--known={site}" for site in sites] if wanted.sites else []
+        run = self.runs.start(sites, by, options)
         place = f"{request.scope.get('root_path', '')}/v1/ingest/{run.id}"
         return JsonResponse(run_object(run), 202, {"location": place})
 

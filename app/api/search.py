@@ -113,7 +113,7 @@ async def _languages_within(turn: Turn, store: Store, allowed: Filters) -> Abstr
     if known != info:
         by_limits = {}
     if allowed not in by_limits:
-        pages = await generation.pages()
+        pages = await generation.first_chunks()
         by_limits[allowed] = {
             page.language for page in pages if allowed.admits(page.url, page.collection, {page.language}, page.versions)
         }

@@ -22,7 +22,6 @@ from app.api.admin import routes as admin
 from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
 from app.api.bodies import ChatRequest, IngestRequest, SearchRequest
-from app.api.branding import Branding
 from app.api.chat import Chat
 from app.api.description import (
     ADMIN,
@@ -39,7 +38,7 @@ from app.api.description import (
     refusals,
 )
 from app.api.html_pages import Pages, Site, find_docs
-from app.api.interface import Interface, InterfaceBody, Models, PassageInPage, Passages
+from app.api.interface import Branding, Interface, InterfaceBody, Models, PassageInPage, Passages
 from app.api.mcp import Mcp
 from app.api.metrics import Facts, HealthCheck, Metrics, MetricsPage, route_label
 from app.api.middleware.door import Door, ForwardedHeaders, check_shutdown, error_response

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from app.api.middleware.keys import Access, SignInTable, read_sign_in
+from app.api.middleware.keys import PERSON, Access, SignInTable, read_sign_in
 from app.core.errors import SettingsError
 from app.core.log_message import LogMessage
 
@@ -127,7 +127,7 @@ class SignIn:
         if not (person := self._person(request)):
             return None
         name = f"person-{person['id'][:8]}"
-        return Access("admin" if person["role"] == "admin" else "reader", name, owner=f"person:{person['id']}")
+        return Access("admin" if person["role"] == "admin" else "reader", name, owner=f"{PERSON}{person['id']}")
 
     def name(self, request: Request) -> str:
         """The person's name for their own eyes; empty if nobody has signed in."""

@@ -31,7 +31,7 @@ Generations = dict[str, tuple[int, str]]
 
 @dataclass
 class WarmUp:
-    """Searches each index as soon as it is live, and makes first questions of it while no answer is in progress.
+    """Searches each index as soon as it is live, and makes first questions of it when nobody has asked between two looks.
 
     `begun` is False from a start until it has done the former: words, translations and language centres are read, the embedder
     and the connection to the model are open.
@@ -53,11 +53,13 @@ class WarmUp:
                 await asyncio.gather(look_at_servers(self.assistants.breakers), searched)
         except TimeoutError:
             log.warning("the first searches took over %.0f s: the service is ready without them", LONGEST)
-        self.begun = True
+        self.begun, quiet_since = True, -1
         while True:
             await self._each(self._searched, self._search)
-            if not self.gate.open:  # a reader who wants first questions meanwhile has them made
+            # pauses between questions are short; a reader who wants first questions meanwhile has them made
+            if not self.gate.open and self.gate.opened == quiet_since:
                 await self._each(self._warm, self._suggest)
+            quiet_since = self.gate.opened
             await asyncio.sleep(EVERY)
 
     async def _each(self, known: Generations, prepare: Callable[[Assistant], Awaitable[None]]) -> None:

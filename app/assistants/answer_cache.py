@@ -3,8 +3,6 @@
 It is memory of one process, so it is empty after a start, with which prompts, models and pipelines may change.
 """
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

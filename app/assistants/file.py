@@ -1,7 +1,5 @@
 """Reads and validates assistants.toml, without opening stores or models."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Suggests first questions from the headings of the index. Only those that the index answers with their own section are kept."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
@@ -79,13 +77,14 @@ class Suggester:
 async def suggested(assistant: Assistant) -> Suggestions:
     """Up to `SUGGESTED` headings of different pages near the top, by language. Calls no language model."""
     generation: Generation = await assistant.store.live()
-    pages = await generation.pages()
+    pages = await generation.first_chunks()
     by_language: dict[str, Sequence[str]] = {}
     for code, language in assistant.prompts.languages.items():
         turn = replace(await assistant.begin(Request((), language=code)), asked=Question(language=code))
         central = [page for page in await top_pages(generation, pages, turn, CENTRAL) if page.language == code]
         central = central[1:] or central  # headings of a home page say little
-        chunks = await generation.fetch([id_ for page in central for id_ in page.derived.chunk_ids[:CHUNKS]])
+        whole = await generation.chunks_of([page.url for page in central]) if central else {}
+        chunks = [chunk for page in central for chunk in whole.get(page.url, ())[:CHUNKS]]
         if questions := await _answered(assistant, _candidates(chunks, language)[:MOST_TRIED], code):
             by_language[code] = questions
     return by_language

@@ -469,9 +469,10 @@ def quotation(found: Found, page: Sequence[Chunk]) -> str:
     lengths = [sum(min(len(blocks[i].text), LONGEST_QUOTE) for i in group) for group in groups]
     chosen, room = {at}, LONGEST_QUOTE - lengths[at]
     following, opening = range(at + 1, min(at + 2, len(groups))), range(min(at, 1))
+    steps = [n for n, group in enumerate(groups) if any(blocks[i].is_numbered for i in group)]
     # an answer follows its question, and a section says first what to do; without what is above it, a sentence can be
     # about anything
-    for numbers in (following, opening, range(at - 1, 0, -1), range(1, at), range(at + 1, len(groups))):
+    for numbers in (following, opening, steps, range(at - 1, 0, -1), range(1, at), range(at + 1, len(groups))):
         for number in numbers:
             if number in chosen:
                 continue

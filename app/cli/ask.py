@@ -1,17 +1,14 @@
 """`docs-assistant ask`: answers one question in the terminal, and shows the trace of the answer as text."""
 
-import math
 import re
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
 
 import click
-import yaml  # type: ignore[import-untyped]
 
-from app.cli.shared import json_text
+from app.cli.shared import json_text, outline
 from app.core import logs
 from app.core.errors import RequestError
 from app.core.settings import Settings
@@ -94,37 +91,6 @@ def trace_text(trace: Trace) -> str:
     """The trace as YAML, without what is empty, its searches, and most of the candidates that were dropped."""
     kept = [row for row in trace.candidates if row.dropped is None]
     dropped = [row for row in trace.candidates if row.dropped is not None]
-    values: Any = asdict(replace(trace, searches=(), candidates=(*kept, *dropped[:DROPPED])))
-    text = yaml.dump(_filled(values), Dumper=_Outline, sort_keys=False, allow_unicode=True, width=math.inf)
+    text = outline(asdict(replace(trace, searches=(), candidates=(*kept, *dropped[:DROPPED]))))
     more = f"# {len(dropped) - DROPPED} more candidates were dropped (--json shows all)\n" if dropped[DROPPED:] else ""
     return f"\n{text}{more}"
-
-
-def _filled(value: Any) -> Any:
-    """The value without the parts of it that are empty."""
-    match value:
-        case Mapping():
-            filled = {name: _filled(part) for name, part in value.items()}
-            return {name: part for name, part in filled.items() if part not in (None, "", [], {})}
-        case list() | tuple():
-            return [_filled(part) for part in value]
-    return value
-
-
-class _Outline(yaml.SafeDumper):  # type: ignore[misc]  # yaml isn't typed
-    """Writes what has no parts on one line, and texts of several lines as they are."""
-
-    def represent_str(self, text: str) -> Any:
-        """The text; as a block if it has several lines."""
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
-        """The values by name."""
-        node = super().represent_mapping(tag, mapping, flow_style)
-        node.flow_style = not any(
-            isinstance(value, yaml.CollectionNode) or value.style == "|" for _, value in node.value
-        )
-        return node
-
-
-_Outline.add_representer(str, _Outline.represent_str)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.shared import json_option, json_text
+from app.cli.shared import json_option, json_text, outline
 from app.core.errors import AssistantError, NoIndex
 from app.core.log_message import masked
 from app.core.settings import Settings
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from app.models import Embedder
     from app.pipeline.runner import Step
 
-GROUP_MARKS = ("┌", "│", "└")
 KINDS = ("model", "embedder", "reranker", "postprocessor")
 
 
@@ -42,10 +41,7 @@ async def check(context: click.Context, /, all_: bool, as_json: bool) -> int:
         findings = {"ok": False, "verdict": _verdict({"problems": problems}), "problems": problems}
     else:
         findings |= {"settings": shown_settings(settings, origins, all_=all_)}
-    if as_json:
-        print(json_text(findings))
-    else:
-        _print(findings, all_=all_)
+    print(json_text(findings) if as_json else _text(findings, all_=all_))
     return 0 if findings["ok"] else 1
 
 
@@ -160,55 +156,13 @@ async def _index(name: str, store: Store, embedder: Embedder) -> tuple[dict[str,
     }, embedder_mismatch(info, embedder)
 
 
-def _print(findings: dict[str, Any], *, all_: bool) -> None:
-    print(findings["verdict"])
-    print("\nsettings" if all_ else "\nsettings that differ from the defaults (--all shows all)")
-    print("\n".join(setting_lines(findings["settings"])) or "none")
-    print(f"\nstore           {findings['store']}")
-    for part in ("service", "indexing"):
-        if text := findings[f"{part}_problem"]:
-            print(f"{part:15} PROBLEM: {text}")
-    _print_index(findings)
-    for name, index in findings["indices"].items():
-        print(f"\n[[index]] {name}")
-        _print_index(index)
-    if findings["indices"]:
-        print()
-    for assistant, names in findings["collections_without_pages"].items():
-        print(f"assistant       PROBLEM: {assistant} answers from {', '.join(names)}, where no page is indexed")
-    model = findings["language_model"]
-    named = f"{model['name']}: {_state(model)}" if model["name"] else "none (DOCS_LLM_URL): answers are extractive"
-    print(f"language model  {named}")
-    print(f"conversations   {_kept(findings['conversations'])}")
-
-
-def _kept(state: Mapping[str, Any]) -> str:
-    if not state["days"]:
-        return "not kept (DOCS_RETENTION_DAYS=0)"
-    sentence = f"questions, answers and feedback are kept for {state['days']} days (DOCS_RETENTION_DAYS)"
-    place = f" in {state['database']}" if state["database"] else ""
-    return f"{sentence}{place}: {_state(state, str(state['answers']) + ' answers')}"
-
-
-def _state(part: Mapping[str, Any], works: str = "answers") -> str:
-    return f"PROBLEM: {part['problem']}" if part["problem"] else works
-
-
-def _print_index(state: dict[str, Any]) -> None:
-    index, embedder = state["index"], state["embedder"]
-    if index:
-        languages = ", ".join(f"{code} {n}" for code, n in index["pages_by_language"].items())
-        built = f"built {index['built_at']} ({index['age_hours']} h ago) with {index['embedder']}"
-        print(
-            f"index           generation {index['generation']}, {index['pages']} pages ({languages}), {index['chunks']} chunks"
-        )
-        print(f"                {built}, {index['dimension']} numbers")
-    if state["index_problem"]:
-        print(f"index           PROBLEM: {state['index_problem']}")
-    elif not index:
-        print("index           not used: each assistant has an [[index]] of its own")
-        return
-    print(f"embedder        {embedder['name']}: {_state(embedder)}")
+def _text(findings: Mapping[str, Any], *, all_: bool) -> str:
+    """The verdict, then the settings, then all the rest, first what doesn't work."""
+    problems = {"problems": findings["problems"]}
+    rest = problems | {name: part for name, part in findings.items() if name not in ("ok", "verdict", "settings")}
+    settings = "\n".join(setting_lines(findings["settings"])) or "none"
+    heading = "settings" if all_ else "settings that differ from the defaults (--all shows all)"
+    return "\n".join([findings["verdict"], "", heading, settings, "", outline(rest)]).rstrip()
 
 
 @click.command
@@ -219,7 +173,7 @@ async def assistants(as_json: bool) -> int:
 
     async with opened(Settings.load()) as assembled:  # invalid settings are errors, as when the service starts
         described = [_assistant_object(assistant) for assistant in assembled.by_id.values()]
-    print(json_text(described) if as_json else "\n\n".join(map(_assistant_text, described)))
+    print(json_text(described) if as_json else "\n".join(outline([one]) for one in described).rstrip())
     return 0
 
 
@@ -249,33 +203,3 @@ def _step(step: Step) -> dict[str, Any]:
         **({} if seconds is None else {"seconds": seconds}),
         "optional": step.optional,
     }
-
-
-def _assistant_text(one: dict[str, Any]) -> str:
-    name = next(iter(one["names"].values()), "")
-    notes = [name, "" if one["listed"] else "not listed", f"persona {one['persona']}" if one["persona"] else ""]
-    lines = [f"{one['id']}  {', '.join(filter(None, notes))}".rstrip()]
-    if one["persona"]:
-        base = one["id"].removesuffix(f":{one['persona']}")
-        return f"{lines[0]}\n  steps as {base}"
-    if one["index"]:
-        lines.append(f"  index {one['index']}")
-    lines += [f"  limited to {kind}: {', '.join(values)}" for kind, values in one["limits"].items()]
-    for number, group in enumerate(one["steps"], 1):
-        for place, step in enumerate(group):
-            last = place == len(group) - 1
-            mark = GROUP_MARKS[0 if place == 0 else 2 if last else 1] if len(group) > 1 else " "
-            label = f"{number}." if place == 0 else ""
-            lines.append(f"  {label:>3} {mark} {step['step']:<13} {_step_notes(step)}".rstrip())
-    if one["left_out"]:
-        lines.append(f"  left out, no language model: {', '.join(one['left_out'])}")
-    if one["warning"]:
-        lines.append(f"  WARNING: {one['warning']}")
-    return "\n".join(lines)
-
-
-def _step_notes(step: dict[str, Any]) -> str:
-    notes = [step[kind] or "no language model" for kind in KINDS if kind in step]
-    if "seconds" in step:
-        notes.append(f"{step['seconds']:g} s at most")
-    return ", ".join([*notes, *(["may fail"] if step["optional"] else [])])

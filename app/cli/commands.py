@@ -84,15 +84,15 @@ evaluation = Group(
     {
         name: (f"eval.commands.{place}", summary)
         for name, place, summary in (
-            ("docs", "retrieval:docs", "index this product's own documentation and measure retrieval over it"),
-            ("retrieval", "retrieval:retrieval", "measure on a question set whether the right pages are found"),
-            ("conversations", "retrieval:conversations", "measure retrieval of follow-up questions"),
-            ("refusals", "retrieval:refusals", "measure how many unanswerable and answerable questions are refused"),
+            ("docs", "measuring:docs", "index this product's own documentation and measure retrieval over it"),
+            ("retrieval", "measuring:retrieval", "measure on a question set whether the right pages are found"),
+            ("conversations", "measuring:conversations", "measure retrieval of follow-up questions"),
+            ("refusals", "measuring:refusals", "measure how many unanswerable and answerable questions are refused"),
             ("run", "answers:run", "let contestants answer a question set and measure the answers"),
-            ("compare", "compare:compare", "compare two saved results question by question"),
+            ("compare", "measuring:compare", "compare two saved results question by question"),
             ("check", "questions:check", "find mistakes in a question set"),
-            ("gate", "compare:gate", "exit with 1 if retrieval or answers are worse than a baseline"),
-            ("faults", "compare:faults", "plant faults into good answers and measure which of them are marked"),
+            ("gate", "measuring:gate", "exit with 1 if retrieval or answers are worse than a baseline"),
+            ("faults", "measuring:faults", "plant faults into good answers and measure which of them are marked"),
             ("generate", "questions:generate", "generate a question set from the indexed pages"),
             ("from-log", "questions:from_log", "make a question set of the questions that readers asked"),
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.shared import index_option, json_option, json_text, opened_store, settings_of, table_lines
+from app.cli.shared import index_option, json_option, json_text, opened_store, outline, settings_of, table_lines
 from app.core import logs
 from app.core.errors import RequestError
 from app.core.generation import GenerationInfo
@@ -45,7 +45,8 @@ async def pages(context: click.Context, /, search: str, url: str, **options: Any
         live = await store.live()
         if url:
             (page,) = await as_last_read(store, [await _find(live, url)])
-            print((_page_json if as_json else _page_text)(page, await live.fetch(page.derived.chunk_ids), full=full))
+            shown = _page(page, await live.fetch(page.derived.chunk_ids), full=full)
+            print(json_text(shown) if as_json else outline(shown).rstrip())
             return 0
         listed = await as_last_read(store, await live.pages())
     text = fold(search)
@@ -97,24 +98,7 @@ def _list_text(info: GenerationInfo, listed: Sequence[Page]) -> str:
     return "\n".join([*table, f"{total}{more} (generation {info.id}, built {info.built_at})"])
 
 
-def _page_text(page: Page, chunks: Sequence[Chunk], *, full: bool) -> str:
-    record = page.facts
-    known = {name.replace("_", " "): value for name, value in record.items() if name not in _NOT_SHOWN}
-    known["alternates"] = ", ".join(f"{code} {url}" for code, url in page.alternates.items())
-    known["chunks"] = f"{len(chunks)}, {sum(len(chunk.text) for chunk in chunks)} characters"
-    lines = [f"{name:<14}  {value}" for name, value in known.items() if value]
-    for number, chunk in enumerate(chunks, 1):
-        anchors = " ".join(f"#{section.anchor}" for section in chunk.sections if section.anchor)
-        path = " > ".join(chunk.heading_path) or chunk.title
-        lines += ["", f"{number}. {path}  [{len(chunk.text)} characters{f', {anchors}' if anchors else ''}]"]
-        lines.append(chunk.text if full else f"   {_begin(chunk.text)}")
-    return "\n".join(lines)
-
-
-_NOT_SHOWN = {"markdown", "chunk_ids", "summary_of", "questions_of"}
-
-
-def _page_json(page: Page, chunks: Sequence[Chunk], *, full: bool) -> str:
+def _page(page: Page, chunks: Sequence[Chunk], *, full: bool) -> dict[str, Any]:
     record = page.facts
     if not full:
         del record["markdown"]
@@ -130,7 +114,7 @@ def _page_json(page: Page, chunks: Sequence[Chunk], *, full: bool) -> str:
         for chunk in chunks
     ]
     del record["chunk_ids"]  # redundant: the chunks have their ids
-    return json_text({**record, "chunks": described})
+    return {**record, "chunks": described}
 
 
 def _begin(text: str) -> str:

@@ -49,12 +49,11 @@ NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought b
     "--collection", multiple=True, metavar="NAME", help="index only the sources of this collection (can be repeated)"
 )
 @click.option(
-    "--indexed",
+    "--known",
     multiple=True,
     metavar="URL",
-    help="read this site again with its recorded settings, too, of the index or added in /admin (can be repeated)",
+    help="read only this site of those of the settings, of the index or added in /admin (can be repeated)",
 )
-@click.option("--no-added", is_flag=True, help="don't read the sites that were added in /admin")
 @click.option("--added", metavar="JSON", hidden=True, help="a site as /admin adds it, to --list what it would fetch")
 @click.option(
     "--remove",
@@ -112,25 +111,22 @@ async def _chosen(settings: Settings, options: Mapping[str, Any]) -> Sequence[So
 
     if options["site"]:
         return as_sources(options["site"])
-    kept = await kept_sites(settings)
-    fixed = as_sources(configured(settings))
+    kept, known = await kept_sites(settings), options["known"]
+    fixed = as_sources(site for site in configured(settings) if not known or masked(site) in known)
     if options["only"] and not (fixed or kept.added):  # of the recorded sites, some may not be read again
         raise SettingsError("--only needs the sites that stay: name them, or set DOCS_SITES.")
     if options["remove"]:
         await _check_removed(settings, kept, fixed, options["remove"])
         return ()
-    wanted = options["indexed"]
-    added = () if options["no_added"] and not wanted else added_sites(kept)
-    held = await indexed(settings) if wanted or not fixed else Indexed()
-    if wanted:
-        added = tuple(site for site in added if site.url in wanted)
-        held = held.only([url for url in wanted if url not in kept.added])
-    recorded, lines = again(held.without(kept), settings)
+    others = [url for url in known if url not in {*map(masked, configured(settings)), *kept.added}]
+    held = await indexed(settings) if others or not (fixed or known) else Indexed()
+    recorded, lines = again((held.only(others) if others else held).without(kept), settings)
     lines += paused_line(kept)
     print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
     fixed = tuple(source for source in fixed if source.without_login().url not in kept.paused)
     names = {source.without_login().url for source in fixed}
-    if sites := (*fixed, *recorded, *(site for site in added if site.url not in names)):
+    added = [site for site in added_sites(kept) if site.url not in names and (not known or site.url in known)]
+    if sites := (*fixed, *recorded, *added):
         return sites
     raise SettingsError(
         "No site to index: name a sitemap, for example docs-assistant ingest https://docs.example.org/sitemap.xml, or set DOCS_SITES or DOCS_SOURCES."
@@ -259,7 +255,7 @@ class Indexed:
         )
         return replace(self, records=tuple(record for record, those in places if named.isdisjoint(those)))
 
-    def only(self, urls: Sequence[str], option: str = "--indexed") -> Indexed:
+    def only(self, urls: Sequence[str], option: str = "--known") -> Indexed:
         """The sources with these addresses. Raises `SettingsError` for an address that none has."""
         known = dict.fromkeys(record.url for record in self.records)
         if unknown := [url for url in urls if url not in known]:

@@ -2,8 +2,6 @@
 million questions need little memory here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -92,13 +90,14 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class DayFigures:
-    """Questions of one day, in days of UTC since 1970: all, and those refused, marked, and rated down."""
+    """Questions of one day, in days of UTC since 1970: all, those refused, marked, and rated down, and the tokens of all."""
 
     day: int
     questions: int
     refused: int
     marked: int
     down: int
+    tokens: int
 
 
 def listed(connection: Connection, asked: Asked, after: int, limit: int) -> Part[LoggedQuestion] | None:
@@ -140,7 +139,7 @@ def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
     """The figures of each day with a question, the oldest first. Each is counted by itself, which saves sorting them."""
     q = questions.c
     kinds = (q.outcome.in_(REFUSED), q.outcome == "marked", q.rating == "down")
-    counts = [func.count(), *(func.count().filter(kind) for kind in kinds)]
+    counts = [func.count(), *(func.count().filter(kind) for kind in kinds), func.coalesce(func.sum(q.tokens), 0)]
     first = connection.scalar(select(func.min(q.created)).where(q.created >= asked.since)) or asked.until
     days = range(int(first // DAY), int(asked.until // DAY) + 1)
     found = list[DayFigures]()
@@ -152,7 +151,7 @@ def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
             for day in days[start : start + DAYS_AT_ONCE]
         ]
         rows: Sequence[Any] = connection.execute(union_all(*parts)).all()
-        found += [DayFigures(*row) for row in rows if row[1]]
+        found += [DayFigures(*map(int, row)) for row in rows if row[1]]  # PostgreSQL adds up to decimals
     return sorted(found, key=lambda one: one.day)
 
 
@@ -299,9 +298,8 @@ def _rows(connection: Connection, query: Select[*tuple[Any, ...]], values: Any =
 def _in(asked: Asked) -> list[ColumnElement[bool]]:
     q = questions.c
     conditions: list[ColumnElement[bool]] = [q.created >= asked.since, q.created < asked.until]
-    for column, value in ((q.assistant, asked.assistant), (q.language, asked.language), (q.rating, asked.rating)):
-        if value:
-            conditions.append(column == ("" if value == "none" else value))
+    chosen = {q.assistant: asked.assistant, q.language: asked.language, q.rating: asked.rating, q.key: asked.key}
+    conditions += [column == ("" if value == "none" else value) for column, value in chosen.items() if value]
     if asked.outcomes:
         conditions.append(q.outcome.in_(asked.outcomes))
     if asked.below is not None:

@@ -1,7 +1,5 @@
 """Queries of the database. Each function gets a connection in a transaction; others' rows don't exist for an owner."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

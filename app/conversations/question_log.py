@@ -38,7 +38,7 @@ _AGO = re.compile(r"(\d{1,5})([hdw])")
 class Asked:
     """Choice of questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
 
-    Only those in this `language`, with one of these `outcomes`, with this `rating` (`none`: without one), with a confidence
+    Only those with this `key`, in this `language`, with one of these `outcomes`, with this `rating` (`none`: without one), with a confidence
     `below` this, and with all words of this `text`; empty values choose all.
 
     An answer is weak if its confidence is less than `unsure`, or where that is unknown, its evidence less than `weak` times the needed one. Failures are refusals, weak answers and
@@ -55,6 +55,7 @@ class Asked:
     rating: str = ""
     below: float | None = None
     text: str = ""
+    key: str = ""
 
     @classmethod
     def read(cls, since: str, until: str, now: float, assistant: str = "") -> Asked:

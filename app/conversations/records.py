@@ -1,7 +1,5 @@
 """The rows of the database, as the API gets them. Times are in seconds since 1970."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +19,8 @@ class Found:
 
     `evidence` is the share of the question (0..1) that the best passage contains, None if it wasn't checked, and `needed` the
     minimum for an answer. `nearest` has `url`, `title`, `section`, `language` and `score` of the best hit, also if it was too
-    weak; it is empty without any. `vector` is that of the question in 16-bit floats, made by `embedder`.
+    weak; it is empty without any. `vector` is that of the question in 16-bit floats, made by `embedder`. `key` is the name of
+    the key that asked, empty without one and of a person. `tokens` are those of all calls to language models.
     """
 
     evidence: float | None = None
@@ -29,6 +28,8 @@ class Found:
     nearest: Mapping[str, Any] = field(default_factory=dict)
     vector: bytes = b""
     embedder: str = ""
+    key: str = ""
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class LoggedQuestion:
     used: Sequence[str] = ()
     vector: bytes = b""
     embedder: str = ""
+    key: str = ""
+    tokens: int = 0
     confidence: float | None = None
     rating: str = ""
     number: int = 0

@@ -1,7 +1,5 @@
 """The tables of the newest revision; `migrations` has the way to them from each older one."""
 
-from __future__ import annotations
-
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -19,10 +17,12 @@ from sqlalchemy import (
     types,
 )
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest revision in `migrations/versions`."""
 
 metadata = MetaData()
+LISTED = ("outcome", "rating", "language", "assistant", "confidence", "key", "tokens")
+"""Columns of the question log that lists and figures choose by or add up."""
 
 
 class Text(TypeDecorator[str]):
@@ -107,8 +107,10 @@ questions = Table(
     Column("embedder", String(200), nullable=False),
     Column("rating", String(4), nullable=False),
     Column("confidence", Double),
+    Column("key", String(80), nullable=False, server_default=""),
+    Column("tokens", BigInteger, nullable=False, server_default="0"),
     # all that lists and figures choose by, so that they read no row that they don't show
-    Index("questions_listed", "created", "number", "outcome", "rating", "language", "assistant", "confidence"),
+    Index("questions_listed", "created", "number", *LISTED),
     Index("questions_by_word", text(TEXT_WORDS), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 """The question log. Feedback is written here too, so that a report reads one table."""

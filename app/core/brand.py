@@ -1,7 +1,5 @@
 """Whose documentation it is: the name, icon, colour and welcome of a site, and its colour as readers can see it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

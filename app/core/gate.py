@@ -58,7 +58,7 @@ class Gate:
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._refused = 0
         self._log_at = -LOG_INTERVAL
-        self.open = 0
+        self.open = self.opened = 0  # now, and ever
         self.working = 0
 
     @property
@@ -97,6 +97,7 @@ class Gate:
         place = Place(self)
         _place.set(place)
         self.open += 1
+        self.opened += 1
         try:
             yield place
         finally:

@@ -54,11 +54,9 @@ class _LateLoader(Loader):
         self._real = real
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """See `Loader`."""
         return self._real.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """See `Loader`."""
         assert module.__spec__
         module.__spec__.loader = module.__loader__ = self._real
         module.__class__ = _LatePackage
@@ -72,7 +70,6 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See `MetaPathFinder`."""
         if fullname not in LATE or (fullname != CORE and type(sys.modules.get(CORE)) is ModuleType):
             return None
         spec = PathFinder.find_spec(fullname, path, target)

@@ -87,7 +87,6 @@ class LlamaIndexCalls:
         self.name = str(llm.metadata.model_name)
 
     async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """See `OpenAIModel`."""
         try:
             async with asyncio.timeout(options.timeout):
                 chat, arguments = _chat(messages), _arguments(options)
@@ -102,7 +101,6 @@ class LlamaIndexCalls:
         return Completion(str(response.message.content or ""), _usage(response))
 
     async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
-        """See `OpenAIModel`."""
         chat, arguments, last = _chat(messages), _arguments(options), None
         try:
             if self._blocks:

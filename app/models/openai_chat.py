@@ -72,36 +72,28 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
 
     @property
     def metadata(self) -> types.LLMMetadata:
-        """See `LLM`."""
         return types.LLMMetadata(model_name=self.name, is_chat_model=True)
 
     async def achat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponse:
-        """See `LLM`."""
         answer = await self.completion(_plain(messages), CallOptions(**options))
         return _response(ThinkFilter.remove(answer.text), raw={"usage": asdict(answer.usage)})
 
     async def astream_chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponseAsyncGen:
-        """See `LLM`."""
         return _responses(responses.events(self.pieces(_plain(messages), CallOptions(**options)), self.name))
 
     def chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponse:
-        """See `LLM`."""
         return self._loop.run(self.achat(messages, **options))
 
     def stream_chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponseGen:
-        """See `LLM`."""
         return self._loop.each(self._loop.run(self.astream_chat(messages, **options)))
 
     def complete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponse:  # noqa: ARG002
-        """See `LLM`."""
         return generic_utils.chat_to_completion_decorator(self.chat)(prompt, **options)
 
     def stream_complete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponseGen:  # noqa: ARG002
-        """See `LLM`."""
         return generic_utils.stream_chat_to_completion_decorator(self.stream_chat)(prompt, **options)
 
     async def acomplete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponse:  # noqa: ARG002
-        """See `LLM`."""
         return await generic_utils.achat_to_completion_decorator(self.achat)(prompt, **options)
 
     async def astream_complete(
@@ -110,7 +102,6 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
         formatted: bool = False,  # noqa: ARG002
         **options: Any,
     ) -> types.CompletionResponseAsyncGen:
-        """See `LLM`."""
         return await generic_utils.astream_chat_to_completion_decorator(self.astream_chat)(prompt, **options)
 
 

@@ -23,11 +23,13 @@ LONGEST_CODE = 400  # characters of code that are compared with the question
 STRETCH = 400  # characters: about 130 tokens, of which a model still tells a row or sentence apart
 LONGEST_LABEL = 60  # characters of the name of a tab or file above code
 CONTEXT = 0.5  # weight of a word that only the title, the heading or the introduction has
+NAMED = 2.0  # weight of a word that names the row or item
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"^#{1,6}\s")
 _MARK = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]|>)\s+")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+_NAME = re.compile(r"\|([^|\n]{0,200})|\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(\*\*[^*\n]{1,80}\*\*|`[^`\n]{1,80}`)")
 _STOPPED = re.compile(r"[.!?…][\"'”’“»)\]*_`]*$")
 # possessive, because backtracking over the signs of a rule takes exponential time
 _NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
@@ -48,6 +50,11 @@ class Block:
         return self.is_label or (self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":"))
 
     @property
+    def is_numbered(self) -> bool:
+        """True for a list of steps."""
+        return self.kind == "list" and self.text.lstrip()[:1].isdecimal()
+
+    @property
     def is_label(self) -> bool:
         """True for a short line without a full stop."""
         short = self.kind == "paragraph" and len(self.text) <= LONGEST_LABEL and "\n" not in self.text
@@ -58,7 +65,8 @@ class Block:
 class Unit:
     """A part of a chunk, from `start` to `end` of its text; `block` and `stretch` are the indexes of those that have it.
 
-    `tokens` are its own, `context` those of the title, the last heading and what introduces its block.
+    `tokens` are its own, `context` those of the title, the last heading and what introduces its block. `name` has those of
+    its first cell, or of the bold text or code that it begins with: as a heading does, these say what it is about.
     """
 
     start: int
@@ -67,10 +75,13 @@ class Unit:
     tokens: frozenset[str]
     context: frozenset[str]
     stretch: int
+    name: frozenset[str] = frozenset()
 
     def score(self, weights: Mapping[str, float]) -> float:
-        """The weights of the tokens that it has; those of the context count less."""
-        own = sum(weight for token, weight in weights.items() if token in self.tokens)
+        """The weights of the tokens that it has; those of its name count more, those of the context less."""
+        own = sum(
+            weight * (NAMED if token in self.name else 1) for token, weight in weights.items() if token in self.tokens
+        )
         return own + CONTEXT * sum(weights.get(token, 0.0) for token in self.context - self.tokens)
 
 
@@ -215,8 +226,9 @@ def _units(chunk: Chunk, blocks: Sequence[Block], units: Sequence[BlockUnits]) -
         context = frozenset(analyse(" ".join([*_names(chunk, block), *above[-1:], head]), chunk.language))
         for start, end in places:
             tokens = analyse(_searched(block.text, start, end), chunk.language)
-            at = block.start + start
-            yield Unit(at, block.start + end, i, frozenset(tokens), context, bisect_right(starts, at) - 1)
+            at, name = block.start + start, _NAME.match(block.text, start)
+            named = frozenset(analyse(plain(name[1] or name[2] or ""), chunk.language)) if name else frozenset[str]()
+            yield Unit(at, block.start + end, i, frozenset(tokens), context, bisect_right(starts, at) - 1, named)
 
 
 def parts(block: Block, *, nested: bool = False) -> list[tuple[int, int]]:

@@ -8,8 +8,6 @@ Writes requests, runs, faults and samples as JSON lines, `report.md` and `plot.s
 them again, also while the measurement goes on. The exit code is 1 if something didn't hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """What is broken and when: a seeded plan, and how each fault is made and mended."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

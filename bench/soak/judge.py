@@ -1,7 +1,5 @@
 """What was seen, and whether a fault explains it. Times are seconds since the start of the measurement."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

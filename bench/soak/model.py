@@ -1,7 +1,5 @@
 """The language model: a server whose answers repeat sentences of the passages with their numbers, and that can be broken."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """One OpenSearch node for the hour: started, killed, and asked whether it is ready."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """The table and the plot of a measurement, from the files that it wrote; also while it goes on."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections import Counter, defaultdict

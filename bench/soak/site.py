@@ -4,8 +4,6 @@ Each version comes from the one before by a seeded random generator: sentences a
 pages removed and added. A link to what a version doesn't have is plain text in it, as strict site generators demand.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

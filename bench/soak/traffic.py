@@ -1,7 +1,5 @@
 """Readers, operators and careless programs that use the service, at a steady rate; each request becomes a `Seen`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

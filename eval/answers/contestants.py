@@ -23,7 +23,7 @@ from app.pipeline.runner import answer, run
 from app.text.growth import grown, heading_line
 from app.text.literals import addresses
 from eval.answers.score import Answer
-from eval.cache import Cache, Progress, fingerprint, in_parallel
+from eval.files import Cache, Progress, fingerprint, in_parallel
 from eval.measure.result import Outcome
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule

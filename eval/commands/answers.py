@@ -3,8 +3,6 @@
 Also what the answers are compared with.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -21,9 +19,7 @@ from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from eval.answers.contestants import Contestant, Corpus, OwnAssistant, RemoteService, answer_of, citing, collect
-from eval.answers.figures import answers_text, efforts, kind_shares
-from eval.answers.score import Answer, Scorer, tasks
-from eval.cache import Cache, fingerprint
+from eval.answers.score import Answer, Scorer, answers_text, efforts, kind_shares, tasks
 from eval.commands.options import (
     CONTESTANT_KEY,
     FAILED,
@@ -43,14 +39,13 @@ from eval.commands.options import (
     saved_file,
     several,
 )
-from eval.files import EvaluationError, write_text
+from eval.files import Cache, EvaluationError, fingerprint, write_text
 from eval.judge import Judge, Judgement, Pace, criteria
 from eval.measure.gate import drops
 from eval.measure.result import ANSWERS, Result, load_result
 from eval.measure.tables import drops_text
 from eval.questions.cases import Case, load_cases, load_unanswerable, sample
-from eval.reports import answers_page
-from eval.reports.answers import evidently_page
+from eval.reports.pages import answers_page, evidently_page
 
 SHIPPED = "shipped"
 FORMS = (

@@ -1,7 +1,5 @@
 """Parts that the commands share: options, exit codes, how they are run, and how a result is saved, printed and described."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import logging
@@ -23,8 +21,7 @@ from app.core import logs
 from app.core.log_message import masked
 from app.core.prompts import files_in_force
 from app.core.settings import Settings
-from eval.cache import fingerprint
-from eval.files import EvaluationError, write_text
+from eval.files import EvaluationError, fingerprint, write_text
 from eval.measure.gate import MAX_DROP
 from eval.measure.result import Result
 from eval.measure.retrieval import Finder

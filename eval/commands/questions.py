@@ -1,7 +1,5 @@
 """`eval check`, `generate` and `from-log`: find mistakes in a question set, or make one of the indexed pages or of what readers asked."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +17,6 @@ from app.index import open_store
 from app.index.protocols import Generation, TranslationSets
 from app.models import Model, open_model
 from app.text.language import LanguageDetector
-from eval.cache import Cache
 from eval.commands.options import (
     FAILED,
     NO_MODEL,
@@ -33,7 +30,7 @@ from eval.commands.options import (
     output_folder,
     progress_bar,
 )
-from eval.files import EvaluationError, write_json_lines
+from eval.files import Cache, EvaluationError, write_json_lines
 from eval.generate import STYLES, Generated, Job, Wanted, ask, gather, plan, tokens, write
 from eval.judge import Pace
 from eval.questions.cases import Case, load_cases

@@ -4,8 +4,6 @@ A baseline has one line per question, so that a review shows what changed. The b
 the first right page, of the first chunk with the evidence, and of the first such chunk that knows its section.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.files import EvaluationError, load_document, save_document
-from eval.measure.compare import Comparison
-from eval.measure.metrics import CONFIDENCE, Estimate
-from eval.measure.result import RETRIEVAL, Outcome, Result
-from eval.measure.rows import ALL, Pairs, RowDifference, as_matrix
+from eval.measure.result import RETRIEVAL, Comparison, Outcome, Result
+from eval.measure.rows import ALL, CONFIDENCE, Estimate, Pairs, RowDifference, as_matrix
 from eval.questions.cases import Case
 
 RANKS_FORM, VALUES_FORM = "docs-assistant baseline 1", "docs-assistant answers baseline 1"

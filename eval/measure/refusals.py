@@ -4,8 +4,6 @@ answer.
 Each question runs through the steps up to that decision once; other thresholds are computed from its evidence.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,11 +15,10 @@ import numpy as np
 from app.core.errors import AssistantError
 from app.core.turn import Evidence, Request
 from app.pipeline.steps.cite import CURVE, expected
-from eval.cache import Progress, in_parallel
-from eval.files import EvaluationError
-from eval.measure.metrics import Estimate, intervals
+from eval.files import EvaluationError, Progress, in_parallel
 from eval.measure.result import Outcome, Result
 from eval.measure.retrieval import Finder, Plan
+from eval.measure.rows import Estimate, intervals
 from eval.questions.cases import CHIT_CHAT, Case
 from eval.questions.documents import Documents
 

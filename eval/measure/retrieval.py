@@ -1,7 +1,5 @@
 """Searches every question of a set, without writing an answer, and measures the found pages, chunks and quotations."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -19,10 +17,9 @@ from app.core.types import Hit, Query
 from app.index.protocols import Generation
 from app.pipeline import runner
 from app.pipeline.registry import upto
-from eval.cache import Progress, in_parallel
-from eval.files import EvaluationError
-from eval.measure.metrics import CURVE, Estimate, Ranks, at, intervals, ranks_of, score, unique
+from eval.files import EvaluationError, Progress, in_parallel
 from eval.measure.result import CONVERSATIONS, RETRIEVAL, Outcome, Result
+from eval.measure.rows import CURVE, Estimate, Ranks, at, intervals, ranks_of, score, unique
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 from eval.questions.evidence import Proof, holds, proofs

@@ -1,17 +1,13 @@
 """Results as text for the terminal: tables of figures and differences, and notes below them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from eval.measure.compare import Change, Comparison
 from eval.measure.gate import Verdict
-from eval.measure.metrics import CURVE, Estimate, title
 from eval.measure.refusals import Refusals
-from eval.measure.result import RETRIEVAL, Result
+from eval.measure.result import RETRIEVAL, Change, Comparison, Result
 from eval.measure.retrieval import curve, language_right
-from eval.measure.rows import ALL, MEAN, UNANSWERABLE, Difference, Row, RowDifference
+from eval.measure.rows import ALL, CURVE, MEAN, UNANSWERABLE, Difference, Estimate, Row, RowDifference, title
 
 Table = tuple[list[str], list[list[str]]]
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}

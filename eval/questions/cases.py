@@ -5,8 +5,6 @@ messages instead of the question, the last one from the user, and may have the c
 fields are ignored.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Finds the indexed page of a question set's document: compares file paths and addresses by path segments."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict

@@ -3,8 +3,6 @@
 Also finds its section: a chunk without headings contains the text, but can't link to the place.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Question sets that are made: over our own documentation, and from questions that readers asked."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager

@@ -3,8 +3,6 @@
 Called by `split`, `publish`, `page_reader` and `run`; imports `crawl`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import cast

@@ -1,7 +1,5 @@
 """The input and output of a converter: a downloaded body in, a document as clean Markdown out."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Mapping

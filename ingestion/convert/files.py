@@ -1,7 +1,5 @@
 """Parts that converters of files share: the files beside a page, names of fonts, and HTML that is written from a file."""
 
-from __future__ import annotations
-
 import html
 import posixpath
 import re

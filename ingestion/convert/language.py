@@ -1,7 +1,5 @@
 """The language of a page: what it declares, unless its text is clearly in another language. Contradictions are reported."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

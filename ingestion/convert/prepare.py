@@ -1,7 +1,5 @@
 """A converted page -> a Page: address, language, dates, hash. It runs in a worker process."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import re

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import certifi
@@ -20,12 +21,13 @@ _LOCKED = "ENCRYPTED"
 
 
 def known_authorities() -> ssl.SSLContext:
-    """A TLS context with the authorities of the environment (SSL_CERT_FILE, SSL_CERT_DIR), else those of Mozilla.
-
-    Reading them takes 20 ms.
-    """
+    """A TLS context with the authorities of the environment (SSL_CERT_FILE, SSL_CERT_DIR), else those of Mozilla."""
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     return ssl.create_default_context(cafile=file or (None if folder else certifi.where()), capath=folder)
+
+
+authorities = cache(known_authorities)
+"""The same for all without a certificate of their own: reading them takes 20 ms."""
 
 
 def tls_of(sources: Sequence[Source]) -> list[ssl.SSLContext | None]:

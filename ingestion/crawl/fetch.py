@@ -23,7 +23,7 @@ from yarl import URL
 from app.core.errors import SettingsError
 from app.core.log_message import LogMessage, masked
 from app.core.settings import Settings
-from ingestion.crawl.certificates import known_authorities
+from ingestion.crawl.certificates import authorities
 from ingestion.crawl.exchange import (
     ADVICE,
     FILE_FACTOR,
@@ -202,7 +202,6 @@ class Fetcher:
     retry_wait: float = 0.5
     guard: Guard | None = None
     connect: Callable[[Guard], aiohttp.BaseConnector] = guarded
-    tls: ssl.SSLContext | None = None
     refusing: Counter[str] = field(default_factory=Counter)
     downloads: Downloads = field(default_factory=Downloads)
     _hosts: set[str] = field(default_factory=set)
@@ -395,7 +394,7 @@ class Fetcher:
     @asynccontextmanager
     async def _stream(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
         target = URL(url, encoded=_PLAIN.fullmatch(url) is not None)
-        tls = (self._tls.get(origin(url)) or self._authorities()) if target.scheme == "https" else True
+        tls = (self._tls.get(origin(url)) or authorities()) if target.scheme == "https" else True
         async with self._session().get(
             target,
             headers={**headers, **self.login(url)},
@@ -417,10 +416,6 @@ class Fetcher:
                 max_field_size=_LONGEST_LINE,
             )
         return self._client
-
-    def _authorities(self) -> ssl.SSLContext:
-        self.tls = self.tls or known_authorities()
-        return self.tls
 
     def _asks_for_login(self, url: str, target: str) -> PageError:
         place = urlsplit(target)._replace(query="", fragment="").geturl()

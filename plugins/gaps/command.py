@@ -1,7 +1,5 @@
 """`docs-assistant report`: what the documentation lacks, from the questions that were logged."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import asdict

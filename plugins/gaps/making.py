@@ -1,7 +1,5 @@
 """Makes the report from the database and the index that settings name. It blocks; `in_process` has a process for it."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

@@ -3,8 +3,6 @@
 Two clusters are joined by average linkage until no two are similar enough.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

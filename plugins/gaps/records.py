@@ -1,7 +1,5 @@
 """The report, ready for JSON, and the period that it is about. Times are ISO 8601 in UTC."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal

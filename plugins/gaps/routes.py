@@ -1,7 +1,5 @@
 """GET /v1/admin/gaps: the report, over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Routes of conversations and kept responses; their lists come in parts, as in OpenAI's API."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -16,16 +14,17 @@ from app.api.keeping import Place, check_listing, found, store_of
 from app.api.service import Service
 from app.conversations.records import Conversation, KeptAnswer, Order, Paging
 from app.core.errors import RequestError, quoted
-from plugins.more_apis.objects import (
+from plugins.more_apis.responses import (
     ConversationItem,
     ConversationList,
     ConversationObject,
     ConversationRequest,
     ItemList,
     ResponseObject,
+    ResponsesFormat,
     ResponsesRequest,
+    part,
 )
-from plugins.more_apis.responses import ResponsesFormat, part
 
 ASKED = "_in"
 """The end of the id of a question; without it, it is that of the answer."""

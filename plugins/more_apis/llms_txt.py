@@ -1,7 +1,5 @@
 """GET /llms.txt and /llms/page.md: the indexed pages for other assistants, as https://llmstxt.org proposes it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +9,8 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.branding import Branding
 from app.api.html_pages import root_url
+from app.api.interface import Branding
 from app.api.service import Service
 from app.citing.links import markdown_link
 from app.core.errors import RequestError, quoted

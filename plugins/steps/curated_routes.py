@@ -1,7 +1,5 @@
 """GET and POST /v1/admin/curated: the curated answers with their versions; tries new ones against the question log."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

@@ -1,19 +1,16 @@
 """The stores that the contract suite runs on: those of `OPENERS`, and the class that DOCS_TEST_STORE names as `module:Class`."""
 
-from __future__ import annotations
-
 import os
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from app.core.settings import Settings
 from app.index import open_store as open_index
 from app.index.protocols import Store
+from tests.opensearch import opensearch_address, own_name
 
 OpenStore = Callable[[], Awaitable[Store]]
 
@@ -34,30 +31,18 @@ async def embedded(directory: Path) -> AsyncIterator[OpenStore]:
 
 @asynccontextmanager
 async def opensearch(directory: Path) -> AsyncIterator[OpenStore]:
-    address = os.environ.get("DOCS_TEST_OPENSEARCH", "")
-    if not address:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
     from app.index.opensearch.store import OpenSearchStore
 
-    name = f"test-{uuid.uuid4().hex[:12]}"
-    async with AsyncExitStack() as stores:
+    address = opensearch_address()
+    with own_name() as name:
+        async with AsyncExitStack() as stores:
 
-        async def open_store() -> Store:
-            store = OpenSearchStore(address, index=name, keep=2, ca="", timeout=120.0, auth=None)
-            stores.push_async_callback(store.close)
-            return store
+            async def open_store() -> Store:
+                store = OpenSearchStore(address, index=name, keep=2, ca="", timeout=120.0, auth=None)
+                stores.push_async_callback(store.close)
+                return store
 
-        try:
             yield open_store
-        finally:
-            async with httpx.AsyncClient(base_url=address, timeout=120) as client:
-                indices = (await client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all")).text.split()
-                for index in indices:
-                    await client.delete(f"/{index}")
-                await client.delete(f"/_search/pipeline/{name}*")
 
 
 @asynccontextmanager

@@ -1,7 +1,5 @@
 """Pages to fill a store with, and what the legs find of them; vectors without a model."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Sequence

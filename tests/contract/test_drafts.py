@@ -1,7 +1,5 @@
 """A draft: what it writes, and that one which comes to nothing leaves nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Filters keep to what they name, in both legs, and take no results from it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

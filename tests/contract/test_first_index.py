@@ -1,7 +1,5 @@
 """An empty store, and what a first run makes of it: what was put comes back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 

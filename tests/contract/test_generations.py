@@ -1,7 +1,5 @@
 """Generations: a reader keeps the one it has, another recipe rebuilds beside it, and the last can be taken back."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from dataclasses import replace
@@ -12,7 +10,7 @@ from app.core.errors import NoIndex, StoreBusy
 from app.core.generation import SourceRecord
 from app.core.types import LexicalText, Query
 from app.index.run_history import LONGEST, EndedRun, RunOrigin, add_run
-from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, vector
+from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, put_chunks, vector
 
 # ---- isolation ---------------------------------------------------------------------------------
 
@@ -26,6 +24,7 @@ async def test_a_pinned_generation_does_not_change(store):
         assert sorted(await found(pinned, "old new same")) == ["old alpha", "old beta", "same"]
         assert sorted(await near(pinned, vector("old alpha"))) == ["old alpha", "old beta", "same"]
         assert [p.url for p in await pinned.pages()] == [SITE + "/a", SITE + "/b", SITE + "/c"]
+        assert [p.url for p in await pinned.first_chunks()] == [SITE + "/a", SITE + "/b", SITE + "/c"]
         assert (await pinned.page(SITE + "/a")).markdown == "old alpha"
 
     async with await store.draft(RECIPE) as draft:
@@ -47,6 +46,21 @@ async def test_a_pinned_generation_does_not_change(store):
 
 @pytest.mark.slow
 @pytest.mark.server
+async def test_the_first_chunk_of_a_page_is_none_of_its_translation(store):
+    """Translations are numbered from the beginning, too; a page without chunks has none."""
+    own, other = chunks_of(SITE + "/a", "one", "two"), chunks_of(SITE + "/a", "jedna", language="cs")
+    async with await store.draft(RECIPE) as draft:
+        await put_chunks(draft, (*own, replace(other[0], translated_from="en")))
+        await put(draft, SITE + "/b", "three", collection="more")
+        await draft.put(page_of(SITE + "/c"), (), {})
+        await draft.publish()
+    found = await (await store.live()).first_chunks()
+    assert [(one.id, one.url, one.language, one.collection) for one in found] == [
+        (own[0].id, SITE + "/a", "en", "docs"),
+        (found[1].id, SITE + "/b", "en", "more"),
+    ]
+
+
 async def test_queries_during_publishing_never_fail_nor_mix(store):
     """50 clients query while generations are published; every answer is of one generation, whole."""
     pages = 6

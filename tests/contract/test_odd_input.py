@@ -1,7 +1,5 @@
 """Questions, addresses and vectors that nobody expects are answered, kept, or refused by name."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

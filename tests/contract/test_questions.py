@@ -1,7 +1,5 @@
 """Questions of chunks lift their chunk in both legs of every store, and are never counted as chunks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Searching: the two legs with their raw scores, and what becomes one ranking of them."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Summaries of pages lift the chunks of their page and are never found themselves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

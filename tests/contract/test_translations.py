@@ -1,7 +1,5 @@
 """A page is found in any of its languages, and the reader's translation is the hit; the same on every store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

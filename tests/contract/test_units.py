@@ -1,7 +1,5 @@
 """Stretches of sentences, items and rows, searched beside the chunks in every store."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The vectors of chunks, by which operators see the neighbours of a chunk, in every store."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Asking a service over HTTP, and what a reader can check of an answer."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field

@@ -1,18 +1,14 @@
 """A service as a newcomer has it after `make run`, and a scripted language model beside it."""
 
-from __future__ import annotations
-
-import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.end_to_end.program import Program, service
 from tests.fake_llm import FakeLLM, Reply
+from tests.opensearch import opensearch_address, own_name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,15 +47,7 @@ def endless(llm: FakeLLM) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def opensearch_address() -> Iterator[str]:
+def opensearch_index() -> Iterator[str]:
     """The address of an index on OpenSearch that only this module uses; whatever it makes is deleted."""
-    address = os.environ.get("DOCS_TEST_OPENSEARCH", "").rstrip("/")
-    if not address:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
-    name = f"e2e-{uuid.uuid4().hex[:12]}"
-    yield f"opensearch://{address.removeprefix('http://')}/{name}"
-    with httpx.Client(base_url=address, timeout=120) as client:
-        for index in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
-            client.delete(f"/{index}")
-        client.delete(f"/_search/pipeline/{name}*")
+    with own_name("e2e") as name:
+        yield f"{opensearch_address().replace('http', 'opensearch', 1)}/{name}"

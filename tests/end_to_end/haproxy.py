@@ -1,7 +1,5 @@
 """The configuration of deploy/haproxy in a real HAProxy, before instances on this machine."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A real oauth2-proxy before a service, and a real OpenID provider that lets everybody in."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Our documentation in a real Chromium: it loads whole, asks nobody else, and its language can be switched."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Sites as their generators build them, crawled and cut: what readers of a page find is in its chunks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import urlsplit
 

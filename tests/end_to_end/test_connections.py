@@ -1,7 +1,5 @@
 """`docs-assistant serve` with few descriptors: more silent connections than it can have, and it answers all the same."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from contextlib import ExitStack

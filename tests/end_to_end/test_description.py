@@ -1,7 +1,5 @@
 """What /openapi.json says is true: requests made up from it, in a short run (`make fuzz` is the long one)."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

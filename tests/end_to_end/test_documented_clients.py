@@ -1,7 +1,5 @@
 """What docs/*/clients.md and docs/*/api.md show is run as it stands there, against a service of ours."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

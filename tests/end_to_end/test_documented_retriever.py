@@ -1,7 +1,5 @@
 """What docs/*/retriever.md shows is run as it stands there, against a service of ours and our own documentation."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Approximate and exact nearest neighbours on a real corpus: the same five, on every store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

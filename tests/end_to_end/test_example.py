@@ -1,7 +1,5 @@
 """The project of examples/json-dump: four classes of its own, answering over HTTP."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a newcomer sees: `run`, then questions by curl, the official client and a plain HTTP client."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

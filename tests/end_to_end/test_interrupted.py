@@ -1,7 +1,5 @@
 """Ctrl-C ends any command within seconds, whatever it waits for: one line, no process left behind, the index as it was."""
 
-from __future__ import annotations
-
 import json
 import select
 import shutil

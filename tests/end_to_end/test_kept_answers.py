@@ -1,7 +1,5 @@
 """Conversations of a real service that is killed, stopped and started again."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A whole service with a language model behind HTTP: cited answers, streams, and keys."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import threading

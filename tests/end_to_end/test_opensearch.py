@@ -1,7 +1,5 @@
 """The same first steps with OpenSearch as the store."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +15,9 @@ PATIENT = {"DOCS_TUNING__STORE_TIMEOUT": "120"}  # of a busy machine
 
 
 @pytest.fixture(scope="module")
-def running(opensearch_address: str, tmp_path_factory) -> Iterator[Program]:
+def running(opensearch_index: str, tmp_path_factory) -> Iterator[Program]:
     """`run` with this store, its own documentation indexed."""
-    with service(tmp_path_factory.mktemp("opensearch"), "run", DOCS_STORE=opensearch_address, **PATIENT) as program:
+    with service(tmp_path_factory.mktemp("opensearch"), "run", DOCS_STORE=opensearch_index, **PATIENT) as program:
         yield program
 
 
@@ -36,13 +34,13 @@ def test_a_question_is_answered_in_its_language_with_links_that_work(running: Pr
 
 
 def test_other_sites_replace_what_was_indexed_and_both_stores_find_the_same_pages(
-    newcomer: Program, opensearch_address: str, tmp_path: Path
+    newcomer: Program, opensearch_index: str, tmp_path: Path
 ):
     """The newcomer's site in this store instead: the best page of one store is among those of the other.
 
     Not the same place: the stores' BM25 rounds lengths differently, which turns near ties.
     """
-    address = f"{opensearch_address}-other"
+    address = f"{opensearch_index}-other"
     with service(tmp_path, "run", DOCS_STORE=address, **PATIENT):
         pass
     with service(tmp_path, "run", f"{newcomer.url}/docs/sitemap.xml", DOCS_STORE=address, **PATIENT) as other:

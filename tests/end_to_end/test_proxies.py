@@ -1,7 +1,5 @@
 """The configuration of deploy/nginx.conf in a real nginx, before a real service: streams, ids, addresses, limits, a prefix."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

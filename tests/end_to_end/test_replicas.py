@@ -1,7 +1,5 @@
 """Two instances with one index and one database behind a real HAProxy, as deploy/haproxy configures it: one stops, one is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """`docs-assistant run` when something is in its way: signals, taken ports, sites that fail, a killed service."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

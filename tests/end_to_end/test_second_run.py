@@ -1,7 +1,5 @@
 """A newcomer's first hours: her sites stay whatever she starts next, and what she replaces comes back."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

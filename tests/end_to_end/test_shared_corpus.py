@@ -1,7 +1,5 @@
 """A real documentation site of 67 pages, indexed and measured by the command line, on both stores."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -86,9 +84,9 @@ def embedded(sitemaps: list[str], tmp_path_factory) -> Index:
 
 
 @pytest.fixture(scope="module")
-def opensearch(sitemaps: list[str], tmp_path_factory, opensearch_address: str) -> Index:
+def opensearch(sitemaps: list[str], tmp_path_factory, opensearch_index: str) -> Index:
     """In OpenSearch."""
-    return Index(tmp_path_factory.mktemp("opensearch"), sitemaps, DOCS_STORE=opensearch_address)
+    return Index(tmp_path_factory.mktemp("opensearch"), sitemaps, DOCS_STORE=opensearch_index)
 
 
 def assert_whole(report: dict[str, Any]) -> None:

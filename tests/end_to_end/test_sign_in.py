@@ -1,7 +1,5 @@
 """Sign-in by OpenID Connect, as docs/en/proxies.md says: oauth2-proxy before the service, which learns of no person."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an operator sees of a service whose model server is away and whose site answers only after a while."""
 
-from __future__ import annotations
-
 import json
 import time
 from itertools import chain, repeat

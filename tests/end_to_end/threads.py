@@ -1,7 +1,5 @@
 """The scripted language model in a thread, for tests that block."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import threading

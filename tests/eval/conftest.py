@@ -1,7 +1,5 @@
 """A small real search for the evaluation to measure: pages ranked by the words they share with the question."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -18,8 +16,8 @@ from app.core.settings import Settings
 from app.core.turn import Evidence, Question, Request, Search, StepRecord, Turn
 from app.core.types import Chunk, Derived, Hit, Legs, Page, Query
 from eval.commands.options import OpenFinder, open_finder
-from eval.measure.metrics import score
 from eval.measure.result import Outcome
+from eval.measure.rows import score
 from eval.questions.cases import Case
 
 SHARED = Path(__file__).parents[2] / "../shared"

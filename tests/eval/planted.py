@@ -1,7 +1,5 @@
 """Regressions to plant, and what the gate says of them."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`eval run --against` and `eval compare` of answers: a prompt change is one command, and nothing is paid for twice."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -10,11 +8,11 @@ import lxml.html
 import pytest
 
 from app.core.settings import Settings
-from eval.answers.figures import side_by_side
+from eval.answers.score import side_by_side
 from eval.files import EvaluationError, write_json_lines
 from eval.measure.result import load_result
 from eval.questions.own_docs import own_set
-from eval.reports import answers_page
+from eval.reports.pages import answers_page
 from tests.eval.conftest import command
 from tests.eval.test_answers_gate import result as answers
 from tests.fake_llm import FakeLLM, Reply, fake_llm

@@ -1,7 +1,5 @@
 """Answers: plain measures, judgements, contestants, and the figures made of them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,23 +12,24 @@ from app.models.openai import Endpoint
 from app.text.language import LanguageDetector
 from app.text.literals import claims
 from eval.answers.contestants import RemoteService, collect, without_links
-from eval.answers.figures import answers_text, efforts, kind_table
 from eval.answers.score import (
     Answer,
     Scorer,
+    answers_text,
     cosine,
+    efforts,
     entity_overlap,
     fidelity,
     keyword_overlap,
+    kind_table,
     outcome_of,
     tasks,
 )  # fmt: skip
-from eval.cache import Cache
+from eval.files import Cache
 from eval.judge import Judgement, criteria
 from eval.measure.result import ANSWERS, Result, load_result
 from eval.questions.cases import Case
-from eval.reports import answers_page
-from eval.reports.answers import evidently_page
+from eval.reports.pages import answers_page, evidently_page
 from tests.fake_llm import Reply, fake_llm
 from tests.fakes import FakeEmbedder
 

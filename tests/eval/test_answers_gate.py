@@ -1,7 +1,5 @@
 """The gate for answers: real drops fail, the noise of models doesn't, and nothing incomparable is compared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Question sets: what is read, and what a mistake in one is told as."""
 
-from __future__ import annotations
-
 import pytest
 
 from eval.files import EvaluationError

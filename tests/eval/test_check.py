@@ -1,7 +1,5 @@
 """A set's mistakes are found, and ours has none."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.api.html_pages import find_docs

@@ -1,7 +1,5 @@
 """`eval retrieval` and `eval compare` as they are typed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import asynccontextmanager

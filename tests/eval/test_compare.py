@@ -1,15 +1,12 @@
 """Two results against each other: paired differences, what is noise, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from eval.files import EvaluationError
-from eval.measure.compare import compare
-from eval.measure.result import RETRIEVAL, Result
+from eval.measure.result import RETRIEVAL, Result, compare
 from eval.measure.tables import comparison_text
 from eval.questions.cases import Case
 from tests.eval.conftest import found

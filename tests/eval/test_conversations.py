@@ -1,7 +1,5 @@
 """`eval conversations`: follow-ups with their conversation against the same questions spelled out."""
 
-from __future__ import annotations
-
 import lxml.html
 import pytest
 
@@ -10,7 +8,7 @@ from eval.files import EvaluationError
 from eval.measure.result import load_result
 from eval.measure.retrieval import ASKED, SPELLED_OUT, Plan, follow_ups
 from eval.questions.cases import Case, load_cases
-from eval.reports import retrieval_page
+from eval.reports.pages import retrieval_page
 
 SITE = "https://docs.example.org"
 TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}

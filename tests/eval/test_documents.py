@@ -1,7 +1,5 @@
 """Which page a document of a set is."""
 
-from __future__ import annotations
-
 import pytest
 
 from eval.files import EvaluationError

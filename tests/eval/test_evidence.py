@@ -1,7 +1,5 @@
 """Which chunks prove an answer, and in which section."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from app.core.types import Chunk, Derived, Page, Section

@@ -1,7 +1,5 @@
 """`eval faults`: the kept set reaches its goals, and a check that sees nothing does not."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 from app.core.prompts import load_prompts

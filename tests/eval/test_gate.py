@@ -1,7 +1,5 @@
 """The gate: what it lets through, what it stops, and that it doesn't cry wolf."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Generated sets: what is asked of the model, what of its answers is kept, and that nothing is paid for twice."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter
@@ -13,7 +11,7 @@ from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from app.text.language import LanguageDetector
-from eval.cache import Cache
+from eval.files import Cache
 from eval.generate import STYLES, Wanted, ask, gather, plan, reason_against, write
 from eval.judge import Pace
 from eval.questions.cases import load_cases

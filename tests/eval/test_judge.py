@@ -1,7 +1,5 @@
 """The judge loop against a scripted judge that misbehaves in every way: no row is lost, none is paid for twice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter
@@ -13,8 +11,7 @@ import pytest
 from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
-from eval.cache import Cache
-from eval.files import EvaluationError
+from eval.files import Cache, EvaluationError
 from eval.judge import Judge, Pace, Task, criteria, own_criterion
 from tests.fake_llm import Reply, fake_llm
 

@@ -1,14 +1,12 @@
 """Measures at several depths, checked against trec_eval, which the product doesn't use."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
 import pytrec_eval
 
-from eval.measure.metrics import CURVE, Ranks, at, ranks_of
 from eval.measure.retrieval import CUTOFFS
+from eval.measure.rows import CURVE, Ranks, at, ranks_of
 
 NAMES = {"hit": "success", "recall": "recall", "ndcg": "ndcg_cut"}
 

@@ -1,11 +1,9 @@
 """The measures against a second, plain implementation, and the intervals against theory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from eval.measure.metrics import MEASURES, Estimate, intervals, score
+from eval.measure.rows import MEASURES, Estimate, intervals, score
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Measuring over our own documentation, and over another state of it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Regressions planted into our own documentation's index: the gate catches each, wherever the checkout lies."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

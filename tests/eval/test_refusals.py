@@ -1,7 +1,5 @@
 """`eval refusals`: shares, the curve, and what is wrong with a run."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
@@ -17,7 +15,7 @@ from eval.measure.refusals import ANSWERABLE, CROSS, Refusals, decide
 from eval.measure.result import REFUSALS, Outcome, Result
 from eval.measure.retrieval import Plan
 from eval.questions.cases import Case
-from eval.reports import refusals_page
+from eval.reports.pages import refusals_page
 
 
 def one(i: int, kind: str, evidence: float, *, threshold: float = 0.3, always: bool = False) -> Outcome:

@@ -1,7 +1,5 @@
 """Tables for people: nothing that went wrong may be missing from them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from eval.measure.result import RETRIEVAL, Outcome, Result

@@ -1,7 +1,5 @@
 """Reports as HTML pages: they ask nobody for anything, hide nothing, break on no text, and fit a narrow window."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -10,10 +8,10 @@ from pathlib import Path
 import lxml.html
 import pytest
 
-from eval.answers.figures import side_by_side
+from eval.answers.score import side_by_side
 from eval.measure.result import RETRIEVAL, Result, load_result
 from eval.questions.cases import Case
-from eval.reports import answers_page, retrieval_page
+from eval.reports.pages import answers_page, retrieval_page
 from tests.end_to_end.test_browser import Browser, browser
 from tests.eval.conftest import found
 from tests.eval.test_answers_gate import result as answers

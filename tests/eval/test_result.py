@@ -1,7 +1,5 @@
 """Results that are kept and read again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

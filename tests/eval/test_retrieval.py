@@ -1,7 +1,5 @@
 """A run over a set: what is asked, what is counted, what goes wrong without being lost."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`eval run`: contestants answer side by side, and what was paid for once isn't asked again."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """A rig on each store. All of these tests need a server of some kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

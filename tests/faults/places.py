@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,11 +13,11 @@ from typing import Any, Protocol
 
 import httpx
 import orjson
-import pytest
 
 from app.core.settings import Settings
 from app.index import open_store
 from app.index.protocols import Store
+from tests.opensearch import opensearch_address
 
 
 class Place(Protocol):
@@ -135,8 +134,7 @@ class Server:
     def delete(self) -> None:
         """Leave nothing on the server."""
         self.mend()
-        for index in self._http.get(f"/_cat/indices/{self.name}-*?h=index").text.split():
-            self._http.delete(f"/{index}").raise_for_status()
+        self._http.delete(f"/{self.name}-*").raise_for_status()
         self._http.delete(f"/_search/pipeline/{self.name}*")
         self._http.close()
 
@@ -223,10 +221,7 @@ def directory(folder: Path) -> Iterator[Place]:
 @contextmanager
 def server(folder: Path) -> Iterator[Place]:
     """An index on the OpenSearch of the tests; deleted in the end."""
-    url = os.environ.get("DOCS_TEST_OPENSEARCH", "")
-    if not url:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
+    url = opensearch_address()
     parts = httpx.URL(url)
     line = Line(parts.host, parts.port or 9200)
     place = Server(url, line)

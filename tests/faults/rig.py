@@ -1,7 +1,5 @@
 """A site of marked pages, an embedder that counts, a store, and runs over them; what then answers, by real queries."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The way of docs/en/backup.md to copy an index in a directory while runs write to it."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

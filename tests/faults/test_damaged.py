@@ -1,7 +1,5 @@
 """An index that is damaged under the service: health says so, the next run mends it, and answers are right again."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """`kill -9` of a run at any moment, on both stores: the index is the old one or the new one, and the next run is whole."""
 
-from __future__ import annotations
-
 import random
 import time
 

@@ -1,7 +1,5 @@
 """Something gives way in the middle of a run, on both stores: the index answers as before, nothing is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A site of 1,000 pages night after night, on both stores: nothing changed costs nothing, a change costs its chunks."""
 
-from __future__ import annotations
-
 from ingestion.report import EXIT_OK, OUTCOMES, Report
 from tests.faults.rig import Rig
 

@@ -1,7 +1,5 @@
 """A running service while its index is published again and again: no error, and no answer of two generations."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -1,7 +1,5 @@
 """The site fails: what serves afterwards, what the run says, and that the next run is whole. On both stores."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

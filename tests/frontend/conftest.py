@@ -1,7 +1,5 @@
 """The service as readers have it, and a Chromium that fails the test if a page asks another host or breaks its CSP."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

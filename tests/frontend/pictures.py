@@ -3,8 +3,6 @@
 The language model is the scripted one; it writes what the documentation says. The question log has 2,000 questions of three weeks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import shutil
@@ -137,7 +135,7 @@ async def _log(folder: Path) -> None:
         outcome = "refused" if not there else "marked" if sure < 0.55 else "answered"
         answer = KeptAnswer(
             f"chatcmpl-{number}", "", question, "", now - ago * DAY, assistant="docs-assistant", language=language,
-            outcome=outcome, confidence=round(sure, 2), found=Found(),
+            outcome=outcome, confidence=round(sure, 2), found=Found(tokens=chance.randrange(900, 4000) if there else 0),
         )  # fmt: skip
         await store.keep(answer)
         if chance.random() < 0.06:

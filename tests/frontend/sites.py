@@ -4,8 +4,6 @@ MkDocs and Sphinx (pip) and Docusaurus (npm) are installed once, 530 MB, outside
 kept, too, as long as nothing that it is made from changes; the addresses of site and service are put in when it is served.
 """
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import hashlib

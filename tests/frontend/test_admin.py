@@ -1,7 +1,5 @@
 """The pages of operators at /admin in a real browser, on a real service."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

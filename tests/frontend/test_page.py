@@ -1,7 +1,5 @@
 """The page at `/` as readers use it, in a real Chromium."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import threading
@@ -551,6 +549,10 @@ def test_answers_thumbs_and_comments_are_stored_changed_and_taken_back(page: Pag
     assert [(one["rating"], one["comment"], one["answer"]) for one in stored(service)] == [
         ("down", "Short and right.", given["answer"])
     ]
+    answer.get_by_role("textbox").fill("See the limits.")
+    answer.get_by_role("button", name="Something is missing").click()
+    expect(answer.get_by_role("textbox")).to_have_count(0)
+    assert [one["comment"] for one in stored(service)] == ["Something is missing. See the limits."]
     answer.get_by_role("button", name="Not helpful").click()
     expect(answer.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "false")
     assert stored(service) == []

@@ -1,7 +1,5 @@
 """The search as readers use it, in a real Chromium: keyboard, screen reader, filters, and from a result to a question."""
 
-from __future__ import annotations
-
 import re
 import time
 
@@ -78,6 +76,26 @@ def test_a_result_and_the_query_itself_can_be_asked(search: Page, llm: FakeLLM):
     search.get_by_role("button", name="Ask: backup").click()
     finished(search)
     assert len(llm.calls) >= 2
+
+
+def test_searches_whose_results_were_used_are_offered_again(search: Page):
+    """Until they are forgotten; what was only typed isn't kept."""
+    recent = search.get_by_role("region", name="Recent searches")
+    field = search.get_by_role("combobox", name="Search", exact=True)
+    search.evaluate("addEventListener('click', event => event.preventDefault(), true)")
+    for typed, used in (("volume", True), ("create", False), ("backup", True)):
+        field.fill(typed)
+        expect(search.get_by_role("status")).to_contain_text("section")
+        if used:
+            search.get_by_role("link").and_(search.locator(".da-found")).first.click()
+    search.goto(search.url.partition("?")[0] + "?search=")
+    expect(recent.get_by_role("button")).to_have_text(["Forget them", "backup", "volume"])
+    recent.get_by_role("button", name="volume").click()
+    expect(field).to_have_value("volume")
+    expect(first(search)).to_contain_text("olume")
+    field.fill("")
+    recent.get_by_role("button", name="Forget them").click()
+    expect(recent).to_have_count(0)
 
 
 def test_a_late_answer_never_replaces_a_newer_one(search: Page):

@@ -1,7 +1,5 @@
 """/admin/ask: how an answer was made, asked again with other choices side by side, and kept for evaluation."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a site can set and do with the widget, and what the widget says when something goes wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading
@@ -127,6 +125,34 @@ def test_the_panel_searches_as_one_types(site: LocalSite, page: Page, service: P
     assert panel.locator(".da-found").first.get_attribute("target") == "_self"
     panel.locator(".da-found-ask button").first.click()
     expect(panel.locator(".da-answer .da-actions")).to_have_count(1)
+
+
+def test_selected_text_of_the_site_can_be_asked_about(page: Page, site: LocalSite, service: Program):
+    """Also by keyboard, and under a strict policy; not where the site switches it off, and not in its fields."""
+    text = '<p>Take a <b>storage quota</b> first.</p><input value="typed text">'
+    put(site, service.url, plain(service.url).replace("<h1>", f"{text}<h1>"))
+    page.goto(site.url)
+    asked, offer = questions(page), page.locator("docs-assistant").get_by_role("button", name="Ask about this")
+    page.get_by_role("textbox").dblclick()
+    page.locator("b").dblclick()
+    page.keyboard.press("Shift+End")
+    expect(offer).to_be_visible()
+    page.locator("h1").click()
+    expect(offer).to_have_count(0)
+    page.locator("b").select_text()
+    page.locator("b").press("Shift")
+    offer.click()
+    expect(
+        page.locator("docs-assistant").get_by_role("heading", name="What does “storage quota” mean here?")
+    ).to_be_visible()
+    expect(offer).to_have_count(0)
+    assert [body["messages"][-1]["content"] for body in asked] == ["What does “storage quota” mean here?"]
+    put(site, service.url, plain(service.url, 'data-selection="false"').replace("<h1>", f"{text}<h1>"))
+    page.goto(site.url)
+    expect(page.locator("docs-assistant .da-launch")).to_be_visible()
+    page.locator("b").dblclick()
+    page.wait_for_timeout(300)
+    expect(offer).to_have_count(0)
 
 
 def test_thumbs_and_a_comment_are_stored_changed_and_taken_back(

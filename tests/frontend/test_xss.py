@@ -3,8 +3,6 @@
 The `page` fixture fails on each request to another host and on each violation of the CSP, which says that something was tried.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ import pytest
 from app.core.settings import Settings
 from ingestion.crawl.fetch import Fetcher
 from tests.ingestion.git_server import GitServer, git_server
-from tests.ingestion.index import Index, fetcher_of
+from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 
 
@@ -24,7 +24,7 @@ def site() -> Iterator[LocalSite]:
 @pytest.fixture
 async def fetcher(site: LocalSite) -> AsyncIterator[Fetcher]:
     """A fetcher that may ask the local site and doesn't wait long between tries."""
-    async with fetcher_of(Settings.load(None, crawl_timeout=60, crawl_max_bytes=20_000), retry_wait=0.01) as made:
+    async with Fetcher(Settings.load(None, crawl_timeout=60, crawl_max_bytes=20_000), retry_wait=0.01) as made:
         made.allow([site.url])
         yield made
 

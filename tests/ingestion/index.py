@@ -12,7 +12,6 @@ from app.core.types import Page
 from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Store
 from app.index.ranking.units import texts_to_embed
-from ingestion.crawl.certificates import known_authorities
 from ingestion.crawl.fetch import Fetcher
 from ingestion.report import Report
 from ingestion.run import ingest
@@ -23,14 +22,6 @@ from tests.ingestion.local_site import LocalSite
 LONG = " ".join(f"Sentence number {n} of this paragraph says something about storage." for n in range(12))
 ARGUMENTS = {"only", "force", "dry_run", "rebuild", "wait", "progress"}
 """Of `ingest`; all else that a run is given are settings."""
-
-AUTHORITIES = known_authorities()
-"""Reading them takes longer than a run over a few pages."""
-
-
-def fetcher_of(settings: Settings, **more: Any) -> Fetcher:
-    """A fetcher as any other, but for the authorities, which all share."""
-    return Fetcher(settings, tls=AUTHORITIES, **more)
 
 
 class Index:
@@ -55,7 +46,7 @@ class Index:
         """Run over these sites, else over the sitemap of the site."""
         arguments = {name: more.pop(name) for name in ARGUMENTS & more.keys()}
         settings = self.settings(**more)
-        async with fetcher_of(settings, retry_wait=0.001) as fetcher:
+        async with Fetcher(settings, retry_wait=0.001) as fetcher:
             given = {"store": self.store, "embedder": self.embedder, "settings": settings, "fetcher": fetcher}
             return await ingest(sites or (f"{self.site.url}/sitemap.xml",), **given, **arguments)
 

@@ -1,7 +1,5 @@
 """Mistakes that people make, and what they are told."""
 
-from __future__ import annotations
-
 import fcntl
 import signal
 import time

@@ -1,7 +1,5 @@
 """Every mistake of the table ends as it should and is told in words that help; nothing is a traceback."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What mistakes are made in: a site, a language model, an index, a port in use; and the program, run in this process."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

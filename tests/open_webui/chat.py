@@ -1,7 +1,5 @@
 """One chat in Open WebUI's page, as a person works it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

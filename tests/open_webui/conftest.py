@@ -1,7 +1,5 @@
 """The real Open WebUI before a real service, in a Chromium: `make test-openwebui`. Skipped unless OPEN_WEBUI names it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

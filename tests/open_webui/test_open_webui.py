@@ -1,7 +1,5 @@
 """What a person sees of us in the real Open WebUI, set up by the lines of docs/en/clients.md."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any
@@ -14,30 +12,27 @@ from tests.open_webui.chat import Chat
 
 TEXT = "Give the address of its sitemap to the command [1]. The report then says what was read [2]."
 FOLLOW_UP = "Half an hour for each thousand pages [1]."
-TASKS = {
-    "Generate a concise title": {"title": "Indexing another site"},
-    "Generate 1-3 broad tags": {"tags": ["Documentation"]},
-    "Predict 3-5 useful messages": {"follow_ups": ["What is a sitemap?"]},
-}
+TITLE = "Indexing another site"
+TITLE_TASK = "Generate a concise title"
 
 
 def saying(answer: Reply):
-    """Answers are asked for as a stream; tasks and helper steps get what they want."""
+    """Answers are asked for as a stream; the title, the only task that is on, and helper steps get what they want."""
 
     def reply(body: dict[str, Any]) -> Reply:
         if body.get("stream"):
             return answer
         prompt = body["messages"][0]["content"]
-        task = next((wanted for beginning, wanted in TASKS.items() if beginning in prompt), None)
-        if task:
-            return Reply(json.dumps(task))
+        if TITLE_TASK in prompt:
+            return Reply(json.dumps({"title": TITLE}))
         return Reply("en: index, site, sitemap\ncs: index, web, sitemap", delay=1.5)  # long enough to be seen waiting
 
     return reply
 
 
-def test_the_start_page_offers_the_assistant(chat: Chat):
-    """An ordinary user sees its friendly name, what it is for, and first questions in both languages."""
+def test_the_start_page_offers_the_assistant(chat: Chat, llm: FakeLLM):
+    """An ordinary user sees its friendly name, what it is for, and first questions in both languages, which a click asks."""
+    llm.reply = saying(Reply("Run this command [1]."))
     chat.page.locator('[id^="model-selector-"]').first.click()
     chat.page.get_by_role("option", name="Docs Assistant").or_(
         chat.page.get_by_role("button", name="Docs Assistant")
@@ -45,16 +40,17 @@ def test_the_start_page_offers_the_assistant(chat: Chat):
     chat.picture("picker")
     chat.page.keyboard.press("Escape")
     assert chat.shows("Answers questions from this documentation, with links.")
-    assert chat.shows("How do I")
-    assert chat.shows("Čím mám")
+    assert chat.shows("Jak zaindexovat")
     chat.picture("start")
+    chat.page.get_by_text("Install and").first.click()
+    chat.finished()
     assert not chat.foreign
 
 
 def test_a_conversation(chat: Chat, llm: FakeLLM, assistant: Program):
-    """A suggested question, its answer with status line and sources to click, and a question that follows."""
+    """A question, its answer with status line and sources to click, and a question that follows."""
     llm.reply = saying(Reply(TEXT, piece_delay=0.05))
-    chat.page.get_by_text("How do I").first.click()
+    chat.ask("How do I index another site?")
     assert chat.shows("Searching the documentation…")
     chat.picture("status")
     text = chat.finished()
@@ -62,8 +58,7 @@ def test_a_conversation(chat: Chat, llm: FakeLLM, assistant: Program):
     assert "**Sources**" not in text
     assert "[1]" not in text  # a chip with the page's name
     assert chat.message.get_by_text("Pages found:").count()
-    assert chat.shows("Indexing another site")
-    assert chat.shows("What is a sitemap?")
+    assert chat.shows(TITLE)
     chat.picture("answer")
     sources_are_listed(chat, assistant)
     chat.page.reload()
@@ -95,6 +90,15 @@ def sources_are_listed(chat: Chat, assistant: Program) -> None:
     links = dialog.locator("a[href]").evaluate_all("all => all.map(a => a.href)")
     assert any(link.startswith(assistant.url) for link in links)
     chat.page.keyboard.press("Escape")
+
+
+def test_a_statement_that_no_passage_has_is_marked(chat: Chat, llm: FakeLLM):
+    """Behind it, as Open WebUI shows what every client gets."""
+    invented = "Set `DOCS_LISTEN_SOCKET` to answer on a socket as well."
+    llm.reply = saying(Reply(f"Set `DOCS_PORT` to the port that the service listens on [1]. {invented}"))
+    chat.ask("Which setting changes the port?")
+    assert chat.finished().count("(⚠ not found in the documentation)") == 1
+    chat.picture("marked")
 
 
 def test_a_czech_question(chat: Chat, llm: FakeLLM):

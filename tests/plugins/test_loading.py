@@ -1,7 +1,5 @@
 """Plugins as they are installed: one of a third party, those that are left out, and those that fail."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

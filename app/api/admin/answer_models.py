@@ -1,7 +1,5 @@
 """Bodies of the responses of /v1/admin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """GET /v1/admin/index and generations, POST /v1/admin/rollback: the state of the indexes, and the way back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -24,10 +22,9 @@ from app.assistants.health import IndexState, look_at_servers, part_states, roll
 from app.conversations.question_log import iso
 from app.core.errors import AssistantError, IndexMismatch, NoIndex, RequestError, StoreBusy
 from app.core.generation import GenerationInfo, SourceRecord
-from app.core.log_message import masked
 from app.core.types import Chunk, Page
 from app.index import directory_of
-from app.index.kept_sites import KeptSites, without_user
+from app.index.kept_sites import KeptSites
 from app.index.reading import run_reading
 from app.index.run_history import EndedRun, RunHistory
 
@@ -124,8 +121,7 @@ class IndexStates:
         with suppress(AssistantError):  # which is among the problems
             records, kept = await recorded_sites(self.service)
         indexed = [url for url in dict.fromkeys((*beside(settings, records), *kept.added)) if url not in kept.paused]
-        fixed = [masked(site) for site in configured(settings) if without_user(site) not in kept.paused]
-        return {"configured": fixed, "indexed": indexed}
+        return {"configured": configured(settings, kept), "indexed": indexed}
 
     async def generations(self, request: Request) -> Response:
         """The kept generations, newest first."""

@@ -2,8 +2,6 @@
 of which the rest stays as people wrote it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import json
@@ -49,6 +47,7 @@ class NewKey(ExactModel):
     rate: Rates = ""
     concurrency: int = Field(0, ge=0, le=MAX_INT)
     expires: Name = Field("", pattern=r"^(\d{4}-\d\d-\d\d)?$")
+    note: Name = ""
 
 
 class KnownKey(ExactModel):

@@ -1,7 +1,6 @@
 """The query strings of /v1/admin, and the index that one names."""
 
-from __future__ import annotations
-
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
@@ -74,6 +73,7 @@ def query_of(request: Request, kind: type[Query]) -> Query:
     return validated(kind, dict(request.query_params), "The query string")
 
 
+@cache
 def parameters(kind: type[QueryModel]) -> list[dict[str, Any]]:
     """The query string as parameters of OpenAPI."""
     schema = kind.model_json_schema()

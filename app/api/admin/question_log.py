@@ -45,6 +45,7 @@ class LogQuery(QueryModel):
     until: Name = Field("", description="The end of the period, in the same form; empty for now.")
     assistant: Name = Field("", description="Only questions to this assistant.")
     language: Name = Field("", description="Only questions in this language.")
+    key: Name = Field("", description="Only questions that this key asked; `none`: without a key.")
     outcome: Name = Field("", description="Only questions with one of these outcomes, separated by commas.")
     rating: Literal["", "up", "down", "none"] = Field("", description="Only questions whose answers were rated so.")
     below: float | None = Field(None, ge=0, le=1, description="Only answers with a confidence below this.")
@@ -55,7 +56,7 @@ class LogQuery(QueryModel):
         outcomes = tuple(filter(None, self.outcome.split(",")))
         period = Asked.read(self.since, self.until, now, self.assistant)
         about = replace(period, language=self.language, outcomes=outcomes)
-        return replace(about, rating=self.rating, below=self.below, text=self.q)
+        return replace(about, key=self.key, rating=self.rating, below=self.below, text=self.q)
 
 
 class ListQuery(LogQuery):
@@ -81,6 +82,8 @@ class LoggedBody(TypedDict):
     confidence: float | None
     pages: Annotated[Sequence[str], Field(description="Addresses of the sources shown.")]
     rating: Literal["up", "down", ""]
+    key: Annotated[str, Field(description="Name of the key that asked; empty without one, and of a person.")]
+    tokens: Annotated[int, Field(description="Tokens of all calls to language models.")]
 
 
 class LogList(TypedDict):
@@ -91,6 +94,7 @@ class LogList(TypedDict):
     retention_days: int
     assistants: Sequence[str]
     languages: Sequence[str]
+    keys: Annotated[Sequence[str], Field(description="Names of the keys of today.")]
     data: list[LoggedBody]
     next: Annotated[str | None, Field(description="Address of the next questions; null at the end.")]
 
@@ -103,6 +107,7 @@ class DayBody(TypedDict):
     refused: int
     marked: int
     down: int
+    tokens: int
 
 
 class DayList(TypedDict):
@@ -157,6 +162,7 @@ class LoggedQuestions:
             "retention_days": settings.retention_days,
             "assistants": [assistant.id for assistant in self.service.assistants.listed()],
             "languages": settings.languages,
+            "keys": self.service.keys.names(),
             "data": [_row(one) for one in part.data],
             "next": f"v1/admin/question-log?{following}" if following else None,
         }

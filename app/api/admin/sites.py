@@ -1,7 +1,5 @@
 """GET and POST /v1/admin/sites: the sites of the index; adds, pauses and removes them, and shows what one would fetch."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -182,11 +180,11 @@ class Sites:
             wanted = SiteRequest(**kept.added[wanted.url].options)
         known = {*_configured(self.service.settings), *(one.url for one in records)} - {*kept.added, *kept.paused}
         if wanted.options.keys() == {"url"} and wanted.url in known:
-            sites = await chosen_sites(self.service, [wanted.url])
-            found = await self.runs.listed(sites.environment, [*sites.options, "--json"])
+            (site,) = await chosen_sites(self.service, [wanted.url])
+            found = await self.runs.listed([f"--known={site}"])
         else:
             options = {**wanted.options, "max_pages": MOST_FOLLOWED}
-            found = await self.runs.listed({}, [f"--added={json.dumps(options)}", "--json"])
+            found = await self.runs.listed([f"--added={json.dumps(options)}"])
         return unstored({"object": "site.preview", **found})
 
     async def pause(self, request: Request) -> Response:
@@ -215,7 +213,7 @@ class Sites:
             records, _ = await recorded_sites(self.service)
             run = None
             if any(one.url == url for one in records):
-                run = run_object(self.runs.start([url], by, {}, [f"--remove={url}"]))
+                run = run_object(self.runs.start([url], by, [f"--remove={url}"]))
             else:
                 await kept.without(url).write(self._store())
         return unstored(SiteRemoved(object="site.removed", url=url, run=run), 202 if run else 200)

@@ -1,7 +1,5 @@
 """Pages and chunks of the index for operators."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

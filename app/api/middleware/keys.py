@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -25,6 +25,8 @@ from app.core.settings_types import EXAMPLE, HASH, HASHED, Rates, Url, web_origi
 
 log = logging.getLogger("app.api")
 
+PERSON = "person:"
+"""The beginning of owners that are people who have signed in."""
 Role = Literal["reader", "widget", "admin"]
 """A `widget` key is public, because it stands in web pages, and asks and searches only; an `admin` may do everything."""
 
@@ -287,6 +289,10 @@ class Keys:
     def configured(self) -> Collection[Access]:
         """The keys of the settings."""
         return self._configured.values()
+
+    def names(self) -> Sequence[str]:
+        """The names of all keys, sorted."""
+        return sorted(key.key for key in self._known().values())
 
     def origins(self) -> frozenset[str]:
         """The origins of all keys of widgets."""

@@ -1,7 +1,5 @@
 """Runs the migrations in the transaction of the connection that the caller has opened and locked."""
 
-from __future__ import annotations
-
 from alembic import context
 
 from app.conversations.tables import metadata

@@ -331,6 +331,14 @@ class EmbeddedGeneration:
         with lance_errors("read the records of its pages", IndexDamaged):
             return await asyncio.to_thread(_pages, rows)  # 20 ms of the event loop for each thousand
 
+    async def first_chunks(self) -> tuple[Candidate, ...]:
+        """The first chunk of each page."""
+        pages = [page for page in await self.pages() if page.derived.chunk_ids]
+        return tuple(
+            Candidate(page.derived.chunk_ids[0], page.url, page.language, 0.0, "", page.versions, page.collection)
+            for page in pages
+        )
+
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         """The plain texts of the pages with these addresses."""
         if not urls:

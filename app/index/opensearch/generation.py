@@ -12,7 +12,7 @@ from app.core.generation import GenerationInfo
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, Connection
-from app.index.opensearch.query import ANSWER, best_of_pages, candidates, legs, summary_hits
+from app.index.opensearch.query import ANSWER, SHOWN, best_of_pages, candidates, legs, summary_hits
 from app.index.opensearch.rows import alive, to_chunk, to_page
 from app.index.opensearch.writing import Rows
 from app.index.protocols import TranslationSets
@@ -22,6 +22,7 @@ from app.index.vocabulary import Vocabulary
 SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
 PAGES_AT_ONCE = 5000
 TOKENS_AT_ONCE = 1000
+FIRST_AT_ONCE = 500  # more would hold up the searches of readers meanwhile
 MOST_READ = 10_000  # chunks that the words of an index are taken from
 MOST_CHUNKS = 5000  # of the pages that are read for one question
 OF_CHUNKS = {"excludes": ["*embedding", "tokens", "units"]}
@@ -199,6 +200,14 @@ class OpenSearchGeneration:
         """All pages, by address, without Markdown."""
         sources = self._rows.all(self._published.pages, leave_out=("markdown", "plain"))
         return tuple([to_page(source) async for _, source in sources])
+
+    async def first_chunks(self) -> tuple[Candidate, ...]:
+        """The first chunk of each page. Sources, which hold whole pages, aren't read: 0.2 s instead of 5 for 15,000 pages."""
+        body = {"size": FIRST_AT_ONCE, "stored_fields": "_none_", "docvalue_fields": SHOWN, "track_scores": True}
+        body["sort"] = [{"metadata.url": "asc"}]
+        first = ({"term": {"metadata.position": 0}}, {"term": {"metadata.translated_from": ""}})
+        batches = self._rows.batches(self._published.chunks, body, *first, parts="_score,fields")
+        return tuple([one async for hits in batches for one in candidates("lexical", {"hits": {"hits": hits}})])
 
     async def lost(self) -> str:
         """Empty: a damage of a server's index is an error."""

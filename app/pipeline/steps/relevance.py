@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Evidence, Turn
-from app.core.types import Hit, Page
+from app.core.types import Candidate, Hit
 from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
 from app.index.ranking.units import with_units
@@ -298,56 +298,52 @@ class Overview(Declared):
     uses = ("related",)
     writes = ("hits", "related", "overview")
     optional = True
-    _listed: dict[int, tuple[Page, ...]] = field(default_factory=dict, init=False)
+    _listed: dict[int, tuple[Candidate, ...]] = field(default_factory=dict, init=False)
 
     async def __call__(self, turn: Turn) -> Changes:
         """The first chunk of each home page and of the pages next to it; nothing for any other question."""
         if not is_overview(turn.asked.text, self.prompts.language(turn.asked.language)):
             return {}
         pages = await top_pages(turn.generation, await self._pages(turn.generation), turn)
-        chunks = await turn.generation.fetch([page.derived.chunk_ids[0] for page in pages])
+        chunks = await turn.generation.fetch([page.id for page in pages])
         hits = tuple(Hit(chunk, fused=1.0) for chunk in chunks)
         return {"hits": hits, "related": (), "overview": True} if hits else {}
 
-    async def _pages(self, generation: Generation) -> tuple[Page, ...]:
-        """All pages. They are kept until the next generation, because reading them takes long on large sites."""
+    async def _pages(self, generation: Generation) -> tuple[Candidate, ...]:
+        """The first chunks of all pages. They are kept until the next generation, because reading them takes long on large sites."""
         if (id_ := generation.info.id) not in self._listed:
-            pages = await generation.pages()
+            pages = await generation.first_chunks()
             self._listed.clear()
             self._listed[id_] = pages
         return self._listed[id_]
 
 
-async def top_pages(generation: Generation, pages: Sequence[Page], turn: Turn, most: int = MOST_PAGES) -> list[Page]:
-    """The home page of each collection in the reader's language, if there is one; then the pages nearest to the top.
+async def top_pages(
+    generation: Generation, pages: Sequence[Candidate], turn: Turn, most: int = MOST_PAGES
+) -> list[Candidate]:
+    """The home page of each collection in the reader's language, if there is one; then the pages nearest to the top, by their
+    first chunks.
 
     Among pages of one depth, those that a home page links to come first, in its order.
     """
     filters = turn.request.filters
-    admitted = [
-        page
-        for page in pages
-        if page.derived.chunk_ids and filters.admits(page.url, page.collection, {page.language}, page.versions)
-    ]
+    admitted = [page for page in pages if filters.admits(page.url, page.collection, {page.language}, page.versions)]
     own = [page for page in admitted if page.language == turn.asked.language] or admitted
-    homes = list(_homes(own))
+    depths = {page.url: len(list(filter(None, urlsplit(page.url).path.split("/")))) for page in own}
+    homes = list(_homes(own, depths))
     whole = [await generation.page(home.url) for home in homes[:most]]
     linked = "\n".join(page.markdown for page in whole if page)
 
-    def rank(page: Page) -> tuple[int, int, str]:
+    def rank(page: Candidate) -> tuple[int, int, str]:
         place = linked.find(f"({page.url}")
-        return _depth(page), place if place >= 0 else len(linked), page.url
+        return depths[page.url], place if place >= 0 else len(linked), page.url
 
     others = sorted((page for page in own if page not in homes), key=rank)
     return [*homes, *others][:most]
 
 
-def _homes(pages: Sequence[Page]) -> Iterator[Page]:
+def _homes(pages: Sequence[Candidate], depths: Mapping[str, int]) -> Iterator[Candidate]:
     """Of each collection, the page with the shortest path."""
     for collection in dict.fromkeys(page.collection for page in pages):
         of_it = (page for page in pages if page.collection == collection)
-        yield min(of_it, key=lambda page: (_depth(page), len(page.url), page.url))
-
-
-def _depth(page: Page) -> int:
-    return len([part for part in urlsplit(page.url).path.split("/") if part])
+        yield min(of_it, key=lambda page: (depths[page.url], len(page.url), page.url))

@@ -76,6 +76,7 @@ function Make({ onDone }: { onDone: () => void }): JSX.Element {
       {LISTS.map((field) => <label key={field}>{t.fields[field]}<textarea name={field} rows={2} /></label>)}
       <Limits rate="" concurrency={0} />
       <label>{t.fields.expires}<input name="expires" type="date" /></label>
+      <label>{t.fields.note}<input name="note" maxLength={200} /></label>
       {failure}
       {made && <p role="status">{t.once} <code class="ad-break">{made}</code> <CopyButton text={made} label={t.copy} /></p>}
       <button class="da-button da-primary" disabled={busy}>{t.make}</button>

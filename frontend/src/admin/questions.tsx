@@ -12,7 +12,9 @@ const REFUSED = ["refused", "unproven", "recited"];
 const OUTCOMES = ["written", "extractive", "marked", REFUSED.join(","), "clarified", "curated", "looped", "turned", "failed"];
 /** Below it, an answer is weak in the report of gaps; from the other one on, "well supported" for readers. */
 const CONFIDENCE = ["0.6", "0.75"];
-const FIGURES = ["questions", "refused", "marked", "down"] as const;
+const FIGURES = ["questions", "refused", "marked", "down", "tokens"] as const;
+/** Figures that are no share of the questions. */
+const WHOLE = new Set<string>(["questions", "tokens"]);
 /** Numbers in a kept answer are no links: its sources are among the pages. */
 const READING: Reading = {};
 const BAD = new Set([...REFUSED, "looped", "turned", "failed"]);
@@ -63,16 +65,17 @@ function Filters({ found, given }: { found: LogList; given: Given }): JSX.Elemen
       {select("below", CONFIDENCE.map((one) => [one, t.questions.below(number(Number(one)))]))}
       {found.languages.length > 1 && select("language", found.languages.map((code) => [code, languageName(code)]))}
       {found.assistants.length > 1 && select("assistant", found.assistants.map((id) => [id, id]))}
+      {found.keys.length > 0 && select("key", [...found.keys.map((name): [string, string] => [name, name]), ["none", t.questions.noKey]])}
       <label>{t.questions.filters["q"]}<input name="q" type="search" key={given["q"] ?? ""} defaultValue={given["q"] ?? ""} /></label>
       <button class="da-button">{t.pages.find}</button>
     </form>
   );
 }
 
-/** The figures of each day, which follow the period, the language and the assistant. */
+/** The figures of each day, which follow the period, the language, the assistant and the key. */
 function Days({ given }: { given: Given }): JSX.Element | null {
-  const { t, day } = useAdmin();
-  const followed = ["since", "until", "language", "assistant"].flatMap((name) => (given[name] ? [[name, given[name]!]] : []));
+  const { t, day, number } = useAdmin();
+  const followed = ["since", "until", "language", "assistant", "key"].flatMap((name) => (given[name] ? [[name, given[name]!]] : []));
   const { data, problem } = useJson<DayList>(`v1/admin/question-log/days?${new URLSearchParams(followed)}`);
   if (problem) return <Failure problem={problem} />;
   if (!data?.data.length) return null;
@@ -84,7 +87,7 @@ function Days({ given }: { given: Given }): JSX.Element | null {
       <details>
         <summary>{t.questions.asTable}</summary>
         <Table name={t.questions.byDay} head={[t.questions.day, ...FIGURES.map((name) => t.questions.figures[name])]}>
-          {[...days].reverse().map((one) => <tr key={one.day}><th scope="row">{day(one.day)}</th>{FIGURES.map((name) => <td key={name} class="ad-number">{one[name]}</td>)}</tr>)}
+          {[...days].reverse().map((one) => <tr key={one.day}><th scope="row">{day(one.day)}</th>{FIGURES.map((name) => <td key={name} class="ad-number">{number(one[name])}</td>)}</tr>)}
         </Table>
       </details>
     </section>
@@ -97,7 +100,7 @@ function everyDay(days: DayBody[]): DayBody[] {
   const all: DayBody[] = [];
   for (let at = Date.parse(days[0]!.day); at <= Date.parse(days.at(-1)!.day); at += 86_400_000) {
     const day = new Date(at).toISOString().slice(0, 10);
-    all.push(known.get(day) ?? { day, questions: 0, refused: 0, marked: 0, down: 0 });
+    all.push(known.get(day) ?? { day, questions: 0, refused: 0, marked: 0, down: 0, tokens: 0 });
   }
   return all;
 }
@@ -116,7 +119,7 @@ function Bars({ name, days }: { name: (typeof FIGURES)[number]; days: DayBody[] 
     <div>
       <dt>{t.questions.figures[name]}</dt>
       <dd>
-        {number(total)}{name !== "questions" && <small class="da-muted">{percent(total / (all || 1))}</small>}
+        {number(total)}{!WHOLE.has(name) && <small class="da-muted">{percent(total / (all || 1))}</small>}
         <svg class="ad-days" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={t.questions.bars(day(days[0]!.day), day(days.at(-1)!.day), number(most))}>
           {days.map((one, i) => (
             <rect key={one.day} x={i * step} y={HEIGHT - (HEIGHT * one[name]) / most} width={step * 0.8} height={(HEIGHT * one[name]) / most}>

@@ -6,7 +6,7 @@ import { AnswerView } from "../shared/answer";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { CopyButton } from "../shared/copy";
-import { Icon } from "../shared/icons";
+import { IconButton } from "../shared/icons";
 import { inLanguage } from "../shared/texts";
 import type { Exchange } from "../shared/types";
 import { useUi } from "../shared/ui";
@@ -36,11 +36,7 @@ export function Chat({ known, assistant, conversation, language, ask, children }
   const empty = exchanges.length === 0;
   const composer = (
     <div class="da-ask" id="da-ask">
-      {away && !empty && (
-        <button type="button" class="da-icon-button da-bottom" aria-label={t.page.bottom} title={t.page.bottom} onClick={() => follow("end")}>
-          <Icon name="chevron" />
-        </button>
-      )}
+      {away && !empty && <IconButton icon="chevron" label={t.page.bottom} class="da-bottom" onClick={() => follow("end")} />}
       <Composer busy={conversation.busy} followUp={!empty} onAsk={send} onStop={() => conversation.stop()} field={field} />
     </div>
   );

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
-import { Icon } from "../shared/icons";
+import { Icon, IconButton } from "../shared/icons";
 import { LANGUAGES, inLanguage } from "../shared/texts";
 import { useUi } from "../shared/ui";
 import { type Address, addressOf } from "./address";
@@ -25,9 +25,7 @@ export function Header(props: Props): JSX.Element {
   const { t } = useUi();
   return (
     <header class="da-header">
-      <button type="button" class="da-icon-button da-menu" aria-label={t.page.menu} title={t.page.menu} onClick={onMenu}>
-        <Icon name="menu" />
-      </button>
+      <IconButton icon="menu" label={t.page.menu} class="da-menu" onClick={onMenu} />
       <Going to={{}} onGo={onGo} class="da-title">
         <><img src="brand/icon" alt="" width={24} height={24} /><span>{known?.title ?? document.title}</span></>
       </Going>

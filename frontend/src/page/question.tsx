@@ -1,7 +1,7 @@
 /** A question as it was asked, which can be edited and asked anew. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Icon } from "../shared/icons";
+import { IconButton } from "../shared/icons";
 import { useUi } from "../shared/ui";
 
 const LONG = 600; // characters, from which on a question may have to be scrolled
@@ -17,9 +17,7 @@ export function Question({ question, onAsk }: Props): JSX.Element {
   if (editing) return <Editing question={question} onAsk={onAsk} onEnd={() => setEditing(false)} />;
   return (
     <div class="da-question">
-      <button type="button" class="da-icon-button" aria-label={t.chat.edit} title={t.chat.edit} onClick={() => setEditing(true)}>
-        <Icon name="edit" size={16} />
-      </button>
+      <IconButton icon="edit" size={16} label={t.chat.edit} onClick={() => setEditing(true)} />
       <h2 tabIndex={question.length > LONG ? 0 : -1}><span class="da-hidden">{t.chat.you}: </span>{question}</h2>
     </div>
   );

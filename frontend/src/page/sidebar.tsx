@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { asMarkdown } from "../shared/answer";
 import { type Conversation, LONGEST_TITLE } from "../shared/conversation";
 import type { History, Kept } from "../shared/history";
-import { Icon } from "../shared/icons";
+import { Icon, IconButton } from "../shared/icons";
 import { useUi } from "../shared/ui";
 import type { Address } from "./address";
 import { Going } from "./header";
@@ -52,7 +52,7 @@ export function Sidebar({ history, current, days, open, onClose, onGo }: Props):
       <nav class="da-sidebar" aria-label={t.page.chats}>{list}</nav>
       <dialog class="da-drawer" ref={drawer} aria-label={t.page.chats} onClose={onClose}
         onClick={(event) => event.target === drawer.current && onClose()}>
-        <button type="button" class="da-icon-button" aria-label={t.page.close} onClick={onClose}><Icon name="close" /></button>
+        <IconButton icon="close" label={t.page.close} onClick={onClose} />
         {open && list}
       </dialog>
     </>
@@ -99,19 +99,11 @@ function Chats({ kept, current, days, words, onWords, onGo, onRemove, onRename, 
                   : <Going to={{ chat: id }} onGo={onGo} current={id === current}>{title}</Going>}
                 {id === current && renamed !== id && (
                   <>
-                    <button type="button" class="da-icon-button" aria-label={t.page.rename(title)} title={t.page.rename(title)} onClick={() => setRenamed(id)}>
-                      <Icon name="edit" size={16} />
-                    </button>
-                    <button type="button" class="da-icon-button" aria-label={t.page.save(title)} title={t.page.save(title)} onClick={() => onSave(id)}>
-                      <Icon name="save" size={16} />
-                    </button>
+                    <IconButton icon="edit" size={16} label={t.page.rename(title)} onClick={() => setRenamed(id)} />
+                    <IconButton icon="save" size={16} label={t.page.save(title)} onClick={() => onSave(id)} />
                   </>
                 )}
-                {renamed !== id && (
-                  <button type="button" class="da-icon-button" aria-label={t.page.remove(title)} title={t.page.remove(title)} onClick={() => onRemove([id])}>
-                    <Icon name="trash" size={16} />
-                  </button>
-                )}
+                {renamed !== id && <IconButton icon="trash" size={16} label={t.page.remove(title)} onClick={() => onRemove([id])} />}
               </li>
             ))}
           </ul>

@@ -5,7 +5,7 @@ import type { Source } from "../../api";
 import { CopyButton } from "./copy";
 import { doubtsOf } from "./doubt";
 import { Feedback } from "./feedback";
-import { Icon } from "./icons";
+import { IconButton } from "./icons";
 import { Markdown, blockTexts } from "./markdown";
 import { Problem } from "./problems";
 import { cells, marker } from "./quotes";
@@ -46,11 +46,7 @@ export function AnswerView({ exchange, model, feedback, onAgain, onRated, childr
       {!writing && (
         <div class="da-actions">
           {answer.text && <CopyButton text={asMarkdown(answer, t.sources.heading)} label={t.chat.copyAnswer} />}
-          {!answer.problem && (
-            <button type="button" class="da-icon-button" title={t.chat.again} aria-label={t.chat.again} onClick={onAgain}>
-              <Icon name="again" />
-            </button>
-          )}
+          {!answer.problem && <IconButton icon="again" label={t.chat.again} onClick={onAgain} />}
           {children}
           {feedback && answer.id && answer.text && <Feedback answer={answer} onRated={onRated} />}
         </div>

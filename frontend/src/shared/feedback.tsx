@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { asApiError } from "./api";
-import { Icon } from "./icons";
+import { IconButton } from "./icons";
 import type { Answer, Rating } from "./types";
 import { useUi } from "./ui";
 
@@ -30,23 +30,22 @@ export function Feedback({ answer, onRated }: Props): JSX.Element {
     }
   };
   const thumb = (rating: Rating) => (
-    <button type="button" class="da-icon-button" aria-pressed={answer.rating === rating} title={t.feedback[rating]}
-      aria-label={t.feedback[rating]} onClick={() => send(answer.rating === rating ? undefined : rating)}>
-      <Icon name={rating} />
-    </button>
+    <IconButton icon={rating} label={t.feedback[rating]} aria-pressed={answer.rating === rating}
+      onClick={() => send(answer.rating === rating ? undefined : rating)} />
   );
   return (
     <>
       <span class="da-thumbs" role="group" aria-label={t.feedback.label}>{thumb("up")}{thumb("down")}</span>
       <span class="da-muted" role="status">{said}</span>
       {asking && answer.rating && (
-        <Comment onSend={(comment) => send(answer.rating, comment)} onSkip={() => setAsking(false)} />
+        <Comment reasons={answer.rating === "down" ? t.feedback.reasons : []} onSend={(comment) => send(answer.rating, comment)} onSkip={() => setAsking(false)} />
       )}
     </>
   );
 }
 
-function Comment({ onSend, onSkip }: { onSend: (comment: string) => void; onSkip: () => void }): JSX.Element {
+/** Each of the `reasons` is sent by one click, before what was written. */
+function Comment({ reasons, onSend, onSkip }: { reasons: string[]; onSend: (comment: string) => void; onSkip: () => void }): JSX.Element {
   const { t } = useUi();
   const field = useRef<HTMLTextAreaElement>(null);
   const send = (event: Event) => {
@@ -57,6 +56,9 @@ function Comment({ onSend, onSkip }: { onSend: (comment: string) => void; onSkip
   };
   return (
     <form class="da-comment" onSubmit={send}>
+      {reasons.map((reason) => (
+        <button key={reason} type="button" class="da-button da-plain" onClick={() => onSend(`${reason}. ${field.current!.value}`.trim())}>{reason}</button>
+      ))}
       <textarea ref={field} rows={2} maxLength={2000} aria-label={t.feedback.comment} placeholder={t.feedback.comment} />
       <button class="da-button">{t.feedback.send}</button>
       <button type="button" class="da-button da-plain" onClick={onSkip}>{t.feedback.skip}</button>

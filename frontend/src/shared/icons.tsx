@@ -1,5 +1,5 @@
 /** Icons as lines, in the colour of the text. */
-import type { JSX } from "preact";
+import type { ButtonHTMLAttributes, JSX } from "preact";
 
 const PATHS = {
   ask: "M4 5h16v11H10l-5 4v-4H4zM8.500 9h7M8.500 12h4.500",
@@ -25,6 +25,23 @@ const PATHS = {
 };
 
 export type IconName = keyof typeof PATHS;
+
+interface IconButtonProps extends Omit<ButtonHTMLAttributes, "class" | "icon"> {
+  class?: string;
+  icon: IconName;
+  /** Shown on hover, and read aloud. */
+  label: string;
+  size?: number;
+}
+
+/** A button that has only an icon. */
+export function IconButton({ icon, label, size = 18, class: classes = "", ...rest }: IconButtonProps): JSX.Element {
+  return (
+    <button type="button" class={`da-icon-button ${classes}`.trim()} aria-label={label} title={label} {...rest}>
+      <Icon name={icon} size={size} />
+    </button>
+  );
+}
 
 export function Icon({ name, size = 18 }: { name: IconName; size?: number }): JSX.Element {
   return (

@@ -3,14 +3,16 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { type Api, type ApiError, asApiError } from "./api";
-import { Icon } from "./icons";
+import { Icon, IconButton } from "./icons";
 import { Problem } from "./problems";
+import { Storage } from "./storage";
 import { languageName } from "./texts";
 import { useUi } from "./ui";
 
 const DEBOUNCE = 120; // milliseconds without a letter
 const ROWS = 12;
 const LONGEST = 300; // characters of a query
+const RECENT = 5; // searches that are offered again
 
 interface Piece {
   text: string;
@@ -73,6 +75,7 @@ export function Search(props: SearchProps): JSX.Element {
   const field = useRef<HTMLInputElement>(null);
   const grid = useRef<HTMLDivElement>(null);
   const id = useId();
+  const recent = useRecent(props.api);
   const query = text.trim();
   const { state, again } = useFound(props, query, filters);
   const rows = query ? (state.found?.data ?? []) : [];
@@ -80,7 +83,11 @@ export function Search(props: SearchProps): JSX.Element {
   useEffect(() => setActive(-1), [state.found, query]);
   useEffect(() => onQuery?.(query), [query]);
   useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [active]);
-  const about = (row: Row) => onAsk(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
+  const about = (row: Row) => asked(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
+  const asked = (question: string) => {
+    recent.add(query);
+    onAsk(question);
+  };
   const open = (index: number) => grid.current?.querySelectorAll<HTMLElement>(".da-found")[index]?.click();
   // the row below the results asks the query itself
   const last = query ? rows.length : -1;
@@ -93,8 +100,8 @@ export function Search(props: SearchProps): JSX.Element {
     } else if (event.key === "Enter" && query) {
       event.preventDefault();
       const row = rows[active];
-      if (event.ctrlKey || event.metaKey) row ? about(row) : onAsk(query);
-      else if (active === rows.length) onAsk(query);
+      if (event.ctrlKey || event.metaKey) row ? about(row) : asked(query);
+      else if (active === rows.length) asked(query);
       else if (state.asked === query) open(Math.max(active, 0)); // results of other words aren't opened unseen
     } else if (event.key === "Escape" && text) {
       event.stopPropagation(); // the first Escape empties the field, the next one closes what is around it
@@ -110,17 +117,13 @@ export function Search(props: SearchProps): JSX.Element {
           aria-activedescendant={active >= 0 ? `${id}-${active}` : undefined} aria-label={t.search.field} aria-describedby={`${id}-keys`}
           placeholder={t.search.placeholder} maxLength={LONGEST} value={text}
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
-        {text && (
-          <button type="button" class="da-icon-button" aria-label={t.search.clear} title={t.search.clear}
-            onClick={() => { setText(""); field.current?.focus(); }}>
-            <Icon name="close" />
-          </button>
-        )}
+        {text && <IconButton icon="close" label={t.search.clear} onClick={() => { setText(""); field.current?.focus(); }} />}
       </div>
       <Choices facets={state.found?.facets} {...{ filters, setFilters, language }} />
       <p class="da-search-status" role="status">{said(state, query, t)}</p>
       {state.problem && <Problem key={query} problem={state.problem} onRetry={again} />}
-      <div ref={grid} id={`${id}-grid`} role="grid" aria-label={t.search.results} class="da-results" hidden={last < 0}>
+      <div ref={grid} id={`${id}-grid`} role="grid" aria-label={t.search.results} class="da-results" hidden={last < 0}
+        onClick={(event) => event.target instanceof Element && event.target.closest(".da-found") && recent.add(query)}>
         {rows.map((row, index) => (
           <Result key={row.url} id={`${id}-${index}`} row={row} below={samePage(row, rows[index - 1])} active={index === active}
             ui={language} onAsk={() => about(row)} />
@@ -128,16 +131,33 @@ export function Search(props: SearchProps): JSX.Element {
         {query && (
           <div role="row" class={active === rows.length ? "da-result da-active" : "da-result"}>
             <div role="gridcell" id={`${id}-${rows.length}`} aria-selected={active === rows.length}>
-              <button type="button" tabIndex={-1} class="da-ask-query" onClick={() => onAsk(query)}>
+              <button type="button" tabIndex={-1} class="da-ask-query" onClick={() => asked(query)}>
                 <Icon name="send" size={16} /> <span>{t.search.ask} <strong>{query}</strong></span>
               </button>
             </div>
           </div>
         )}
       </div>
+      {!query && recent.known.length > 0 && (
+        <section class="da-recent" aria-label={t.search.recent}>
+          <p class="da-muted">{t.search.recent} <button type="button" class="da-button da-plain" onClick={recent.forget}>{t.search.forget}</button></p>
+          {recent.known.map((one) => <button key={one} type="button" class="da-button da-plain" onClick={() => setText(one)}>{one}</button>)}
+        </section>
+      )}
       <p id={`${id}-keys`} class="da-search-keys">{t.search.keys}</p>
     </div>
   );
+}
+
+/** The last searches whose results were used, the newest first. */
+function useRecent(api: Api) {
+  const storage = new Storage(`docs-assistant:${api.base}:`);
+  const [known, setKnown] = useState(() => storage.get("searches").split("\n").filter(Boolean));
+  const keep = (searches: string[]) => {
+    setKnown(searches);
+    storage.set("searches", searches.join("\n"));
+  };
+  return { known, add: (query: string) => keep([query, ...known.filter((one) => one !== query)].slice(0, RECENT)), forget: () => keep([]) };
 }
 
 function samePage(one: Row, other: Row | undefined): boolean {
@@ -257,9 +277,7 @@ function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element
         </a>
       </div>
       <div role="gridcell" class="da-found-ask">
-        <button type="button" tabIndex={-1} class="da-icon-button" aria-label={t.search.askAbout(name)} title={t.search.askAbout(name)} onClick={onAsk}>
-          <Icon name="ask" />
-        </button>
+        <IconButton icon="ask" label={t.search.askAbout(name)} tabIndex={-1} onClick={onAsk} />
       </div>
     </div>
   );

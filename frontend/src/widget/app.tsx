@@ -8,6 +8,7 @@ import { UiProvider } from "../shared/ui";
 import { usePageLanguage, useTexts } from "./language";
 import type { Options } from "./options";
 import type { Panel } from "./panel";
+import { useSelected } from "./selection";
 import { shownKeys } from "./shortcut";
 
 /** What the page calls; set while the widget is in it. */
@@ -34,6 +35,7 @@ export function App({ options, control }: { options: Options; control: Control }
     if (opened.times && !dialog.current?.open) dialog.current?.showModal();
   }, [opened.times, ui !== null]);
   useVisibleHeight(dialog);
+  const [selected, unselect] = useSelected(options.selection);
   if (!ui) return <></>;
   const { widget } = ui.t;
   const label = options.button || widget.button;
@@ -45,6 +47,12 @@ export function App({ options, control }: { options: Options; control: Control }
           <button type="button" class="da-launch" aria-haspopup="dialog" title={keys && `${label} (${keys})`}
             onClick={() => control.open("")}>
             <Icon name="ask" size={20} /> <span>{label}</span>
+          </button>
+        )}
+        {selected && (
+          <button type="button" class="da-launch da-selected" style={{ left: `${selected.x}px`, top: `${selected.y}px` }}
+            onClick={() => { unselect(); control.open(widget.about(selected.text)); }}>
+            <Icon name="ask" size={16} /> <span>{widget.askAbout}</span>
           </button>
         )}
         <dialog ref={dialog} class="da-panel" aria-label={widget.title} onClick={(event) => onOutside(event, close)}>

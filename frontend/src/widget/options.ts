@@ -12,15 +12,19 @@ export interface Options {
   button: string;
   position: "bottom-right" | "bottom-left";
   hidden: boolean;
+  /** Whether the button follows selected text. */
+  selection: boolean;
   shortcut: string;
 }
 
 /** The names of the attributes, without `data-`, with texts as values. */
 export type Given = Partial<Record<keyof Options, string | boolean | readonly string[]>>;
 
+/** An attribute without a value is an empty text. */
+const isOn = (value: Given[keyof Options]): boolean => value === true || (typeof value === "string" && value !== "false");
+
 export function options(given: Given, service: string): Options {
   const text = (name: keyof Options): string => String(given[name] ?? "").trim();
-  const flag = given.hidden ?? false;
   return {
     service: new URL((text("service") || service).replace(/\/*$/, "/"), location.href).href,
     key: text("key"),
@@ -31,8 +35,8 @@ export function options(given: Given, service: string): Options {
     greeting: text("greeting"),
     button: text("button"),
     position: text("position") === "bottom-left" ? "bottom-left" : "bottom-right",
-    // an attribute without a value is an empty text
-    hidden: flag === true || (typeof flag === "string" && flag !== "false"),
+    hidden: isOn(given.hidden),
+    selection: isOn(given.selection ?? true) && !isOn(given.hidden),
     shortcut: text("shortcut") || "Mod+K",
   };
 }

@@ -8,7 +8,7 @@ import type { Search } from "../shared/search";
 import { ApiError, asApiError } from "../shared/api";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
-import { Icon, type IconName } from "../shared/icons";
+import { IconButton } from "../shared/icons";
 import { Problem } from "../shared/problems";
 import { inLanguage } from "../shared/texts";
 import { useUi } from "../shared/ui";
@@ -65,10 +65,10 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     <div class="da-sheet" ref={sheet} onClick={(event) => onLink(event, onClose)}>
       <header class="da-head">
         <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
-        <HeadButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.widget.search}
+        <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.widget.search}
           onClick={() => (search ? setSearch(null) : void import("../shared/search").then(setSearch))} />
-        {exchanges.length > 0 && <HeadButton icon="plus" label={t.widget.restart} onClick={restart} />}
-        <HeadButton icon="close" label={t.widget.close} onClick={onClose} />
+        {exchanges.length > 0 && <IconButton icon="plus" label={t.widget.restart} onClick={restart} />}
+        <IconButton icon="close" label={t.widget.close} onClick={onClose} />
       </header>
       {search ? (
         <div class="da-scroll">
@@ -88,14 +88,6 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
         </>
       )}
     </div>
-  );
-}
-
-function HeadButton({ icon, label, onClick }: { icon: IconName; label: string; onClick: () => void }): JSX.Element {
-  return (
-    <button type="button" class="da-icon-button" aria-label={label} title={label} onClick={onClick}>
-      <Icon name={icon} />
-    </button>
   );
 }
 
@@ -135,11 +127,7 @@ function useInterface(): { info: InterfaceBody | null; problem: ApiError | null;
   return { info, problem, load };
 }
 
-interface WelcomeProps {
-  greeting: string;
-  assistant: InterfaceAssistant | undefined;
-  onAsk: (question: string) => void;
-}
+type WelcomeProps = { greeting: string; assistant: InterfaceAssistant | undefined; onAsk: (question: string) => void };
 
 function Welcome({ greeting, assistant, onAsk }: WelcomeProps): JSX.Element {
   const { api } = useUi();

@@ -2,8 +2,6 @@
 signature as code, and lists. A new generator is one function in `GENERATORS`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator
 

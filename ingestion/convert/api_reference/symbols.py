@@ -1,7 +1,5 @@
 """The section of a symbol (a heading with its name and anchor, its signature as code), and its parameters, returns and errors as lists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The blocks of a page's content as readers see them, and which of them go because most pages of the site repeat them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Collection, Sequence

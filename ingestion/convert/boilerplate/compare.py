@@ -1,7 +1,5 @@
 """The pages of a sample -> the blocks that most of them repeat. It runs in a worker process."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Blocks of HTML that Markdown can't hold as they are: code of highlighters, lists of definitions, blocks in cells of tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

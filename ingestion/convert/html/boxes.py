@@ -1,16 +1,14 @@
 """Notes, warnings and tabs of the generators: a bold line with their kind, title or label, and their content below it."""
 
-from __future__ import annotations
-
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 
 from lxml.html import HtmlElement
 
 from ingestion.convert.document import KINDS
-from ingestion.convert.html.dom import HEADINGS, append_text, bold, drop, has_class, put_label, select, text_of
+from ingestion.convert.html.dom import drop, has_class, put_label, select, text_of
 
 _BOXES = frozenset(
     {
@@ -193,36 +191,3 @@ def _drop_with_row(label: HtmlElement) -> None:
     while row is not None and row.tag in _ROWS and not len(row) and not (row.text or "").strip():
         label, row = row, row.getparent()
         drop(label)
-
-
-def label_variants(root: HtmlElement) -> None:
-    """Write of which variant a text is above a block, below its heading, and behind words of a sentence.
-
-    Variants are elements side by side, more than once in a page, whose classes end alike: `options-api`,
-    `composition-api`.
-    """
-    pairs = Counter(pair for element in root.iter("div", "span") if (pair := _beside(element)))
-    variants = {name for pair, times in pairs.items() if times > 1 for name in pair}
-    for element in [box for box in root.iter("div", "span") if box.get("class") in variants and text_of(box)]:
-        label = str(element.get("class")).replace("-", " ")
-        if element.tag == "div":
-            if len(element) and element[0].tag in HEADINGS:
-                element.insert(1, bold(label))
-            else:
-                put_label(element, label)
-            continue
-        append_text(element, f" ({label})")
-        if _beside(element):
-            element.tail = " / "
-
-
-def _beside(element: HtmlElement) -> tuple[str, str] | None:
-    """The classes of the element and the next one, in order, where they may be variants."""
-    other = element.getnext()
-    if other is None or other.tag != element.tag or (element.tail or "").strip():
-        return None
-    first, second = sorted((element.get("class") or "", other.get("class") or ""))
-    alike = "-" in first and first.rpartition("-")[2] == second.rpartition("-")[2] and " " not in first + second
-    if first == second or not alike:
-        return None
-    return (first, second) if next(element.iterancestors("pre", "code"), None) is None else None

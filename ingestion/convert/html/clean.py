@@ -1,7 +1,5 @@
 """Main content of an HTML page, made fit for conversion: no navigation, real code blocks, known anchors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from urllib.parse import quote, urljoin
@@ -13,7 +11,7 @@ from app.core.generation import RepeatedBlock
 from ingestion.convert.api_reference.generators import write_api_reference
 from ingestion.convert.boilerplate.blocks import remove_repeated
 from ingestion.convert.html.blocks import rebuild_code, write_cells, write_definitions
-from ingestion.convert.html.boxes import label_admonitions, label_tabs, label_variants
+from ingestion.convert.html.boxes import label_admonitions, label_tabs
 from ingestion.convert.html.dom import (
     HEADINGS,
     append_text,
@@ -108,7 +106,6 @@ def clean_root(
     remove_repeated(root, repeated, kept)
     present = class_names(root)
     label_tabs(root, present)
-    label_variants(root)
     label_admonitions(root, present)
     rebuild_code(root, present)
     write_api_reference(root, present)

@@ -1,7 +1,5 @@
 """Moves on an lxml tree that several steps share: small moves, and text that Markdown would read as a tag or an entity."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

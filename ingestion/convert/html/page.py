@@ -1,7 +1,5 @@
 """A page's HTML -> the Markdown of its main content, and the metadata of its head; or why it isn't for the index."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -4,8 +4,6 @@
 `> [!NOTE]`; of MyST, also `` {ref}`text <label>` ``, `(label)=` and `+++`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

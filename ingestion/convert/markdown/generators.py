@@ -3,8 +3,6 @@
 Markup goes, the text between it stays. Values that the page itself gives are filled in; others become an ellipsis.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

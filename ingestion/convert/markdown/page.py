@@ -1,7 +1,5 @@
 """Markdown or MDX of a page -> clean Markdown: no front matter, banners, JSX or HTML tables; links are absolute."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import tomllib

@@ -1,12 +1,9 @@
 """Tags in Markdown: HTML becomes Markdown, those of components and of MDX go, and the text between them stays."""
 
-from __future__ import annotations
-
 import html
 import re
 import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import html_to_markdown
 import lxml.html
@@ -144,10 +141,6 @@ _BADGE = re.compile(
 _BADGE_CLASS = re.compile(r"\bclass=\"[^\"\n]*?badge")
 _TEXT = re.compile(r"\b(?:data-)?text=\"([^\"\n]++)\"")
 _TITLE = re.compile(r"\b(?:title|label)=\"([^\"\n]++)\"")
-_CLASS = re.compile(r"<(?:div|span) class=\"([\w-]++)\">")
-_BESIDE = re.compile(r"<span class=\"([\w-]++)\">[^<>]*+</span>(?=<span class=\"([\w-]++)\">)")
-_INLINE = re.compile(r"<span class=\"([\w-]++)\">([^<>]*+)</span>(?=(<span\b)?)")
-_BLOCK = re.compile(r"<div class=\"([\w-]++)\">\s*+((?:#[^\n]{0,1000}+\n)?)\n*+")
 _ENCODED = re.compile(
     rf"!?\[([^\[\]\n]*+)\]\(<?(?:data:[^\s()<>]*+|[^\s()<>]{{{LONGEST_ADDRESS},}}+)>?(?:[ \t]++\"[^\"\n]*+\")?\)"
 )
@@ -155,9 +148,8 @@ _ENCODED = re.compile(
 
 def clean_components(text: str) -> str:
     """The Markdown with nothing that only its generator understands; code stays as it is, but for the line of its fence."""
-    variants = _variants(text)
     text = "".join(_labelled(piece) if code else piece for code, piece in blocks(text))
-    return outside_code(text, lambda prose: _clean(prose, variants))
+    return outside_code(text, _clean)
 
 
 def _labelled(block: str) -> str:
@@ -174,19 +166,13 @@ def _labelled(block: str) -> str:
     return f"{match['indent']}**{next(filter(None, label.groups()))}**\n{inner.rstrip()}\n{inner}{fence}"
 
 
-def _clean(prose: str, variants: frozenset[str]) -> str:
+def _clean(prose: str) -> str:
     if "](" in prose:
         prose = _ENCODED.sub(r"\1", prose)
     if "<" not in prose:
         return prose
     prose = POWER.sub(lambda found: power(*found.groups()), prose)
     prose = "\n".join(_unbadged(line) if "<" in line else line for line in prose.split("\n"))
-    if variants:
-        prose = _INLINE.sub(lambda found: _inline_span(found, variants), prose)
-        prose = _BLOCK.sub(  # above it of which variant it is; a heading comes before that
-            lambda found: f"\n{found[2]}\n**{found[1].replace('-', ' ')}**\n\n" if found[1] in variants else found[0],
-            prose,
-        )
     closed = frozenset(_CLOSING.findall(prose))
     return _COMPONENT.sub(lambda found: _shown(found, closed), prose)
 
@@ -204,35 +190,6 @@ def _unbadged(line: str) -> str:
         return f" ({attribute[1]})" if attribute and not heading else ""
 
     return _BADGE.sub(words, line)
-
-
-def _variants(text: str) -> frozenset[str]:
-    """Classes that tell variants of one text: of elements side by side, and others of the same kind, as `options-api`, `composition-api`."""
-    prose = "".join(piece for code, piece in blocks(text) if not code)
-    if "class=" not in prose:
-        return frozenset()
-    return frozenset(_beside(prose)) | frozenset(_of_a_kind(_CLASS.findall(prose)))
-
-
-def _beside(prose: str) -> Iterable[str]:
-    for first, other in _BESIDE.findall(prose):
-        yield from (first, other) if first != other else ()
-
-
-def _of_a_kind(names: Iterable[str]) -> Iterable[str]:
-    """Returns names that end alike, where one comes again: a page is laid out once, and has variants all along."""
-    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for name in names:
-        before, _, kind = name.rpartition("-")
-        kinds[kind][name] += bool(before)
-    return (name for same in kinds.values() if len(same) > 1 and max(same.values()) > 1 for name in same)
-
-
-def _inline_span(found: re.Match[str], variants: frozenset[str]) -> str:
-    """Words of a sentence, behind them of which variant they are."""
-    if found[1] not in variants:
-        return found[0]
-    return f"{found[2]} ({found[1].replace('-', ' ')}){' / ' if found[3] else ''}"
 
 
 def _shown(found: re.Match[str], closed: frozenset[str]) -> str:
@@ -306,17 +263,17 @@ def _drop_modules(prose: str) -> str:
     budget = _MAX_PASSES * len(prose)
     while budget > 0 and (match := _ESM.search(prose, at)):
         pieces.append(prose[at : match.start()])
-        at = _statement_end(prose, match.start())
+        at = _end_of(prose, match.start(), _STATEMENT_SIGN, "\n")
         if at < 0:  # a statement that never closes ends with its line, so that the rest of the page stays
             budget -= len(prose) - match.start()
             at = _line_end(prose, match.start())
     return "".join([*pieces, prose[at:]])
 
 
-def _statement_end(text: str, start: int) -> int:
-    """The end of the line that closes all brackets; -1 when there is none."""
+def _end_of(text: str, start: int, signs: re.Pattern[str], last: str) -> int:
+    """The end of what is closed by the `last` sign outside of quotes and brackets; -1 when there is none."""
     open_brackets, quote = list[str](), ""
-    for sign in _STATEMENT_SIGN.finditer(text, start):
+    for sign in signs.finditer(text, start):
         char = sign[0] if quote else sign[0][-1]  # a backslash protects a sign only in a string
         if quote:
             quote = "" if char == quote else quote
@@ -326,9 +283,9 @@ def _statement_end(text: str, start: int) -> int:
             open_brackets.append(_PAIRS[char])
         elif open_brackets and char == open_brackets[-1]:
             open_brackets.pop()
-        elif char == "\n" and not open_brackets:
+        elif char == last and not open_brackets:
             return sign.end()
-    return len(text) if not (quote or open_brackets) else -1
+    return len(text) if last == "\n" and not (quote or open_brackets) else -1
 
 
 def _line_end(text: str, start: int) -> int:
@@ -340,7 +297,7 @@ def _drop_tags(prose: str) -> str:
     pieces, at = list[str](), 0
     budget = _MAX_PASSES * len(prose)
     while budget > 0 and (match := _TAG.search(prose, at)):
-        end = _tag_end(prose, match.end() - (1 if match[0].endswith(">") else 0))
+        end = _end_of(prose, match.end() - (1 if match[0].endswith(">") else 0), _TAG_SIGN, ">")
         if end < 0:  # no tag at all: a lone "<Name"
             budget -= len(prose) - match.end()
             pieces.append(prose[at : match.end()])
@@ -353,22 +310,6 @@ def _drop_tags(prose: str) -> str:
             pieces += ["\n" if not before or before.endswith("\n") else "", f"**{text}**\n\n"]
         at = end
     return "".join([*pieces, prose[at:]])
-
-
-def _tag_end(text: str, at: int) -> int:
-    """Returns the index of the end of the tag, quotes and braces in its attributes respected; -1 when it has none."""
-    depth, quote = 0, ""
-    for sign in _TAG_SIGN.finditer(text, at):
-        char = sign[0]
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'`":
-            quote = char
-        elif char in "{}":
-            depth += 1 if char == "{" else -1
-        elif depth <= 0:
-            return sign.end()
-    return -1
 
 
 def _label(tag: str, name: str) -> str:

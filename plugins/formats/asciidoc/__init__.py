@@ -1,7 +1,5 @@
 """AsciiDoc, also as Antora has it: Asciidoctor, where it is installed, makes HTML of a file, which is converted like any other page's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ingestion.convert.document import Document, SourceText

@@ -1,7 +1,5 @@
 """The place of an AsciiDoc file among the others (also in Antora's modules), and its includes, of its own source only."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Asciidoctor as a program: one process converts many files, because its start costs more than most files."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

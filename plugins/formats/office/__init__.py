@@ -3,8 +3,6 @@
 A link leads to the file, because no program opens one at a heading.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import lxml.html

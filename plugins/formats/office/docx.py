@@ -1,7 +1,5 @@
 """A DOCX file -> HTML, by mammoth; code is found by the fonts of styles and runs, headings by outline levels too."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An ODT file -> HTML. OpenDocument is close to HTML, so that most elements only get another name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

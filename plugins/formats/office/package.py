@@ -1,7 +1,5 @@
 """A DOCX or ODT file: a ZIP archive of XML, opened within limits."""
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """OpenAPI documents (Swagger 2.0, OpenAPI 3): each operation is a section with its parameters, bodies and responses as lists."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ingestion.convert.document import Document, SourceText

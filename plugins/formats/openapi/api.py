@@ -1,7 +1,5 @@
 """The parts of an OpenAPI document by what they mean, whatever its version and however badly it is written, read within limits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

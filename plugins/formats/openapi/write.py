@@ -1,7 +1,5 @@
 """An OpenAPI document as Markdown: a section for each operation, and lists for its parameters, bodies and schemas."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

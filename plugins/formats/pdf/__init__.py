@@ -4,8 +4,6 @@
 paragraphs, lists, code and tables of lines. The HTML that they write goes the way of any HTML page.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Lines of a PDF file -> HTML of headings, paragraphs, lists, code and tables."""
 
-from __future__ import annotations
-
 import html
 import re
 from bisect import bisect

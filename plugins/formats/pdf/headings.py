@@ -1,7 +1,5 @@
 """The sections of a PDF file: those of its outline, else what its fonts show, else its pages; without running heads and feet."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

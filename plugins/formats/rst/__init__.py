@@ -4,8 +4,6 @@ No directive or role of Sphinx needs Sphinx, or any code of the project: what it
 stands in the file is. `raw` is off, and files are read only below the source's directory.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ingestion.convert.document import Document, SourceText

@@ -1,7 +1,5 @@
 """Directives of Sphinx and its extensions: what readers see of each, without Sphinx and without running any code."""
 
-from __future__ import annotations
-
 import ast
 import html
 import posixpath
@@ -58,7 +56,6 @@ class Unknown(Directive):  # type: ignore[misc]
     """How readers see the argument: as `text`, in `bold` with its further lines as content, or not at all."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         node = nodes.container("")
         told = self.first_line() if self.shown != "text" else self.argument
         if told and self.shown:
@@ -107,7 +104,6 @@ class Nothing(Unknown):
     """Directive that says nothing to readers."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         return []
 
 
@@ -115,7 +111,6 @@ class Generated(Unknown):
     """Directive that Sphinx makes of code: the names alone."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         if "summary" in self.name:
             names = [line.strip().lstrip("~") for line in self.content if line.strip()]
             items = [nodes.list_item("", nodes.paragraph("", "", nodes.literal("", name))) for name in names]
@@ -129,7 +124,6 @@ class Version(Unknown):
     """`versionadded` and its kin: the version in front of what is said of it."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         version, said = [*self.argument.split(maxsplit=1), "", ""][:2]
         node = nodes.container("")
         if said.strip():
@@ -149,7 +143,6 @@ class SeeAlso(Unknown):
     """`seealso` and `todo`: a note with its kind as the title."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         title = nodes.title("", "See also" if self.name == "seealso" else "Todo")
         return [nodes.admonition("", title, *super().run(), classes=[self.name])]
 
@@ -158,7 +151,6 @@ class Only(Content):
     """Left out when it is for other builders than HTML."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         names = set(re.findall(r"\w+", self.first_line())) - {"and", "or"}
         if ("html" not in names and names & _OTHER_BUILDERS and "not" not in names) or names == {"not", "html"}:
             return []
@@ -169,7 +161,6 @@ class Code(Unknown):
     """A block of code; the language is the argument, or that of the directive's name."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         language = LANGUAGES.get(self.name, "")
         words = self.argument.split(maxsplit=1)
         label = self.options.get("caption", "")
@@ -186,7 +177,6 @@ class Glossary(Unknown):
     """Terms and definitions; several terms may share one."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         definitions = nodes.definition_list("")
         terms: list[str] = []
         body: list[tuple[int, str]] = []
@@ -222,7 +212,6 @@ class Highlight(Unknown):
     """The language of the blocks of code that follow without one."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         return [nodes.comment("", "", highlight=self.argument)]
 
 
@@ -257,7 +246,6 @@ class CurrentModule(Directive):  # type: ignore[misc]
     option_spec = dict.fromkeys(("synopsis", "platform", "deprecated", "noindex", "no-index"), directives.unchanged)
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         name = self.arguments[0].strip()
         env_of(self.state.document).module = "" if name == "None" else name
         node = nodes.container("")
@@ -274,7 +262,6 @@ class Program(Directive):  # type: ignore[misc]
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         name = "-".join(self.arguments[0].split())
         env_of(self.state.document).program = "" if name == "None" else name
         return []
@@ -289,7 +276,6 @@ class Described(Directive):  # type: ignore[misc]
     option_spec = dict.fromkeys(_OPTIONS, directives.unchanged)
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         env = env_of(self.state.document)
         domain, _, kind = self.name.lower().rpartition(":")
         domain = domain or ("std" if kind in _NAMED else "py")
@@ -472,7 +458,6 @@ class Listing(Unknown):
     """`literalinclude`: the lines of a file below the source's root."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         text = listing(env_of(self.state.document).files.read(self.argument), self.options)
         if not text.strip():
             return []
@@ -490,7 +475,6 @@ class Included(Include):  # type: ignore[misc]
     option_spec = _WITHOUT_PARSER
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         files, settings = env_of(self.state.document).files, self.state.document.settings
         if not files.read(self.arguments[0]):
             return []
@@ -506,7 +490,6 @@ class Table(CSVTable):  # type: ignore[misc]
     """`csv-table`, also of a file below the source's root; never from the web."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         if "url" in self.options:
             return []
         if name := self.options.pop("file", ""):
@@ -521,7 +504,6 @@ class Toctree(Unknown):
     """Links to the pages that it lists, with their titles."""
 
     def run(self) -> list[nodes.Node]:
-        """See docutils."""
         if "hidden" in self.options:
             return []
         files = env_of(self.state.document).files

@@ -2,8 +2,6 @@
 and the state of reading it, which its directives and roles share.
 """
 
-from __future__ import annotations
-
 import ast
 import posixpath
 import re

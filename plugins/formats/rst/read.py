@@ -1,7 +1,5 @@
 """The text of a reStructuredText file -> HTML, by docutils, with the directives of Sphinx and its extensions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A service that answers from two pages."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A service over a real embedded index of two pages, with a scripted model server for answers and embeddings."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

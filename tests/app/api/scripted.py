@@ -1,7 +1,5 @@
 """Assistants that follow a script of the test, and a real server to reach them over a socket."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

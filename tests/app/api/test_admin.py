@@ -1,7 +1,5 @@
 """/v1/admin: what operators see and do, on a real index, for admin keys only."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

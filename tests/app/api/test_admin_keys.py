@@ -1,7 +1,5 @@
 """The keys of the file over HTTP: listed, made, limited and revoked, while people edit the file by hand."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator
@@ -77,11 +75,12 @@ def test_a_key_is_made_limited_and_revoked_and_comments_stay(client: httpx.Clien
     before = rows(client)
     assert (list(before), before["web"]["origins"]) == (["web", "ops", "bot"], ["https://docs.example.org"])
     assert "sha256" not in str(before)
-    body = {"name": "ci", "role": "reader", "concurrency": 2, "expires": "2030-01-31"}
+    body = {"name": "ci", "role": "reader", "concurrency": 2, "expires": "2030-01-31", "note": 'for the "build"'}
     made = client.post("/v1/admin/keys", json=body).json()["key"]
     assert file.read_text("utf-8").startswith(FILE)
     assert loads(file.read_text("utf-8"))["key"][-1]["hash"] == hashed(made)
-    assert (rows(client)["ci"]["expires"], bool(rows(client)["ci"]["made"])) == ("2030-01-31", True)
+    listed = rows(client)["ci"]
+    assert (listed["expires"], listed["note"], bool(listed["made"])) == ("2030-01-31", body["note"], True)
     assert made not in client.get("/v1/admin/keys").text
     bearer = {"authorization": f"Bearer {made}"}
     assert client.get("/v1/models", headers=bearer).status_code == 200

@@ -1,7 +1,5 @@
 """The sites of the index over HTTP: added, looked at, paused and removed, with the real command."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A web hook is told when a run failed, or when none has succeeded for too long."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """DOCS_ANSWER_CACHE: the same question gets the stored answer, and nothing that belongs to somebody else."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Mapping

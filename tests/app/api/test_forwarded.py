@@ -1,7 +1,5 @@
 """What a proxy says of a request is believed only of proxies in DOCS_TRUSTED_PROXIES."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.app.api.scripted import CHAT, JSON, chat, client_of, scripted

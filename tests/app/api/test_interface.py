@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from app.api import branding, interface, warm_up
+from app.api import interface, warm_up
 from app.api.server import create_app
 from app.assistants import suggestions
 from app.assistants.assistant import Assistant
@@ -50,7 +50,7 @@ async def test_without_its_key_a_page_learns_only_that_it_needs_one():
 
 async def test_the_brand_is_that_of_the_settings_else_of_the_site_else_ours(tmp_path, monkeypatch):
     """An image of a site may run nothing when it is opened, and pages of others may load it for the widget."""
-    monkeypatch.setattr(branding, "FRESH", 0)
+    monkeypatch.setattr(interface, "FRESH", 0)
     paths = ("/brand.css", "/brand/icon", "/v1/interface", "/")
     async with indexed(tmp_path) as service, client_of(service.app) as client:
         plain = [await client.get(path) for path in paths]
@@ -85,7 +85,7 @@ def test_a_brand_that_cannot_be_shown_is_named(tmp_path):
     for name, text, said in (("a", "<html>", "is no icon: use an SVG"), ("b", "", "can't be read")):
         (tmp_path / "a").write_text(text)
         with pytest.raises(SettingsError, match=said):
-            branding.icon_of(str(tmp_path / name))
+            interface.icon_of(str(tmp_path / name))
     with pytest.raises(
         SettingsError, match=r'brand: color = "blue" must be the colour of links and buttons, as #2558c5'
     ):
@@ -136,7 +136,7 @@ async def test_a_page_waits_for_no_first_questions(tmp_path, monkeypatch):
 
 
 async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(tmp_path, monkeypatch):
-    """After a start, and of each new generation once; while no answer is in progress, which would take longer by it."""
+    """After a start, and of each new generation once; while nobody asks: answers would take longer by it."""
     made = []
 
     async def counted(assistant):
@@ -152,6 +152,12 @@ async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(
         await asyncio.sleep(0.2)
         assert not made
         gate.open = 0
+        looked = asyncio.get_running_loop().time() + 0.2
+        while asyncio.get_running_loop().time() < looked:  # no two looks without a question between them
+            async with gate.place():
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert not made
         while not made:
             await asyncio.sleep(0.01)
         async with await service.store.draft((await service.store.live()).info.recipe) as draft:

@@ -1,7 +1,5 @@
 """The file of keys: what it may say, and what a key of each role opens."""
 
-from __future__ import annotations
-
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Limits of rate and of answers at the same time, by key and address: in memory, and in a real Redis that replicas share."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Texts that were made to take long, from clients, pages and models: the service reads them and goes on answering."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """`overrides` of a chat request: other settings and prompts for one answer; other requests never notice."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

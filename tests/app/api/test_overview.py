@@ -1,7 +1,5 @@
 """Questions about the documentation as a whole, and suggested questions: both are made from the index, without a model."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

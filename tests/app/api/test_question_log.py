@@ -1,7 +1,5 @@
 """GET /v1/admin/question-log: what was asked, in both databases, for admin keys only."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -21,15 +19,16 @@ from app.conversations.queries import QuestionLog
 from app.conversations.records import Found, KeptAnswer
 from app.conversations.store import DAY, ConversationStore
 from app.core.turn import Source
-from tests.app.api.scripted import client_of, refused, scripted
+from tests.app.api.indexed import indexed
+from tests.app.api.scripted import CHAT, chat, client_of, refused, scripted
 
 NOW = 20_000.5 * DAY  # noon in UTC
 ADMIN, READER = ({"authorization": f"Bearer {name}-key-of-tests"} for name in ("the-admin", "reader"))
 SOURCE = Source(1, "Volumes", "https://docs.test/v", "Create", "en", "snippet", 0.9)
 WRITTEN = {"outcome": "written", "confidence": 0.9, "language": "en", "assistant": "docs"}
 ASKED: Sequence[tuple[str, dict[str, Any], float]] = (
-    ("How do I create a volume?", {}, 3),
-    ("Jak vytvořím svazek?", {"language": "cs", "confidence": 0.5}, 2.9),
+    ("How do I create a volume?", {"found": Found(key="hub", tokens=300)}, 3),
+    ("Jak vytvořím svazek?", {"language": "cs", "confidence": 0.5, "found": Found(tokens=40)}, 2.9),
     ("What is the price of DOCS_TOP_K?", {"outcome": "refused", "confidence": 0.0}, 1),
     ("=1+1 creates volumes", {"outcome": "marked", "assistant": "handbook"}, 0.4),
     ("And how large is it?", {}, 0.1),
@@ -44,7 +43,7 @@ async def logged(database: str, *, hashed: bool = False, **settings: Any) -> Asy
     )
     keys = {"admin_keys": "the-admin-key-of-tests", "api_keys": "reader-key-of-tests"}
     for number, (question, about, ago) in enumerate(ASKED, 1):
-        fields = {**WRITTEN, **about, "created": NOW - ago * DAY, "sources": [SOURCE], "found": Found()}
+        fields = {**WRITTEN, "found": Found(), **about, "created": NOW - ago * DAY, "sources": [SOURCE]}
         fields |= {"previous": f"a{number - 1}"} if number == 5 else {}
         await store.keep(KeptAnswer(f"a{number}", "somebody", question, f"Answer {number}.", **fields))
     await store.rate("somebody", "a5", "down", None)
@@ -81,6 +80,8 @@ async def test_questions_are_filtered_and_the_newest_is_first(database: str, mon
             ({"outcome": "refused,marked"}, "43"),
             ({"language": "cs"}, "2"),
             ({"assistant": "handbook"}, "4"),
+            ({"key": "hub"}, "1"),
+            ({"key": "none"}, "5432"),
             ({"rating": "down"}, "5"),
             ({"rating": "none", "language": "en"}, "431"),
             ({"below": "0.6"}, "32"),
@@ -112,9 +113,11 @@ async def test_parts_follow_each_other(database: str):
 async def test_each_day_has_its_figures(database: str):
     async with logged(database) as client:
         found = (await read(client, "/days", answers.DayList))["data"]
-        assert [(one["day"], one["questions"], one["refused"], one["marked"], one["down"]) for one in found] == [
-            ("2024-10-01", 2, 0, 0, 0), ("2024-10-03", 1, 1, 0, 0), ("2024-10-04", 2, 0, 1, 1),
+        assert [tuple(one.values()) for one in found] == [
+            ("2024-10-01", 2, 0, 0, 0, 340), ("2024-10-03", 1, 1, 0, 0, 0), ("2024-10-04", 2, 0, 1, 1, 0),
         ]  # fmt: skip
+        hub = (await read(client, "/days?key=hub"))["data"]
+        assert [(one["day"], one["questions"], one["tokens"]) for one in hub] == [("2024-10-01", 1, 300)]
         czech = (await read(client, "/days?language=cs&assistant=docs"))["data"]
         assert [(one["day"], one["questions"]) for one in czech] == [("2024-10-01", 1)]
 
@@ -143,6 +146,20 @@ async def test_all_are_saved_as_a_file_that_a_spreadsheet_may_open(database: str
         assert (rows[0]["rating"], rows[0]["pages"], rows[2]["outcome"]) == ("down", SOURCE.url, "refused")
         lines = (await client.get("/v1/admin/question-log?format=jsonl&outcome=marked")).text.splitlines()
         assert [json.loads(line)["question"] for line in lines] == ["=1+1 creates volumes"]
+
+
+async def test_the_key_and_all_tokens_of_a_question_are_logged(database: str, tmp_path: Path):
+    store = ConversationStore(Database(url_of(database, Path())), 30, question_log=QuestionLog())
+    keys = {"admin_keys": "the-admin-key-of-tests", "api_keys": "reader-key-of-tests"}
+    async with indexed(tmp_path, conversations=store, **keys) as service, client_of(service.app) as client:
+        answer = await client.post(CHAT, json=chat("How do I create a volume?"), headers=READER)
+        await store.writer.settle()
+        listed = await client.get("/v1/admin/question-log?key=1", headers=ADMIN)
+    await store.close()
+    (logged_question,), usage = listed.json()["data"], answer.json()["usage"]
+    assert listed.json()["keys"] == ["1", "admin1"]
+    assert logged_question["key"] == "1"
+    assert logged_question["tokens"] == usage["total_tokens"] > 0
 
 
 async def test_a_log_without_texts_shows_none(database: str):

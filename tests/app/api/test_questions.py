@@ -1,7 +1,5 @@
 """POST /v1/admin/questions: a question set grows by what engineers find in traces, and `eval` reads it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The language of answers to questions that show none: conversation, client, found pages, default, in this order."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sign-in with a real OpenID provider: who gets in, as what, and what goes wrong."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

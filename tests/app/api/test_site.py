@@ -1,7 +1,5 @@
 """The documentation site: built pages, raw Markdown, sitemap, and what is shown before it is built."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

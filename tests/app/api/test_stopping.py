@@ -1,7 +1,5 @@
 """Shutdown during answers: no client receives a partial answer that looks complete."""
 
-from __future__ import annotations
-
 import json
 import threading
 

@@ -1,7 +1,5 @@
 """Assistants over collections: what each may answer from, on every store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

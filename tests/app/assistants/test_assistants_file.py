@@ -1,7 +1,5 @@
 """assistants.toml: whatever is wrong in it is named with its file, table and key, what it is and what it must be."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

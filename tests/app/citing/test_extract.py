@@ -257,6 +257,27 @@ def test_a_section_that_is_cut_keeps_its_command_and_what_follows_the_best_unit(
     assert len(part) <= LONGEST_QUOTE + 10
 
 
+def test_a_section_that_is_cut_keeps_its_steps() -> None:
+    """They are what there is to do; of the text between them and the best unit, something else is left out."""
+    steps = "It does this:\n\n1. It opens the door.\n2. It lights the lamp." + " Then it waits." * 16
+    prose = "\n\n".join(f"Paragraph {n} is about other things.{' More of it.' * 20}" for n in range(4))
+    part = extracted(
+        "Is there a cellar?", hit(1, f"```sh\nopen it\n```\n\n{steps}\n\n{prose}\n\nThe cellar has no lamp.")
+    )
+    assert f"open it\n```\n\n{steps}\n\n…\n\nParagraph " in part
+    assert part.endswith("The cellar has no lamp.")
+    assert len(part.split("[1]\n\n")[1]) <= LONGEST_QUOTE + 10
+
+
+@pytest.mark.parametrize("row", ["| cellar | has no lamp |", "- **Cellar**: it has no lamp", "- `cellar` has no lamp"])
+def test_of_equal_hits_the_row_or_item_named_by_the_question_leads(row: str) -> None:
+    """Its first cell, bold text or code says what it is about, as a heading does; others only mention it."""
+    head = "| what | is |\n|---|---|\n" if row.startswith("|") else ""
+    named = replace(hit(2, f"{head}{row}"), fused=0.98)
+    assert "*Page 2* [2]" in extracted("cellar?", hit(1, "The lamp is not in the cellar."), named)
+    assert "*Page 1* [1]" in extracted("cellar?", hit(1, "The lamp is not in the cellar."), replace(named, fused=0.7))
+
+
 def test_a_short_section_goes_on_with_those_below_it() -> None:
     """Under their headings: what to do often stands there. A section beside it, and a list without what it announces, don't."""
     text = "## Deploy\n\nGitHub serves pages.\n\n### Projects\n\n- Run this:\n\n```sh\nmake deploy\n```\n\n## Other\n\nMore."

@@ -1,7 +1,5 @@
 """Runs commands in this process and captures their output and exit code."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import logging

@@ -1,19 +1,12 @@
 """Indexes for tests: one on each store, filled without a site, and those of our documentation."""
 
-from __future__ import annotations
-
 import asyncio
-import os
 import shutil
-import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import httpx
-import pytest
 
 from app.api.html_pages import find_docs
 from app.core.generation import GenerationInfo, Recipe
@@ -22,6 +15,7 @@ from app.core.types import Chunk, Page, Section
 from app.index import open_store
 from eval.questions.own_docs import indexed_docs
 from tests.fakes import WORDS, WORDS_SIZE
+from tests.opensearch import opensearch_address, own_name
 
 RECIPE = Recipe(embedder=WORDS, dimension=WORDS_SIZE, splitter="s-1", analyzer="a-1")
 SITE = "https://docs.example.org"
@@ -68,29 +62,14 @@ class Index:
             await store.close()
 
 
-def opensearch_address() -> str:
-    """The server of the tests, without which they are skipped; in CI they fail."""
-    address = os.environ.get("DOCS_TEST_OPENSEARCH", "")
-    if not address:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    return address
-
-
 @contextmanager
 def stored(kind: str, directory: Path) -> Iterator[Index]:
     """An empty index, removed at the end; the test is skipped if its server isn't there."""
     if kind == "embedded":
         yield Index(str(directory / "index"))
         return
-    server, name = opensearch_address(), f"test-cli-{uuid.uuid4().hex[:10]}"
-    try:
-        yield Index(f"{server.replace('http', 'opensearch', 1)}/{name}")
-    finally:
-        with httpx.Client(base_url=server, timeout=30) as client:
-            for made in client.get(f"/_cat/indices/{name}*?h=index&expand_wildcards=all").text.split():
-                client.delete(f"/{made}")
-            client.delete(f"/_search/pipeline/{name}*")
+    with own_name() as name:
+        yield Index(f"{opensearch_address().replace('http', 'opensearch', 1)}/{name}")
 
 
 def copied_docs(folder: Path, *names: str) -> Path:

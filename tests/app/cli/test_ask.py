@@ -1,7 +1,5 @@
 """`docs-assistant ask`: answers in the terminal and as JSON, and errors."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

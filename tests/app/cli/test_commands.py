@@ -1,7 +1,5 @@
 """All commands: help, invalid input, invalid settings, secrets."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`docs-assistant eval` on a real index."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

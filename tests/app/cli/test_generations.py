@@ -1,7 +1,5 @@
 """`docs-assistant generations` and `rollback`, as typed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 

@@ -1,7 +1,5 @@
 """`docs-assistant ingest`: its report, its exit codes, and which sites it takes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

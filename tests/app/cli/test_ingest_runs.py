@@ -1,7 +1,5 @@
 """`docs-assistant ingest`: the guard, dry runs, the page of the report, and collections, as typed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

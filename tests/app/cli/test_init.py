@@ -1,7 +1,5 @@
 """`docs-assistant init`: five questions, each answer tried, and files that the next command works with."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """`docs-assistant prompts`: what is shipped becomes a start for one's own, and nothing is replaced without a word."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`serve` and `run` before they serve: the address, the log, and the next steps for a new user."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

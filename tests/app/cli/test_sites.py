@@ -1,7 +1,5 @@
 """Nothing is replaced by accident: an index knows its sites, on each store."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator

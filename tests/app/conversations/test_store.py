@@ -1,7 +1,5 @@
 """The database of conversations, each test on SQLite and on PostgreSQL."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sqlite3

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import AsyncIterator
 
-import httpx
 import pytest
 
 from app.core.generation import Recipe
@@ -21,6 +19,8 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
+
+from tests.opensearch import opensearch_address, own_name
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.server]
 
@@ -75,31 +75,21 @@ async def publish(store: OpenSearchStore, *chunks: Chunk, remove: str = "") -> N
 @pytest.fixture
 async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]]:
     """Our store, and LlamaIndex's on the same alias."""
-    address = os.environ.get("DOCS_TEST_OPENSEARCH", "")
-    if not address:
-        message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    name = f"test-{uuid.uuid4().hex[:12]}"
-    store = OpenSearchStore(address, index=name, vector_share=WEIGHT)
-    await publish(
-        store,
-        chunk("/en/storage", "Storage has a quota."),
-        chunk("/cs/storage", "Úložiště (storage) má kvótu.", language="cs"),
-        chunk("/en/network", "The network is fast."),
-        chunk("/blog/gpu", "A GPU for each.", collection="blog"),
-    )
-    client = OpensearchVectorClient(address, name, dim=len(TOPICS), engine="lucene", search_pipeline=f"{name}-hybrid")
-    try:
+    address = opensearch_address()
+    with own_name() as name:
+        store = OpenSearchStore(address, index=name, vector_share=WEIGHT)
+        await publish(
+            store,
+            chunk("/en/storage", "Storage has a quota."),
+            chunk("/cs/storage", "Úložiště (storage) má kvótu.", language="cs"),
+            chunk("/en/network", "The network is fast."),
+            chunk("/blog/gpu", "A GPU for each.", collection="blog"),
+        )
+        pipeline = f"{name}-hybrid"
+        client = OpensearchVectorClient(address, name, dim=len(TOPICS), engine="lucene", search_pipeline=pipeline)
         yield store, OpensearchVectorStore(client)
-    finally:
         await client.aclose()
         await store.close()
-        async with httpx.AsyncClient(base_url=address, timeout=60) as http:
-            for each in (await http.get(f"/{name}*/_alias")).json():
-                await http.delete(f"/{each}")
-            await http.delete(f"/_search/pipeline/{name}*")
 
 
 async def texts(theirs: OpensearchVectorStore, question: str, *filters: MetadataFilter, top: int = 10) -> list[str]:

@@ -1,7 +1,5 @@
 """API references as Sphinx, TypeDoc, JSDoc, Javadoc, Doxygen and rustdoc build them; `api_reference/make.sh` made the pages."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import unquote

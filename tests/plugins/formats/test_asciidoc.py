@@ -1,7 +1,5 @@
 """AsciiDoc files of an Antora component, read with Asciidoctor where it is installed (Ruby's, or `asciidoctor` of npm)."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """PDF, DOCX and ODT files of real programs (`tests/ingestion/files/make.py`) become Markdown; hostile ones are refused."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """OpenAPI documents as sources: real ones, and those that are made to do harm. `files/petstore.yaml` is Swagger's own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """reStructuredText with the directives and roles of Sphinx; `rst/ids.json` are the ids of the pages that Sphinx builds of it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

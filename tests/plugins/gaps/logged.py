@@ -1,7 +1,5 @@
 """A question log as the service writes it: questions through the real pipeline, over our own documentation, without a model."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 import tomllib

@@ -1,7 +1,5 @@
 """Questions about five topics that our documentation doesn't have, as readers ask them in both languages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 UNANSWERABLE: Mapping[str, Mapping[str, tuple[str, ...]]] = {

@@ -1,7 +1,5 @@
 """The report of gaps: what the documentation lacks, from questions through the real pipeline into a real log."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """The process that makes a report for the service."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Conversations, kept answers and feedback over HTTP; the tests of what is kept run on SQLite and on PostgreSQL."""
 
-from __future__ import annotations
-
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from app.conversations.records import conversation_id_of
 from app.core.errors import ModelTimeout
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Text, Usage
-from plugins.more_apis.objects import ConversationList, ConversationObject, ItemList, ResponseObject
+from plugins.more_apis.responses import ConversationList, ConversationObject, ItemList, ResponseObject
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)

@@ -1,7 +1,5 @@
 """/llms.txt and the Markdown of pages, within the limits of the key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -7,7 +7,7 @@ from app.api.server import create_app
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Sampling, Source, Status, Text, Usage
-from plugins.more_apis.objects import ResponseObject, ResponseStreamEvent
+from plugins.more_apis.responses import ResponseObject, ResponseStreamEvent
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/volumes#create", "Create", "en", "snippet", 0.9)

@@ -1,7 +1,5 @@
 """Question and keywords by one call: what is asked for, what can be read, and how many calls a question may have."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.errors import ModelError

@@ -1,7 +1,5 @@
 """A question back: only for few words that fit different parts of the site alike, and never twice in a row."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

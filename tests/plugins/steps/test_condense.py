@@ -1,7 +1,5 @@
 """Long passages are shortened for the answer, and only to what they say themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Curated answers and pinned pages: saved over HTTP, given for questions like theirs, and never for others."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

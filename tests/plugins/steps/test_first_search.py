@@ -1,7 +1,5 @@
 """A question that finds its evidence on its own costs no helper call; any other gets the model's help as before."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A follow-up is judged as what it means by every step that reads passages, not by its few words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What is kept of reranked passages: the thresholds with their boundaries, and what the model says where they are unsure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Other wordings, a made-up answer, and the sections of a site: what they ask the model and what they search for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace

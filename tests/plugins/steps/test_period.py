@@ -1,7 +1,5 @@
 """The step that finds the time a question asks about: by rules first, by the model where they don't understand."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest

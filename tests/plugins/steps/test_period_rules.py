@@ -1,7 +1,5 @@
 """The time that a question asks about: plain forms in both languages are understood, other times left alone."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from pathlib import Path

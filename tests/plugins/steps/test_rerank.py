@@ -1,7 +1,5 @@
 """Reranking: the forms of servers, their scores, and failing parts."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path

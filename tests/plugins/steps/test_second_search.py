@@ -1,7 +1,5 @@
 """A second search: only where the first found too little, once, and only what is better counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.generation import Recipe

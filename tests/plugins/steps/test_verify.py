@@ -1,7 +1,5 @@
 """A second opinion on statements that words leave undecided: what readers get of it, and that nothing depends on it."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

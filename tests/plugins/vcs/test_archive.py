@@ -1,7 +1,5 @@
 """A zip or tar archive is a source: its pages, unpacked once, within limits, whatever else is in it."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """A git repository is a source: the files of one folder of a branch, read again by commit, without running anything of it."""
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Conversations, answers and feedback."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

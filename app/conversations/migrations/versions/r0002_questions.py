@@ -1,7 +1,5 @@
 """The question log, and the key of its digests."""
 
-from __future__ import annotations
-
 import secrets
 
 import sqlalchemy as sa

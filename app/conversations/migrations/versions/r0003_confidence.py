@@ -1,7 +1,5 @@
 """How sure each answer is; unknown of older ones."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

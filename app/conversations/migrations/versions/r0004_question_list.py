@@ -1,7 +1,5 @@
 """Indexes to list the question log by: all that is chosen by, and in PostgreSQL the words."""
 
-from __future__ import annotations
-
 from alembic import op
 
 revision = "0004"

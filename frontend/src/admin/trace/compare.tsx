@@ -1,13 +1,16 @@
 /** Two answers to one question side by side, with what is different marked. */
 import type { JSX } from "preact";
+import { type Change as Part, diffWords } from "diff";
 import { useMemo } from "preact/hooks";
 import type { TraceCandidate } from "../../../api";
 import { Badge, Table, useAdmin } from "../data";
 import { ChunkLink } from "./candidates";
-import { type Part, wordDiff } from "./diff";
 import { Summary, tokensOf } from "./sections";
 import { Waterfall } from "./waterfall";
 import type { Choices, TracedAnswer } from "./choices";
+
+/** Answers with more different words are shown as wholly different. */
+const MOST_EDITS = 3000;
 
 interface Side {
   answer: TracedAnswer;
@@ -16,15 +19,17 @@ interface Side {
 
 export function Compare({ first, second }: { first: Side; second: Side }): JSX.Element {
   const { trace: t } = useAdmin();
-  const parts = useMemo(() => wordDiff(first.answer.text, second.answer.text), [first.answer.text, second.answer.text]);
+  const parts = useMemo(() => diffWords(first.answer.text, second.answer.text, { maxEditLength: MOST_EDITS }) ?? [
+    { value: first.answer.text, removed: true, added: false, count: 1 }, { value: second.answer.text, removed: false, added: true, count: 1 },
+  ], [first.answer.text, second.answer.text]);
   const scale = Math.max(first.answer.trace.ms, second.answer.trace.ms);
   return (
     <section>
       <h2>{t.compare}</h2>
-      {parts.every((part) => part.kind === "same") && <p role="status">{t.sameAnswer}</p>}
+      {parts.every((part) => !part.added && !part.removed) && <p role="status">{t.sameAnswer}</p>}
       <div class="tr-sides">
-        <One name={t.first} side={first} parts={parts.filter((part) => part.kind !== "added")} scale={scale} />
-        <One name={t.second} side={second} parts={parts.filter((part) => part.kind !== "removed")} scale={scale} />
+        <One name={t.first} side={first} parts={parts.filter((part) => !part.added)} scale={scale} />
+        <One name={t.second} side={second} parts={parts.filter((part) => !part.removed)} scale={scale} />
       </div>
       <Figures first={first.answer} second={second.answer} />
       <Hits first={first.answer} second={second.answer} />
@@ -39,7 +44,7 @@ function One({ name, side, parts, scale }: { name: string; side: Side; parts: Pa
       <h3>{name} <ChoicesText choices={side.choices} /></h3>
       <Summary trace={trace} />
       <p class="tr-text" lang={trace.language}>
-        {parts.map((part, i) => part.kind === "same" ? part.text : part.kind === "removed" ? <del key={i}>{part.text}</del> : <ins key={i}>{part.text}</ins>)}
+        {parts.map((part, i) => part.removed ? <del key={i}>{part.value}</del> : part.added ? <ins key={i}>{part.value}</ins> : part.value)}
       </p>
       <Waterfall trace={trace} scale={scale} />
     </section>

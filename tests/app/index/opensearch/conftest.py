@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
 
 from app.index.opensearch.store import OpenSearchStore
-from tests.app.cli.stored_index import opensearch_address
+from tests.opensearch import opensearch_address, own_name
 
 
 @pytest.fixture
@@ -24,22 +23,19 @@ async def http(address) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def open_store(address, http) -> AsyncIterator[Callable[..., OpenSearchStore]]:
+async def open_store(address) -> AsyncIterator[Callable[..., OpenSearchStore]]:
     """Opens an index of a name of its own; deletes it in the end."""
-    name = f"test-{uuid.uuid4().hex[:12]}"
     opened: list[OpenSearchStore] = []
+    with own_name() as name:
 
-    def open_(**values) -> OpenSearchStore:
-        store = OpenSearchStore(address, **({"index": name} | values))
-        opened.append(store)
-        return store
+        def open_(**values) -> OpenSearchStore:
+            store = OpenSearchStore(address, **({"index": name} | values))
+            opened.append(store)
+            return store
 
-    yield open_
-    for store in opened:
-        await store.close()
-    for index in (await http.get(f"/{name}*/_alias")).json():
-        await http.delete(f"/{index}")
-    await http.delete(f"/_search/pipeline/{name}*")
+        yield open_
+        for store in opened:
+            await store.close()
 
 
 @pytest.fixture

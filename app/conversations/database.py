@@ -37,28 +37,30 @@ PRAGMAS = (
     "foreign_keys=ON",
     "secure_delete=ON",  # deleted texts are overwritten
 )
+REPORTS = "-c statement_timeout=120s -c work_mem=64MB"
+"""Options of PostgreSQL for reports, whose statements read a whole period: with its 4 MB, groups of a million questions are written to disk."""
 WRITES = "docs_assistant_writes"
 Identity = tuple[int, int] | None
 """Device and number of a file; None if there is none."""
 
 
 class Database:
-    """A database of conversations. Every method raises a `DatabaseError` if the database fails."""
+    """A database of conversations, with more `options` of PostgreSQL. Every method raises a `DatabaseError` if it fails."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, options: str = "") -> None:
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._file = Path(url.database) if self.is_sqlite and url.database else None
         self._place: tuple[Identity, Identity] | None = None  # of the file and its folder, once it is made
         # SQLite has one writer at a time, and lets those who wait compete; a lock is fair enough to keep nobody out
         self._turn = threading.Lock() if self.is_sqlite else nullcontext()
         self.name = str(self._file or masked(url.render_as_string(hide_password=True)))
-        options: dict[str, Any] = {} if self.is_sqlite else {"connect_args": _postgresql(), "pool_pre_ping": True}
+        connecting: dict[str, Any] = {"connect_args": _postgresql(options), "pool_pre_ping": True}
         self._engine = create_engine(
             url,
             hide_parameters=True,  # they are texts of readers
             json_serializer=lambda value: orjson.dumps(value).decode(),
             json_deserializer=orjson.loads,
-            **options,
+            **({} if self.is_sqlite else connecting),
         )
         if self.is_sqlite:
             event.listen(self._engine, "connect", _prepare)
@@ -259,13 +261,13 @@ def _scripts() -> Config:
     return config
 
 
-def _postgresql() -> dict[str, Any]:
+def _postgresql(options: str) -> dict[str, Any]:
     milliseconds = STATEMENT_SECONDS * 1000
     return {
         "connect_timeout": CONNECT_SECONDS,
         "tcp_user_timeout": milliseconds,
         "application_name": "docs-assistant",
-        "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds}",
+        "options": f"-c statement_timeout={milliseconds} -c lock_timeout={milliseconds} {options}",
     }
 
 

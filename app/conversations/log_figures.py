@@ -3,9 +3,9 @@ million questions need little memory here.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -22,7 +22,6 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    text,
     true,
     tuple_,
     union_all,
@@ -33,10 +32,6 @@ from app.conversations.question_log import Asked
 from app.conversations.records import KeptAnswer, LoggedQuestion, Part
 from app.conversations.tables import TEXT_WORDS, answers, questions
 
-T = TypeVar("T")
-
-SECONDS = 120
-"""Longest time of one statement: they read the whole period."""
 MOST_ELSEWHERE = 1_000
 """Sections in another language than their questions that are read."""
 AT_ONCE = 500
@@ -281,14 +276,6 @@ def newest_of_each(connection: Connection, asked: Asked, only: str, limit: int) 
     wanted = [kinds[only]] if only in kinds else []
     query = select(func.max(q.number)).where(*_in(asked), *wanted, q.text != "").group_by(q.digest)
     return [row[0] for row in _rows(connection, query.order_by(func.count().desc(), q.digest).limit(limit))]
-
-
-def with_time(connection: Connection, query: Callable[..., T], *args: Any) -> T:
-    """The result of the query, which may take longer than the others of this room."""
-    if connection.dialect.name == "postgresql":
-        # with the default of 4 MB, the groups of a million questions are written to disk
-        connection.execute(text(f"SET LOCAL statement_timeout = '{SECONDS}s'; SET LOCAL work_mem = '64MB'"))
-    return query(connection, *args)
 
 
 def _rows(connection: Connection, query: Select[*tuple[Any, ...]], values: Any = None) -> Sequence[Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +18,6 @@ from app.core.settings import Settings
 if TYPE_CHECKING:
     from app.conversations.database import Database
 
-T = TypeVar("T")
 WEAK = 1.25
 """An answer is weak if its evidence is less than so many times the needed one. Of answers below it, the right page was found
 for half of the questions of `eval/sets`; above it, for nine tenths."""
@@ -89,28 +88,14 @@ def iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds") if time else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """The question log of an open database."""
-
-    database: Database
-
-    def read(self, query: Callable[..., T], *args: Any) -> T:
-        """The result of a query of `log_figures`, which may take longer than those of an answer."""
-        from app.conversations.log_figures import with_time
-
-        result: T = self.database.read(with_time, query, *args)
-        return result
-
-
 @contextmanager
-def opened_log(settings: Settings, directory: Path | None) -> Iterator[Log]:
+def opened_log(settings: Settings, directory: Path | None) -> Iterator[Database]:
     """Context of the question log. A database that DOCS_DATABASE doesn't name is in the directory of the index, or in `data`. Raises `RequestError` if nothing is kept, and a `DatabaseError` if there is no database."""
     if not settings.retention_days:
         raise RequestError(
             "DOCS_RETENTION_DAYS is 0: no question is kept, so there is nothing to report.", code="no_log"
         )
-    from app.conversations.database import Database, revision, url_of
+    from app.conversations.database import REPORTS, Database, revision, url_of
     from app.conversations.tables import REVISION
 
     url = url_of(settings.database, directory or Path("data"))
@@ -119,11 +104,11 @@ def opened_log(settings: Settings, directory: Path | None) -> Iterator[Log]:
             f"{url.database} doesn't exist: no question was asked yet, or DOCS_DATABASE names another database.",
             code="no_log",
         )
-    database = Database(url)
+    database = Database(url, REPORTS)
     try:
         if database.read(revision) != REVISION:
             database.migrate()
-        yield Log(database)
+        yield database
     finally:
         database.close()
 

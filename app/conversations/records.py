@@ -32,12 +32,12 @@ class Found:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedQuestion:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedQuestion(Found):
     """A row of the question log; `text` is redacted, and empty if only digests are logged.
 
     `digest` is the same for the same question, whatever its case and diacritics. `used` are the addresses of the sources
-    shown. The other fields are as in `KeptAnswer` and `Found`.
+    shown. The other fields are as in `KeptAnswer`.
     """
 
     id: str
@@ -47,14 +47,7 @@ class LoggedQuestion:
     outcome: str
     assistant: str = ""
     language: str = ""
-    evidence: float | None = None
-    needed: float = 0.0
-    nearest: Mapping[str, Any] = field(default_factory=dict)
     used: Sequence[str] = ()
-    vector: bytes = b""
-    embedder: str = ""
-    key: str = ""
-    tokens: int = 0
     confidence: float | None = None
     rating: str = ""
     number: int = 0

@@ -1,7 +1,5 @@
 """Language models on any OpenAI-compatible server."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing

@@ -6,10 +6,11 @@ import os
 from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from typing import Any
 
-from app.conversations.question_log import Asked, Log, iso, nothing_logged, opened_log
+from app.conversations import log_figures as figures
+from app.conversations.database import Database
+from app.conversations.question_log import Asked, iso, nothing_logged, opened_log
 from app.core.errors import AssistantError, DatabaseError
 from app.core.language import load_language, with_words
 from app.core.process import end_with_parent
@@ -33,7 +34,6 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
     pages, problem = Pages(), ""
     with opened_log(settings, directory_of(settings)) as log:
         from app.assistants.file import index_settings
-        from app.conversations import log_figures as figures
 
         totals, log_from, failed_different = _totals(log, asked)
         if not totals.questions:
@@ -75,10 +75,8 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
     )
 
 
-def _totals(log: Log, asked: Asked) -> tuple[Totals, float, int]:
+def _totals(log: Database, asked: Asked) -> tuple[Totals, float, int]:
     """The totals, when the first question of the log was asked, and how many different questions failed."""
-    from app.conversations import log_figures as figures
-
     rows = log.read(figures.outcome_counts, asked)
     count, failed, log_from = log.read(figures.count_before, asked)
     different, failed_different = log.read(figures.different, asked)
@@ -99,12 +97,10 @@ def _totals(log: Log, asked: Asked) -> tuple[Totals, float, int]:
     return totals, log_from, failed_different
 
 
-def _failed(log: Log, asked: Asked, *, before: bool) -> list[Failed]:
-    from app.conversations import log_figures as figures
-
+def _failed(log: Database, asked: Asked, *, before: bool) -> list[Failed]:
     counts = list(log.read(figures.failures, asked, MOST_CLUSTERED))
     if before:
-        counts += log.read(partial(figures.failures, before=True), asked, MOST_CLUSTERED)
+        counts += log.read(figures.failures, asked, MOST_CLUSTERED, before=True)
     rows = log.read(figures.rows_of, [count.newest for count in counts])
     return [
         Failed(count, rows[count.newest]) for count in counts if count.newest in rows

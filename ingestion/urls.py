@@ -1,6 +1,7 @@
 """Parts and forms of web addresses."""
 
 import re
+from functools import lru_cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 RAW_SUFFIXES = (".md", ".mdx")
@@ -17,6 +18,7 @@ def joined(base: str, href: str) -> str:
     return str(url)
 
 
+@lru_cache(maxsize=10_000)  # asked for many times a page
 def public_url(url: str) -> str:
     """The address for readers: without .md, .mdx or index.md, which return raw text, and without fragment."""
     parts = urlsplit(url)
@@ -31,6 +33,7 @@ def stem(url: str) -> str:
     return _SAME_PAGE.sub("", url).rstrip("/")
 
 
+@lru_cache(maxsize=10_000)
 def origin(url: str) -> str:
     """Scheme, host and port: robots.txt and pace belong to them."""
     parts = urlsplit(url)

@@ -20,7 +20,7 @@ GRACE = 2.0
 """Seconds after Ctrl-C in which a command may tidy up. Threads and processes that hang, such as in a model or on a name
 server, would keep it from ending for minutes: then it ends without them. The index is as it was at any moment."""
 
-GARBAGE = 50_000
+GARBAGE = 500_000
 """Allocated objects between two garbage collections. Nearly all of what a command allocates are the modules that it imports, and
 looking for cycles among them took more than a quarter of the CPU of a run without changes."""
 

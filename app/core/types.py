@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
@@ -120,6 +121,12 @@ class Section:
     anchor: str = ""
 
 
+@lru_cache(maxsize=1000)
+def _path_words(url: str) -> str:
+    parts = unquote(urlsplit(url).path).split("/")
+    return " ".join(part.replace("-", " ").replace("_", " ") for part in parts if part)
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of one page, as it is searched and shown.
@@ -176,11 +183,13 @@ class Chunk:
     @property
     def context(self) -> str:
         """Page title, words of the path, heading path: one line each."""
-        path_words = " ".join(
-            part.replace("-", " ").replace("_", " ") for part in unquote(urlsplit(self.url).path).split("/") if part
-        )
-        headings = self.heading_path[1:] if self.heading_path[:1] == (self.title,) else self.heading_path
-        return "\n".join(line for line in (self.title, path_words, " > ".join(headings)) if line)
+        return self.context_of(0)
+
+    def context_of(self, section: int) -> str:
+        """The context with the heading path of the section with this index."""
+        path = self.sections[section].path if self.sections else ()
+        headings = path[1:] if path[:1] == (self.title,) else path
+        return "\n".join(line for line in (self.title, _path_words(self.url), " > ".join(headings)) if line)
 
     @property
     def embedded_text(self) -> str:

@@ -11,8 +11,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import Self
 
-import numpy as np
-
 from app.core.types import Chunk
 from app.text.analysis import HEADED_MARK, PREFIX_MARK, STEM_MARK, analyse, fold, runs
 
@@ -68,6 +66,8 @@ class Vocabulary:
     """
 
     def __init__(self, tokens: bytes = b"", counts: bytes = b"") -> None:
+        import numpy as np
+
         self.tokens, self.counts = tokens, counts
         self._sorted, self._counts = _Lines(tokens), np.frombuffer(counts, np.uint32)
         self._completed = lru_cache(maxsize=5000)(self._completions)
@@ -75,6 +75,8 @@ class Vocabulary:
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> Self:
         """From the number of chunks of each token: .2 s for 389,000, so call it in a thread."""
+        import numpy as np
+
         tokens = sorted(counts)
         numbers = np.fromiter((counts[token] for token in tokens), np.uint32, len(tokens))
         return cls("".join(f"{token}\n" for token in tokens).encode(), numbers.tobytes())
@@ -112,6 +114,8 @@ class Vocabulary:
         )
 
     def _completions(self, beginning: str, most: int) -> tuple[str, ...]:
+        import numpy as np
+
         first, last = (bisect_left(self._sorted, end.encode()) for end in (beginning, beginning + _LAST))
         frequent = first + np.argsort(-self._counts[first:last].astype(np.int64), kind="stable")
         words = (token for token in (self._sorted[int(place)] for place in frequent) if not token.endswith(_MARKS))
@@ -122,6 +126,8 @@ class _Lines:
     """The lines of a text, each of which ends with a line feed."""
 
     def __init__(self, text: bytes) -> None:
+        import numpy as np
+
         self._text = text
         ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
         self._ends = array("I", ends.astype(np.uint32).tobytes())

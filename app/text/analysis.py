@@ -47,7 +47,12 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def analyse(text: str, language: str) -> list[str]:
     """The tokens of a text in order; without a stemmer for the language, words and first letters only."""
-    return [token for run in runs(text) for token in _tokens(run, language)]
+    kept = _kept_tokens  # here, because most runs are short, and a call of `_tokens` takes as long as this one
+    return [
+        token
+        for run in runs(text)
+        for token in (kept(run, language) if len(run) <= LONGEST_KEPT else _made_tokens(run, language))
+    ]
 
 
 RAISED = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")

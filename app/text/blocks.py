@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ANY_FENCE = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-*+]|\d+[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
 _PLACEHOLDER = re.compile("\x00(\\d{1,6})\x00")
-_TICKS = re.compile(r"(?P<escape>\\)?(?P<ticks>`+)|\n[ \t]*+(?=\n)")
+_TICKS = re.compile(r"`+|\n[ \t]*+(?=\n)")
 
 
 def blocks(text: str) -> Iterator[tuple[bool, str]]:
@@ -75,8 +75,9 @@ def code_spans(prose: str) -> Iterator[tuple[int, int]]:
         return
     runs = list[tuple[int, int, bool]]()
     for match in _TICKS.finditer(prose):
-        if match["ticks"]:
-            runs.append((match.start("ticks"), match.end(), match["escape"] is None))
+        start = match.start()
+        if prose[start] == "`":
+            runs.append((start, match.end(), prose[start - 1 : start] != "\\"))
         else:
             yield from _paired(runs)
             runs.clear()
@@ -203,20 +204,25 @@ def _code(block: str) -> str:
     opening, end, rest = block.partition("\n")
     if found := _FENCE_LINE.match(opening):
         opening = found["fence"] + (found["language"] or "")
-    return f"{opening}{end}{_ENCODED_IN_CODE.sub(_begun, rest)}"
+    return f"{opening}{end}{_ENCODED_IN_CODE.sub(_begun, rest) if _longest(rest) >= 500 else rest}"
 
 
 def _prose(text: str) -> str:
     if "[" in text:
         text = _LINK.sub(r"\1", _IMAGE.sub(r"\1", text)) if "](" in text or "][" in text else text
         text = _DEFINITION.sub("", text) if "]:" in text else text
-    text = _ANCHOR.sub("", text) if "#" in text else text
+    text = _ANCHOR.sub("", text) if "{#" in text or "[#" in text else text
     if "<" in text:
         closed = frozenset(_CLOSING.findall(text))
         text = _TAG.sub(lambda found: _untagged(found, closed), text)
     if "\\" in text:
         text = _ESCAPED.sub(r"\1", text)
-    return _ENCODED.sub(_begun, text)
+    return _ENCODED.sub(_begun, text) if "data:" in text or _longest(text) >= 200 else text
+
+
+def _longest(text: str) -> int:
+    """The length of the longest run without spaces: looking for encoded data takes many times as long."""
+    return max(map(len, text.split()), default=0)
 
 
 def _untagged(found: re.Match[str], closed: frozenset[str]) -> str:

@@ -7,10 +7,9 @@ other. They also tell which of its sections is the translation of a given one.
 import base64
 import hashlib
 import re
+import struct
 from collections.abc import Iterator
 from functools import lru_cache
-
-import numpy as np
 
 from app.text.blocks import blocks
 
@@ -33,7 +32,7 @@ _HEADING = re.compile(r"(?m)^ {0,3}(#{1,6})[ \t]")
 _ANCHOR = re.compile(r"\{#([^{}\s]++)[^{}\n]*+\}[ \t]*+$", re.MULTILINE)
 _TARGET = re.compile(r"\]\(<?([^\s()<>]+)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
-_DECIMAL = re.compile(r"(?<=\d),(?=\d)")
+_DECIMAL = re.compile(r",(?<=\d,)(?=\d)")
 
 
 def marks(markdown: str) -> frozenset[str]:
@@ -66,8 +65,8 @@ def _of_prose(text: str) -> Iterator[str]:
 
 def _runs(text: str) -> Iterator[str]:
     """Numbers and identifiers: runs without spaces that aren't words of a language."""
-    for run in _RUN.findall(_DECIMAL.sub(".", text)):
-        if _TELLING.search(run):
+    for run in set(_RUN.findall(_DECIMAL.sub(".", text))):  # most words are there many times
+        if not (run.isalpha() and run[1:].islower()) and _TELLING.search(run):
             yield run.casefold()
 
 
@@ -96,12 +95,12 @@ def _shapes(text: str) -> Iterator[str]:
 def fingerprint(markdown: str) -> str:
     """The marks of a text in a short form, to be stored and compared with others. It begins with `FORM`."""
     hashes = sorted({_hash(mark) for mark in marks(markdown)})[:KEPT]
-    return FORM + base64.b64encode(np.array(hashes, dtype="<u4").tobytes()).decode()
+    return FORM + base64.b64encode(struct.pack(f"<{len(hashes)}I", *hashes)).decode()
 
 
 def hashed(fingerprint: str) -> frozenset[int]:
     """The marks of a fingerprint as numbers."""
-    return frozenset(np.frombuffer(base64.b64decode(fingerprint.removeprefix(FORM)), dtype="<u4").tolist())
+    return frozenset(mark for (mark,) in struct.iter_unpack("<I", base64.b64decode(fingerprint.removeprefix(FORM))))
 
 
 @lru_cache(maxsize=20_000)

@@ -8,7 +8,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -140,9 +140,7 @@ def _stretches(chunk: Chunk, units: Sequence[BlockUnits]) -> list[Stretch]:
 def stretch_texts(chunk: Chunk) -> list[str]:
     """The text of each stretch as it is embedded, below the context of its section."""
     found = _stretches(chunk, _block_units(tuple(_blocks(chunk))))
-    contexts = [replace(chunk, sections=chunk.sections[one.section : one.section + 1]).context for one in found]
-    texts = [plain(chunk.text[one.start : one.end]).strip() for one in found]
-    return [f"{context}\n\n{text}" for context, text in zip(contexts, texts, strict=True)]
+    return [f"{chunk.context_of(one.section)}\n\n{plain(chunk.text[one.start : one.end]).strip()}" for one in found]
 
 
 def _names(chunk: Chunk, block: Block) -> Sequence[str]:

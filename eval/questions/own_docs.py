@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urldefrag
 
-import httpx
+import aiohttp
+import uvicorn
 from fastapi import FastAPI
 
 from app.api.html_pages import Site, find_docs
@@ -46,7 +47,10 @@ async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncI
         own = settings.model_copy(update={"store": directory, "store_ca": "", "collection": "docs"})
         store, embedder = open_store(own), open_embedder(own)
         try:
-            async with Fetcher(own, transport=httpx.ASGITransport(app)) as fetcher:
+            async with (
+                _served(app) as socket,
+                Fetcher(own, connect=lambda _: aiohttp.UnixConnector(socket)) as fetcher,
+            ):
                 report = await ingest(
                     [f"{SITE}/docs/sitemap.xml"], store=store, embedder=embedder, settings=own, fetcher=fetcher
                 )
@@ -56,6 +60,22 @@ async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncI
         if report.exit_code:
             raise EvaluationError(f"Our documentation could not be indexed completely:\n{report.text}")
         yield own
+
+
+@asynccontextmanager
+async def _served(app: FastAPI) -> AsyncIterator[str]:
+    """The path of a socket on which the app answers while the context lasts; signals are left to the command."""
+    with tempfile.TemporaryDirectory(prefix="docs-assistant-site-") as directory:
+        path = str(Path(directory) / "site")
+        config = uvicorn.Config(app, uds=path, lifespan="off", log_config=None, access_log=False)
+        config.load()
+        server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup()
+        try:
+            yield path
+        finally:
+            await server.shutdown()
 
 
 Only = Literal["all", "refused", "weak", "down"]

@@ -18,7 +18,7 @@ from ingestion.formats import binary_types, file_types
 from ingestion.urls import host
 
 if TYPE_CHECKING:
-    import httpx
+    import aiohttp
 
 _LONGEST = 100
 
@@ -153,25 +153,34 @@ def refuses_ai_input(signal: str) -> bool:
     return re.search(r"(?:^|[,\s])ai-input\s*=\s*no\b", signal.lower()) is not None
 
 
-def given_type(response: httpx.Response) -> str:
+def header(response: aiohttp.ClientResponse, name: str) -> str:
+    """The value of a header, empty if there is none; bytes that aren't UTF-8 are Latin-1."""
+    value = response.headers.get(name, "")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogateescape").decode("latin-1")
+    return value
+
+
+def given_type(response: aiohttp.ClientResponse) -> str:
     """The media type that the server gives, without parameters, in lower case."""
-    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+    return header(response, "content-type").partition(";")[0].strip().lower()
 
 
-def answered(url: str, body: bytes, media_type: str, response: httpx.Response) -> Fetched:
+def answered(url: str, body: bytes, media_type: str, response: aiohttp.ClientResponse) -> Fetched:
     """The download that an answer of 200 is."""
-    headers = response.headers
     return Fetched(
         url,
         200,
         body,
         media_type,
-        response.charset_encoding or "",
-        etag=headers.get("etag", ""),
-        last_modified=headers.get("last-modified", ""),
-        language=headers.get("content-language", ""),
-        signal=headers.get("content-signal", ""),
-        robots=headers.get("x-robots-tag", ""),
+        response.charset or "",
+        etag=header(response, "etag"),
+        last_modified=header(response, "last-modified"),
+        language=header(response, "content-language"),
+        signal=header(response, "content-signal"),
+        robots=header(response, "x-robots-tag"),
         login_form=media_type in HTML_TYPES and has_login_form(body),
     )
 
@@ -200,10 +209,10 @@ def cannot_be_read(what: str, error: PageError) -> str:
 
 def hint_of_closed(url: str, error: Exception) -> str:
     """Returns a likely reason for a connection that the server closed without an answer; empty for other errors."""
-    import httpx
+    import aiohttp
 
     # a server that wants a certificate may close the connection before its reason arrives
-    is_closed = isinstance(error, httpx.ReadError | httpx.RemoteProtocolError) and url.startswith("https:")
+    is_closed = url.startswith("https:") and not isinstance(error, aiohttp.ClientConnectorError)
     return f": if the server wants a client certificate, {CERTIFICATE}" if is_closed else ""
 
 

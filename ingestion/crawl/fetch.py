@@ -6,22 +6,24 @@ import re
 import ssl
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote, urljoin, urlsplit
 
-import httpx
+import aiohttp
 import stamina
 from protego import Protego
 from stamina.instrumentation import RetryDetails
+from yarl import URL
 
 from app.core.errors import SettingsError
 from app.core.log_message import LogMessage, masked
 from app.core.settings import Settings
+from ingestion.crawl.certificates import authorities
 from ingestion.crawl.exchange import (
     ADVICE,
     FILE_FACTOR,
@@ -31,6 +33,7 @@ from ingestion.crawl.exchange import (
     PageRequest,
     answered,
     given_type,
+    header,
     hint_of_closed,
     leads_to_login,
     most_bytes,
@@ -40,7 +43,7 @@ from ingestion.crawl.exchange import (
     tls_problem,
     type_of,
 )
-from ingestion.crawl.guard import AddressRefused, CrawlTransport, Guard
+from ingestion.crawl.guard import AddressRefused, Guard, Routes, guarded
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.formats import binary_types
 from ingestion.urls import host, origin
@@ -73,14 +76,14 @@ ACCEPT_ENCODING = "gzip, deflate"
 _PIECE = 1 << 16
 
 
-async def read_body(response: httpx.Response, most: int, advice: str = "") -> bytes:
+async def read_body(response: aiohttp.ClientResponse, most: int, advice: str = "") -> bytes:
     """The whole body. Raises `PageSkipped` when it has more than `most` bytes, `PageError` when it can't be decompressed."""
-    packed = response.headers.get("content-encoding", "").strip().lower()
+    packed = header(response, "content-encoding").strip().lower()
     if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise PageError(f"can't be fetched (it is packed as {packed[:40]}, which wasn't asked for)")
     unpacked = _Unpacked() if packed not in ("", "identity") else None
     body = bytearray()
-    async for part in response.aiter_raw(_PIECE):
+    async for part in response.content.iter_chunked(_PIECE):
         body += part if unpacked is None else unpacked.more(part, most + 1 - len(body))
         if len(body) > most:
             raise PageSkipped(f"is larger than {most:,} bytes{advice}")
@@ -161,7 +164,13 @@ MOVED = frozenset({301, 302, 303, 307, 308})
 ATTEMPTS = 4
 LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
-_HTTP_ERRORS = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError)
+_NO_CONNECTION = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientResponseError, ssl.SSLError)
+"""Errors that another try may not meet; the last but one is an answer that isn't HTTP."""
+_HTTP_ERRORS = (aiohttp.ClientError, ValueError)
+_LONGEST_LINE = 1 << 16
+"""Bytes of a header: policies of content security are longer than the 8 KB of most clients."""
+_PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]++")
+"""An address that needs no encoding, and is requested as it is."""
 SILENT_PAGES = 5
 
 
@@ -190,9 +199,9 @@ class Fetcher:
     """
 
     settings: Settings
-    transport: httpx.AsyncBaseTransport | None = None
     retry_wait: float = 0.5
     guard: Guard | None = None
+    connect: Callable[[Guard], aiohttp.BaseConnector] = guarded
     refusing: Counter[str] = field(default_factory=Counter)
     downloads: Downloads = field(default_factory=Downloads)
     _hosts: set[str] = field(default_factory=set)
@@ -200,20 +209,16 @@ class Fetcher:
     _robots: dict[str, Robots] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _paces: dict[str, Pace] = field(default_factory=dict)
-    _logins: dict[str, httpx.Auth] = field(default_factory=dict)
+    _logins: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _headers: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _tls: dict[str, ssl.SSLContext] = field(default_factory=dict)
     _silent: Counter[str] = field(default_factory=Counter)
+    _client: aiohttp.ClientSession | None = None
 
     def __post_init__(self) -> None:
         self.guard = self.guard or Guard(self.settings.crawl_allow)
-        self.transport = self.transport or CrawlTransport(self.guard)
+        self._routes = Routes(self.guard)
         self._patterns.update(self.guard.hosts)
-        self._client = httpx.AsyncClient(
-            headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": ACCEPT_ENCODING},
-            timeout=self.settings.tuning.crawl_timeout,
-            transport=self.transport,
-        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -226,7 +231,8 @@ class Fetcher:
     async def close(self) -> None:
         """Close all connections."""
         self.downloads.close()
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.close()
 
     def allow(self, urls: Iterable[str], patterns: Iterable[str] = (), *, trusted: bool = True) -> None:
         """Allow the hosts of these addresses, and public hosts like `*.example.org`. Those that the operator named are
@@ -250,21 +256,18 @@ class Fetcher:
         parts = urlsplit(url)
         site = origin(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
         if parts.username is not None:
-            self._logins[site] = httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
+            login = aiohttp.encode_basic_auth(unquote(parts.username), unquote(parts.password or ""), "utf-8")
+            self._logins[site] = {"authorization": login}
         if headers and self._headers.setdefault(site, headers) != headers:
             raise SettingsError(f"Two sources have different `headers` for {site}: index them in separate runs.")
-        if tls is not None and isinstance(self.transport, CrawlTransport):
-            if self._tls.setdefault(site, tls) is not tls:
-                raise SettingsError(f"Two sources have different certificates for {site}: index them in separate runs.")
-            self.transport.connect_with(tls, site)
+        if tls is not None and self._tls.setdefault(site, tls) is not tls:
+            raise SettingsError(f"Two sources have different certificates for {site}: index them in separate runs.")
 
     def login(self, url: str) -> Mapping[str, str]:
         """The headers that `sign_in` has for the address's host, for a program that sends its own requests."""
         site = origin(url)
-        request = httpx.Request("GET", site, headers=self._headers.get(site, {}))
-        if login := self._logins.get(site):
-            request = next(login.auth_flow(request))
-        return {name: request.headers[name] for name in request.headers if name != "host"}
+        own = {name.lower(): value for name, value in self._headers.get(site, {}).items()}
+        return own | dict(self._logins.get(site, {}))
 
     def allows(self, url: str) -> bool:
         """True for a web address on an allowed host."""
@@ -309,17 +312,19 @@ class Fetcher:
             if len(passed) > MAX_REDIRECTS or at in passed:
                 raise PageError(f"redirected in a circle, or more than {MAX_REDIRECTS} times, last to {at}")
 
-    async def subresource(self, url: str, accept: str) -> tuple[httpx.Response, bytes]:
-        """The response, of any status and type, to a browser's request while it renders a page. Raises `PageError`."""
+    async def subresource(self, url: str, accept: str) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of any response to a browser's request while it renders a page. Raises `PageError`."""
         for _ in range(MAX_REDIRECTS):
             if not self.allows(url):
                 raise PageSkipped(f"{url} is on a host that isn't one of the given sites")
             stream = self._stream(url, {"Accept": accept})
             try:
                 async with asyncio.timeout(self.settings.tuning.crawl_timeout), stream as response:
-                    if response.status_code not in MOVED:
-                        return response, await read_body(response, self.settings.tuning.crawl_max_bytes)
-                url = urljoin(url, response.headers.get("location", ""))
+                    if response.status not in MOVED:
+                        headers = {name.lower(): header(response, name) for name in response.headers}
+                        body = await read_body(response, self.settings.tuning.crawl_max_bytes)
+                        return response.status, headers, body
+                    url = urljoin(url, header(response, "location"))
             except (AddressRefused, TimeoutError, ssl.SSLError, *_HTTP_ERRORS) as error:
                 raise PageError(f"{url} can't be fetched ({type(error).__name__}: {error})") from error
         raise PageError(f"redirected more than {MAX_REDIRECTS} times, last to {url}")
@@ -378,19 +383,39 @@ class Fetcher:
             raise PageSkipped(str(error)) from error
         except TimeoutError as error:
             raise _TryAgainError(f"no whole answer within {limit:g} s") from error
-        except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, ssl.SSLError) as error:
+        except _NO_CONNECTION as error:
             if problem := tls_problem(error):
                 raise PageError(problem) from error
-            named = f"{type(error).__name__}: {error}".removesuffix(": ")
+            named = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
             raise _TryAgainError(f"no connection ({named}){hint_of_closed(url, error)}") from error
         except _HTTP_ERRORS as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
 
-    def _stream(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[httpx.Response]:
-        site = origin(url)
-        return self._client.stream(
-            "GET", url, headers={**headers, **self._headers.get(site, {})}, auth=self._logins.get(site)
-        )
+    @asynccontextmanager
+    async def _stream(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        target = URL(url, encoded=_PLAIN.fullmatch(url) is not None)
+        tls = (self._tls.get(origin(url)) or authorities()) if target.scheme == "https" else True
+        async with self._session().get(
+            target,
+            headers={**headers, **self.login(url)},
+            proxy=self._routes.proxy(target),
+            ssl=tls,
+            allow_redirects=False,
+        ) as response:
+            yield response
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._client is None:
+            assert self.guard is not None
+            self._client = aiohttp.ClientSession(
+                connector=self.connect(self.guard),
+                headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": ACCEPT_ENCODING},
+                timeout=aiohttp.ClientTimeout(),  # each request has its own
+                auto_decompress=False,
+                max_line_size=_LONGEST_LINE,
+                max_field_size=_LONGEST_LINE,
+            )
+        return self._client
 
     def _asks_for_login(self, url: str, target: str) -> PageError:
         place = urlsplit(target)._replace(query="", fragment="").geturl()
@@ -401,24 +426,22 @@ class Fetcher:
         signed_in = origin(url) in self._logins or origin(url) in self._headers
         return REFUSED if signed_in and status in ADVICE else ADVICE.get(status, "")
 
-    async def _read(self, response: httpx.Response, url: str, wanted: PageRequest) -> Fetched | str:
-        status, headers = response.status_code, response.headers
-        if status in MOVED and headers.get("location"):
-            return urljoin(url, headers["location"]).partition("#")[0]
+    async def _read(self, response: aiohttp.ClientResponse, url: str, wanted: PageRequest) -> Fetched | str:
+        status = response.status
+        if status in MOVED and (place := header(response, "location")):
+            return urljoin(url, place).partition("#")[0]
         if status == 304:
-            await response.aread()  # it has no body, but only at its end the connection is free for the next page
-            return Fetched(url, 304, etag=headers.get("etag", ""), last_modified=headers.get("last-modified", ""))
+            return Fetched(url, 304, etag=header(response, "etag"), last_modified=header(response, "last-modified"))
         if status in (404, 410):
             raise PageGone(f"answered {status}", status)
         if status in RETRIED:
-            raise _TryAgainError(f"answered {status}", status, retry_after(headers.get("retry-after", "")))
+            raise _TryAgainError(f"answered {status}", status, retry_after(header(response, "retry-after")))
         if status != 200:
             raise PageError(f"answered {status}{self.advice(url, status)}", status)
         media_type = type_of(given_type(response), url)
         if wanted.types is not None and media_type not in wanted.types:
             raise PageSkipped(f"is {media_type}, not {'text' if 'text/html' in wanted.types else 'JSON or YAML'}")
-        signal = headers.get("content-signal", "")
-        if refuses_ai_input(signal):
+        if refuses_ai_input(header(response, "content-signal")):
             self.refusing[origin(url)] += 1
         most, advice = most_bytes(media_type, wanted.max_bytes or self.settings.tuning.crawl_max_bytes)
         body = await read_body(response, most, advice)

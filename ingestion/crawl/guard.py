@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import select
 import socket
-import ssl
 import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
-from typing import Any
 
-import httpcore
-import httpx
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from app.core.errors import CrawlError, SettingsError
-from ingestion.urls import origin
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -30,7 +27,6 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST = ipaddress.ip_network("2000::/3")
 _ISATAP = 0x00005EFE
-_authorities = cache(httpx.create_ssl_context)  # reading them takes longer than all else of a fetcher
 
 
 class AddressRefused(CrawlError):
@@ -84,7 +80,7 @@ class Guard:
         return [str(address) for address in good]
 
     def check_unresolved(self, name: str, port: int) -> None:
-        """Check a numeric address when a proxy resolves names. Raises `AddressRefused`."""
+        """Check a host that is written as an address, which nothing here resolves. Raises `AddressRefused`."""
         literal = literal_address(name)
         if literal is not None and not self._permits(name, port, literal):
             raise AddressRefused(
@@ -159,38 +155,8 @@ def _network(entry: str) -> Network | None:
         return None
 
 
-_PORTS = {"http": 80, "https": 443}
-
-
-class _Stream:
-    """A connection of httpcore that knows its socket. For each request, the pool checks twice whether idle connections are
-    closed, and anyio's own check looks up both addresses each time.
-    """
-
-    def __init__(self, stream: httpcore.AsyncNetworkStream, socket: Any) -> None:
-        self._stream = stream
-        self._socket = socket
-        self._poll = select.poll() if hasattr(select, "poll") else None  # not on every system
-        if self._poll is not None:
-            self._poll.register(socket, select.POLLIN)
-
-    def __getattr__(self, name: str) -> Any:
-        """Reads, writes and closes."""
-        return getattr(self._stream, name)
-
-    async def start_tls(self, *arguments: Any, **named: Any) -> _Stream:
-        """The connection with TLS on the same socket."""
-        return _Stream(await self._stream.start_tls(*arguments, **named), self._socket)
-
-    def get_extra_info(self, info: str) -> Any:
-        """A fact about the connection."""
-        if info == "is_readable" and self._poll is not None:
-            return self._socket.fileno() < 0 or bool(self._poll.poll(0))
-        return self._stream.get_extra_info(info)
-
-
-class GuardedBackend(httpcore.AnyIOBackend):
-    """Resolves a name once, lets the guard check the addresses, and connects to one of them.
+class _Resolver(AbstractResolver):
+    """Resolves a name once, lets the guard check the addresses, and gives those that may be connected to.
 
     TLS and the Host header go on with the name, because they come from the request and not from here.
     """
@@ -198,75 +164,57 @@ class GuardedBackend(httpcore.AnyIOBackend):
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
-    async def connect_tcp(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
-        """A connection to the first checked address that takes one."""
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The checked addresses. Raises `AddressRefused`."""
+        del family
         try:
             addresses = await self._guard.addresses(host, port)
         except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(f"the name {host} is not known ({error})") from error
-        failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in addresses:
-            try:
-                stream = await super().connect_tcp(address, port, *arguments, **named)
-                return _Stream(stream, stream.get_extra_info("socket"))
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-        raise failure
+            raise OSError(None, f"the name {host} is not known ({error})") from error
+        return [_place(host, port, address) for address in addresses]
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
 
 
-class _DirectTransport(httpx.AsyncHTTPTransport):
-    """httpx's own transport, with its errors and its streams, on connections of ours."""
-
-    def __init__(self, guard: Guard, context: ssl.SSLContext) -> None:
-        super().__init__(verify=context)
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=context,
-            max_connections=None,
-            max_keepalive_connections=64,
-            network_backend=GuardedBackend(guard),
-        )
+def _place(host: str, port: int, address: str) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST)
 
 
-def _proxied(address: str, context: ssl.SSLContext) -> httpx.AsyncHTTPTransport:
-    try:
-        return httpx.AsyncHTTPTransport(verify=context, proxy=address if "://" in address else f"http://{address}")
-    except (ValueError, httpx.InvalidURL, ImportError) as error:  # SOCKS needs a package of its own
-        raise SettingsError(f"The proxy {address} of the environment can't be used: {error}") from error
+def guarded(guard: Guard) -> aiohttp.BaseConnector:
+    """Connections to addresses that the guard has checked; those that are written as numbers are checked by `Routes`."""
+    return aiohttp.TCPConnector(resolver=_Resolver(guard), use_dns_cache=False, limit=0)
 
 
-class CrawlTransport(httpx.AsyncBaseTransport):
-    """Sends each request straight, or by the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY mean for it.
+class Routes:
+    """The ways of requests: straight, or by the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY mean for them.
 
     A proxy resolves names itself, so only addresses written as numbers can be checked there.
     """
 
-    def __init__(self, guard: Guard, context: ssl.SSLContext | None = None) -> None:
-        context = context or _authorities()
+    def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._sites: dict[str, CrawlTransport] = {}
-        self._direct = _DirectTransport(guard, context)
         self._proxies = {
-            scheme: _proxied(address, context)
+            scheme: _proxy(address)
             for scheme, address in urllib.request.getproxies().items()
             if scheme in ("http", "https", "all") and address
         }
 
-    def connect_with(self, context: ssl.SSLContext, site: str) -> None:
-        """Use this certificate and these authorities for the site's scheme, host and port, and for no other."""
-        self._sites[origin(str(httpx.URL(site)))] = CrawlTransport(self._guard, context)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The response. Raises `AddressRefused` and httpx's errors."""
-        url = request.url
-        if own := self._sites.get(origin(str(url))) if self._sites else None:
-            return await own.handle_async_request(request)
+    def proxy(self, url: URL) -> URL | None:
+        """The proxy for a request, after the check of its address. Raises `AddressRefused`."""
+        self._guard.check_unresolved(url.raw_host or "", url.port or 0)
         proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
-        if proxy is None or urllib.request.proxy_bypass(url.host):
-            return await self._direct.handle_async_request(request)
-        self._guard.check_unresolved(url.host, url.port or _PORTS.get(url.scheme, 0))
-        return await proxy.handle_async_request(request)
+        return None if proxy is None or urllib.request.proxy_bypass(url.raw_host or "") else proxy
 
-    async def aclose(self) -> None:
-        """Close all connections."""
-        for transport in (self._direct, *self._proxies.values(), *self._sites.values()):
-            await transport.aclose()
+
+def _proxy(address: str) -> URL:
+    with suppress(ValueError):
+        proxy = URL(address if "://" in address else f"http://{address}")
+        if proxy.scheme in ("http", "https") and proxy.host:
+            return proxy
+    raise SettingsError(
+        f"The proxy {address} of the environment can't be used: it must be one of HTTP, as http://host:8080"
+    )

@@ -103,9 +103,10 @@ class Renderer:
             if request.method != "GET" or request.resource_type not in _LOADED:
                 await route.abort()
                 return
-            answer, body = await self.fetcher.subresource(request.url, request.headers.get("accept", "*/*"))
-            headers = {name: value for name, value in answer.headers.items() if name not in _NOT_PASSED_ON}
-            await route.fulfill(status=answer.status_code, headers=headers, body=body)
+            accept = request.headers.get("accept", "*/*")
+            status, headers, body = await self.fetcher.subresource(request.url, accept)
+            passed_on = {name: value for name, value in headers.items() if name not in _NOT_PASSED_ON}
+            await route.fulfill(status=status, headers=passed_on, body=body)
         except (Error, PageError):  # the host doesn't answer or isn't allowed, or the page is closed already
             with suppress(Error):
                 await route.abort()

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Protocol
 
-import numpy as np
-
 from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Vector
@@ -220,6 +218,8 @@ class SemanticSplitter(Splitter):
 
     def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:
         """Returns the cost of a break before each piece, by how alike the windows before and after it are."""
+        import numpy as np
+
         matrix = np.asarray(vectors, dtype=np.float32)
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)

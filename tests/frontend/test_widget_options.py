@@ -142,7 +142,9 @@ def test_selected_text_of_the_site_can_be_asked_about(page: Page, site: LocalSit
     page.locator("b").select_text()
     page.locator("b").press("Shift")
     offer.click()
-    expect(page.locator("docs-assistant").get_by_role("heading", name="What does “storage quota” mean here?")).to_be_visible()
+    expect(
+        page.locator("docs-assistant").get_by_role("heading", name="What does “storage quota” mean here?")
+    ).to_be_visible()
     expect(offer).to_have_count(0)
     assert [body["messages"][-1]["content"] for body in asked] == ["What does “storage quota” mean here?"]
     put(site, service.url, plain(service.url, 'data-selection="false"').replace("<h1>", f"{text}<h1>"))

@@ -155,6 +155,8 @@ class Searched:
 
 def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, Any]:
     """The row of a chunk, valid from this generation."""
+    import numpy as np  # where it is used: a run without changes doesn't need it
+
     row: dict[str, Any] = {
         "chunk": chunk.id,
         "content": chunk.text,
@@ -180,11 +182,10 @@ def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, An
             "gen_to": OPEN,
         },
     }
-    # a zero vector has no cosine: such a chunk is found only by its words
-    if searched.vector is not None and any(searched.vector):
-        row["embedding"] = searched.vector
-    if searched.questions is not None and any(searched.questions):
-        row["questions_embedding"] = searched.questions
+    for name, vector in (("embedding", searched.vector), ("questions_embedding", searched.questions)):
+        # a zero vector has no cosine: such a chunk is found only by its words
+        if vector is not None and any(vector):
+            row[name] = np.asarray(vector, np.float32)  # as precise as the index: a third of the text of longer ones
     if searched.units:
         row["units"] = searched.units
     if chunk.questions:

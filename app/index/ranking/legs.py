@@ -1,12 +1,16 @@
 """Corrections of a leg before it is fused: offsets of languages, summaries of pages, and lists of several searches merged."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from app.core.types import Candidate, Vector
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SAMPLE = 200
 """Chunks of each language that its mean is made from. Those with the lowest ids: ids are hashes, so it's chance that chooses."""
@@ -36,11 +40,13 @@ def offsets(means: Mapping[str, Vector], vector: Vector, language: str) -> tuple
     if language not in means or len(means) == 1:
         return ()
     question = _unit([vector])[0]
-    near = {code: float(question @ np.asarray(mean)) for code, mean in means.items()}
+    near = {code: float(question @ mean) for code, mean in means.items()}
     return tuple((code, cosine - near[language]) for code, cosine in sorted(near.items()) if code != language)
 
 
 def _unit(rows: Sequence[Vector]) -> np.ndarray:
+    import numpy as np
+
     matrix = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     return matrix / np.where(lengths > 0, lengths, 1.0)

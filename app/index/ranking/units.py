@@ -6,16 +6,20 @@ also counts by its nearest one. LlamaIndex calls them child nodes, and that smal
 are one value in its row, so that they need no second index.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate, count, takewhile
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from app.core.types import Candidate, Chunk, Legs, Query, Vector
 from app.index.protocols import Generation
 from app.text.units import stretch_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 VERSION = "units-2"
 """Part of the index's recipe: raise the number when a text gets other stretches, or their vectors are kept in another form."""
@@ -49,12 +53,16 @@ def _rows(chunk: Chunk, vectors: Mapping[str, Vector]) -> dict[str, NDArray[np.f
 
 
 def _unit(vector: Vector) -> NDArray[np.float32]:
+    import numpy as np
+
     row = np.asarray(vector, np.float32)
     return np.asarray(row / (np.linalg.norm(row) or 1))
 
 
 def means(chunks: Iterable[Chunk], vectors: Mapping[str, Vector], texts: Mapping[str, str]) -> dict[str, Vector]:
     """The vectors of these chunks by id: means of those of their stretches, which weigh as much as their texts are long."""
+    import numpy as np
+
     found = dict[str, Vector]()
     for chunk in chunks:
         if rows := _rows(chunk, vectors):
@@ -65,6 +73,8 @@ def means(chunks: Iterable[Chunk], vectors: Mapping[str, Vector], texts: Mapping
 
 def packed(chunk: Chunk, vectors: Mapping[str, Vector]) -> bytes:
     """The vectors of the chunk's stretches as a store keeps them, in 8 bits a number; its own in place of unknown ones."""
+    import numpy as np
+
     units = np.array([*_rows(chunk, vectors).values()] or [_unit(vectors[chunk.id])])
     steps = np.abs(units).max(axis=1, keepdims=True) / STEPS
     small = np.rint(units / np.where(steps > 0, steps, 1)).astype(np.int8)
@@ -101,6 +111,8 @@ class _Stretches:
     """
 
     def __init__(self, stored: Mapping[str, bytes], dimension: int) -> None:
+        import numpy as np
+
         counts = [len(content) // (dimension + 4) for content in stored.values()]
         self._ends = dict(zip(stored, accumulate(counts), strict=True))
         parts = list(zip(stored.values(), counts, strict=True))
@@ -124,6 +136,8 @@ async def _meaning(
     candidates: Mapping[str, Candidate],
 ) -> float | None:
     """The cosine of the nearest stretch, of vectors from the centre of their language: models give any two texts a high one."""
+    import numpy as np
+
     if generation.info.chunks < FEWEST_CHUNKS or not len(stretches.steps):
         return None
     centres = await generation.language_centres()

@@ -75,7 +75,7 @@ def test_a_key_is_made_limited_and_revoked_and_comments_stay(client: httpx.Clien
     before = rows(client)
     assert (list(before), before["web"]["origins"]) == (["web", "ops", "bot"], ["https://docs.example.org"])
     assert "sha256" not in str(before)
-    body = {"name": "ci", "role": "reader", "concurrency": 2, "expires": "2030-01-31", "note": "for the \"build\""}
+    body = {"name": "ci", "role": "reader", "concurrency": 2, "expires": "2030-01-31", "note": 'for the "build"'}
     made = client.post("/v1/admin/keys", json=body).json()["key"]
     assert file.read_text("utf-8").startswith(FILE)
     assert loads(file.read_text("utf-8"))["key"][-1]["hash"] == hashed(made)

@@ -291,7 +291,9 @@ def shortened(block: Block, longest: int, at: int) -> str:
     spans = parts(block)
     first = last = max(bisect_right([start for start, _ in spans], at) - 1, 0)
     head = block.text[: spans[0][0]] if block.kind == "table" else ""
-    room = longest - len(head) - 2 * len(f"{CUT}\n\n")
+    columns = head.count("|", head.find("\n")) - 1
+    omitted = f"| {CUT} |{' |' * (columns - 1)}\n" if head else f"{CUT}\n\n"
+    room = longest - len(head) - len(omitted) - len(f"{CUT}\n\n")
     after = [(first, i) for i in range(first + 1, len(spans))]
     before = [(i, last) for i in range(first - 1, -1, -1)]
     # a text says first what it is about, and the rows above another one say nothing of it
@@ -304,5 +306,4 @@ def shortened(block: Block, longest: int, at: int) -> str:
     excerpt, rest = block.text[spans[first][0] : spans[last][1]], last + 1 < len(spans)
     if block.kind == "paragraph":
         return f"{f'{CUT} ' if first else ''}{excerpt}{f' {CUT}' if rest else ''}"
-    above = head or (f"{CUT}\n\n" if first else "")
-    return f"{above}{excerpt}" + (f"\n\n{CUT}" if rest or (first and head) else "")
+    return f"{head}{omitted if first else ''}{excerpt}" + (f"\n\n{CUT}" if rest else "")

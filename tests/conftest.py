@@ -16,6 +16,7 @@ from typing import Any
 import fastapi.routing
 import httpx
 import pytest
+from _pytest.unraisableexception import gc_collect_iterations_key
 
 from app.core.settings import Settings
 from tests.end_to_end.threads import llm_in_a_thread
@@ -83,11 +84,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Tests embed with a model that takes no time. Their directories are in memory, if possible: on a disk they took half of the
     time.
     """
     os.environ["DOCS_EMBEDDING_MODEL"] = WORDS_SETTING
+    config.stash[gc_collect_iterations_key] = 1  # at the end, instead of five
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK):
         state = os.statvfs(MEMORY)
         if state.f_bavail * state.f_frsize > ENOUGH and not state.f_flag & os.ST_NOEXEC:

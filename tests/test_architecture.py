@@ -1,6 +1,7 @@
 """The shape of the code: sizes, directions of imports, no prints, nothing of the machine it was written on."""
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -25,6 +26,14 @@ def name(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forgotten() -> Iterator[None]:
+    """The trees are half a million objects, which others don't need."""
+    yield
+    tree.cache_clear()
+
+
+@functools.cache
 def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text("utf-8"), str(file))
 

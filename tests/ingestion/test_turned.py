@@ -1,8 +1,10 @@
 """Pages that turn into a login form or an error page of status 200 don't overwrite what the index has; honest changes do."""
 
+import asyncio
 import hashlib
 import random
-from collections.abc import AsyncIterator, Callable
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from app.index.protocols import Store
 from ingestion.report import EXIT_WITH_FAILURES
 from tests.contract.conftest import embedded, opensearch
 from tests.ingestion.index import Index
-from tests.ingestion.local_site import LocalSite
+from tests.ingestion.local_site import LocalSite, local_site
 
 SYLLABLES = ("ka", "lo", "mi", "ter", "vu", "san", "der", "pol", "ri", "nge", "fa", "zo")
 SITE_FRAME = "<header>{header}</header><nav><a href=/>Start</a> <a href=/all>All pages</a></nav>"
@@ -53,12 +55,29 @@ class Forty(Index):
             self.site.put(path, f"<html lang=en><head><title>{title}</title></head><body>{frame}{main}</body></html>")
 
 
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalSite, Path]]:
+    """The site, and its index after a run."""
+    data = tmp_path_factory.mktemp("forty") / "data"
+
+    async def run(site: LocalSite) -> None:
+        async with Forty(data, site) as made:
+            report = await made.run()
+            assert report.counts["new"] == 40, report.text
+
+    with local_site() as running:
+        asyncio.run(run(running))
+        yield running, data
+
+
 @pytest.fixture
-async def forty(site: LocalSite, tmp_path: Path) -> AsyncIterator[Forty]:
+async def forty(first_run: tuple[LocalSite, Path], tmp_path: Path) -> AsyncIterator[Forty]:
     """Its first run is done."""
+    site, data = first_run
+    site.answers = {}
+    site.log.clear()
+    shutil.copytree(data, tmp_path / "data")
     async with Forty(tmp_path / "data", site) as made:
-        report = await made.run()
-        assert report.counts["new"] == 40, report.text
         yield made
 
 

@@ -253,12 +253,13 @@ BAD = [
 
 
 async def test_a_wrong_field_is_a_400_that_names_it():
-    for fields, param in BAD:
-        assistant, response = await post(body={**ask(), **fields})
-        found = error(response)
-        assert (response.status_code, found["type"], found["param"]) == (400, "invalid_request_error", param)
-        assert param.split("[")[0] in found["message"]
-        assert not assistant.asked
+    assistant = Scripted()
+    async with client_of(create_app(ScriptedAssistants((assistant,)), Settings.load(None))) as client:
+        for fields, param in BAD:
+            found = error(response := await client.post(CHAT, json={**ask(), **fields}))
+            assert (response.status_code, found["type"], found["param"]) == (400, "invalid_request_error", param)
+            assert param.split("[")[0] in found["message"]
+            assert not assistant.asked
 
 
 async def test_what_is_no_json_object_is_a_400():

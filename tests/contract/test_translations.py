@@ -75,6 +75,14 @@ async def test_what_the_reader_s_version_lacks_stays_in_the_other_language(store
     assert await links(generation, asked("create volume", limit=1)) == ["/cs/disk#make"]
 
 
+async def test_a_name_that_only_keywords_have_is_not_asked_for(store: Store) -> None:
+    """A model writes it because it belongs to the subject, and a page has it in its language's own form, or needs none."""
+    generation = await published(store, ENGLISH, CZECH)
+    keywords = asked("grow volume", limit=1)
+    keywords = replace(keywords, texts=(*keywords.texts, LexicalText("en", "LUM-1314")))
+    assert await links(generation, keywords) == ["/cs/disk#resize"]
+
+
 @pytest.mark.parametrize(
     "filters",
     [

@@ -202,7 +202,7 @@ class OpenSearchGeneration:
         return tuple([to_page(source) async for _, source in sources])
 
     async def first_chunks(self) -> tuple[Candidate, ...]:
-        """The first chunk of each page. Sources, which hold whole pages, aren't read: 0.2 s instead of 5 for 15,000 pages."""
+        """The first chunk of each page, from doc values: reading the rows of 15,000 pages takes the server 5 s."""
         body = {"size": FIRST_AT_ONCE, "stored_fields": "_none_", "docvalue_fields": SHOWN, "track_scores": True}
         body["sort"] = [{"metadata.url": "asc"}]
         first = ({"term": {"metadata.position": 0}}, {"term": {"metadata.translated_from": ""}})

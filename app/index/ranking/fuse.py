@@ -56,7 +56,7 @@ async def merge_translations(generation: Generation, scored: Scored, query: Quer
         return scored
     pairs = {(one.url, group.own_url) for group in groups if group.own_url for one in group.foreign}
     compared = await _compared(generation, sets, pairs)
-    asked = names(" ".join(text.text for text in query.texts))
+    asked = names(query.texts[0].text if query.texts else "")  # keywords have names that nobody asked for
     merged = Scored(dict(scored.candidates), dict(scored.scores), scored.boosts, sets.of)
     for group in groups:
         _Merge(merged, compared, group, query.language).run(asked)

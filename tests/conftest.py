@@ -6,6 +6,7 @@ import functools
 import gc
 import logging
 import os
+import signal
 import socket
 import tempfile
 import tomllib
@@ -89,6 +90,7 @@ def pytest_configure(config: pytest.Config) -> None:
     time.
     """
     os.environ["DOCS_EMBEDDING_MODEL"] = WORDS_SETTING
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its jobs in the background ignore it
     config.stash[gc_collect_iterations_key] = 1  # at the end, instead of five
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK):
         state = os.statvfs(MEMORY)

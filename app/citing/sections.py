@@ -596,4 +596,7 @@ def _link(found: Found) -> str:
 
 def _line(found: Found) -> str:
     text = line_of(found.hit.chunk, found.unit)
-    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE].rsplit(maxsplit=1)[0]} …"
+    if len(text) <= LONGEST_LINE:
+        return text
+    begun = text[:LONGEST_LINE].rsplit(maxsplit=1)[0]
+    return f"{begun.rpartition('`')[0] if begun.count('`') % 2 else begun} …"  # no code span stays open

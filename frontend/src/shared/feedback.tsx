@@ -57,7 +57,7 @@ function Comment({ reasons, onSend, onSkip }: { reasons: string[]; onSend: (comm
   return (
     <form class="da-comment" onSubmit={send}>
       {reasons.map((reason) => (
-        <button key={reason} type="button" class="da-button da-plain" onClick={() => onSend(`${reason}. ${field.current!.value}`.trim())}>{reason}</button>
+        <button key={reason} type="button" class="da-button" onClick={() => onSend(`${reason}. ${field.current!.value}`.trim())}>{reason}</button>
       ))}
       <textarea ref={field} rows={2} maxLength={2000} aria-label={t.feedback.comment} placeholder={t.feedback.comment} />
       <button class="da-button">{t.feedback.send}</button>

@@ -317,7 +317,9 @@ def test_long_tables_and_lists_are_shortened_to_their_best_rows_and_items() -> N
     rows.insert(30, "| port | of the service | 8000 |")
     table = "\n".join(["| name | does | note |", "|---|---|---|", *rows])
     part = extracted("Which port has the service?", hit(1, table)).split("[1]\n\n")[1]
-    assert part.startswith("| name | does | note |\n|---|---|---|\n| … | | |\n| port | of the service | 8000 |\n| setting 30 |")
+    assert part.startswith(
+        "| name | does | note |\n|---|---|---|\n| … | | |\n| port | of the service | 8000 |\n| setting 30 |"
+    )
     assert part.endswith("|\n\n…")
     items = [f"- the item {n}\n  is about {'y' * 60}" for n in range(40)]
     part = extracted("port", hit(1, "\n".join([*items, "- the port\n  is 8000"]))).split("[1]\n\n")[1]

@@ -2,18 +2,23 @@
 
 import asyncio
 import json
-import random
+import logging
 import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-import aiohttp
 import orjson
-from yarl import URL
+from opensearchpy import (
+    AsyncOpenSearch,
+    ConnectionError,  # noqa: A004
+    ConnectionTimeout,
+    TransportError,
+)
+from opensearchpy.exceptions import OpenSearchException
 
 from app.core.errors import SettingsError, StoreError, StoreUnavailable
 from app.core.log_message import masked
@@ -156,29 +161,16 @@ def to_lines(*values: Any) -> bytes:
     return b"".join(to_json(value) + b"\n" for value in values)
 
 
-@dataclass
-class _Host:
-    """One host of a cluster, which is left out for a while after it failed."""
+class _Json:
+    """The serializer for opensearch-py; bytes are sent unchanged."""
 
-    url: str
-    _failures: int = 0
-    dead_until: float = 0.0
+    mimetype = "application/json"
 
-    def failed(self) -> None:
-        self.dead_until = time.monotonic() + DEAD_SECONDS * 2 ** min(self._failures, 2)
-        self._failures += 1
+    def dumps(self, data: Any) -> Any:
+        return data if isinstance(data, (str, bytes)) else to_json(data)
 
-    def answered(self) -> None:
-        self._failures, self.dead_until = 0, 0.0
-
-
-class _RefusedError(Exception):
-    """An answer with a status that isn't wanted."""
-
-    def __init__(self, status: int, body: str) -> None:
-        super().__init__(status, body)
-        self.status = status
-        self.body = body
+    def loads(self, text: str | bytes) -> Any:
+        return orjson.loads(text)
 
 
 class Connection:
@@ -196,13 +188,26 @@ class Connection:
             raise SettingsError(f"The store's address {url!r} should be as http://host:9200 or https://host:9200.")
         self.url = f"{hosts[0].scheme}://{','.join(host.netloc for host in hosts)}"
         self.timeout = timeout
-        self._hosts = [_Host(f"{host.scheme}://{host.netloc}") for host in hosts]
-        random.shuffle(self._hosts)  # many processes shouldn't all begin with the same one
-        self._turn = -1
-        login = {"authorization": aiohttp.encode_basic_auth(*auth, "utf-8")} if auth else {}
-        self._headers = {"content-type": "application/json", **login}
-        self._tls = _tls(ca) if hosts[0].scheme == "https" else True
-        self._session: aiohttp.ClientSession | None = None
+        self._hosts = len(hosts)
+        tls = hosts[0].scheme == "https"
+        self._arguments: dict[str, Any] = {
+            "hosts": [
+                {"host": host.hostname, "port": host.port or (443 if tls else 9200), "use_ssl": tls} for host in hosts
+            ],
+            "http_auth": auth,
+            "timeout": timeout,
+            # we repeat calls ourselves; these errors let the pool leave the host out for a while
+            "max_retries": 0,
+            "retry_on_timeout": True,
+            "retry_on_status": UNREADY,
+            "dead_timeout": DEAD_SECONDS,
+            "timeout_cutoff": 2,
+            "pool_maxsize": CONNECTIONS,
+            "serializer": _Json(),
+        }
+        if tls:
+            self._arguments["ssl_context"] = _tls(ca)
+        self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(
@@ -216,59 +221,34 @@ class Connection:
         timeout: float | None = None,  # noqa: ASYNC109 - handed to the client, which names what timed out
     ) -> Any:
         """The parsed response; None if its status, or the type of error of a repeated call, is in `allow`."""
-        session = await self._ready()
-        target = f"{path}?{urlencode(params)}" if params else path
-        content = body if body is None or isinstance(body, bytes) else to_json(body)
-        seconds = self.timeout if timeout is None else max(timeout, self.timeout)
+        client = await self._ready()
+        statuses = tuple(status for status in allow if isinstance(status, int))
         reads = method == "GET" or path.endswith(READS)
-        attempt, patience = len(self._hosts), time.monotonic() + STARTS
+        attempt, patience = self._hosts, time.monotonic() + STARTS
         while True:
             try:
-                answer = await self._ask(session, method, target, content, seconds, allow)
-            except (TimeoutError, aiohttp.ClientError, OSError, _RefusedError, ValueError) as error:
-                kind = _reason(error.body)[0] if isinstance(error, _RefusedError) else ""
+                answer = await client.transport.perform_request(
+                    method,
+                    path,
+                    params=dict(params) if params else None,
+                    body=body,
+                    timeout=None if timeout is None else max(timeout, self.timeout),
+                    ignore=statuses,
+                )
+            except (OpenSearchException, ValueError) as error:
+                kind = _reason(getattr(error, "info", None))[0]
                 if reads and kind == STARTING and time.monotonic() < patience:
                     await asyncio.sleep(0.05)
                     continue
-                if attempt and session is self._session and self._may_repeat(error, reads=reads):
+                if attempt and client is self._client and self._may_repeat(error, reads=reads):
                     attempt -= 1
                     continue
-                if attempt < len(self._hosts) and kind in allow:
+                if attempt < self._hosts and kind in allow:
                     return None
                 raise self._error_from(error, f"{method} {path}") from error
             if allow and isinstance(answer, dict) and ("error" in answer or answer.get("found") is False):
                 return None
             return answer
-
-    async def _ask(  # what one attempt needs
-        self,
-        session: aiohttp.ClientSession,
-        method: str,
-        target: str,
-        content: bytes | None,
-        seconds: float,
-        allow: tuple[int | str, ...],
-    ) -> Any:
-        """One attempt on the host whose turn it is. Raises `_RefusedError`."""
-        host = self._next_host()
-        url, limit = URL(f"{host.url}{target}", encoded=True), aiohttp.ClientTimeout(total=seconds)
-        try:
-            async with session.request(method, url, data=content, ssl=self._tls, timeout=limit) as response:
-                status, answer = response.status, await response.read()
-        except (TimeoutError, aiohttp.ClientError, OSError):
-            host.failed()
-            raise
-        (host.failed if status in UNREADY else host.answered)()
-        if not 200 <= status < 300 and status not in allow:
-            raise _RefusedError(status, answer.decode(errors="replace"))
-        return orjson.loads(answer)
-
-    def _next_host(self) -> _Host:
-        """The next of the hosts in turn that didn't fail lately; if all did, the one that is tried again first."""
-        self._turn += 1
-        now = time.monotonic()
-        alive = [host for host in self._hosts if host.dead_until <= now]
-        return alive[self._turn % len(alive)] if alive else min(self._hosts, key=lambda host: host.dead_until)
 
     async def bulk(self, lines: bytes) -> None:
         """Send bulk operations. Raises `StoreError` with the first failure and the number of failures."""
@@ -304,39 +284,40 @@ class Connection:
 
     def _may_repeat(self, error: Exception, *, reads: bool) -> bool:
         """True if another attempt may succeed: on another host, or on a new connection."""
-        if isinstance(error, TimeoutError) or getattr(error, "status", 0) in UNREADY:
-            return reads and len(self._hosts) > 1
-        return isinstance(error, (aiohttp.ClientError, OSError))
+        if isinstance(error, ConnectionTimeout) or getattr(error, "status_code", 0) in UNREADY:
+            return reads and self._hosts > 1
+        return isinstance(error, ConnectionError)
 
     async def close(self) -> None:
         """Close the connections; the next call opens new ones."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+            # it leaves out those of hosts that failed
+            for host, _ in client.transport.connection_pool.connection_opts:
+                await host.close()
 
-    async def _ready(self) -> aiohttp.ClientSession:
+    async def _ready(self) -> Any:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             await self.close()
             self._loop = loop
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS),
-                headers=self._headers,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
-        return self._session
+        if self._client is None:
+            # failures are raised; the library would also log each with a traceback
+            logging.getLogger("opensearch").setLevel(logging.ERROR)
+            self._client = AsyncOpenSearch(**self._arguments)
+        return self._client
 
     def _error_from(self, error: Exception, doing: str) -> StoreError:
-        if isinstance(error, TimeoutError):
+        if isinstance(error, ConnectionTimeout):
             return StoreUnavailable(
                 f"OpenSearch at {self.url} did not answer {doing} in time (DOCS_TUNING__STORE_TIMEOUT is {self.timeout:g} s). "
                 "See whether it is overloaded, or raise the setting."
             )
-        if isinstance(error, (aiohttp.ClientError, OSError)):
-            return self._unreachable(error, doing)
-        if isinstance(error, _RefusedError):
-            return self.rejection(error.status, error.body, doing)
+        if isinstance(error, ConnectionError):
+            return self._unreachable(error.info, doing)
+        if isinstance(error, TransportError):
+            return self.rejection(int(error.status_code), error.info or error.error, doing)
         return StoreError(f"{self.url} did not answer {doing} as OpenSearch does: {error}. Check DOCS_STORE.")
 
     def _unreachable(self, cause: Any, doing: str) -> StoreUnavailable:
@@ -361,7 +342,7 @@ def _tls(ca: str) -> ssl.SSLContext:
 
 
 def _reason(cause: Any) -> tuple[str, str]:
-    """Type and reason of an error object, or of its JSON text."""
+    """Type and reason of an error object, or of its JSON text from opensearch-py."""
     if isinstance(cause, str):
         try:
             cause = orjson.loads(cause)

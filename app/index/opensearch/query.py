@@ -19,7 +19,7 @@ ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,
 """The parts of the response that are read; the server leaves out the rest."""
 
 RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
-"""Special characters of Lucene's regular expressions, to be escaped."""
+"""Special characters of Lucene's regular expressions; opensearch-py has no function to escape them."""
 
 WORDS_OF_ALL = {"search_type": "dfs_query_then_fetch"}
 """Parameter of searches by words: scores use the frequencies in all shards. The server ignores it for a single shard."""

@@ -36,7 +36,7 @@ async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @pytest.fixture
 def first_host_first(monkeypatch) -> None:
-    monkeypatch.setattr("app.index.opensearch.connection.random.shuffle", lambda _: None)
+    monkeypatch.setattr("opensearchpy.connection_pool.random.shuffle", lambda _: None)
 
 
 class TestAddress:

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import gc
 import os
 import re
 import subprocess
@@ -28,9 +29,11 @@ def name(file: Path) -> str:
 
 @pytest.fixture(autouse=True, scope="module")
 def forgotten() -> Iterator[None]:
-    """The trees are half a million objects, which others don't need."""
+    """The trees are millions of objects, in which nobody looks for garbage and which others don't need."""
+    gc.disable()
     yield
     tree.cache_clear()
+    gc.enable()
 
 
 @functools.cache

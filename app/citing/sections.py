@@ -15,7 +15,7 @@ from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, fold
-from app.text.blocks import CUT
+from app.text.blocks import CUT, cut_short
 from app.text.language import what_is_asked, without_stopwords
 from app.text.units import Block, Unit, blocks_of, line_of, rarity, shortened, units_of
 
@@ -595,8 +595,4 @@ def _link(found: Found) -> str:
 
 
 def _line(found: Found) -> str:
-    text = line_of(found.hit.chunk, found.unit)
-    if len(text) <= LONGEST_LINE:
-        return text
-    begun = text[:LONGEST_LINE].rsplit(maxsplit=1)[0]
-    return f"{begun.rpartition('`')[0] if begun.count('`') % 2 else begun} …"  # no code span stays open
+    return cut_short(line_of(found.hit.chunk, found.unit), LONGEST_LINE)

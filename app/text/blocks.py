@@ -163,6 +163,15 @@ def _last_word(text: str) -> str:
 
 CUT = "…"
 
+
+def cut_short(text: str, longest: int) -> str:
+    """The text; of a longer one whole words up to so many characters, without a code span that would stay open."""
+    if len(text) <= longest:
+        return text
+    begun = text[:longest].rsplit(maxsplit=1)[0]
+    return f"{(begun.rpartition('`')[0] if begun.count('`') % 2 else begun).rstrip(' (')} {CUT}"
+
+
 _FENCE_LINE = re.compile(
     r"(?P<fence>[^`~\n]*+(?:`{3,}+|~{3,}+))[ \t]*+\{?(?:code(?:-block)?\})?[ \t]*+\.?(?P<language>[A-Za-z][\w+#.-]*+)?[^\n]*+"
 )

@@ -24,6 +24,7 @@ from app.pipeline.runner import Changes, Declared
 from app.proof.check import Checker, Evidence
 from app.proof.stream import Instructions, Prover
 from app.proof.wording import Wording as ProofWording
+from app.text.blocks import cut_short
 
 SNIPPET = 300
 CURVE = ((0.0, 0.0), (1.0, 0.35), (1.5, 0.85), (2.0, 0.88), (3.0, 0.95))
@@ -273,9 +274,7 @@ def _texts_shown(turn: Turn) -> Iterator[str]:
 def source_of(number: int, hit: Hit, section: Section | None) -> Source:
     """The section of the hit as a source."""
     chunk = hit.chunk
-    snippet = chunk.text[section.offset if section else 0 :].strip()
-    if len(snippet) > SNIPPET:
-        snippet = f"{snippet[:SNIPPET].rsplit(maxsplit=1)[0]} …"
+    snippet = cut_short(chunk.text[section.offset if section else 0 :].strip(), SNIPPET)
     title = page_title(chunk)
     name = untagged(section.path[-1]) if section and section.path else ""
     return Source(

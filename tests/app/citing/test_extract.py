@@ -10,6 +10,7 @@ from app.citing.sections import LONGEST_QUOTE, asked_tokens, extract, own_langua
 from app.core.prompts import load_prompts
 from app.core.types import Candidate, Chunk, Hit, Legs, Section
 from app.text.analysis import analyse
+from app.text.blocks import cut_short
 from app.text.units import blocks_of, line_of, units_of
 from tests.app.pipeline.turns import hit, text_of, turn
 from tests.deadline import at_most
@@ -371,3 +372,9 @@ def test_a_section_whose_heading_is_the_question_is_quoted() -> None:
     headed = replace(hit(1, "Check the address of the connection.", path=("Open WebUI shows no models",)), fused=0.5)
     said = extracted("Open WebUI shows no models", headed, other)
     assert said.index("Check the address") < said.index("twice")
+
+
+def test_a_line_that_is_cut_leaves_no_code_span_open() -> None:
+    text = f"{'word ' * 29}(`npm install it globally with all of its parts and pieces`)"
+    assert cut_short(text, 170) == f"{'word ' * 29}…"
+    assert cut_short("`a b`", 170) == "`a b`"

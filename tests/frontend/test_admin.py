@@ -390,7 +390,7 @@ def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start
         "=How do I create volumes?", "Jak propojím SharePoint?", "How do I create a volume?",
     ])  # fmt: skip
     expect(page.locator(".ad-figures div", has_text="Rated down")).to_contain_text("1")
-    expect(page.get_by_role("img", name=re.compile("A bar for each day"))).to_have_count(4)
+    expect(page.get_by_role("img", name=re.compile("A bar for each day"))).to_have_count(5)
     axe(page)
     page.get_by_label("Outcome").select_option("refused")
     expect(page).to_have_url(re.compile("outcome=refused"))

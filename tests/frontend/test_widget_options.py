@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
 
 from tests.end_to_end.program import Program
 from tests.fake_llm import FakeLLM, Reply
@@ -125,6 +125,25 @@ def test_the_panel_searches_as_one_types(site: LocalSite, page: Page, service: P
     assert panel.locator(".da-found").first.get_attribute("target") == "_self"
     panel.locator(".da-found-ask button").first.click()
     expect(panel.locator(".da-answer .da-actions")).to_have_count(1)
+
+
+def test_first_questions_that_are_still_being_made_come_later(page: Page, site: LocalSite, service: Program):
+    looks = []
+
+    def early(route: Route) -> None:
+        looks.append(1)
+        response = route.fetch()
+        body = response.json()
+        for assistant in body["assistants"] if len(looks) == 1 else ():
+            assistant["suggestions"] = {}
+        route.fulfill(response=response, json=body | {"preparing": len(looks) == 1})
+
+    put(site, service.url, plain(service.url))
+    page.route("**/v1/interface", early)
+    page.goto(site.url)
+    page.locator("docs-assistant .da-launch").click()
+    expect(page.locator("docs-assistant .da-questions button").first).to_be_visible()
+    assert len(looks) == 2
 
 
 def test_selected_text_of_the_site_can_be_asked_about(page: Page, site: LocalSite, service: Program):

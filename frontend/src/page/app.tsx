@@ -3,9 +3,10 @@ import type { JSX } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import type { Api } from "../shared/api";
-import { ApiError, asApiError } from "../shared/api";
+import { ApiError } from "../shared/api";
 import type { Conversation } from "../shared/conversation";
 import type { History } from "../shared/history";
+import { useInterface } from "../shared/interface";
 import { KeyForm, Problem } from "../shared/problems";
 import type { Storage } from "../shared/storage";
 import { texts, uiLanguage } from "../shared/texts";
@@ -16,8 +17,6 @@ import { useChoices } from "./choices";
 import { Header } from "./header";
 import { Sidebar } from "./sidebar";
 import { Search } from "../shared/search";
-
-const AGAIN = 2000; // milliseconds between two looks whether what is being made is there
 
 interface Props {
   api: Api;
@@ -89,25 +88,6 @@ function skip(event: Event): void {
 
 function chosen(known: InterfaceBody | null, id: string): InterfaceAssistant | null {
   return known?.assistants?.find((one) => one.id === id) ?? known?.assistants?.[0] ?? null;
-}
-
-/** What the service says of itself; `load` asks again. */
-function useInterface(api: Api) {
-  const [state, set] = useState<{ known: InterfaceBody | null; problem: ApiError | null }>({ known: null, problem: null });
-  const load = async () => {
-    try {
-      set({ known: await api.json<InterfaceBody>("v1/interface"), problem: null });
-    } catch (error) {
-      set({ known: null, problem: asApiError(error) });
-    }
-  };
-  useEffect(() => void load(), []);
-  useEffect(() => {
-    if (!state.known?.preparing && state.known?.index !== null) return;
-    const timer = window.setTimeout(load, AGAIN);
-    return () => window.clearTimeout(timer);
-  }, [state.known]);
-  return { ...state, load };
 }
 
 /** What the address shows; the browser's back button goes through it. */

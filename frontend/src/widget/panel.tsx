@@ -5,10 +5,11 @@ import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { AnswerView } from "../shared/answer";
 import { highlighter } from "../shared/code";
 import type { Search } from "../shared/search";
-import { ApiError, asApiError } from "../shared/api";
+import { ApiError } from "../shared/api";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { IconButton } from "../shared/icons";
+import { useInterface } from "../shared/interface";
 import { Problem } from "../shared/problems";
 import { inLanguage } from "../shared/texts";
 import { useUi } from "../shared/ui";
@@ -26,7 +27,9 @@ interface Props {
 
 export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const { api, t } = useUi();
-  const { info, problem, load } = useInterface();
+  const { known, problem: failed, load } = useInterface(api);
+  const info = known?.assistants ? known : null;
+  const problem = failed ?? (known && !info ? new ApiError("key", "The widget has no key.") : null);
   const assistant = info?.assistants?.find(({ id }) => id === options.assistant) ?? info?.assistants?.[0];
   const [{ conversation, forget }, setSession] = useState(() => session(api, options.assistant));
   const exchanges = useConversation(conversation);
@@ -110,21 +113,6 @@ function request(options: Options, assistant: InterfaceAssistant | undefined, in
     ...(sent(info, language) && { language }),
     ...(options.collections.length > 0 && { filters: { collections: options.collections } }),
   };
-}
-
-function useInterface(): { info: InterfaceBody | null; problem: ApiError | null; load: () => void } {
-  const { api } = useUi();
-  const [info, setInfo] = useState<InterfaceBody | null>(null);
-  const [problem, setProblem] = useState<ApiError | null>(null);
-  const load = () => {
-    setProblem(null);
-    api.json<InterfaceBody>("v1/interface").then(
-      (found) => (found.assistants ? setInfo(found) : setProblem(new ApiError("key", "The widget has no key."))),
-      (error: unknown) => setProblem(asApiError(error)),
-    );
-  };
-  useEffect(load, [api]);
-  return { info, problem, load };
 }
 
 type WelcomeProps = { greeting: string; assistant: InterfaceAssistant | undefined; onAsk: (question: string) => void };

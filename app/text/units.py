@@ -23,7 +23,7 @@ LONGEST_CODE = 400  # characters of code that are compared with the question
 STRETCH = 400  # characters: about 130 tokens, of which a model still tells a row or sentence apart
 LONGEST_LABEL = 60  # characters of the name of a tab or file above code
 CONTEXT = 0.5  # weight of a word that only the title, the heading or the introduction has
-NAMED = 2.0  # weight of a word that names the row or item
+NAMED = 1.5  # weight of a word that names the row or item
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"^#{1,6}\s")

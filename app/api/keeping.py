@@ -27,7 +27,7 @@ from app.citing.links import page_title
 from app.conversations.records import Found, KeptAnswer, conversation_id_of
 from app.core.errors import DatabaseError, RequestError, quoted
 from app.core.log_message import LogMessage
-from app.core.turn import AnswerRecord, Message, Turn, Usage
+from app.core.turn import AnswerRecord, Message, Turn
 
 if TYPE_CHECKING:
     from app.conversations.store import ConversationStore
@@ -141,7 +141,6 @@ def messages_of(turns: Iterable[KeptAnswer]) -> Sequence[Message]:
 
 
 MAX_READER = 200
-NO_TOKENS = Usage()
 
 
 def new_answer_id(service: Service, info: RequestInfo) -> str:
@@ -208,13 +207,13 @@ class Keeping:
             confidence=record.done.confidence if record.done else None,
             generation=generation.info.id if generation else None,
             reader=self.reader,
-            found=_found(record.turn, self.key, record.calls.usage)
+            found=_found(record.turn, self.key, record.calls.usage.total)
             if record.turn and self.store.question_log
             else None,
         )
 
 
-def _found(turn: Turn, key: str = "", usage: Usage = NO_TOKENS) -> Found:
+def _found(turn: Turn, key: str = "", tokens: int = 0) -> Found:
     """Returns what the question log gets of a turn, of the key that asked, and of the tokens of the answer."""
     hit = next(iter(turn.hits or turn.related), None)
     nearest: dict[str, Any] = {}
@@ -227,5 +226,4 @@ def _found(turn: Turn, key: str = "", usage: Usage = NO_TOKENS) -> Found:
     recipe = turn.generation.info.recipe if turn.generation else None
     evidence = turn.evidence
     share, needed = (evidence.share, evidence.needed) if evidence else (None, 0.0)
-    tokens = usage.prompt_tokens + usage.completion_tokens
     return Found(share, needed, nearest, numbers, recipe.embedder if recipe else "", key, tokens)

@@ -298,7 +298,7 @@ def usage_object(usage: Usage) -> UsageObject:
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "total_tokens": usage.total,
     }
 
 

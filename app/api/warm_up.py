@@ -53,13 +53,13 @@ class WarmUp:
                 await asyncio.gather(look_at_servers(self.assistants.breakers), searched)
         except TimeoutError:
             log.warning("the first searches took over %.0f s: the service is ready without them", LONGEST)
-        self.begun, quiet_since = True, -1
+        self.begun, opened_before = True, -1
         while True:
             await self._each(self._searched, self._search)
             # pauses between questions are short; a reader who wants first questions meanwhile has them made
-            if not self.gate.open and self.gate.opened == quiet_since:
+            if not self.gate.open and self.gate.opened == opened_before:
                 await self._each(self._warm, self._suggest)
-            quiet_since = self.gate.opened
+            opened_before = self.gate.opened
             await asyncio.sleep(EVERY)
 
     async def _each(self, known: Generations, prepare: Callable[[Assistant], Awaitable[None]]) -> None:

@@ -146,7 +146,7 @@ def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
             for day in days[start : start + DAYS_AT_ONCE]
         ]
         rows: Sequence[Any] = connection.execute(union_all(*parts)).all()
-        found += [DayFigures(*map(int, row)) for row in rows if row[1]]  # PostgreSQL adds up to decimals
+        found += [DayFigures(*map(int, row)) for row in rows if row[1]]  # sums of PostgreSQL are decimals
     return sorted(found, key=lambda one: one.day)
 
 

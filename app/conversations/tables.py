@@ -21,8 +21,6 @@ REVISION = "0005"
 """The newest revision in `migrations/versions`."""
 
 metadata = MetaData()
-LISTED = ("outcome", "rating", "language", "assistant", "confidence", "key", "tokens")
-"""Columns of the question log that lists and figures choose by or add up."""
 
 
 class Text(TypeDecorator[str]):
@@ -109,8 +107,19 @@ questions = Table(
     Column("confidence", Double),
     Column("key", String(80), nullable=False, server_default=""),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
-    # all that lists and figures choose by, so that they read no row that they don't show
-    Index("questions_listed", "created", "number", *LISTED),
+    # all that lists and figures choose by or add up, so that they read no row that they don't show
+    Index(
+        "questions_listed",
+        "created",
+        "number",
+        "outcome",
+        "rating",
+        "language",
+        "assistant",
+        "confidence",
+        "key",
+        "tokens",
+    ),
     Index("questions_by_word", text(TEXT_WORDS), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 """The question log. Feedback is written here too, so that a report reads one table."""

@@ -58,7 +58,8 @@ class Gate:
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._refused = 0
         self._log_at = -LOG_INTERVAL
-        self.open = self.opened = 0  # now, and ever
+        self.open = 0  # answers that are worked on or wait
+        self.opened = 0  # answers since the start
         self.working = 0
 
     @property

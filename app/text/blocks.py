@@ -169,7 +169,9 @@ def cut_short(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     begun = text[:longest].rsplit(maxsplit=1)[0]
-    return f"{(begun.rpartition('`')[0] if begun.count('`') % 2 else begun).rstrip(' (')} {CUT}"
+    if begun.count("`") % 2:
+        begun = begun.rpartition("`")[0]
+    return f"{begun.rstrip(' (')} {CUT}"
 
 
 _FENCE_LINE = re.compile(

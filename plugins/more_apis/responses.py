@@ -365,7 +365,7 @@ class ResponsesFormat:
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": usage.completion_tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+            "total_tokens": usage.total,
         }
         body["incomplete_details"] = {"reason": "max_output_tokens"} if cut else None
         body["sources"] = record.sources

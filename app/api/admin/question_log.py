@@ -94,7 +94,7 @@ class LogList(TypedDict):
     retention_days: int
     assistants: Sequence[str]
     languages: Sequence[str]
-    keys: Annotated[Sequence[str], Field(description="Names of the keys of today.")]
+    keys: Annotated[Sequence[str], Field(description="Names of the keys that exist now.")]
     data: list[LoggedBody]
     next: Annotated[str | None, Field(description="Address of the next questions; null at the end.")]
 

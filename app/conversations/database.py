@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -81,9 +82,7 @@ class Database:
 
         Raises `DatabaseTooNew` if a newer version of this program has changed them.
         """
-        if self._file:
-            self._make(self._file)
-        with self._connection(writes=True) as connection:
+        with self._alone(), self._connection(writes=True) as connection:
             lock(connection, seconds=600)
             if (current := revision(connection)) != REVISION:
                 _upgrade(connection, current)
@@ -150,8 +149,19 @@ class Database:
             with connection.begin():
                 yield connection
 
-    def _make(self, file: Path) -> None:
-        """An empty file that only its owner may read; SQLite gives its journal the same rights.
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Make the file, and keep other programs waiting that do the same: SQLite refuses two that change to WAL mode at once."""
+        if not self._file:
+            yield
+            return
+        with ExitStack() as stack:
+            stack.callback(os.close, folder := self._make(self._file))  # which releases the lock
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+
+    def _make(self, file: Path) -> int:
+        """Make an empty file that only its owner may read, as its journal then is; the result is its opened folder.
 
         Raises `DatabaseUnavailable` if another file or folder took the place of the one that was open.
         """
@@ -160,9 +170,11 @@ class Database:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+            folder = os.open(file.parent, os.O_RDONLY)
         except OSError as error:
             raise _not_made(file, error.strerror) from error
         self._place = _identity(file), _identity(file.parent)
+        return folder
 
 
 def _identity(path: Path) -> Identity:

@@ -11,6 +11,22 @@ export interface AdminIndexBody {
   version: string;
 }
 
+export interface ChatCompletionChunk {
+  choices: ChunkChoice[];
+  confidence?: number;
+  created: number;
+  event?: Record<string, unknown>;
+  extractive?: true;
+  id: string;
+  model: string;
+  object: "chat.completion.chunk";
+  sources?: Source[];
+  support?: "well supported" | "partly" | "not in the documentation";
+  trace?: Trace;
+  unsupported?: Unsupported[];
+  usage?: UsageObject | null;
+}
+
 export interface ChunkBody {
   id: string;
   language: string;
@@ -21,6 +37,12 @@ export interface ChunkBody {
   start: number | null;
   text: string;
   translated_from: string;
+}
+
+export interface ChunkChoice {
+  delta: Delta;
+  finish_reason: "stop" | "length" | null;
+  index: 0;
 }
 
 export interface Cluster {
@@ -64,6 +86,11 @@ export interface DayList {
   object: "list";
 }
 
+export interface Delta {
+  content?: string;
+  role?: "assistant";
+}
+
 export interface Dropped {
   detail: string;
   reason: "filters" | "version" | "translation" | "language" | "per_page" | "top_k" | "rerank" | "weak" | "evidence" | "overview" | "step" | "duplicate" | "passage_budget";
@@ -98,6 +125,11 @@ export interface Example {
   count: number;
   language: string;
   text: string;
+}
+
+export interface Facets {
+  collections: string[];
+  languages: string[];
 }
 
 export interface Failure {
@@ -167,6 +199,11 @@ export interface GivenFeedback {
   rating: string;
   sources: Source[];
   text: string;
+}
+
+export interface Highlights {
+  breadcrumbs: PieceObject[][];
+  excerpt: PieceObject[];
 }
 
 export interface IndexBody {
@@ -426,6 +463,26 @@ export interface PartState {
   waiting_s: number | null;
 }
 
+export interface Passage {
+  breadcrumbs: string[];
+  collection: string;
+  headings: string[];
+  highlights: Highlights;
+  id: string;
+  language: string;
+  modified: string;
+  number: number;
+  object: "passage";
+  published: string;
+  score: number;
+  scores: Scores;
+  section: string;
+  text: string;
+  title: string;
+  translated_from: string;
+  url: string;
+}
+
 export interface PassageInPage {
   after: string;
   before: string;
@@ -439,6 +496,11 @@ export interface PassageInPage {
   text: string;
   title: string;
   url: string;
+}
+
+export interface PieceObject {
+  match: boolean;
+  text: string;
 }
 
 export interface ProblemBody {
@@ -521,6 +583,23 @@ export interface RunList {
   index: string;
   object: "list";
   reading: ReadingRun | null;
+}
+
+export interface Scores {
+  fused: number;
+  lexical: number | null;
+  rerank: number | null;
+  vector: number | null;
+}
+
+export interface SearchResult {
+  data: Passage[];
+  facets: Facets;
+  generation: number;
+  language: string;
+  model: string;
+  object: "list";
+  query: string;
 }
 
 export interface Section {
@@ -767,6 +846,12 @@ export interface UnusedPage {
   language: string;
   title: string;
   url: string;
+}
+
+export interface UsageObject {
+  completion_tokens: number;
+  prompt_tokens: number;
+  total_tokens: number;
 }
 
 export interface Version {

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "widget"];
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
-const OTHER_STYLES = /^@media \(prefers-color-scheme: dark\) \{\n[^]*?^\}\n|^\.da-key\b.*\n/gm;
+const OTHER_STYLES = /^\.da-key\b.*\n/gm;
 /** What is replaced in marked, so that esbuild finds what is never used. */
 const CUTS = [
   [/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\([^]*?(?=export\{)/g, ""], // the object that holds parser and renderer

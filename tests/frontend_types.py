@@ -11,12 +11,12 @@ from tests.app.api.scripted import ScriptedAssistants
 
 FILE = Path(__file__).parents[1] / "frontend/api.ts"
 HEAD = "/** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/api`. */\n"
-PATHS = ("/v1/admin/", "/v1/ingest", "/v1/interface", "/v1/passages/")
+PATHS = ("/v1/admin/", "/v1/ingest", "/v1/interface", "/v1/passages/", "/v1/search")
 NAMES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 
 def types() -> str:
-    """The file: each model that a path of /admin answers with, and traces, with all models in them."""
+    """The file: each model that one of the `PATHS` answers with, the pieces of answers and traces, with all models in them."""
     app = create_app(ScriptedAssistants(()), Settings.load(None), ingest_command=["ingest"])
     api = app.openapi()
     models: Mapping[str, Any] = api["components"]["schemas"]
@@ -28,7 +28,7 @@ def types() -> str:
         for status in operation["responses"]
         if status.startswith("2")
     ]
-    wanted, waiting = set[str](), ["Trace", *_names_in(answers)]
+    wanted, waiting = set[str](), ["ChatCompletionChunk", "Trace", *_names_in(answers)]
     while waiting:
         name = waiting.pop()
         if name not in wanted:

@@ -51,12 +51,7 @@ def style(color: str) -> str:
         return ""
     light = next(one for one in _towards(color, "#000000") if _is_readable(one, LIGHT))
     dark = next(one for one in _towards(color, "#ffffff") if _is_readable(one, DARK) and _contrast(one, INK) > READABLE)
-    own, other = "--da-accent:" + light, "--da-accent:" + dark
-    return (
-        f":root,:host{{{own}}}"
-        f'@media(prefers-color-scheme:dark){{:root:not([data-theme="light"]),:host(:not([data-theme="light"])){{{other}}}}}'
-        f':host([data-theme="light"]){{{own}}}:root[data-theme="dark"],:host([data-theme="dark"]){{{other}}}'
-    )
+    return f":root,:host{{--da-accent:light-dark({light},{dark})}}"
 
 
 def _towards(color: str, end: str) -> Iterator[str]:

@@ -71,7 +71,7 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     page.goto(service.url)
     suggestion = page.get_by_role("button", name=QUESTION)
     expect(suggestion).to_be_visible()
-    assert all(re.match("How|Which|What", text) for text in page.locator(".da-first button").all_inner_texts())
+    assert all(re.match("How|Which|What", text) for text in page.locator(".da-questions button").all_inner_texts())
     suggestion.click()
     expect(page.locator(".da-status")).to_have_text(re.compile("Reading sections: \\d"))
     found.set()

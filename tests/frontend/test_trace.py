@@ -127,7 +127,7 @@ def test_it_is_asked_again_with_other_choices_side_by_side(
     again.get_by_label("Assistant").select_option("plain")
     again.get_by_label("Chunks (top_k)").fill("1")
     again.get_by_label("Vector weight").fill("0.05")
-    again.get_by_label("Prompt", exact=True).select_option("en/synthesize.md")
+    again.get_by_role("combobox", name="Prompt", exact=True).select_option("en/synthesize.md")
     editor = again.get_by_label("Text of en/synthesize.md")
     assert "$passages" in editor.input_value()
     editor.fill("Answer with a poem.\n\n$passages")
@@ -163,7 +163,7 @@ def test_a_wrong_choice_says_what_is_wrong(page: Page, service: Program) -> None
     """A prompt without its placeholder is refused by the service; its sentence is shown."""
     opened(page, service, q=QUESTION)
     again = region(page, "Ask again with …")
-    again.get_by_label("Prompt", exact=True).select_option("en/synthesize.md")
+    again.get_by_role("combobox", name="Prompt", exact=True).select_option("en/synthesize.md")
     again.get_by_label("Text of en/synthesize.md").fill("No passages.")
     again.get_by_role("button", name="Ask again").click()
     expect(page.get_by_role("alert")).to_contain_text("$passages is missing")
@@ -173,12 +173,14 @@ def test_a_wrong_choice_says_what_is_wrong(page: Page, service: Program) -> None
 def test_a_question_goes_to_the_question_set_that_eval_reads(
     page: Page, service: Program, axe: Callable[[Page], None]
 ) -> None:
-    """With the page that the answer links to; a second time it is refused; `docs-assistant eval retrieval` reads it."""
+    """With the page that somebody chooses; a second time it is refused; `docs-assistant eval retrieval` reads it."""
     opened(page, service, q=QUESTION)
     form = region(page, "Add to question set")
     expect(form.get_by_label("Question")).to_have_value(QUESTION)
-    cited = form.get_by_role("checkbox", checked=True)
-    expect(cited).to_have_count(2)  # that it is answered, and the page
+    expect(form.get_by_role("checkbox", checked=True)).to_have_count(1)  # that it is answered: no page is right by itself
+    form.get_by_role("button", name="Add").click()
+    expect(form.get_by_role("alert")).to_contain_text("name the page that answers the question")
+    form.get_by_role("checkbox", name="/en/volumes").first.check()
     form.get_by_label("Sentence that proves").fill("Write a file `volume.yaml` and apply it.")
     form.get_by_role("button", name="Add").click()
     expect(form.get_by_role("status")).to_have_text("Added to questions.jsonl.")

@@ -1,9 +1,10 @@
 /** JSON of the service as what views are made from: loading, failing, and the address that it came from. */
 import { type ComponentChildren, type JSX, createContext } from "preact";
-import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError } from "../shared/api";
 import { CopyButton } from "../shared/copy";
-import { Icon } from "../shared/icons";
+import { Problem } from "../shared/problems";
+import { type Loaded, useLoaded } from "../shared/interface";
 import { languageName } from "../shared/texts";
 import { useUi } from "../shared/ui";
 import type { Route } from "./routes";
@@ -53,34 +54,15 @@ export function useAdmin(): Admin {
   return useContext(Context)!;
 }
 
-export interface Loaded<T> {
-  data: T | null;
-  problem: ApiError | null;
-  reload: () => void;
-}
-
-/** The JSON at this address. While another one is loading, the data is null. */
+/** The JSON at this address; asks for another key if the service does. */
 export function useJson<T>(path: string): Loaded<T> {
   const { api } = useUi();
   const { onKey } = useAdmin();
-  const [found, setFound] = useState<{ path: string; data: T | null; problem: ApiError | null }>({ path, data: null, problem: null });
-  const [turn, setTurn] = useState(0);
+  const loaded = useLoaded<T>(api, path);
   useEffect(() => {
-    const aborter = new AbortController();
-    api.json<T>(path, { signal: aborter.signal }).then(
-      (data) => setFound({ path, data, problem: null }),
-      (error: unknown) => {
-        if (aborter.signal.aborted) return;
-        const problem = asApiError(error);
-        if (problem.kind === "key") onKey();
-        setFound({ path, data: null, problem });
-      },
-    );
-    return () => aborter.abort();
-  }, [path, turn]);
-  const reload = useCallback(() => setTurn((before) => before + 1), []);
-  const current = found.path === path;
-  return { data: current ? found.data : null, problem: current ? found.problem : null, reload };
+    if (loaded.problem?.kind === "key") onKey();
+  }, [loaded.problem]);
+  return loaded;
 }
 
 interface ViewProps<T> {
@@ -108,17 +90,8 @@ export function View<T>({ path, loaded, absent, waiting, children }: ViewProps<T
   );
 }
 
-export function Failure({ problem, onRetry }: { problem: ApiError; onRetry?: () => void }): JSX.Element {
-  const { t } = useAdmin();
-  return (
-    <div class="da-problem">
-      <Icon name="warning" />
-      <div>
-        <div role="alert"><strong>{t.failed}</strong><p>{problem.message}</p></div>
-        {onRetry && <button type="button" class="da-button" onClick={onRetry}>{t.retry}</button>}
-      </div>
-    </div>
-  );
+export function Failure({ problem, onRetry }: { problem: ApiError; onRetry?: (() => void) | undefined }): JSX.Element {
+  return <Problem problem={problem} said={[useAdmin().t.failed, problem.message]} onRetry={onRetry} />;
 }
 
 /** Does something with the service; what went wrong is the `failure`, until the next try. */
@@ -157,14 +130,14 @@ export function Errors({ errors }: { errors: readonly string[] }): JSX.Element |
 
 /** Asks before something is lost. */
 export function Confirm({ text, yes, busy, onYes, onNo }: { text: string; yes: string; busy: boolean; onYes: () => void; onNo: () => void }): JSX.Element {
-  const { t } = useAdmin();
+  const { t } = useUi();
   const no = useRef<HTMLButtonElement>(null);
   useEffect(() => no.current?.focus(), []);
   return (
     <div class="ad-confirm" role="alertdialog" aria-label={yes} aria-describedby="sure">
       <p id="sure">{text}</p>
       <button type="button" class="da-button ad-danger" disabled={busy} onClick={onYes}>{yes}</button>
-      <button ref={no} type="button" class="da-button" disabled={busy} onClick={onNo}>{t.cancel}</button>
+      <button ref={no} type="button" class="da-button" disabled={busy} onClick={onNo}>{t.page.cancel}</button>
     </div>
   );
 }

@@ -54,7 +54,7 @@ function Figures({ report: { totals } }: { report: GapReport }): JSX.Element {
   const { t, number, percent } = useAdmin();
   const before = (n: number | null) => (n === null ? "" : t.gaps.before(number(n)));
   const rows: [string, number, string][] = [
-    [t.gaps.questions, totals.questions, [t.gaps.different(number(totals.different)), before(totals.questions_before)].filter(Boolean).join(" · ")],
+    [t.views.questions, totals.questions, [t.gaps.different(number(totals.different)), before(totals.questions_before)].filter(Boolean).join(" · ")],
     [t.gaps.failed, totals.failed, [percent(totals.failed / totals.questions), before(totals.failed_before)].filter(Boolean).join(" · ")],
     [t.gaps.refused, totals.refused, t.gaps.refusedText],
     [t.gaps.unsupported, totals.unsupported, t.gaps.unsupportedText],
@@ -95,7 +95,7 @@ function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Elemen
         <h3>{alone ? asked(one.name) : one.name || t.gaps.unnamed}<Badge tone={TONES[one.to_do]}>{t.gaps.toDo[one.to_do]}</Badge></h3>
         <p>{t.gaps.toDoText[one.to_do]}</p>
         {examples.slice(0, SHOWN)}
-        {examples.length > SHOWN && <details><summary>{t.gaps.more(number(examples.length - SHOWN))}</summary>{examples.slice(SHOWN)}</details>}
+        {examples.length > SHOWN && <details><summary>{t.runs.more(number(examples.length - SHOWN))}</summary>{examples.slice(SHOWN)}</details>}
         {one.nearest && <Nearest nearest={one.nearest} />}
         <p class="da-muted">
           {t.gaps.asked(number(one.count), number(one.different))}
@@ -161,7 +161,7 @@ function Unused({ report }: { report: GapReport }): JSX.Element | null {
         <ul>
           {report.unused.map((one) => <li key={one.url}><a class="ad-break" href={address("page", { url: one.url })}>{one.title || one.url}</a> <span class="da-muted">{languageName(one.language)}</span></li>)}
         </ul>
-        {left > 0 && <p class="da-muted">{t.gaps.more(number(left))}</p>}
+        {left > 0 && <p class="da-muted">{t.runs.more(number(left))}</p>}
       </details>
     </section>
   );

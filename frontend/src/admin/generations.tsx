@@ -1,20 +1,15 @@
 /** The kept generations of an index, and the way back to the previous one. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { GenerationBody } from "../../api";
+import type { GenerationBody, GenerationList } from "../../api";
 import { useUi } from "../shared/ui";
 import { Ago, Badge, Confirm, Table, View, useAction, useAdmin, useJson } from "./data";
 import type { ViewProps } from "./routes";
 
-interface Found {
-  index: string;
-  data: GenerationBody[];
-}
-
 export function Generations({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
   const path = `v1/admin/generations${query.size ? `?${query}` : ""}`;
-  const loaded = useJson<Found>(path);
+  const loaded = useJson<GenerationList>(path);
   return (
     <>
       <p>{t.generations.text}</p>
@@ -47,7 +42,7 @@ function Row({ one }: { one: GenerationBody }): JSX.Element {
   );
 }
 
-function Rollback({ found, onDone }: { found: Found; onDone: () => void }): JSX.Element {
+function Rollback({ found, onDone }: { found: GenerationList; onDone: () => void }): JSX.Element {
   const { api } = useUi();
   const { t } = useAdmin();
   const [asking, setAsking] = useState(false);

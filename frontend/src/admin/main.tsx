@@ -3,14 +3,14 @@ import "../shared/style.css";
 import "./style.css";
 import { type JSX, render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { ViewBody } from "../../api";
+import type { InterfaceBody, ViewBody } from "../../api";
 import { Api, type ApiError, asApiError } from "../shared/api";
 import { highlighter } from "../shared/code";
+import { KeyForm } from "../shared/problems";
 import { Storage } from "../shared/storage";
 import { texts, uiLanguage } from "../shared/texts";
 import { UiProvider, useUi } from "../shared/ui";
 import { AdminProvider, Failure, formats, useAdmin } from "./data";
-import { KeyForm, type People, usePeople } from "./key";
 import { type Place, usePlace } from "./location";
 import { routeOf, routesWith } from "./routes";
 import { cs } from "./texts/cs";
@@ -77,7 +77,22 @@ function Closed({ door, people, onKey }: { door: Door; people: People; onKey: (k
   if (typeof door === "object") return <Failure problem={door.problem} onRetry={() => onKey(api.key)} />;
   if (door === "trying") return <p class="da-status" role="status"><span class="da-spinner" />{t.loading}</p>;
   if (door === "closed") return <><h1>{t.closed.heading}</h1><p>{t.closed.text}</p></>;
-  return <KeyForm refused={door === "wrong" || door === "blocked" ? door : ""} people={people} onKey={onKey} />;
+  const wrong = door === "wrong" || door === "blocked";
+  return (
+    <>
+      {people.person && <p role="alert">{t.key.reader(people.person)}</p>}
+      <KeyForm said={[t.key.heading, t.key[wrong ? door : "text"]]} wrong={wrong} signIn={people.sign_in && !people.person} note={t.key.note} onKey={onKey} />
+    </>
+  );
+}
+
+type People = Pick<InterfaceBody, "sign_in" | "person">;
+
+/** Whether people can sign in, and who has: asked without a key, which may be a wrong one. */
+function usePeople(): People {
+  const [people, set] = useState<People>({ sign_in: false, person: "" });
+  useEffect(() => void fetch("v1/interface").then((response) => response.json()).then(set, () => undefined), []);
+  return people;
 }
 
 /** The views of plugins if the key of the API, or none, opens; else what is wrong. */
@@ -116,12 +131,12 @@ function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Elemen
         </nav>
       )}
       <div class="ad-choices">
-        <label class="da-hidden" for="language">{t.language}</label>
+        <label class="da-hidden" for="language">{t.pages.language}</label>
         <select id="language" value={language} onChange={(event) => onLanguage(event.currentTarget.value as "en" | "cs")}>
           {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}
         </select>
         {person && <a href="sign-in/out">{ui.page.signOut(person)}</a>}
-        {open && onForget && <button type="button" class="da-button da-plain" onClick={onForget}>{t.signOut}</button>}
+        {open && onForget && <button type="button" class="da-button da-plain" onClick={onForget}>{ui.page.forgetKey}</button>}
       </div>
     </header>
   );

@@ -79,7 +79,7 @@ function Index({ index }: { index: IndexBody }): JSX.Element {
       <h2>{t.index.heading(index.name)}</h2>
       {generation && (
         <dl class="ad-figures">
-          <div><dt>{t.index.pages}</dt><dd><a href={address("pages", { index: index.name })}>{number(generation.pages)}</a></dd></div>
+          <div><dt>{t.views.pages}</dt><dd><a href={address("pages", { index: index.name })}>{number(generation.pages)}</a></dd></div>
           <div><dt>{t.index.chunks}</dt><dd>{number(generation.chunks)}</dd></div>
           <div><dt>{t.index.generation}</dt><dd><a href={address("generations", { index: index.name })}>{generation.id}</a></dd></div>
           <div><dt>{t.index.published}</dt><dd><Ago time={generation.built_at} /></dd></div>
@@ -151,7 +151,7 @@ const PART_TONES = { ok: "good", failing: "bad", unknown: "calm" } as const;
 
 function Parts({ parts }: { parts: Record<string, PartState | null> }): JSX.Element {
   const { t, number } = useAdmin();
-  const head = [t.parts.part, t.parts.name, t.parts.state, t.parts.latency, t.parts.success, t.parts.failure];
+  const head = [t.parts.part, t.parts.name, t.pages.state, t.parts.latency, t.parts.success, t.parts.failure];
   const rows = Object.entries(parts).flatMap(([kind, part]) => (part ? [part, ...part.others] : [null]).map((one) => [kind, one] as const));
   return (
     <section>

@@ -2,8 +2,9 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { AdminIndexBody, EndedRunBody, IngestRun, ReadingRun, RunList } from "../../api";
+import type { Loaded } from "../shared/interface";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Errors, Facts, Failure, type Loaded, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Errors, Facts, Failure, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { type Report, ReportView } from "./report";
 import type { ViewProps } from "./routes";
@@ -102,7 +103,7 @@ function Start(): JSX.Element | null {
       <h2>{t.runs.start}</h2>
       <p class="da-muted">{t.runs.startText}</p>
       <fieldset>
-        <legend class="da-label">{t.runs.sites}</legend>
+        <legend class="da-label">{t.views.sites}</legend>
         {configured.map((site) => <Site key={site} site={site} kind={t.runs.configured} />)}
         {indexed.map((site) => <Site key={site} site={site} kind={t.runs.indexed} checked={!configured.length} />)}
       </fieldset>
@@ -124,27 +125,18 @@ function Site({ site, kind, checked = true }: { site: string; kind: string; chec
 
 /** What a run does that isn't over. */
 function Live({ run }: { run: IngestRun }): JSX.Element {
+  const { api } = useUi();
   const { t, number } = useAdmin();
+  const { act, failure } = useAction();
   const figures = run.done || run.total ? t.runs.progress(number(run.done ?? 0), run.total ? number(run.total) : "") : "";
   return (
     <div class="ad-progress">
       <p role="status"><Badge tone={TONES[run.state]}>{t.runs.states[run.state]}</Badge> {t.runs.stages[run.stage] ?? run.stage} {figures}</p>
       <progress aria-label={run.stage || t.runs.current} {...(run.total ? { max: run.total, value: run.done ?? 0 } : {})} />
       <p class="da-muted ad-break">{run.progress}</p>
-      <Cancel id={run.id} />
-    </div>
-  );
-}
-
-function Cancel({ id }: { id: string }): JSX.Element {
-  const { api } = useUi();
-  const { t } = useAdmin();
-  const { act, failure } = useAction();
-  return (
-    <>
       {failure}
-      <button type="button" class="da-button" onClick={() => void act(() => api.json(`v1/ingest/${id}/cancel`, { method: "POST" }))}>{t.runs.cancel}</button>
-    </>
+      <button type="button" class="da-button" onClick={() => void act(() => api.json(`v1/ingest/${run.id}/cancel`, { method: "POST" }))}>{t.runs.cancel}</button>
+    </div>
   );
 }
 
@@ -176,7 +168,7 @@ function Ended({ run }: { run: IngestRun }): JSX.Element {
           [t.runs.began, <Ago time={run.started_at ?? run.queued_at} />],
           [t.runs.took, took === null ? "" : seconds((run.report?.seconds as number | undefined) ?? took)],
           [t.runs.by, run.by],
-          [t.runs.sites, <span class="ad-break">{run.sites.join(", ")}</span>],
+          [t.views.sites, <span class="ad-break">{run.sites.join(", ")}</span>],
         ]}
       />
     </>

@@ -53,7 +53,7 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
         {rules.map(([key, value]) => <small key={key} class="da-muted">{key}: {[value].flat().join(", ")}</small>)}
         {site.unreadable && <small>{t.sites.unreadable(site.unreadable)}</small>}
         {failure}
-        {asking && <Confirm text={t.sites.sure(site.url)} yes={t.sites.remove} busy={busy} onYes={() => void remove()} onNo={() => setAsking(false)} />}
+        {asking && <Confirm text={t.sites.sure(site.url)} yes={t.curated.remove} busy={busy} onYes={() => void remove()} onNo={() => setAsking(false)} />}
         {busy && !asking && <p class="da-status" role="status"><span class="da-spinner" />{t.sites.reading}</p>}
         {preview && <Preview preview={preview} />}
       </th>
@@ -71,7 +71,7 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
       <td class="ad-buttons">
         <button type="button" class="da-button" disabled={busy} onClick={() => void pause()}>{site.paused_at ? t.sites.resume : t.sites.pause}</button>
         {!site.place && site.origin !== "file" && <button type="button" class="da-button" disabled={busy} onClick={() => void look()}>{t.sites.preview}</button>}
-        {listed && <button type="button" class="da-button" disabled={busy} onClick={() => setAsking(true)}>{t.sites.remove}</button>}
+        {listed && <button type="button" class="da-button" disabled={busy} onClick={() => setAsking(true)}>{t.curated.remove}</button>}
       </td>
     </tr>
   );

@@ -30,7 +30,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
   const language = uiLanguage(choices.language);
   const ui = useMemo(() => ({ api, t: texts(language), target: "_blank" as const }), [language]);
   api.language = language;
-  const { known, problem, load } = useInterface(api);
+  const { data: known, problem, reload } = useInterface(api);
   const place = usePlace(history);
   const assistant = chosen(known, place.address.model ?? choices.assistant);
   const { conversation } = place;
@@ -52,8 +52,9 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
     api.key = value;
     session.set("key", value);
     storage.set("key", remember ? value : "");
-    void load();
+    reload();
   };
+  const wrongKey = problem?.kind === "key" && api.key !== "";
   const needsKey = problem?.kind === "key" || (known?.key_required && !known.assistants);
   return (
     <UiProvider value={ui}>
@@ -65,14 +66,14 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
           <Header {...{ known, assistant, choices, choose, language }} mode={place.address.search === undefined ? "ask" : "search"}
             onMenu={() => setMenu(true)} onGo={place.show} onForget={api.key ? () => key("", false) : undefined} />
           {needsKey ? (
-            <main class="da-centre"><KeyForm wrong={problem?.kind === "key" && api.key !== ""} signIn={known?.sign_in ?? false} onKey={key} /></main>
+            <main class="da-centre"><KeyForm said={ui.t.problems.kinds[wrongKey ? "wrongKey" : "key"]} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
           ) : place.address.search !== undefined ? (
             <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search}
               onQuery={(search) => go({ search }, { replace: true })} onAsk={(question) => place.ask(question)} /></main>
           ) : (
             <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id}>
-              {problem && <Problem problem={problem} onRetry={load} />}
-              {known?.index === null && <Problem problem={new ApiError("no_index", "")} onRetry={load} />}
+              {problem && <Problem problem={problem} onRetry={reload} />}
+              {known?.index === null && <Problem problem={new ApiError("no_index", "")} onRetry={reload} />}
             </Chat>
           )}
         </div>

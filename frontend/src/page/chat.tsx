@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
-import { AnswerView } from "../shared/answer";
+import { AnswerView, Questions } from "../shared/answer";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { CopyButton } from "../shared/copy";
@@ -98,15 +98,7 @@ function Start({ known, assistant, language, onAsk, children }: StartProps): JSX
       <h1>{known?.welcome || t.page.welcome}</h1>
       <p class="da-muted da-about">{about} {known?.model === false && t.page.noModel}</p>
       {children}
-      {suggestions.length > 0 && (
-        <section class="da-first" aria-label={t.page.firstQuestions}>
-          <ul>
-            {suggestions.map((question) => (
-              <li key={question}><button type="button" onClick={() => onAsk(question)}>{question}</button></li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <Questions label={t.chat.firstQuestions} questions={suggestions} onAsk={onAsk} />
     </>
   );
 }
@@ -130,7 +122,7 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, box }: 
       <Question question={question} onAsk={onAsk} />
       <AnswerView exchange={exchange} model={assistant?.id ?? ""} feedback={known?.keeps?.feedback ?? false}
         onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })}>
-        <CopyButton text={link} label={t.chat.share} icon="link" />
+        <CopyButton text={link} label={t.page.share} icon="link" />
       </AnswerView>
     </article>
   );

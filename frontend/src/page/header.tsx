@@ -1,6 +1,5 @@
 /** The line on top: title, modes, new chat, settings. */
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { Icon, IconButton } from "../shared/icons";
 import { LANGUAGES, inLanguage } from "../shared/texts";
@@ -31,7 +30,7 @@ export function Header(props: Props): JSX.Element {
       </Going>
       <nav class="da-modes" aria-label={t.page.modes}>
         <Going to={{}} onGo={onGo} current={mode === "ask"}>{t.chat.ask}</Going>
-        <Going to={{ search: "" }} onGo={onGo} current={mode === "search"}>{t.page.search}</Going>
+        <Going to={{ search: "" }} onGo={onGo} current={mode === "search"}>{t.search.field}</Going>
       </nav>
       <span class="da-space" />
       <Going to={{}} onGo={onGo} class="da-icon-button" label={t.page.newChat}><Icon name="plus" /></Going>
@@ -65,13 +64,11 @@ export function Going({ to, onGo, current = false, label, children, ...rest }: G
 
 function Settings({ known, assistant, choices, choose, language, onForget }: Props): JSX.Element {
   const { t } = useUi();
-  const details = useRef<HTMLDetailsElement>(null);
-  useClosing(details);
   const assistants = known?.assistants ?? [];
   return (
-    <details class="da-settings" ref={details}>
-      <summary class="da-icon-button" aria-label={t.page.settings} title={t.page.settings}><Icon name="settings" /></summary>
-      <div class="da-popover">
+    <>
+      <IconButton icon="settings" label={t.page.settings} popovertarget="da-settings" />
+      <div id="da-settings" class="da-popover" popover="auto">
         <Choice label={t.page.language} value={language} options={LANGUAGES} onChange={(value) => choose({ language: value })} />
         <Choice label={t.page.theme} value={choices.theme} options={t.page.themes} onChange={(value) => choose({ theme: value })} />
         {assistants.length > 1 && (
@@ -86,31 +83,12 @@ function Settings({ known, assistant, choices, choose, language, onForget }: Pro
         {known?.person && <a href="sign-in/out">{t.page.signOut(known.person)}</a>}
         {onForget && <button type="button" class="da-button" onClick={onForget}>{t.page.forgetKey}</button>}
       </div>
-    </details>
+    </>
   );
 }
 
 function toneNames(assistant: InterfaceAssistant, known: Record<string, string>, language: string): Record<string, string> {
   return Object.fromEntries(assistant.personas.map(({ id, name }) => [id, inLanguage(name, language) ?? known[id] ?? id]));
-}
-
-/** Escape or a click elsewhere closes it. */
-function useClosing(details: { current: HTMLDetailsElement | null }): void {
-  useEffect(() => {
-    const close = (event: Event) => {
-      const box = details.current;
-      if (!box?.open) return;
-      if (event instanceof KeyboardEvent ? event.key !== "Escape" : event.composedPath().includes(box)) return;
-      box.open = false;
-      if (event instanceof KeyboardEvent) box.querySelector("summary")?.focus();
-    };
-    document.addEventListener("keydown", close);
-    document.addEventListener("pointerdown", close);
-    return () => {
-      document.removeEventListener("keydown", close);
-      document.removeEventListener("pointerdown", close);
-    };
-  }, []);
 }
 
 interface ChoiceProps {

@@ -17,8 +17,8 @@ export function Question({ question, onAsk }: Props): JSX.Element {
   if (editing) return <Editing question={question} onAsk={onAsk} onEnd={() => setEditing(false)} />;
   return (
     <div class="da-question">
-      <IconButton icon="edit" size={16} label={t.chat.edit} onClick={() => setEditing(true)} />
-      <h2 tabIndex={question.length > LONG ? 0 : -1}><span class="da-hidden">{t.chat.you}: </span>{question}</h2>
+      <IconButton icon="edit" size={16} label={t.page.edit} onClick={() => setEditing(true)} />
+      <h2 tabIndex={question.length > LONG ? 0 : -1}><span class="da-hidden">{t.page.you}: </span>{question}</h2>
     </div>
   );
 }
@@ -44,8 +44,8 @@ function Editing({ question, onAsk, onEnd }: Props & { onEnd: () => void }): JSX
   return (
     <form class="da-editing" onSubmit={send}>
       <textarea ref={field} rows={3} aria-label={t.chat.question} defaultValue={question} onKeyDown={pressed} />
-      <button type="button" class="da-button da-plain" onClick={onEnd}>{t.chat.cancel}</button>
-      <button class="da-button da-primary">{t.chat.save}</button>
+      <button type="button" class="da-button da-plain" onClick={onEnd}>{t.page.cancel}</button>
+      <button class="da-button da-primary">{t.page.askInstead}</button>
     </form>
   );
 }

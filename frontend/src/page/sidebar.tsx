@@ -43,37 +43,28 @@ export function Sidebar({ history, current, days, open, onClose, onGo }: Props):
     for (const id of ids) history.remove(id);
     if (ids.includes(current)) onGo({});
   };
-  const list = (
-    <Chats kept={kept} current={current} days={days} words={words} onWords={setWords} onGo={go} onRemove={remove}
-      onRename={(id, name) => history.get(id)?.rename(name)} onSave={(id) => save(history.get(id), t.sources.heading)} />
-  );
+  const list = <Chats {...{ history, kept, current, days, words }} onWords={setWords} onGo={go} onRemove={remove} />;
   return (
     <>
       <nav class="da-sidebar" aria-label={t.page.chats}>{list}</nav>
       <dialog class="da-drawer" ref={drawer} aria-label={t.page.chats} onClose={onClose}
         onClick={(event) => event.target === drawer.current && onClose()}>
-        <IconButton icon="close" label={t.page.close} onClick={onClose} />
+        <IconButton icon="close" label={t.widget.close} onClick={onClose} />
         {open && list}
       </dialog>
     </>
   );
 }
 
-interface ChatsProps {
+interface ChatsProps extends Omit<Props, "open" | "onClose"> {
   kept: Kept[];
-  current: string;
-  days: number;
   /** What the chats are searched for. */
   words: string;
   onWords: (words: string) => void;
-  onGo: (to: Address) => void;
   onRemove: (ids: string[]) => void;
-  onRename: (id: string, name: string) => void;
-  /** Saves it as a file. */
-  onSave: (id: string) => void;
 }
 
-function Chats({ kept, current, days, words, onWords, onGo, onRemove, onRename, onSave }: ChatsProps): JSX.Element {
+function Chats({ history, kept, current, days, words, onWords, onGo, onRemove }: ChatsProps): JSX.Element {
   const { t } = useUi();
   const [sure, setSure] = useState(false);
   const [renamed, setRenamed] = useState("");
@@ -81,6 +72,14 @@ function Chats({ kept, current, days, words, onWords, onGo, onRemove, onRename, 
     if (sure) onRemove(kept.map(({ id }) => id));
     setSure(!sure);
   };
+  /** All of them for the chat that is shown, else only the last one. */
+  const buttons = ({ id, title }: Kept) => ([
+    ["edit", "rename", () => setRenamed(id)],
+    ["save", "save", () => save(history.get(id), t.sources.heading)],
+    ["trash", "remove", () => onRemove([id])],
+  ] as const).slice(id === current ? 0 : -1).map(([icon, name, onClick]) => (
+    <IconButton key={icon} icon={icon} size={16} label={t.page[name](title)} onClick={onClick} />
+  ));
   return (
     <>
       <Going to={{}} onGo={onGo} class="da-new"><><Icon name="plus" /> {t.page.newChat}</></Going>
@@ -92,18 +91,11 @@ function Chats({ kept, current, days, words, onWords, onGo, onRemove, onRename, 
         <section key={day} aria-label={t.page[day]}>
           <h2 class="da-label">{t.page[day]}</h2>
           <ul>
-            {chats.map(({ id, title }) => (
-              <li key={id}>
-                {renamed === id
-                  ? <Name title={title} onEnd={(name) => { setRenamed(""); if (name) onRename(id, name); }} />
-                  : <Going to={{ chat: id }} onGo={onGo} current={id === current}>{title}</Going>}
-                {id === current && renamed !== id && (
-                  <>
-                    <IconButton icon="edit" size={16} label={t.page.rename(title)} onClick={() => setRenamed(id)} />
-                    <IconButton icon="save" size={16} label={t.page.save(title)} onClick={() => onSave(id)} />
-                  </>
-                )}
-                {renamed !== id && <IconButton icon="trash" size={16} label={t.page.remove(title)} onClick={() => onRemove([id])} />}
+            {chats.map((chat) => (
+              <li key={chat.id}>
+                {renamed === chat.id
+                  ? <Name title={chat.title} onEnd={(name) => { setRenamed(""); if (name) history.get(chat.id)?.rename(name); }} />
+                  : <><Going to={{ chat: chat.id }} onGo={onGo} current={chat.id === current}>{chat.title}</Going>{buttons(chat)}</>}
               </li>
             ))}
           </ul>

@@ -55,6 +55,16 @@ export function AnswerView({ exchange, model, feedback, onAgain, onRated, childr
   );
 }
 
+/** Questions that a click asks; nothing without any. */
+export function Questions({ label, questions, onAsk }: { label: string; questions: readonly string[]; onAsk: (question: string) => void }): JSX.Element | null {
+  if (!questions.length) return null;
+  return (
+    <ul class="da-questions" aria-label={label}>
+      {questions.map((question) => <li key={question}><button type="button" onClick={() => onAsk(question)}>{question}</button></li>)}
+    </ul>
+  );
+}
+
 function quotation(answer: string): string {
   return answer.match(/^>.*/gm)?.join("\n") ?? answer;
 }

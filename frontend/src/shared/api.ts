@@ -1,36 +1,24 @@
 /** Calls of the service. Every failure is an `ApiError` whose `kind` says what a reader can do about it. */
 
-export type ProblemKind =
-  | "key" // a key is missing or wrong
-  | "blocked" // too many wrong keys; `retryAfter` says how long to wait
-  | "limit" // too many requests; `retryAfter` says how long to wait
-  | "busy" // the service has too much to do
-  | "no_index" // nothing is indexed yet
-  | "reading" // the first run reads the pages; `message` says how long it takes
-  | "index" // the index can't be read
-  | "model" // the language model failed
-  | "offline" // no connection to the service
-  | "cut" // the connection ended within an answer
-  | "missing" // there is no such thing
-  | "refused" // this page or key may not do that
-  | "invalid" // the request is wrong; `message` says why
-  | "server";
-
-const BY_CODE: Record<string, ProblemKind> = {
-  invalid_api_key: "key",
-  wrong_keys: "blocked",
-  rate_limit_exceeded: "limit",
-  overloaded: "busy",
-  no_index: "no_index",
-  still_reading: "reading",
-  store_unavailable: "index",
-  store_error: "index",
-  index_mismatch: "index",
-  timeout: "model",
-  model_timeout: "model",
-  model_unavailable: "model",
-  model_error: "model",
+/** What a reader can do about a failure, with the codes of the service that mean it. */
+const KINDS = {
+  key: ["invalid_api_key"], // a key is missing or wrong
+  blocked: ["wrong_keys"], // too many wrong keys; `retryAfter` says how long to wait
+  limit: ["rate_limit_exceeded"], // too many requests; `retryAfter` says how long to wait
+  busy: ["overloaded"], // the service has too much to do
+  no_index: ["no_index"], // nothing is indexed yet
+  reading: ["still_reading"], // the first run reads the pages; `message` says how long it takes
+  index: ["store_unavailable", "store_error", "index_mismatch"], // the index can't be read
+  model: ["timeout", "model_timeout", "model_unavailable", "model_error"], // the language model failed
+  offline: [], // no connection to the service
+  cut: [], // the connection ended within an answer
+  missing: [], // there is no such thing
+  refused: [], // this page or key may not do that
+  invalid: [], // the request is wrong; `message` says why
+  server: [],
 };
+export type ProblemKind = keyof typeof KINDS;
+
 const BY_STATUS: Record<number, ProblemKind> = { 401: "key", 403: "refused", 404: "missing", 421: "refused", 429: "limit" };
 
 export class ApiError extends Error {
@@ -52,7 +40,8 @@ export class ApiError extends Error {
 export function apiError(body: unknown, status = 0, retryAfter = 0): ApiError {
   const error = (body as { error?: { message?: string; code?: string | null; retry_after?: number } } | null)?.error;
   const code = error?.code ?? "";
-  const kind = BY_CODE[code] ?? BY_STATUS[status] ?? (status >= 400 && status < 500 ? "invalid" : "server");
+  const known = (Object.keys(KINDS) as ProblemKind[]).find((one) => (KINDS[one] as string[]).includes(code));
+  const kind = known ?? BY_STATUS[status] ?? (status >= 400 && status < 500 ? "invalid" : "server");
   const { trace } = (body ?? {}) as { trace?: unknown };
   const wait = retryAfter || (error?.retry_after ?? 0);
   return new ApiError(kind, error?.message ?? `HTTP ${status}`, code, wait, status, trace);

@@ -1,7 +1,7 @@
 /** The stream of an answer: `v1/chat/completions` as server-sent events. */
-import type { Source, Unsupported } from "../../api";
+import type { ChatCompletionChunk } from "../../api";
 import { type Api, ApiError, apiError } from "./api";
-import type { Support } from "./types";
+import type { Ended } from "./types";
 
 /** The fields of a request besides the messages. */
 export interface Options {
@@ -19,7 +19,7 @@ export interface Message {
   content: string;
 }
 
-export interface ChatRequest extends Options {
+interface ChatRequest extends Options {
   messages: Message[];
 }
 
@@ -27,18 +27,7 @@ export type ChatEvent =
   | { kind: "id"; id: string }
   | { kind: "text"; text: string }
   | { kind: "status"; text: string }
-  | { kind: "done"; sources: Source[]; cut: boolean; unsupported?: Unsupported[]; support?: Support; trace?: unknown };
-
-interface Chunk {
-  id: string;
-  choices: { delta: { content?: string }; finish_reason: string | null }[];
-  event?: { type: string; data: { description?: string } };
-  sources?: Source[];
-  unsupported?: Unsupported[];
-  support?: Support;
-  trace?: unknown;
-  error?: unknown;
-}
+  | ({ kind: "done"; trace?: unknown } & Ended);
 
 /** The events of an answer, which end with `done`; not a repeated one if `fresh`. Raises `ApiError`; aborting raises the signal's reason. */
 export async function* chat(api: Api, request: ChatRequest, signal: AbortSignal, fresh = false): AsyncGenerator<ChatEvent> {
@@ -47,7 +36,7 @@ export async function* chat(api: Api, request: ChatRequest, signal: AbortSignal,
   let known = false;
   for await (const data of events(response, signal)) {
     if (data === "[DONE]") return;
-    const chunk = JSON.parse(data) as Chunk;
+    const chunk = JSON.parse(data) as ChatCompletionChunk & { error?: unknown };
     if (chunk.error) throw apiError(chunk);
     if (!known && chunk.id) {
       known = true;
@@ -58,14 +47,14 @@ export async function* chat(api: Api, request: ChatRequest, signal: AbortSignal,
   throw new ApiError("cut", "The stream ended before the answer.");
 }
 
-function* eventsOf(chunk: Chunk): Generator<ChatEvent> {
+function* eventsOf(chunk: ChatCompletionChunk): Generator<ChatEvent> {
   const choice = chunk.choices[0];
-  if (chunk.event?.type === "status") yield { kind: "status", text: chunk.event.data.description ?? "" };
+  const event = chunk.event as { type: string; data: { description?: string } } | undefined;
+  if (event?.type === "status") yield { kind: "status", text: event.data.description ?? "" };
   if (choice?.delta.content) yield { kind: "text", text: choice.delta.content };
   if (choice?.finish_reason) {
     const { sources = [], unsupported, support, trace } = chunk;
-    const done = { kind: "done" as const, sources, cut: choice.finish_reason === "length" };
-    yield { ...done, ...(unsupported && { unsupported }), ...(support && { support }), ...(trace ? { trace } : {}) };
+    yield { kind: "done", sources, cut: choice.finish_reason === "length", unsupported, support, trace };
   }
 }
 

@@ -1,6 +1,6 @@
 /** The field for a question. Enter sends, Shift+Enter starts a new line, Escape stops the answer. */
-import type { JSX, Ref } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import type { JSX, RefObject } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { Icon } from "./icons";
 import { useUi } from "./ui";
 
@@ -10,21 +10,13 @@ interface Props {
   onAsk: (question: string) => void;
   onStop: () => void;
   /** Gets the text field, to focus it. */
-  field?: Ref<HTMLTextAreaElement>;
-  /** Unsent text that is shown first. */
-  draft?: string;
+  field: RefObject<HTMLTextAreaElement | null>;
 }
 
-export function Composer({ busy, followUp, onAsk, onStop, field, draft = "" }: Props): JSX.Element {
+export function Composer({ busy, followUp, onAsk, onStop, field }: Props): JSX.Element {
   const { t } = useUi();
-  const [text, setText] = useState(draft);
-  const own = useRef<HTMLTextAreaElement | null>(null);
-  const take = (element: HTMLTextAreaElement | null) => {
-    own.current = element;
-    if (typeof field === "function") field(element);
-    else if (field) field.current = element;
-  };
-  useEffect(() => grow(own.current!), [text]);
+  const [text, setText] = useState("");
+  useEffect(() => grow(field.current!), [text]);
   const ask = () => {
     if (!text.trim() || busy) return;
     onAsk(text.trim());
@@ -44,7 +36,7 @@ export function Composer({ busy, followUp, onAsk, onStop, field, draft = "" }: P
   };
   return (
     <form class="da-composer" onSubmit={submit}>
-      <textarea ref={take} rows={1} value={text} onInput={(event) => setText(event.currentTarget.value)}
+      <textarea ref={field} rows={1} value={text} onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={onKeyDown} aria-label={t.chat.question} title={t.chat.hint} enterkeyhint="send"
         placeholder={followUp ? t.chat.followUp : t.chat.placeholder} />
       {busy ? (

@@ -12,7 +12,7 @@ const EMPTY: Answer = { id: "", state: "waiting", text: "", status: "", sources:
 
 let made = 0;
 /** A name that no other has; `crypto.randomUUID` needs https. */
-export function newId(): string {
+function newId(): string {
   return `${Date.now().toString(36)}${(made++).toString(36)}${Math.random().toString(36).slice(2, 6)}`;
 }
 
@@ -125,6 +125,13 @@ function changed(answer: Answer, event: ChatEvent): Answer {
       return { ...answer, state: "done", ...said };
     }
   }
+}
+
+/** As it is kept: an answer that isn't complete when the page is left is an interrupted one. */
+export function settled({ id, question, answer }: Exchange): Exchange {
+  const { problem: _, state, ...kept } = answer;
+  const ended = state === "done" || state === "stopped";
+  return { id, question, answer: { ...kept, status: "", state: ended ? state : "interrupted" } };
 }
 
 function messages(exchanges: Exchange[]): Message[] {

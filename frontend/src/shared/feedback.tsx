@@ -60,7 +60,7 @@ function Comment({ reasons, onSend, onSkip }: { reasons: string[]; onSend: (comm
         <button key={reason} type="button" class="da-button" onClick={() => onSend(`${reason}. ${field.current!.value}`.trim())}>{reason}</button>
       ))}
       <textarea ref={field} rows={2} maxLength={2000} aria-label={t.feedback.comment} placeholder={t.feedback.comment} />
-      <button class="da-button">{t.feedback.send}</button>
+      <button class="da-button">{t.chat.send}</button>
       <button type="button" class="da-button da-plain" onClick={onSkip}>{t.feedback.skip}</button>
     </form>
   );

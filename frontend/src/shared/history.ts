@@ -1,11 +1,11 @@
 /** Conversations kept in the browser: one entry of its storage each, so that two tabs don't overwrite each other. */
 import type { Api } from "./api";
-import { Conversation } from "./conversation";
+import { Conversation, settled } from "./conversation";
 import { folded } from "./quotes";
 import type { Storage } from "./storage";
 import type { Exchange } from "./types";
 
-export const MOST_KEPT = 100; // conversations
+const MOST_KEPT = 100; // conversations
 
 export interface Kept {
   id: string;
@@ -116,11 +116,4 @@ export class History {
       return null; // removed, or not ours
     }
   }
-}
-
-/** As it is kept: an answer that isn't complete when the page is left is an interrupted one. */
-function settled({ id, question, answer }: Exchange): Exchange {
-  const { problem: _, state, ...kept } = answer;
-  const ended = state === "done" || state === "stopped";
-  return { id, question, answer: { ...kept, status: "", state: ended ? state : "interrupted" } };
 }

@@ -1,5 +1,5 @@
 /** What went wrong, in plain words, with what a reader can do about it. */
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { Icon } from "./icons";
@@ -14,13 +14,14 @@ export function words(problem: ApiError, t: Texts): [string, string] {
 
 interface Props {
   problem: ApiError;
+  /** The title, and the sentence about it; those of its kind by default. */
+  said?: readonly [string, string];
   onRetry?: (() => void) | undefined;
-  children?: ComponentChildren;
 }
 
-export function Problem({ problem, onRetry, children }: Props): JSX.Element {
+export function Problem({ problem, said, onRetry }: Props): JSX.Element {
   const { t } = useUi();
-  const [title, text] = words(problem, t);
+  const [title, text] = said ?? words(problem, t);
   const [left, setLeft] = useState(problem.retryAfter);
   useEffect(() => {
     if (left <= 0) return;
@@ -32,7 +33,6 @@ export function Problem({ problem, onRetry, children }: Props): JSX.Element {
       <Icon name="warning" />
       <div>
         <div role="alert"><strong>{title}</strong>{text && <p>{text}</p>}</div>
-        {children}
         {onRetry && (
           <button type="button" class="da-button" disabled={left > 0} onClick={onRetry}>
             {left > 0 ? t.problems.wait(left) : t.problems.retry}
@@ -44,10 +44,13 @@ export function Problem({ problem, onRetry, children }: Props): JSX.Element {
 }
 
 interface KeyFormProps {
+  said: readonly string[];
   /** Whether the last key was wrong. */
   wrong: boolean;
   /** Whether people can sign in, too. */
   signIn: boolean;
+  /** How long the key is kept; without it, the reader chooses. */
+  note?: string;
   onKey: (key: string, remember: boolean) => void;
 }
 
@@ -60,31 +63,30 @@ export function SignIn(): JSX.Element {
   const here = `${location.pathname.slice(new URL(document.baseURI).pathname.length - 1)}${asked.size ? `?${asked}` : ""}`;
   return (
     <>
-      {problem && <p class="da-muted" role="alert">{t.problems.signIn[problem === "refused" ? "refused" : "failed"]}</p>}
-      <a class="da-button da-primary" href={`sign-in/?next=${encodeURIComponent(here)}`}>{t.problems.signIn.send}</a>
+      {problem && <p class="da-muted" role="alert">{t.page.signIn[problem === "refused" ? "refused" : "failed"]}</p>}
+      <a class="da-button da-primary" href={`sign-in/?next=${encodeURIComponent(here)}`}>{t.page.signIn.send}</a>
     </>
   );
 }
 
 /** Asks for the key of a service that needs one. */
-export function KeyForm({ wrong, signIn, onKey }: KeyFormProps): JSX.Element {
+export function KeyForm({ said: [title, text], wrong, signIn, note, onKey }: KeyFormProps): JSX.Element {
   const { t } = useUi();
   const field = useRef<HTMLInputElement>(null);
   const remember = useRef<HTMLInputElement>(null);
-  const [title, text] = t.problems.kinds[wrong ? "wrongKey" : "key"];
   useEffect(() => field.current?.focus(), []);
   const send = (event: Event) => {
     event.preventDefault();
     const key = field.current!.value.trim();
-    if (key) onKey(key, remember.current!.checked);
+    if (key) onKey(key, remember.current?.checked ?? false);
   };
   return (
     <form class="da-key" onSubmit={send}>
       {signIn && <SignIn />}
-      <div role={wrong ? "alert" : undefined}><h2>{title}</h2><p class="da-muted">{text}</p></div>
-      <label>{t.problems.keyLabel}<input ref={field} type="password" autocomplete="current-password" required aria-invalid={wrong} /></label>
-      <label class="da-check"><input ref={remember} type="checkbox" /> {t.problems.keyRemember}</label>
-      <button class="da-button da-primary">{t.problems.keySend}</button>
+      <div role={wrong ? "alert" : undefined}><h1>{title}</h1><p class="da-muted">{text}</p></div>
+      <label>{t.page.keyLabel}<input ref={field} type="password" autocomplete="current-password" required aria-invalid={wrong} /></label>
+      {note ? <p class="da-muted">{note}</p> : <label class="da-check"><input ref={remember} type="checkbox" /> {t.page.keyRemember}</label>}
+      <button class="da-button da-primary">{t.page.keySend}</button>
     </form>
   );
 }

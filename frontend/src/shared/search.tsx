@@ -2,6 +2,7 @@
  * rows can have a link and a button; the focus stays in the field. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { Passage, PieceObject, SearchResult } from "../../api";
 import { type Api, type ApiError, asApiError } from "./api";
 import { Icon, IconButton } from "./icons";
 import { Problem } from "./problems";
@@ -14,28 +15,7 @@ const ROWS = 12;
 const LONGEST = 300; // characters of a query
 const RECENT = 5; // searches that are offered again
 
-interface Piece {
-  text: string;
-  match: boolean;
-}
-
-interface Row {
-  id: string;
-  url: string;
-  title: string;
-  section: string;
-  breadcrumbs: string[];
-  language: string;
-  highlights: { breadcrumbs: Piece[][]; excerpt: Piece[] };
-}
-
-interface Found {
-  query: string;
-  data: Row[];
-  facets: { collections: string[]; languages: string[] };
-}
-
-export interface SearchProps {
+interface SearchProps {
   api: Api;
   /** Of the reader. */
   language: string;
@@ -60,7 +40,7 @@ interface Filters {
 interface State {
   /** The query that the rows are of; empty before the first answer. */
   asked: string;
-  found: Found | null;
+  found: SearchResult | null;
   problem: ApiError | null;
 }
 
@@ -83,7 +63,7 @@ export function Search(props: SearchProps): JSX.Element {
   useEffect(() => setActive(-1), [state.found, query]);
   useEffect(() => onQuery?.(query), [query]);
   useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [active]);
-  const about = (row: Row) => asked(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
+  const about = (row: Passage) => asked(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
   const asked = (question: string) => {
     recent.add(query);
     onAsk(question);
@@ -110,7 +90,7 @@ export function Search(props: SearchProps): JSX.Element {
   };
   return (
     <div class="da-search" role="search" aria-label={t.search.label}>
-      <div class="da-search-field">
+      <div class="da-composer da-search-field">
         <Icon name="search" />
         <input ref={field} type="text" inputMode="search" enterkeyhint="search" autocomplete="off" autocapitalize="off" spellcheck={false}
           role="combobox" aria-autocomplete="list" aria-haspopup="grid" aria-expanded={last >= 0} aria-controls={`${id}-grid`}
@@ -160,7 +140,7 @@ function useRecent(api: Api) {
   return { known, add: (query: string) => keep([query, ...known.filter((one) => one !== query)].slice(0, RECENT)), forget: () => keep([]) };
 }
 
-function samePage(one: Row, other: Row | undefined): boolean {
+function samePage(one: Passage, other: Passage | undefined): boolean {
   return one.url.split("#")[0] === other?.url.split("#")[0];
 }
 
@@ -175,7 +155,7 @@ function said({ found, problem, asked }: State, query: string, t: ReturnType<typ
 function useFound({ api, language, page, model, collections }: SearchProps, query: string, filters: Filters) {
   const [state, setState] = useState<State>(NOTHING);
   const [tries, setTries] = useState(0);
-  const kept = useRef(new Map<string, Found>());
+  const kept = useRef(new Map<string, SearchResult>());
   useEffect(() => {
     if (!query) {
       setState(({ found }) => ({ ...NOTHING, found: found && { ...found, data: [] } }));
@@ -202,7 +182,7 @@ function useFound({ api, language, page, model, collections }: SearchProps, quer
     const stopper = new AbortController();
     const timer = window.setTimeout(async () => {
       try {
-        const found = await api.json<Found>("v1/search", { method: "POST", body, signal: stopper.signal });
+        const found = await api.json<SearchResult>("v1/search", { method: "POST", body, signal: stopper.signal });
         if (stopper.signal.aborted) return;
         kept.current.set(key, found);
         setState({ asked: query, found, problem: null });
@@ -219,7 +199,7 @@ function useFound({ api, language, page, model, collections }: SearchProps, quer
 }
 
 interface ChoicesProps {
-  facets: Found["facets"] | undefined;
+  facets: SearchResult["facets"] | undefined;
   filters: Filters;
   setFilters: (filters: Filters) => void;
   language: string;
@@ -249,7 +229,7 @@ function Choices({ facets, filters, setFilters, language }: ChoicesProps): JSX.E
 
 interface ResultProps {
   id: string;
-  row: Row;
+  row: Passage;
   /** Whether the row above is of the same page. */
   below: boolean;
   active: boolean;
@@ -283,7 +263,7 @@ function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element
   );
 }
 
-function marked(pieces: Piece[]): ComponentChildren {
+function marked(pieces: PieceObject[]): ComponentChildren {
   return pieces.map(({ text, match }) => (match ? <mark>{text}</mark> : text));
 }
 

@@ -1,9 +1,9 @@
 /** The sources of an answer, one line each: a link to the section, and a button that shows what the answer took from it. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PassageInPage, Source } from "../../api";
-import { asApiError } from "./api";
 import { Icon } from "./icons";
+import { useLoaded } from "./interface";
 import { Link } from "./link";
 import { Markdown, blockTexts, excerpt } from "./markdown";
 import { cells, marker, statements } from "./quotes";
@@ -96,8 +96,9 @@ function LanguageTag({ source }: { source: Source }): JSX.Element | null {
 
 /** The passage, from the first marked sentence on. */
 function PassageView({ source, answer, model }: { source: Source; answer: Answer; model: string }): JSX.Element {
-  const { t } = useUi();
-  const { passage, gone } = usePassage(source, model);
+  const { api, t } = useUi();
+  const path = `v1/passages/${encodeURIComponent(source.chunk)}?model=${encodeURIComponent(model)}`;
+  const { data: passage, problem: gone } = useLoaded<PassageInPage>(api, path);
   const { text, reading } = useMemo(() => {
     const own = passage?.text ?? source.snippet;
     const whole = passage ? [passage.before, own, passage.after].filter(Boolean).join("\n\n") : own;
@@ -112,21 +113,4 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
       <Markdown text={text} reading={reading} />
     </div>
   );
-}
-
-function usePassage(source: Source, model: string): { passage: PassageInPage | null; gone: boolean } {
-  const { api } = useUi();
-  const [found, setFound] = useState<{ passage: PassageInPage | null; gone: boolean }>({ passage: null, gone: false });
-  useEffect(() => {
-    const stopper = new AbortController();
-    const path = `v1/passages/${encodeURIComponent(source.chunk)}?model=${encodeURIComponent(model)}`;
-    api.json<PassageInPage>(path, { signal: stopper.signal }).then(
-      (passage) => setFound({ passage, gone: false }),
-      (error: unknown) => {
-        if (!stopper.signal.aborted && asApiError(error)) setFound({ passage: null, gone: true });
-      },
-    );
-    return () => stopper.abort();
-  }, [source.chunk, model]);
-  return found;
 }

@@ -38,7 +38,7 @@ export function App({ options, control }: { options: Options; control: Control }
   const [selected, unselect] = useSelected(options.selection);
   if (!ui) return <></>;
   const { widget } = ui.t;
-  const label = options.button || widget.button;
+  const label = options.button || ui.t.chat.ask;
   const keys = shownKeys(options.shortcut);
   return (
     <UiProvider value={ui}>

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
-import { AnswerView } from "../shared/answer";
+import { AnswerView, Questions } from "../shared/answer";
 import { highlighter } from "../shared/code";
 import type { Search } from "../shared/search";
 import { ApiError } from "../shared/api";
@@ -27,7 +27,7 @@ interface Props {
 
 export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const { api, t } = useUi();
-  const { known, problem: failed, load } = useInterface(api);
+  const { data: known, problem: failed, reload } = useInterface(api);
   const info = known?.assistants ? known : null;
   const problem = failed ?? (known && !info ? new ApiError("key", "The widget has no key.") : null);
   const assistant = info?.assistants?.find(({ id }) => id === options.assistant) ?? info?.assistants?.[0];
@@ -68,7 +68,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     <div class="da-sheet" ref={sheet} onClick={(event) => onLink(event, onClose)}>
       <header class="da-head">
         <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
-        <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.widget.search}
+        <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.search.field}
           onClick={() => (search ? setSearch(null) : void import("../shared/search").then(setSearch))} />
         {exchanges.length > 0 && <IconButton icon="plus" label={t.widget.restart} onClick={restart} />}
         <IconButton icon="close" label={t.widget.close} onClick={onClose} />
@@ -81,7 +81,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
       ) : (
         <>
           <div class="da-scroll" tabIndex={-1}>
-            {problem && <Problem problem={problem} onRetry={load} />}
+            {problem && <Problem problem={problem} onRetry={reload} />}
             {!exchanges.length && !problem && <Welcome greeting={options.greeting || info?.welcome || t.widget.greeting} assistant={assistant} onAsk={ask} />}
             <Exchanges conversation={conversation} model={assistant?.id ?? ""} info={info} onAsk={ask} />
           </div>
@@ -118,18 +118,9 @@ function request(options: Options, assistant: InterfaceAssistant | undefined, in
 type WelcomeProps = { greeting: string; assistant: InterfaceAssistant | undefined; onAsk: (question: string) => void };
 
 function Welcome({ greeting, assistant, onAsk }: WelcomeProps): JSX.Element {
-  const { api } = useUi();
+  const { api, t } = useUi();
   const questions = assistant ? inLanguage(assistant.suggestions, api.language) ?? [] : [];
-  return (
-    <div class="da-welcome">
-      <p>{greeting}</p>
-      <ul class="da-questions">
-        {questions.map((question) => (
-          <li key={question}><button type="button" onClick={() => onAsk(question)}>{question}</button></li>
-        ))}
-      </ul>
-    </div>
-  );
+  return <div class="da-welcome"><p>{greeting}</p><Questions label={t.chat.firstQuestions} questions={questions} onAsk={onAsk} /></div>;
 }
 
 interface ExchangesProps {

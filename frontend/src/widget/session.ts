@@ -1,18 +1,13 @@
 /** The conversation of this tab: it stays when the reader goes to another page of the site, and ends with the tab. */
 import type { Api } from "../shared/api";
-import { Conversation } from "../shared/conversation";
+import { Conversation, settled } from "../shared/conversation";
 import { Storage } from "../shared/storage";
 import type { Exchange } from "../shared/types";
 
 const NAME = "conversation";
 
-export interface Session {
-  conversation: Conversation;
-  /** Ends the conversation; the next session is a new one. */
-  forget: () => void;
-}
-
-export function session(api: Api, assistant: string): Session {
+/** `forget` ends the conversation; the next session is a new one. */
+export function session(api: Api, assistant: string) {
   const storage = new Storage(`docs-assistant:${api.base}:${assistant}:`, "sessionStorage");
   const conversation = new Conversation(api, read(storage.get(NAME)));
   const end = conversation.onChange(() => storage.set(NAME, JSON.stringify(conversation.exchanges)));
@@ -26,11 +21,7 @@ export function session(api: Api, assistant: string): Session {
 
 function read(text: string): Exchange[] {
   try {
-    const exchanges = JSON.parse(text || "[]") as Exchange[];
-    return exchanges.map(({ answer, ...rest }) => {
-      const ended = answer.state === "waiting" || answer.state === "writing";
-      return { ...rest, answer: ended ? { ...answer, state: "interrupted" } : answer };
-    });
+    return (JSON.parse(text || "[]") as Exchange[]).map(settled);
   } catch {
     return []; // of another version
   }

@@ -17,6 +17,5 @@ export function styles(color: string, service: string): CSSStyleSheet[] {
 
 /** A colour that is dark enough for white text becomes light enough for a dark page. */
 function accent(color: string): string {
-  return `:host { --da-accent: ${color}; }
-    :host([data-theme="dark"]) { --da-accent: color-mix(in oklab, ${color} 45%, white); }`;
+  return `:host { --da-accent: light-dark(${color}, color-mix(in oklab, ${color} 45%, white)); }`;
 }

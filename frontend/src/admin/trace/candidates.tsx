@@ -4,10 +4,14 @@ import { useState } from "preact/hooks";
 import type { LegPlace, Trace, TraceCandidate, TraceFusion, TraceSearch } from "../../../api";
 import { Badge, Table, useAdmin } from "../data";
 import { address } from "../location";
-import { Bar } from "./bar";
 
 const SHOWN = 15;
 type Part = "all" | "kept" | "dropped";
+
+/** A bar whose place and length are shares of its track. */
+export function Bar({ from, to, kind }: { from: number; to: number; kind: string }): JSX.Element {
+  return <span class={`tr-bar tr-${kind}`} style={{ "--from": from, "--to": to }} />;
+}
 
 export function Candidates({ trace }: { trace: Trace }): JSX.Element {
   const { trace: t } = useAdmin();

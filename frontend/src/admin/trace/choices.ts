@@ -25,18 +25,15 @@ export interface Choices {
   prompts: Record<string, string>;
 }
 
-export const OVERRIDES: readonly string[] = [...Object.keys(NUMBERS), "fusion"];
+const OVERRIDES: readonly string[] = [...Object.keys(NUMBERS), "fusion"];
 const AGAIN = "again.";
 
-/** The choices in an address: the first ones, or those to ask again with. */
-export function choicesIn(query: URLSearchParams, prompts: Record<string, string>, again: boolean): Choices {
+/** The choices in an address, the first ones or those to ask again with, or in a form. */
+export function choicesIn(query: URLSearchParams | FormData, prompts: Record<string, string>, again: boolean): Choices {
   const prefix = again ? AGAIN : "";
-  const settings: Record<string, string> = {};
-  for (const name of OVERRIDES) {
-    const value = query.get(prefix + name);
-    if (value) settings[name] = value;
-  }
-  return { model: query.get(`${prefix}model`) ?? "", settings, prompts };
+  const value = (name: string) => String(query.get(prefix + name) ?? "");
+  const settings = Object.fromEntries(OVERRIDES.map((name) => [name, value(name)]).filter(([, one]) => one));
+  return { model: value("model"), settings, prompts };
 }
 
 /** The parameters of an address that has these choices. */

@@ -12,7 +12,7 @@ import type { Choices, TracedAnswer } from "./choices";
 /** Answers with more different words are shown as wholly different. */
 const MOST_EDITS = 3000;
 
-interface Side {
+export interface Side {
   answer: TracedAnswer;
   choices: Choices;
 }
@@ -73,7 +73,7 @@ function Figures({ first, second }: { first: TracedAnswer; second: TracedAnswer 
   ];
   const others = figures(second);
   return (
-    <Table name={t.compare} head={t.compareColumns}>
+    <Table name={t.compare} head={["", t.first, t.second]}>
       {figures(first).map(([name, value], i) => {
         const other = others[i]![1];
         return <tr key={name}><th scope="row">{name}</th><td>{value}</td><td>{value === other ? value : <mark>{other}</mark>}</td></tr>;

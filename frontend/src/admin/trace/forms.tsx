@@ -1,88 +1,72 @@
 /** The forms that ask: for a question, with which choices, and what to ask with again. */
-import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useState } from "preact/hooks";
-import { useJson, useAdmin } from "../data";
-import { type Choices, FUSIONS, NUMBERS, type NumberName } from "./choices";
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { PromptList } from "../../../api";
+import { useUi } from "../../shared/ui";
+import { submitted, useAdmin, useJson } from "../data";
+import { type Choices, FUSIONS, NUMBERS, type NumberName, choicesIn } from "./choices";
 
-interface Prompt {
-  file: string;
-  text: string;
-  changed: boolean;
-}
-
-/** A label with its field. */
-function Field({ name, children }: { name: string; children: (id: string) => ComponentChildren }): JSX.Element {
-  const id = useId();
-  return <div class="tr-field"><label for={id}>{name}</label>{children(id)}</div>;
-}
-
-function Settings({ values, onChange }: { values: Record<string, string>; onChange: (values: Record<string, string>) => void }): JSX.Element {
+/** The fields have these values first. */
+function Settings({ values }: { values: Record<string, string> }): JSX.Element {
   const { trace: t } = useAdmin();
-  const set = (name: string, value: string) => {
-    const { [name]: _, ...others } = values;
-    onChange(value ? { ...others, [name]: value } : others);
-  };
   return (
     <div class="tr-fields">
       {(Object.keys(NUMBERS) as NumberName[]).map((name) => (
-        <Field key={name} name={t.numbers[name]}>
-          {(id) => <input id={id} type="number" name={name} {...NUMBERS[name]} value={values[name] ?? ""} placeholder={t.usual} onInput={(event) => set(name, event.currentTarget.value)} />}
-        </Field>
+        <label key={name} class="tr-field">
+          {t.numbers[name]}<input type="number" name={name} {...NUMBERS[name]} defaultValue={values[name] ?? ""} placeholder={t.usual} />
+        </label>
       ))}
-      <Field name={t.fusion}>
-        {(id) => (
-          <select id={id} name="fusion" value={values["fusion"] ?? ""} onChange={(event) => set("fusion", event.currentTarget.value)}>
-            <option value="">{t.usual}</option>
-            {FUSIONS.map((one) => <option key={one}>{one}</option>)}
-          </select>
-        )}
-      </Field>
+      <label class="tr-field">
+        {t.fusion}
+        <select name="fusion">
+          <option value="">{t.usual}</option>
+          {FUSIONS.map((one) => <option key={one} selected={one === values["fusion"]}>{one}</option>)}
+        </select>
+      </label>
     </div>
   );
 }
 
-function Assistant({ value, onChange }: { value: string; onChange: (model: string) => void }): JSX.Element {
+function Assistant({ value }: { value: string }): JSX.Element {
+  const { t: ui } = useUi();
   const { trace: t } = useAdmin();
   const { data } = useJson<{ data: { id: string; name: string }[] }>("v1/models");
   const known = data?.data ?? [];
   const all = value && !known.some((one) => one.id === value) ? [...known, { id: value, name: value }] : known;
   return (
-    <Field name={t.assistant}>
-      {(id) => (
-        <select id={id} name="model" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-          <option value="">{t.usual}</option>
-          {all.map((one) => <option key={one.id} value={one.id}>{one.name === one.id ? one.id : `${one.name} (${one.id})`}</option>)}
-        </select>
-      )}
-    </Field>
+    <label class="tr-field">
+      {ui.page.assistant}
+      <select name="model">
+        <option value="">{t.usual}</option>
+        {all.map((one) => <option key={one.id} value={one.id} selected={one.id === value}>{one.name === one.id ? one.id : `${one.name} (${one.id})`}</option>)}
+      </select>
+    </label>
   );
 }
 
 export function AskForm({ question, choices, onAsk }: { question: string; choices: Choices; onAsk: (question: string, choices: Choices) => void }): JSX.Element {
   const { trace: t } = useAdmin();
   const [text, setText] = useState(question);
-  const [chosen, setChosen] = useState(choices);
-  useEffect(() => {
-    setText(question);
-    setChosen(choices);
-  }, [question, JSON.stringify(choices)]);
+  useEffect(() => setText(question), [question]);
   const send = (event: Event) => {
-    event.preventDefault();
-    if (text.trim()) onAsk(text.trim(), chosen);
+    const { form } = submitted(event);
+    if (text.trim()) onAsk(text.trim(), choicesIn(form, {}, false));
   };
   const keyDown = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    (event.currentTarget as HTMLTextAreaElement).form!.requestSubmit();
   };
   return (
     <form class="tr-form" onSubmit={send}>
       <div class="tr-asked">
-        <Field name={t.question}>{(id) => <textarea id={id} name="q" rows={2} required value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={keyDown} />}</Field>
-        <Assistant value={chosen.model} onChange={(model) => setChosen({ ...chosen, model })} />
+        <label class="tr-field">{t.question}<textarea rows={2} required value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={keyDown} /></label>
+        <Assistant key={choices.model} value={choices.model} />
         <button class="da-button da-primary">{t.ask}</button>
       </div>
-      <details open={Object.keys(choices.settings).length > 0}>
+      <details key={JSON.stringify(choices)} open={Object.keys(choices.settings).length > 0}>
         <summary>{t.settings}</summary>
-        <Settings values={chosen.settings} onChange={(settings) => setChosen({ ...chosen, settings })} />
+        <Settings values={choices.settings} />
       </details>
     </form>
   );
@@ -97,22 +81,19 @@ interface AgainProps {
 }
 
 export function AgainForm({ choices, language, onAsk, onClose }: AgainProps): JSX.Element {
+  const { t: ui } = useUi();
   const { trace: t } = useAdmin();
-  const [chosen, setChosen] = useState(choices);
-  const send = (event: Event) => {
-    event.preventDefault();
-    onAsk(chosen);
-  };
+  const [prompts, setPrompts] = useState(choices.prompts);
   return (
     <section class="tr-again">
       <h2>{t.again}</h2>
       <p class="da-muted">{t.againText}</p>
-      <form class="tr-form" onSubmit={send}>
-        <Assistant value={chosen.model} onChange={(model) => setChosen({ ...chosen, model })} />
-        <Settings values={chosen.settings} onChange={(settings) => setChosen({ ...chosen, settings })} />
-        <PromptEditor prompts={chosen.prompts} language={language} onChange={(prompts) => setChosen({ ...chosen, prompts })} />
+      <form class="tr-form" onSubmit={(event) => onAsk(choicesIn(submitted(event).form, prompts, false))}>
+        <Assistant value={choices.model} />
+        <Settings values={choices.settings} />
+        <PromptEditor prompts={prompts} language={language} onChange={setPrompts} />
         <div class="tr-buttons">
-          <button class="da-button da-primary">{t.askAgain}</button>
+          <button class="da-button da-primary">{ui.chat.again}</button>
           {onClose && <button type="button" class="da-button" onClick={onClose}>{t.close}</button>}
         </div>
       </form>
@@ -128,10 +109,10 @@ interface EditorProps {
 
 function PromptEditor({ prompts, language, onChange }: EditorProps): JSX.Element {
   const { trace: t } = useAdmin();
-  const { data } = useJson<{ data: Prompt[] }>("v1/admin/prompts");
+  const { data } = useJson<PromptList>("v1/admin/prompts");
   const [file, setFile] = useState(Object.keys(prompts)[0] ?? "");
-  const own = (one: Prompt) => (one.file.startsWith(`${language}/`) ? 0 : 1);
-  const known = [...(data?.data ?? [])].sort((a, b) => own(a) - own(b) || a.file.localeCompare(b.file));
+  const own = (name: string) => (name.startsWith(`${language}/`) ? 0 : 1);
+  const known = [...(data?.data ?? [])].sort((a, b) => own(a.file) - own(b.file) || a.file.localeCompare(b.file));
   const original = known.find((one) => one.file === file)?.text ?? "";
   const edit = (text: string) => {
     const { [file]: _, ...others } = prompts;
@@ -139,20 +120,22 @@ function PromptEditor({ prompts, language, onChange }: EditorProps): JSX.Element
   };
   return (
     <>
-      <Field name={t.prompt}>
-        {(id) => (
-          <select id={id} name="prompt" value={file} onChange={(event) => setFile(event.currentTarget.value)}>
-            <option value="">{t.noPrompt}</option>
-            {known.map((one) => <option key={one.file} value={one.file}>{one.file}{one.file in prompts ? ` (${t.changed})` : ""}</option>)}
-          </select>
-        )}
-      </Field>
+      <label class="tr-field">
+        {t.prompt}
+        <select value={file} onChange={(event) => setFile(event.currentTarget.value)}>
+          <option value="">{t.noPrompt}</option>
+          {known.map((one) => <option key={one.file} value={one.file}>{one.file}{one.file in prompts ? ` (${t.changed})` : ""}</option>)}
+        </select>
+      </label>
       {file && (
-        <Field name={t.promptText(file)}>
-          {(id) => <textarea id={id} class="tr-prompt" rows={14} spellcheck={false} value={prompts[file] ?? original} onInput={(event) => edit(event.currentTarget.value)} />}
-        </Field>
+        <>
+          <label class="tr-field">
+            {t.promptText(file)}
+            <textarea class="tr-prompt" rows={14} spellcheck={false} value={prompts[file] ?? original} onInput={(event) => edit(event.currentTarget.value)} />
+          </label>
+          <p class="da-muted">{t.promptNote}</p>
+        </>
       )}
-      {file && <p class="da-muted">{t.promptNote}</p>}
     </>
   );
 }

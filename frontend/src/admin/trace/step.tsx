@@ -5,10 +5,10 @@ import { CopyButton } from "../../shared/copy";
 import { useAdmin } from "../data";
 
 export function StepDetails({ step, first }: { step: TraceStep; first: number | null }): JSX.Element {
-  const { trace: t, ms } = useAdmin();
+  const { t: { problems }, trace: t, ms } = useAdmin();
   return (
     <div class="tr-details">
-      {step.error && <p class="tr-problem"><strong>{t.error}:</strong> {step.error}</p>}
+      {step.error && <p class="tr-problem"><strong>{problems.severity.error}:</strong> {step.error}</p>}
       {first !== null && <p class="da-muted">{t.firstText}: {ms(first)} ms</p>}
       {step.calls.map((call, i) => <CallDetails key={i} call={call} />)}
       <Values name={t.input} values={step.input} />
@@ -18,7 +18,7 @@ export function StepDetails({ step, first }: { step: TraceStep; first: number | 
 }
 
 function CallDetails({ call }: { call: TraceCall }): JSX.Element {
-  const { trace: t, ms, number } = useAdmin();
+  const { t: { problems }, trace: t, ms, number } = useAdmin();
   const facts = [
     t.callFacts(call.model, ms(call.start), ms(call.end)),
     call.kind === "chat" && t.tokens(number(call.prompt_tokens), number(call.completion_tokens)),
@@ -28,7 +28,7 @@ function CallDetails({ call }: { call: TraceCall }): JSX.Element {
     <section class="tr-called" aria-label={t.call[call.kind]}>
       <h4><span class={`tr-dot tr-${call.kind}`} aria-hidden="true" />{t.call[call.kind]}</h4>
       <p class="da-muted">{facts.join(" · ")}</p>
-      {call.error && <p class="tr-problem"><strong>{t.error}:</strong> {call.error}</p>}
+      {call.error && <p class="tr-problem"><strong>{problems.severity.error}:</strong> {call.error}</p>}
       {call.messages.map((message, i) => <Sent key={i} name={t.sent(message.role)} text={message.content} />)}
       {call.texts.length > 0 && <Sent name={t.embedded} text={call.texts.join("\n\n---\n\n")} />}
       {call.reply && <Sent name={t.reply} text={call.reply} />}

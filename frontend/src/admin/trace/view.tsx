@@ -9,7 +9,7 @@ import { useUi } from "../../shared/ui";
 import { Failure, useAdmin } from "../data";
 import { address, go } from "../location";
 import type { ViewProps } from "../routes";
-import { ChoicesText, Compare } from "./compare";
+import { ChoicesText, Compare, type Side } from "./compare";
 import { AgainForm, AskForm } from "./forms";
 import { QuestionForm } from "./question_form";
 import { Summary, TraceParts } from "./sections";
@@ -141,11 +141,6 @@ function Single({ answer, choices }: { answer: TracedAnswer; choices: Choices })
 function citation(number: number, trace: Trace): JSX.Element | null {
   const link = trace.links.find((one) => one.number === number);
   return link ? <a class="da-cite" href={link.url} target="_blank" rel="noopener noreferrer">{number}</a> : null;
-}
-
-interface Side {
-  answer: TracedAnswer;
-  choices: Choices;
 }
 
 function Both({ one, other }: { one: Side; other: Side }): JSX.Element {

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Trace, TraceStep } from "../../../api";
 import { useAdmin } from "../data";
-import { Bar } from "./bar";
+import { Bar } from "./candidates";
 import { StepDetails } from "./step";
 
 const TICKS = [0, 0.25, 0.5, 0.75, 1];

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import httpx
 
 from app.core.settings import Settings
 from app.core.types import Query
@@ -38,6 +39,7 @@ CLIENTS = 32
 SECONDS = 10.0
 PAUSE = 0.1  # seconds before a refused client comes again
 DEPTH = 50
+OK = 200
 HEAD = """| chunks | store | indexing | disk | alone, p50 | p95 | p95 of the next 200 | CPU | searches/s, 32 clients | CPU | memory (without files) | recall |
 |---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"""
 
@@ -155,6 +157,8 @@ def measure(folder: Path, store: str, size: int) -> None:
     told = [(code, text) for code, text in json.loads((folder / "questions.json").read_text("utf-8"))]
     questions, others = told[:QUESTIONS], told[QUESTIONS : 2 * QUESTIONS]
     with service(place, "serve", **settings_of(store, size), DOCS_RATE_LIMIT="") as running:
+        while httpx.get(f"{running.url}/health/ready").status_code != OK:  # until then, it reads the words of the index
+            time.sleep(PAUSE)
         measured = asyncio.run(searches(running.url, running.process.pid, questions, others)) | memory(
             running.process.pid
         )

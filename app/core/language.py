@@ -136,6 +136,8 @@ class Replies(Part):
     only: Words = frozenset()
     readers: Replacements = {}
     negations: Words = frozenset()
+    superlative: str = ""
+    conditional: Words = frozenset()
     limiting: Words = frozenset()
     opposites: Pairs = {}
     placeholders: Words = frozenset()

@@ -90,7 +90,10 @@ def factory_of(step: Any, before: str = "") -> StepFactory:
 
 _FACTORIES = (
     *map(factory_of, (Detect, Refine, Keywords, Probe, Retrieve, Relevance, Overview, Synthesize)),
-    StepFactory(Cite, lambda tools: Cite(tools.prompts, tools.settings.tuning.images, tools.settings.tuning.unproven)),
+    StepFactory(
+        Cite,
+        lambda tools: Cite(tools.prompts, tools.settings.tuning.images, tools.settings.tuning.unproven, tools.embedder),
+    ),
 )
 
 

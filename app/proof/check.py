@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from functools import cached_property
-from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 from app.core.turn import Unsupported, UnsupportedKind
-from app.proof.reading import CLOSING, Clause, Reading, clauses_of, words_in
+from app.proof.evidence import BYTES, CLOSE, FACTORS, SECONDS, Evidence, follows_from, values_of
+from app.proof.reading import CLOSING, Clause, clauses_of, words_in
 from app.text.analysis import RAISED, fold
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
@@ -20,187 +18,20 @@ from app.text.literals import amounts, unit_in
 if TYPE_CHECKING:
     from app.proof.wording import Polarity, Wording
 
-MOST_PLACES = 50  # of a literal in one text
-CLOSE = 0.005  # share by which a rounded result may differ
-MOST_OPERANDS = 8  # numbers of a sentence that another one of it can be the sum of
-
-_GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
-_BLOCKS = re.compile(r"\n\s*\n")
-
-
-def readings(number: str) -> set[str]:
-    """The values that a written number can have: 1.500 is 1500 in some languages and 1.5 in others."""
-    plain = number.replace("\u00a0", " ").replace("\u202f", " ")
-    values = {plain.replace(",", ".").replace(" ", "")}
-    if _GROUPS.fullmatch(plain) and plain[0] != "0":
-        values.add(re.sub(r"[ ,.]", "", plain))
-    return {value.rstrip("0").rstrip(".") if "." in value and value.count(".") == 1 else value for value in values} | (
-        {plain.lstrip("0")} if plain.isdecimal() and plain.strip("0") else set()
-    )
-
-
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "week": 604800.0}
-_BYTES = {f"{prefix}b": 1000.0**i for i, prefix in enumerate("kmgtp", start=1)} | {
-    f"{prefix}ib": 1024.0**i for i, prefix in enumerate("kmgtp", start=1)
-}
-_FACTORS: Mapping[str, tuple[str, float]] = {
-    **{unit: ("time", factor) for unit, factor in _SECONDS.items()},
-    **{unit: ("size", factor) for unit, factor in _BYTES.items()},
-    "byte": ("size", 1.0),
-}
-
-
-def _with_heads(text: str) -> Iterator[tuple[str, str]]:
-    """Pairs of a part of a text with what is around it: a paragraph with itself, a row of a table with the head above it."""
-    for block in _BLOCKS.split(text):
-        rows, prose = list[str](), list[str]()
-        for line in block.splitlines():
-            (rows if line.lstrip().startswith("|") else prose).append(line)
-        yield from ((row, f"{rows[0]}\n{row}") for row in rows)
-        yield "\n".join(prose), "\n".join(prose)
-
-
-def _value(reading: str) -> float | None:
-    try:
-        return float(reading)
-    except ValueError:
-        return None
-
-
-def _values(product: str) -> Iterator[float]:
-    """The factors of a written product, each as its largest reading."""
-    return (max(filter(None, map(_value, readings(number))), default=1.0) for number, _ in amounts(product))
-
-
-class Evidence:
-    """The passages and the question of one answer. `languages` are those of the passages."""
-
-    def __init__(self, passages: Sequence[str], languages: Sequence[str], question: str = "") -> None:
-        self.passages = tuple(map(Reading, passages))
-        self.languages = tuple(languages)
-        self.question = Reading(question)
-        self._texts = passages
-
-    def holds(self, literal: str) -> bool:
-        """True if a passage or the question has the literal as a whole, in any case."""
-        for reading in (*self.passages, self.question):
-            if literal in reading.small and occurs(literal, reading.small):
-                return True
-        return False
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, Mapping[str, set[str]]]:
-        """The units of each number, by the values that it can have, each with the texts where both stand.
-
-        Read only for a number that isn't there as it is written.
-        """
-        found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for text, around in chain(*map(_with_heads, self._texts), [(self.question.small, self.question.small)]):
-            for number, unit in amounts(text):
-                for value in readings(number):
-                    found[value][unit].add(around)
-        return found
-
-    @cached_property
-    def _measures(self) -> set[tuple[str, float]]:
-        """The amounts with a unit of time or size, in seconds and bytes."""
-        return {
-            (kind, round(number * factor, 6))
-            for value, units in self._numbers.items()
-            if (number := _value(value)) is not None
-            for unit in units
-            for kind, factor in (_FACTORS.get(unit, ("", 0.0)),)
-            if kind
-        }
-
-    def has_amount(self, number: str, unit: str) -> bool:
-        """True if the number is there with this unit, or in another one that makes the same amount."""
-        for value in readings(number):
-            units = self._numbers.get(value, {})
-            if unit in units or (units and not unit):
-                return True
-            if "" in units and any(unit_in(unit, text) for text in units[""]):
-                return True  # the head of a table has the unit, or an earlier number of a list
-            kind, factor = _FACTORS.get(unit, ("", 0.0))
-            size = _value(value)
-            if kind and size is not None and (kind, round(size * factor, 6)) in self._measures:
-                return True
-        return False
-
-    def near(self, stems: Iterable[str], among: Iterable[int]) -> tuple[int, float]:
-        """The index of the passage that has the most of these stems, and their share; (-1, 0) without passages."""
-        wanted = set(stems)
-        best = (-1, 0.0)
-        for index in among:
-            share = len(wanted & self.passages[index].stems) / max(len(wanted), 1)
-            if share > best[1] or best[0] < 0:
-                best = (index, share)
-        return best
-
-    def clause(self, stems: AbstractSet[str], index: int) -> Clause | None:
-        """The clause of a passage that has the most of these stems, the shortest of several."""
-        best, rank = None, (0, 0)
-        for clause in self.passages[index].clauses:
-            own = len(stems & clause.stems), -len(clause.stems)
-            if best is None or own > rank:
-                best, rank = clause, own
-        return best
-
-    def counts(self, noun: str) -> set[str]:
-        """What stands in the passages before a word that begins like this one: `3` for `3 replicas`."""
-        pattern = re.compile(rf"(?<!\w)(\w++) {re.escape(noun.casefold()[:5])}")
-        return {match[1] for reading in self.passages for match in pattern.finditer(reading.small)}
-
-
-def occurs(literal: str, text: str) -> bool:
-    """True if the text has the literal as a whole: 10 isn't in 100 and 1.2 not in 11.2, --force not in --force-all."""
-    at = text.find(literal)
-    for _ in range(MOST_PLACES):
-        if at < 0:
-            return False
-        before, after = text[max(at - 2, 0) : at], text[at + len(literal) : at + len(literal) + 2]
-        if _begins(literal, before) and _ends(literal, after):
-            return True
-        at = text.find(literal, at + 1)
-    return False
-
-
-def _begins(literal: str, before: str) -> bool:
-    if not before or not (literal[0].isalnum() or literal[0] == "-"):
-        return True
-    if before[-1].isalnum() or before[-1] == "_" or (literal[0] == "-" and before[-1] == "-"):
-        return False
-    return not (literal[0].isdigit() and len(before) == 2 and before[1] in ".," and before[0].isdigit())
-
-
-def _ends(literal: str, after: str) -> bool:
-    if not after or not literal[-1].isalnum():
-        return True
-    if after[0].isalnum() or after[0] == "_" or (literal[0] == "-" and after[0] == "-" and after[1:].isalnum()):
-        return False
-    return not (literal[-1].isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit())
-
-
-def follows_from(number: str, others: Sequence[str], *, ratios: bool) -> bool:
-    """True if the number is a sum or difference of others of its sentence, or with `ratios` their product or quotient."""
-    wanted = {value for reading in readings(number) if (value := _value(reading))}
-    known = list(dict.fromkeys(value for other in others for reading in readings(other) if (value := _value(reading))))
-    known = known[:MOST_OPERANDS]
-    made = {sum(known)} if len(known) > 1 else set[float]()
-    for first, second in combinations(known, 2):
-        made |= {first + second, abs(first - second)}
-        made |= {first * second, first / second, second / first} if ratios else set()
-    return any(abs(value - one) < CLOSE * value for value in wanted for one in made)
-
-
 NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
+IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
+NEAR_ENOUGH, OF_WORDS = 0.36, 0.7
+"""The cosine of a sentence that its pages say with the nearest stretch of them, plus this much of the share of its words that a passage has."""
+NEAR_ENOUGH_ACROSS = 0.12  # the cosine alone, where the pages are in another language
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
 FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
-NEAR = 0.6  # share of its words that an answer's clause has in common with that of a passage then
-NEAR_BACK = 0.4
+NEAR = 0.6
+NEAR_BACK = 0.5
+SHORTEST_FORM = 4  # letters that forms of a word have in common
 LONGEST_REFUSAL = 400  # characters
+DIGITS_OF_POWER = 4
 SMALL = 12  # larger numbers don't count what the answer itself lists
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
@@ -209,7 +40,7 @@ _MARK = re.compile(r"^\s*(?:>\s*)*(?:(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+|\]\([^)\s(]*+\)")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+")
 _NAME = re.compile(
-    r"(?<![\w/.-])(?:--[a-z][\w-]+|-[a-z](?![\w-])|(?:~|\.{1,2})?(?:/[\w.-]*\w)+|\w+(?:_\w+)+|[\w.]*\w\(\)"
+    r"(?<![\w/.-])(?<!\d,)(?:--[a-z][\w-]+|-[a-z](?![\w-])|(?:~|\.{1,2})?(?:/[\w.-]*\w)+|\w+(?:_\w+)+|[\w.]*\w\(\)"
     r"|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,5}(?![\w.])|v\d[\w.]*\d|[^\W\d_]+-?\d\w*|\d+[^\W\d_]\w*(?!\w))",
     re.IGNORECASE,
 )
@@ -222,15 +53,35 @@ _COMMENT = re.compile(r"(?:^|\s)(?:#|//|--)\s.*$|<!--[^<>]*+-->")
 _SPLIT = re.compile(r"[\s\"'`,;|()\[\]{}<>\\]+|=(?==)|(?<=\w)[:=]+(?=\s|$|\w|/|\"|')|&&|[+*!?]")
 _PARTS = re.compile(r"[/:@,=&?]+")
 _COUNTED = re.compile(r"\s+([^\W\d_]{3,})")
+_BARE_UNIT = re.compile(
+    r"(?<!\d)(?<!\d )(?<![\w-])(?:ms|[kmgtp]i?b|(?:mili|milli|kilo|mega|giga|tera)\w+)(?!\w)", re.IGNORECASE
+)
+_ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x
 _POWER = re.compile(r"\b(\d{1,20}|[a-z]{1,2})(?:\*\*|\^|<sup>)\{?([-+]?\d{1,4})\}?(?:</sup>)?")
 _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
 _NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
 _INTERJECTION = re.compile(r"^[^\w]*[^\W\d_]{1,4}[,.:;!–—]\s+")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
+_CODE = re.compile(r"`[^`\n]*[=(:][^`\n]*`")  # `override=False` denies nothing
+_WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w./@-]+")
 _NOTHING = frozenset({""})
 _SIGNS = re.compile(r"[*_>#|~]+")
+
+
+def _plain(text: str) -> str:
+    """A sentence without the mark of its item and its citations; most have neither, and looking for them takes longer."""
+    bare = text if text[:1].isalpha() else _MARK.sub("", text)
+    return CITATION.sub("", bare) if "[" in bare or "【" in bare else bare
+
+
+def _without_urls(text: str) -> str:
+    return _URL.sub(" ", text) if "://" in text or "](" in text else text
+
+
+def _needed(stems: AbstractSet[str]) -> float:
+    return NEEDED[min(len(stems), len(NEEDED) - 1)]
 
 
 def _alike(one: Polarity, other: Polarity) -> bool:
@@ -241,18 +92,33 @@ def _alike(one: Polarity, other: Polarity) -> bool:
     return both >= FEWEST_COMMON and enough and both >= NEAR_BACK * len(there)
 
 
-class Checker:
-    """Judges the sentences and lines of one answer."""
+def _denies_too(around: Polarity, own: Polarity) -> bool:
+    """True if the sentence around a clause denies something that the clause may go on with, or the same in another form."""
+    return bool(
+        around.firm or {head[:SHORTEST_FORM] for head in around.heads} & {head[:SHORTEST_FORM] for head in own.heads}
+    )
 
-    def __init__(self, evidence: Evidence, code: str, wording: Wording) -> None:
+
+class Checker:
+    """Judges the sentences and lines of one answer.
+
+    If it `compares`, somebody can say how near a sentence is to the pages in meaning, also `across` languages: then `sentence`
+    returns a fault of the kind `statement` also for one that words leave in doubt, and `compared` decides.
+    """
+
+    def __init__(
+        self, evidence: Evidence, code: str, wording: Wording, *, compares: bool = False, across: bool = False
+    ) -> None:
+        self.compares, self._across = compares, across
         self._evidence, self._language, self._wording = evidence, wording.languages[code], wording
         self._denials = wording.denials[code]
         self._results = set[str]()  # of sums that the answer shows
+        self._read = "", frozenset[str]()  # the last sentence and its stems
         self._own = [index for index, language in enumerate(evidence.languages) if language in {code, ""}]
 
     def sentence(self, text: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a sentence, an item or a row; empty if it is proved or can't be judged."""
-        plain = CITATION.sub("", _MARK.sub("", text))
+        plain = _plain(text)
         if kind := next(self._unproven_literals(plain), None):
             return [Unsupported(text, kind, *self._place(plain))]
         fault = self._statement(text, plain)
@@ -260,7 +126,7 @@ class Checker:
 
     def doubt(self, text: str) -> Unsupported | None:
         """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
-        plain = CITATION.sub("", _MARK.sub("", text))
+        plain = _plain(text)
         said = self._stems(plain)
         announces = plain.rstrip(CLOSING).endswith((":", "?"))
         if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
@@ -273,7 +139,7 @@ class Checker:
 
     def repeats(self, text: str) -> bool:
         """True if a sentence has nothing that says something but words of the question: no number, and no code."""
-        plain = CITATION.sub("", _MARK.sub("", text))
+        plain = _plain(text)
         return not _DIGIT.search(plain) and "`" not in plain and self._stems(plain) <= self._evidence.question.stems
 
     def code(self, line: str) -> list[Unsupported]:
@@ -292,17 +158,23 @@ class Checker:
             at = end
             if not self._has_code(plain[start:end].strip("` ")):
                 yield "code"
-        text = _URL.sub(" ", " ".join([*prose, plain[at:]]))
-        for email in _EMAIL.findall(text):
-            if not self._evidence.holds(email.casefold()):
+        text = _without_urls(" ".join([*prose, plain[at:]]))
+        if "@" in text:
+            if not all(map(self._evidence.holds, map(str.casefold, _EMAIL.findall(text)))):
                 yield "name"
-        text = _POWER.sub(self._without_proved, _EMAIL.sub(" ", text))
+            text = _EMAIL.sub(" ", text)
+        text = _POWER.sub(self._without_proved, text)
         for name in _NAME.findall(text):
             if not self._has_name(name):
                 yield "name"
         if not self._is_mixed and any(map(self._is_new, _PROPER.findall(text))):
             yield "name"
         yield from self._numbers(text)
+
+    def _is_new_unit(self, unit: str, text: str) -> bool:
+        """True if the text speaks of a unit that the evidence never names."""
+        everything = (self._evidence.question, *self._evidence.passages)
+        return unit_in(unit, text) and not any(unit_in(unit, reading.small) for reading in everything)
 
     def _is_new(self, name: str) -> bool:
         """True if the evidence has no form of a name; where all nouns are written like names, none tells."""
@@ -311,18 +183,25 @@ class Checker:
         return not self._language.traits.nouns_capitalised and not any(form in reading.small for reading in everything)
 
     def _without_proved(self, power: re.Match[str]) -> str:
-        """Nothing in place of a power that the evidence has, written in this way or with raised letters."""
+        """Nothing in place of a power that the evidence has, written in this way or with raised letters; of another one its value."""
         base, exponent = power.groups()
-        proved = any(self._evidence.holds(form) for form in (base + exponent.translate(RAISED), f"{base}^{exponent}"))
-        return " " if proved else power[0]
+        if any(self._evidence.holds(form) for form in (base + exponent.translate(RAISED), f"{base}^{exponent}")):
+            return " "
+        few = base.isdecimal() and exponent.isdecimal() and len(base) + len(exponent) <= DIGITS_OF_POWER
+        return str(int(base) ** int(exponent)) if few else power[0]
 
     def _has_name(self, name: str) -> bool:
         small = name.casefold()
         if self._evidence.holds(small) or small.rpartition(".")[2] in self._language.shared.abbreviations:
             return True
+        ordinal = _ORDINAL.fullmatch(name)
+        if ordinal and int(ordinal[1]) <= SMALL:
+            return True
         return any(unit for _, unit in amounts(name)) or self._is_placeholder(small)
 
     def _numbers(self, text: str) -> Iterator[UnsupportedKind]:
+        if _BARE_UNIT.search(text) and any(self._is_new_unit(unit, text) for unit in (*BYTES, "ms")):
+            yield "number"
         if not _DIGIT.search(text):
             return
         found = list(amounts(_NAME.sub(lambda name: name[0] if any(u for _, u in amounts(name[0])) else " ", text)))
@@ -335,16 +214,30 @@ class Checker:
                 proved.append(number)
             else:
                 doubted.append((number, unit))
-        made = [math.prod(_values(product)) for product in _PRODUCT.findall(text)]
-        made += [value / 100 for number, unit in found if unit == "%" and number in proved for value in _values(number)]
+        made = [math.prod(values_of(product)) for product in _PRODUCT.findall(text)]
+        spans = self._spans_in_words(text) if doubted else []
+        made += [
+            value / 100 for number, unit in found if unit == "%" and number in proved for value in values_of(number)
+        ]
         for number, unit in doubted:
-            wanted = [value * factor for value in _values(number) for factor in {1.0, _FACTORS.get(unit, ("", 1.0))[1]}]
+            wanted = [
+                value * factor for value in values_of(number) for factor in {1.0, FACTORS.get(unit, ("", 1.0))[1]}
+            ]
             shown = any(abs(value - one) < CLOSE * value for value in wanted for one in made)
-            if not shown and not follows_from(number, proved, ratios=signs):
+            shown = shown or any(value * SECONDS.get(unit, 0.0) in spans for value in values_of(number))
+            ratios = signs or not (number.isdecimal() and int(number) <= SMALL)
+            if not shown and not follows_from(number, proved, ratios=ratios):
                 yield "number"
             else:
                 proved += [number] * signs
         self._results.update(proved if signs else ())  # the next sentence may use them
+
+    def _spans_in_words(self, text: str) -> set[float]:
+        """The seconds of times that a text writes in words: of "two weeks", which are 14 days, and of "an hour"."""
+        in_digits = _WORD.sub(lambda word: self._wording.digits(word[0]), text)
+        written = [(number, unit) for number, unit in amounts(in_digits) if number not in text]
+        spans = {value * SECONDS[unit] for number, unit in written if unit in SECONDS for value in values_of(number)}
+        return spans.union(seconds for unit, seconds in SECONDS.items() if unit_in(unit, text))
 
     def _has_number(self, number: str, unit: str, behind: str) -> bool:
         if not unit and self._evidence.holds(number):
@@ -374,10 +267,12 @@ class Checker:
     def _has_code(self, code: str) -> bool:
         """True if the evidence has the code, or each of its parts; what a reader has to fill in is no part."""
         small = " ".join(code.casefold().split())
-        if not small or self._evidence.holds(small):
+        if not small or self._evidence.holds(small) or (small.startswith("-") and self._evidence.has_ending(small)):
             return True
+        parts = [part for part in _SPLIT.split(_PLACEHOLDER.sub(" ", _QUOTED.sub(" ", small))) if part]
         return all(
-            self._has_part(part) for part in _SPLIT.split(_PLACEHOLDER.sub(" ", _QUOTED.sub(" ", small))) if part
+            self._has_part(part) or (before.startswith("-") and self._evidence.takes_value(before))
+            for before, part in zip(["", *parts], parts, strict=False)
         )
 
     def _has_part(self, part: str) -> bool:
@@ -396,27 +291,43 @@ class Checker:
     # ---- statements ------------------------------------------------------------------------------
 
     def _stems(self, plain: str) -> frozenset[str]:
-        words = words_in(_SIGNS.sub(" ", _URL.sub(" ", plain)))
-        return frozenset(map(self._wording.telling, words)) - _NOTHING
+        if self._read[0] != plain:  # the same sentence is judged, and then cited
+            words = words_in(_SIGNS.sub(" ", _without_urls(plain)))
+            self._read = plain, frozenset(map(self._wording.telling, words)) - _NOTHING
+        return self._read[1]
 
     def _statement(self, text: str, plain: str) -> Unsupported | None:
         end = plain.rstrip(CLOSING)
-        if end.endswith("?") or not self._own:
+        if end.endswith("?") or not (self._own or self._across):
             return None
         said = self._stems(plain)
         stems = said - self._evidence.question.stems
         index, share = self._evidence.near(stems, self._own)
-        if share < NEEDED[min(len(stems), len(NEEDED) - 1)]:
-            announces = end.endswith(":")
-            return (
-                None
-                if announces or self.refuses(plain) or self._is_mixed
-                else Unsupported(text, "statement", index + 1, share)
-            )
+        in_doubt = self.compares and len(stems) >= IN_DOUBT and (self._across or not self._is_mixed)
+        if share < (SUPPORTED if in_doubt else _needed(stems)):
+            tells_nothing = end.endswith(":") or self.refuses(plain) or (self._is_mixed and not in_doubt)
+            return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
+        return self._negation(text, plain, said)
+
+    def _negation(self, text: str, plain: str, said: AbstractSet[str]) -> Unsupported | None:
         index, share = self._evidence.near(said, self._own)
-        if index >= 0 and self._opposite(plain, index):
-            return Unsupported(text, "negation", index + 1, share)
-        return None
+        return Unsupported(text, "negation", index + 1, share) if index >= 0 and self._opposite(plain, index) else None
+
+    def compared(self, fault: Unsupported, near: float | None) -> list[Unsupported]:
+        """What stays of a fault of the kind `statement`, by its nearness to the pages in meaning; None if that isn't known."""
+        plain = _plain(fault.text)
+        said = self._stems(plain)
+        lacks_words = fault.score < _needed(said - self._evidence.question.stems) and not self._is_mixed
+        if near is None:
+            unproven = lacks_words
+        elif self._is_mixed:
+            unproven = near < NEAR_ENOUGH_ACROSS
+        else:
+            unproven = near + OF_WORDS * fault.score < NEAR_ENOUGH
+        if unproven:
+            return [fault]
+        negation = None if lacks_words or self._is_mixed else self._negation(fault.text, plain, said)
+        return [negation] if negation else []
 
     # ---- citations -------------------------------------------------------------------------------
 
@@ -425,7 +336,7 @@ class Checker:
 
         None if nothing is cited, and the sentence only announces or asks something. Unchanged where words don't tell.
         """
-        plain = CITATION.sub("", _MARK.sub("", text))
+        plain = _plain(text)
         said = self._stems(plain)
         passages = self._evidence.passages
         numbers = set[str]()
@@ -464,29 +375,33 @@ class Checker:
 
     def _opposite(self, plain: str, index: int) -> bool:
         """True if a clause denies what the passages state, or states what they deny."""
-        clauses = [self._denials.of(clause.words) for clause in clauses_of(_INTERJECTION.sub("", plain))]
+        said_plainly = _INTERJECTION.sub("", _CODE.sub(" ", plain))
+        clauses = [self._denials.of(clause.words) for clause in clauses_of(said_plainly)]
         heads = frozenset[str]().union(*(clause.heads for clause in clauses))
         said = frozenset[str]().union(*(clause.said for clause in clauses))
-        return any(self._is_opposite(clause, index, heads, said) for clause in clauses)
+        return any(self._is_opposite(one, index, heads, said) for one in clauses if not one.conditional)
 
-    def _nearest(self, own: Polarity, index: int) -> Polarity:
+    def _nearest(self, own: Polarity, index: int) -> tuple[Polarity, Polarity]:
+        """What the nearest clause says, and its whole sentence."""
         near = self._evidence.clause(own.said, index)
-        return self._denials.of(near.words if near else ())
+        return self._denials.of(near.words if near else ()), self._denials.of(near.whole if near else ())
 
     def _denies_apart(self, clause: Clause, index: int) -> bool:
         own = self._denials.of(clause.words)
-        return bool(own.heads) != bool(self._nearest(own, index).heads)
+        return bool(own.heads) != bool(self._nearest(own, index)[0].heads)
 
     def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str], said: AbstractSet[str]) -> bool:
         """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies, `said` its words."""
-        near = self._nearest(own, index)
+        near, around = self._nearest(own, index)
         if _alike(own, near):
-            reach = own.heads if near.heads & own.heads else set[str]() if near.firm else own.denied
+            reach = own.heads if near.heads & own.heads else set[str]() if _denies_too(around, own) else own.denied
             denied = reach & near.words - near.denied
             if len(own.said) > FEWEST_COMMON and own.said <= near.said and not near.heads:
                 denied |= own.heads  # "isn't needed", where the passage says the same with "must"
             stated = near.heads & own.words - own.denied if heads <= near.heads else set[str]()
-            limited = own.limits != near.limits or not (near.only <= own.words and own.only <= near.words)
+            # "can only be changed there" and "isn't changed here" say the same
+            narrowed = near.only & own.heads or own.only & near.heads
+            limited = own.limits != near.limits or narrowed or not (near.only <= own.words and own.only <= near.words)
             if limited or (own.fragment and own.said != near.said) or not (denied or stated):
                 return False
             for one in self._clauses():

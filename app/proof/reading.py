@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import chain
@@ -39,23 +39,24 @@ def words_in(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a sentence, an item or a cell: its words without diacritics, in their order, and their stems."""
+    """A part of a sentence, an item or a cell: its words without diacritics, in their order, their stems, and the words of the whole."""
 
     words: tuple[str, ...]
     stems: frozenset[str]
+    whole: tuple[str, ...]
 
 
 _SPACE = re.compile(r"\s{2,}|\n")
+_WHOLE = re.compile(r"(?<=[.!?])\s|\n\n|\n(?=[-*+#>|]|\d+[.)]\s)|\s?\|\s?")  # between sentences, items and cells
+
+
+_STOP = re.compile(r"[,;:()|]\s|\s[–—-]{1,2}\s")  # between clauses of a sentence, as words such as `and`
+FEWEST_JOINED = 4  # words of a clause: what `and` joins to fewer belongs to it
 
 
 @cache
-def _between() -> re.Pattern[str]:
-    """What stands between clauses of a text whose white space is collapsed: punctuation, and words such as `and`."""
-    words = "|".join(sorted(vocabulary().and_or))
-    return re.compile(
-        rf"(?<=[.!?])\s|[,;:()|]\s|\s[–—-]{{1,2}}\s|\n\n|\n(?=[-*+#>|]|\d+[.)]\s)|\s?\|\s?|\s(?:{words})\s",
-        re.IGNORECASE,
-    )
+def _joining() -> re.Pattern[str]:
+    return re.compile(rf"\s(?:{'|'.join(sorted(vocabulary().and_or))})\s", re.IGNORECASE)
 
 
 def _collapsed(match: re.Match[str]) -> str:
@@ -64,9 +65,27 @@ def _collapsed(match: re.Match[str]) -> str:
 
 def clauses_of(text: str) -> tuple[Clause, ...]:
     """The clauses of a text that have some words and ask nothing."""
-    said = (part for part in _between().split(_SPACE.sub(_collapsed, text)) if not part.rstrip(CLOSING).endswith("?"))
-    parts = map(_WORD.findall, said)
-    return tuple([Clause(tuple(map(folded, part)), frozenset(map(stem_of, part))) for part in parts if len(part) > 2])
+    return tuple(chain.from_iterable(map(_clauses, _WHOLE.split(_SPACE.sub(_collapsed, text)))))
+
+
+def _clauses(sentence: str) -> Iterator[Clause]:
+    said = (part for part in _STOP.split(sentence) if not part.rstrip(CLOSING).endswith("?"))
+    parts = [
+        tuple(map(folded, words)) for part in said for words in _joined(map(_WORD.findall, _joining().split(part)))
+    ]
+    whole = tuple(chain.from_iterable(parts))
+    return (Clause(part, frozenset(map(stem_of, part)), whole) for part in parts if len(part) > 2)
+
+
+def _joined(parts: Iterable[list[str]]) -> Iterator[list[str]]:
+    short: list[str] = []
+    for part in parts:
+        short += part
+        if len(short) >= FEWEST_JOINED:
+            yield short
+            short = []
+    if short:
+        yield short
 
 
 class _Part:

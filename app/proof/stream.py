@@ -75,6 +75,7 @@ class Prover:
     """Reads an answer piece by piece and returns what readers get of it.
 
     `faults` is what isn't proved; `judged` counts the statements; `ending` says why the rest of the answer is left out.
+    While it `asks` about a statement, it reads nothing more: `decide` takes how near that is to the pages in meaning.
     """
 
     def __init__(self, checker: Checker, mode: Mode, sign: str, instructions: Instructions) -> None:
@@ -84,6 +85,8 @@ class Prover:
         self.judged = 0
         self._repeating = 0  # of them: sentences that say no more than the question
         self.ending: Ending = ""
+        self._asked: tuple[str, int, Unsupported] | None = None  # a sentence, what was released of it, and its fault
+        self._final = False  # nothing more comes
         self._held = ""  # of the line: not released
         self._line = ""  # of the sentence: what was released
         self._fence = ""
@@ -138,8 +141,28 @@ class Prover:
         """The rest of the text."""
         if self._mode == "off" or self.ending:
             return ""
-        text = self._read(final=True)
-        return text + (f"\n{self._fence}{self._closing()}" if self._fence else "")
+        self._final = True
+        return self._rest()
+
+    @property
+    def asks(self) -> str:
+        """The statement that words leave in doubt, without its citations; empty if none waits."""
+        return CITATION.sub("", self._asked[2].text) if self._asked else ""
+
+    def decide(self, near: float | None) -> str:
+        """The text that is decided once the meaning of the statement is compared; None if it can't be."""
+        assert self._asked
+        (sentence, shown, fault), self._asked = self._asked, None
+        text = self._decided(sentence, shown, self._checker.compared(fault, near))
+        if self.ending:  # a sign of another turn was behind it
+            held, self._held = self._held, ""
+            return text + self._sentences(held, whole=True)
+        return text + self._rest()
+
+    def _rest(self) -> str:
+        text = self._read(final=self._final)
+        ends = self._final and not self.asks and self._fence
+        return text + (f"\n{self._fence}{self._closing()}" if ends else "")
 
     def doubted(self, faults: Sequence[Unsupported]) -> str:
         """What readers get below the answer of statements of it that a second opinion found unproved."""
@@ -148,12 +171,13 @@ class Prover:
 
     def _read(self, *, final: bool) -> str:
         parts = list[str]()
-        while not self.ending and (at := self._held.find("\n")) >= 0:
+        while not (self.ending or self._asked) and (at := self._held.find("\n")) >= 0:
             line, self._held = self._held[: at + 1], self._held[at + 1 :]
             parts.append(self._whole(line))
-        if self._held and not self.ending:
-            parts.append(self._whole(self._held) if final else self._begun_line())
-            self._held = "" if final else self._held
+        if self._held and not (self.ending or self._asked):
+            if final:
+                line, self._held = self._held, ""
+            parts.append(self._whole(line) if final else self._begun_line())
         return "".join(parts)
 
     # ---- lines -----------------------------------------------------------------------------------
@@ -223,8 +247,11 @@ class Prover:
             self._fresh = True
         parts = list[str]()
         pieces = self._split(text)
-        for piece in pieces[:-1]:
+        for number, piece in enumerate(pieces[:-1], start=1):
             parts.append(self._judged(piece))
+            if self._asked:  # the others wait
+                self._held, self._fresh = "".join(pieces[number:]) + self._held, False
+                return "".join(parts)
             if self.ending and self.ending != "turned":
                 return "".join(parts)
         rest = pieces[-1]
@@ -283,9 +310,17 @@ class Prover:
         if self._is_said(bare):
             return ""
         faults = self._checker.sentence(bare)
+        if faults and faults[0].kind == "statement" and self._checker.compares:
+            self._asked = sentence, shown, faults[0]
+            return ""
+        return self._decided(sentence, shown, faults)
+
+    def _decided(self, sentence: str, shown: int, faults: Sequence[Unsupported]) -> str:
+        """The end of a sentence that is judged."""
+        text = sentence[shown:]
         self.judged += 1
         if not faults:
-            self._repeating += self._checker.repeats(bare)
+            self._repeating += self._checker.repeats(sentence.strip())
             return self._cited(sentence, shown)
         self.faults += faults
         if self._mode == "remove" and not shown:
@@ -334,7 +369,12 @@ class Prover:
         return self._may_repeat and bool(bare)
 
     def _is_said(self, sentence: str) -> bool:
-        """True if the sentence was said before, word for word; a short one counts if it is said again and again."""
+        """True if the sentence was said before, word for word; a short one counts if it is said again and again.
+
+        The number of an item isn't compared.
+        """
+        if mark := _ITEM.match(sentence):
+            sentence = sentence[mark.end() :]
         again = sentence == self._last or (sentence in self._said and len(sentence.split()) >= REPEATED)
         self._repeated += again
         self._said.add(sentence)

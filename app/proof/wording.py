@@ -39,6 +39,11 @@ class Wording:
                 before = f"{self.numbers[number].pattern}|" if number in self.numbers else ""
                 self.numbers[number] = re.compile(rf"{before}\b(?:{words})\b")
 
+    def digits(self, word: str) -> str:
+        """The digits of a small number in words; any other word itself."""
+        small = folded(word)
+        return next((number for number, pattern in self.numbers.items() if pattern.fullmatch(small)), word)
+
     def _telling(self, word: str) -> str:
         """The stem of a word that says something; "" for others."""
         if word.isupper():
@@ -54,7 +59,7 @@ class Polarity:
 
     `said` are words that say something, `words` all but function words. `heads` are denied words and the next ones behind
     words that deny, `firm` only these, `denied` also a few words more, `only` those behind "only". A clause contradicts only one of
-    the same `limits`, a `fragment` ("but not in ...") only one of the same words.
+    the same `limits`, a `fragment` ("but not in ...") only one of the same words, and a `conditional` one ("if ...") none.
     """
 
     said: AbstractSet[str]
@@ -65,6 +70,7 @@ class Polarity:
     only: AbstractSet[str]
     limits: AbstractSet[str]
     fragment: bool
+    conditional: bool
 
 
 class Denials:
@@ -73,10 +79,12 @@ class Denials:
     def __init__(self, language: Language, plain: frozenset[str]) -> None:
         self._plain, self._stopwords = plain, language.traits.stopwords
         self._negations, self._limiting = language.replies.negations, language.replies.limiting
+        self._conditional = language.replies.conditional
         self._only = frozenset(map(folded, language.replies.only))
         self._little = self._negations | self._limiting | self._only
         self._opposites, self._joining = language.replies.opposites, language.replies.contrast | vocabulary().and_or
         self._prefix = next((word[:-1] for word in self._negations if word.endswith("-")), "")
+        self._superlative = language.replies.superlative
         self._name = lru_cache(MOST_WORDS)(self._named)
         self.of = lru_cache(MOST_CLAUSES)(self._of)
 
@@ -107,7 +115,10 @@ class Denials:
             heads | firm,
             self._limiting & set(words),
         )
-        return Polarity(said, {name for _, name in own}, heads, firm, denied | heads, only, limits, fragment)
+        conditional = not self._conditional.isdisjoint(words)
+        return Polarity(
+            said, {name for _, name in own}, heads, firm, denied | heads, only, limits, fragment, conditional
+        )
 
     def _denies(self, word: str) -> bool:
         """True if the word denies what follows it."""
@@ -129,4 +140,5 @@ class Denials:
 
     def _is_prefixed(self, word: str) -> bool:
         longer = bool(self._prefix) and word.startswith(self._prefix) and len(word) > LONGEST_OTHER
-        return longer and word not in self._plain and word not in self._negations
+        only_looks_so = bool(self._superlative) and word.startswith(self._superlative)
+        return longer and not only_looks_so and word not in self._plain and word not in self._negations

@@ -11,8 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from app.core.prompts import Prompts
+from app.core.types import Chunk, Vector
+from app.index.ranking.legs import centres
+from app.index.ranking.units import cosine, means, packed, texts_to_embed
+from app.models import Embedder
+from app.models.guarded import is_multilingual
 from app.pipeline.steps.cite import instructions_of, rules_of
-from app.proof.check import CITATION, Checker, Evidence
+from app.proof.check import CITATION, Checker
+from app.proof.evidence import Evidence
 from app.proof.reading import Reading
 from app.proof.stream import Prover
 from app.proof.wording import Wording
@@ -26,9 +32,10 @@ OTHERS = 4  # passages beside those that an answer was written from, as a search
 CITATIONS = frozenset({"wrong citation", "missing citation"})
 LITERALS = frozenset({"number", "unit", "name", "code"})
 GOALS: Mapping[str, float] = {
-    **dict.fromkeys(LITERALS, 0.95), **dict.fromkeys(("language", "loop", "recital", "turn"), 1.0), "statement": 0.8, "missing citation": 0.9, "wrong citation": 0.75, "unit": 0.9, "negation": 0.6,
+    **dict.fromkeys(LITERALS, 0.95), **dict.fromkeys(("language", "loop", "recital", "turn"), 1.0), "statement": 0.8, "missing citation": 0.9, "wrong citation": 0.75, "unit": 0.9, "negation": 0.5,
 }  # fmt: skip
 """The shares of planted and of written faults that have to be caught, by kind."""
+ENDINGS = {"recital": "recited", "turn": "turned", "loop": "looped"}
 MOST_ALARMS = 0.01  # of the statements of good answers
 SEED = 20
 _NAME = re.compile(r"`(?=[^`\n]*[_-])([^`\n]*[A-Za-z])`")
@@ -39,7 +46,7 @@ _PIECE = re.compile(r"\S+\s*|\s+")
 
 @dataclass(frozen=True)
 class Sample:
-    """An answer with the passages that it was written from; `fault` is empty for a good one."""
+    """An answer with the passages that it was written from; `fault` is empty for a good one. `text` is what is wrong in it, if that is told."""
 
     id: str
     language: str
@@ -47,6 +54,7 @@ class Sample:
     passages: tuple[str, ...]
     answer: str
     fault: str = ""
+    text: str = ""
 
 
 @dataclass
@@ -75,9 +83,8 @@ class Kept:
             self.pairs[row["plant"], row["language"]] = [(old, new) for old, new in row["pairs"]]
         else:
             names = tuple(row["passages"])
-            self.samples.append(
-                Sample(row["id"], row["language"], row["question"], names, row["answer"], row.get("fault", ""))
-            )
+            fault = row.get("fault", ""), row.get("text", "")
+            self.samples.append(Sample(row["id"], row["language"], row["question"], names, row["answer"], *fault))
 
     def is_across(self, sample: Sample) -> bool:
         """True if the answer is in another language than its passages, where words don't tell what it states."""
@@ -118,58 +125,100 @@ class Outcome:
         return low
 
 
-class Judging:
-    """Proves samples as the service does."""
+class Meaning:
+    """The vectors of the passages of a set, as an index keeps them, and those of statements."""
 
-    def __init__(self, kept: Kept, prompts: Prompts) -> None:
-        self._kept, self._prompts, self._wording = kept, prompts, Wording(prompts.languages)
+    def __init__(self, kept: Kept, embedder: Embedder) -> None:
+        self._kept, self._embedder = kept, embedder
+        self.is_multilingual = is_multilingual(embedder.name)
+        self._stored = dict[str, bytes]()
+        self._centres: Mapping[str, Vector] = {}
+
+    async def read(self) -> None:
+        """Embed the passages. Raises a `ModelError` if the embedder fails."""
+        chunks = [
+            Chunk(name, "", f"https://docs.example.org/{name}", 0, text, language, _heading(text))
+            for name, (language, text) in self._kept.passages.items()
+        ]
+        texts = {key: text for chunk in chunks for key, text in texts_to_embed(chunk).items()}
+        vectors = dict(zip(texts, await self._embedder.embed_passages(list(texts.values())), strict=True))
+        self._stored = {chunk.id: packed(chunk, vectors) for chunk in chunks}
+        own = means(chunks, vectors, texts) | {chunk.id: vectors[chunk.id] for chunk in chunks if chunk.id in vectors}
+        self._centres = centres((chunk.language, own[chunk.id]) for chunk in chunks)
+
+    async def near(self, statement: str, language: str, passages: Sequence[str]) -> float:
+        """The cosine of the statement with the nearest stretch of these passages."""
+        vector = (await self._embedder.embed_queries([statement]))[0]
+        return cosine(
+            vector, language, self._stored, {name: self._kept.passages[name][0] for name in passages}, self._centres
+        )
+
+
+def _heading(text: str) -> str:
+    return text.lstrip().splitlines()[0].lstrip("# ")
+
+
+class Judging:
+    """Proves samples as the service does, without an embedder by words alone."""
+
+    def __init__(self, kept: Kept, prompts: Prompts, meaning: Meaning | None = None) -> None:
+        self._kept, self._prompts, self._wording, self._meaning = kept, prompts, Wording(prompts.languages), meaning
 
     def rules(self, language: str) -> str:
         """The instructions that the model gets."""
         return rules_of(self._prompts, language)
 
-    def proof(self, sample: Sample) -> tuple[Prover, str]:
+    async def proof(self, sample: Sample) -> tuple[Prover, str]:
         """The proof after the whole answer, and what readers get."""
-        shown = [self._kept.passages[name] for name in self._kept.shown(sample)]
+        names = self._kept.shown(sample)
+        shown = [self._kept.passages[name] for name in names]
         evidence = Evidence([text for _, text in shown], [language for language, _ in shown], sample.question)
-        checker = Checker(evidence, sample.language, self._wording)
+        across = bool(self._meaning and self._meaning.is_multilingual)
+        checker = Checker(evidence, sample.language, self._wording, compares=bool(self._meaning), across=across)
         sign = self._prompts.language(sample.language).texts.unproven
         proof = Prover(checker, "mark", sign, instructions_of(self._prompts, sample.language))
-        text = "".join(proof.feed(piece) for piece in _PIECE.findall(sample.answer))
-        return proof, text + proof.end()
+        text = ""
+        for piece in (*_PIECE.findall(sample.answer), None):
+            text += proof.end() if piece is None else proof.feed(piece)
+            while proof.asks and self._meaning:
+                text += proof.decide(await self._meaning.near(proof.asks, sample.language, names))
+        return proof, text
 
-    def catches(self, sample: Sample) -> bool:
-        """True if the fault of the sample is seen."""
-        proof, text = self.proof(sample)
+    async def catches(self, sample: Sample) -> bool:
+        """True if the fault of the sample is seen, where it is."""
+        proof, text = await self.proof(sample)
         if sample.fault in CITATIONS:
             numbers = list(map(int, _NUMBER.findall(text)))
             return bool(numbers) and max(numbers) <= len(sample.passages)
         if sample.fault == "language":
             check = AnswerLanguage(sample.language, self._prompts.languages)
             return check.outcome(sample.answer) == "wrong" or bool(proof.faults)
-        endings = {"recital": "recited", "turn": "turned", "loop": "looped"}
-        return proof.ending == endings[sample.fault] if sample.fault in endings else bool(proof.faults)
+        if sample.fault in ENDINGS:
+            once = sample.fault == "loop" and sample.text and text.count(sample.text.removesuffix(".")) == 1
+            return proof.ending == ENDINGS[sample.fault] or bool(once)
+        return any(sample.text in fault.text or fault.text in sample.text for fault in proof.faults)
 
 
-def measure(kept: Kept, prompts: Prompts) -> Outcome:
-    """What is caught of the written faults, and of those that are planted into the good answers."""
-    judging, outcome = Judging(kept, prompts), Outcome()
+async def measure(kept: Kept, prompts: Prompts, meaning: Meaning | None = None, *, plants: bool = True) -> Outcome:
+    """What is caught of the written faults and, if it `plants` any, of those that it plants into the good answers."""
+    judging, outcome = Judging(kept, prompts, meaning), Outcome()
     good = [sample for sample in kept.samples if not sample.fault]
     for sample in good:
-        proof, text = judging.proof(sample)
+        proof, text = await judging.proof(sample)
         outcome.statements += proof.judged
-        if lost := Counter(_NUMBER.findall(sample.answer)) - Counter(_NUMBER.findall(text)):
+        if not proof.faults and (lost := Counter(_NUMBER.findall(sample.answer)) - Counter(_NUMBER.findall(text))):
             outcome.alarms.append(f"{sample.id}: lost its citations {', '.join(lost)}")
         outcome.alarms += [f"{sample.id}: {fault.kind}: {fault.text}" for fault in proof.faults]
         if proof.ending or proof.refuted:
             outcome.alarms.append(f"{sample.id}: {proof.ending or 'refuted'}")
     written = [sample for sample in kept.samples if sample.fault]
-    for sample in (*written, *(faulty for one in good for faulty in planted(one, good, kept, judging.rules))):
+    made = (faulty for one in good * plants for faulty in planted(one, good, kept, judging.rules))
+    for sample in (*written, *made):
         kind = sample.fault
         if kind in {"statement", "negation", *CITATIONS} and kept.is_across(sample):
             kind += ACROSS
         outcome.planted[kind] += 1
-        if judging.catches(sample):
+        if await judging.catches(sample):
             outcome.caught[kind] += 1
         else:
             outcome.missed[kind].append(f"{sample.id}: {sample.answer}")

@@ -2,28 +2,52 @@
 
 from importlib.resources import files
 
+import pytest
+
 from app.core.prompts import load_prompts
-from eval.measure.faults import GOALS, Kept, measure
+from app.core.settings import Settings
+from app.models import open_embedder
+from eval.measure.faults import GOALS, LITERALS, Kept, Meaning, measure
 
 PROMPTS = load_prompts(("cs", "en"), "")
-KEPT = str(files("eval").joinpath("sets", "faults.jsonl"))
+KEPT, BY_HAND = (str(files("eval").joinpath("sets", name)) for name in ("faults.jsonl", "faults_by_hand.jsonl"))
 
 
-def test_the_kept_set_reaches_the_goals() -> None:
+async def test_the_kept_set_reaches_the_goals() -> None:
     """Of faults written by hand and planted by rule, in two languages; good answers stay unmarked."""
-    outcome = measure(Kept.load(KEPT), PROMPTS)
+    outcome = await measure(Kept.load(KEPT), PROMPTS)
     assert outcome.failures == []
     assert set(GOALS) <= set(outcome.planted)
     assert outcome.statements > 150
 
 
-def test_faults_that_are_missed_and_false_alarms_fail() -> None:
+async def test_faults_that_are_missed_and_false_alarms_fail() -> None:
     """A good answer that is called faulty counts as missed, a faulty one that is called good as an alarm."""
     kept = Kept.load(KEPT)
     turned = [
         type(one)(one.id, one.language, one.question, one.passages, one.answer, "" if one.fault else "number")
         for one in kept.samples
     ]
-    outcome = measure(Kept(kept.passages, turned, kept.pairs), PROMPTS)
+    outcome = await measure(Kept(kept.passages, turned, kept.pairs), PROMPTS)
     assert [failure for failure in outcome.failures if "number" in failure]
     assert [failure for failure in outcome.failures if "marked" in failure]
+
+
+@pytest.mark.parametrize(("compares", "most_alarms"), [(False, 11), (True, 8)])
+async def test_what_another_person_wrote_by_hand(compares: bool, most_alarms: int) -> None:
+    """Sixty faults and forty good answers, written without knowing the check; with the meaning of statements fewer are false alarms."""
+    kept = Kept.load(BY_HAND)
+    meaning = (
+        Meaning(kept, open_embedder(Settings.load(None, embedding_model="local:multilingual-e5-small")))
+        if compares
+        else None
+    )
+    if meaning:
+        await meaning.read()
+    outcome = await measure(kept, PROMPTS, meaning, plants=False)
+    assert sum(outcome.planted.values()) == 60
+    assert sum(outcome.caught[kind] for kind in LITERALS) >= 26
+    assert all(outcome.caught[kind] == 3 for kind in ("language", "loop", "turn", "recital"))
+    assert sum(outcome.caught.values()) >= 42
+    assert len(outcome.alarms) <= most_alarms
+    assert not [alarm for alarm in outcome.alarms if "refuted" in alarm]

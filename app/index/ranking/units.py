@@ -100,8 +100,21 @@ async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
         legs,
         units=tuple(leg),
         nearest=nearest,
-        meaning=await _meaning(generation, query.language, asked, stretches, candidates),
+        meaning=await _meaning(
+            generation, query.language, asked, stretches, {id_: one.language for id_, one in candidates.items()}
+        ),
     )
+
+
+async def nearness(generation: Generation, vector: Vector, language: str, chunks: Mapping[str, str]) -> float | None:
+    """The cosine of a text in this language with the nearest stretch of the chunks, whose languages are given by id.
+
+    It is that of vectors from the centre of their language; None in an index that is too small to have one.
+    """
+    if generation.info.chunks < FEWEST_CHUNKS:
+        return None
+    stored = await generation.units(list(chunks))
+    return cosine(vector, language, stored, chunks, await generation.language_centres())
 
 
 class _Stretches:
@@ -133,24 +146,45 @@ async def _meaning(
     language: str,
     asked: NDArray[np.float32],
     stretches: _Stretches,
-    candidates: Mapping[str, Candidate],
+    languages: Mapping[str, str],
 ) -> float | None:
+    """The cosine of the nearest stretch; None in an index that is too small."""
+    if generation.info.chunks < FEWEST_CHUNKS or not len(stretches.steps):
+        return None
+    return _cosine(asked, language, stretches, languages, await generation.language_centres())
+
+
+def cosine(
+    vector: Vector,
+    language: str,
+    stored: Mapping[str, bytes],
+    languages: Mapping[str, str],
+    centres: Mapping[str, Vector],
+) -> float:
+    """The cosine of a text with the nearest of the stretches that are `stored` by chunk id as `packed` made them."""
+    stretches = _Stretches({id_: stored[id_] for id_ in languages if id_ in stored}, len(vector))
+    return _cosine(_unit(vector), language, stretches, languages, centres) if len(stretches.steps) else 0.0
+
+
+def _cosine(
+    asked: NDArray[np.float32],
+    language: str,
+    stretches: _Stretches,
+    languages: Mapping[str, str],
+    centres: Mapping[str, Vector],
+) -> float:
     """The cosine of the nearest stretch, of vectors from the centre of their language: models give any two texts a high one."""
     import numpy as np
 
-    if generation.info.chunks < FEWEST_CHUNKS or not len(stretches.steps):
-        return None
-    centres = await generation.language_centres()
     lengths = np.square(stretches.steps) * np.einsum("ij,ij->i", stretches.small, stretches.small)
     nearest = 0.0
-    languages = {candidate.language for candidate in candidates.values()}
-    for code in languages & centres.keys():  # a store may leave out languages with few chunks
+    for code in set(languages.values()) & centres.keys():  # a store may leave out languages with few chunks
         centre = np.asarray(centres[code], np.float32)
         question = asked - np.asarray(centres.get(language, centre), np.float32)
         along, off = (stretches.small @ np.array([question, centre]).T * stretches.steps[:, None]).T
         # |v - c|² is |v|² - 2 vc + |c|², so that no row is moved
         distances = np.sqrt(np.maximum(lengths - 2 * off + centre @ centre, TINY)) * (np.linalg.norm(question) or 1)
         cosines = (along - centre @ question) / distances
-        own = [max(near) for id_, near in stretches.by_chunk(cosines) if candidates[id_].language == code]
+        own = [max(near) for id_, near in stretches.by_chunk(cosines) if languages[id_] == code]
         nearest = max([nearest, *own])
     return nearest

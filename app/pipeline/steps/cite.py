@@ -1,5 +1,6 @@
 """Adds the source links. Code makes them, never the model: to the sections that the answer cites, else to all passages."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -13,18 +14,26 @@ from app.citing.citations import Citations, Wording, is_refusal
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.rewrite import Rewriter
 from app.citing.sections import Place, cited_links, nearest, offered_links, places, ranked, related_pages, weights_of
+from app.core.errors import StoreError
 from app.core.language import Language
+from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings_types import Unproven
-from app.core.turn import Done, Event, Events, Failure, Proof, Source, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Proof, Question, Source, Text, Turn
 from app.core.turn import Evidence as Checked
 from app.core.types import Hit, Section
+from app.index.ranking.units import FEWEST_CHUNKS, nearness
+from app.models.guarded import Embedder, is_multilingual
 from app.pipeline.conversation import as_found, with_answer_language
 from app.pipeline.runner import Changes, Declared
-from app.proof.check import Checker, Evidence
+from app.pipeline.steps.retrieve import embed
+from app.proof.check import Checker
+from app.proof.evidence import Evidence
 from app.proof.stream import Instructions, Prover
 from app.proof.wording import Wording as ProofWording
 from app.text.blocks import cut_short
+
+log = logging.getLogger("app.pipeline")
 
 SNIPPET = 300
 CURVE = ((0.0, 0.0), (1.0, 0.35), (1.5, 0.85), (2.0, 0.88), (3.0, 0.95))
@@ -43,6 +52,7 @@ class Cite(Declared):
     prompts: Prompts
     images: Literal["site", "none"] = "site"
     unproven: Unproven = "off"
+    embedder: Embedder | None = None
     words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
     reads = ("asked", "hits", "events")
@@ -60,12 +70,15 @@ class Cite(Declared):
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
         prover = self._prover(turn)
-        answer = _Answer(turn, self.prompts, self.images, prover)
+        answer = _Answer(turn, self.prompts, self.images, prover, self.embedder)
         async with aclosing(turn.events) as events:
             async for event in events:
                 ends = isinstance(event, Done | Failure)
                 for cited in await answer.closing(event) if isinstance(event, Done | Failure) else answer.mapped(event):
                     yield cited
+                while prover and prover.asks and not ends:
+                    for cited in await answer.compared():
+                        yield cited
                 if prover and prover.ending and not ends:  # nothing more of the answer is shown
                     for cited in await answer.closing(Done()):
                         yield cited
@@ -78,14 +91,18 @@ class Cite(Declared):
         code = turn.asked.language
         instructions = instructions_of(self.prompts, code, turn.request.persona)
         sign = self.prompts.language(code).texts.unproven
-        return Prover(checker_of(turn, self.words), self.unproven, sign, instructions)
+        return Prover(checker_of(turn, self.words, self.embedder), self.unproven, sign, instructions)
 
 
 class _Answer:
     """Rewrites the events of one answer."""
 
-    def __init__(self, turn: Turn, prompts: Prompts, images: str, prover: Prover | None) -> None:
+    def __init__(
+        self, turn: Turn, prompts: Prompts, images: str, prover: Prover | None, embedder: Embedder | None
+    ) -> None:
         self._turn, self._language, self._prover = turn, prompts.language(turn.asked.language), prover
+        self._embedder = embedder
+        self._chunks: dict[str, str] | None = None  # the languages of those of the pages, by id
         languages = prompts.languages.values()
         words = frozenset[str]().union(*[language.replies.passage for language in languages])
         names = [(language.texts.sources, *language.replies.source_headings) for language in languages]
@@ -116,10 +133,38 @@ class _Answer:
             text = quoted(event.text, self._pages)
             return [Text(self._rest() + (_block_quote(text) if event.block else text))]
         written = self._prover.feed(event.text) if self._prover and not event.own else event.text
+        return self._shown(written, replaceable=bool(self._prover) and not event.own)
+
+    async def compared(self) -> list[Event]:
+        """What readers get once the meaning of the statement that the prover asks about is compared."""
+        return self._shown(await self._decided(), replaceable=True)
+
+    async def _decided(self) -> str:
+        assert self._prover
+        return self._prover.decide(await self._nearness(self._prover.asks))
+
+    async def _nearness(self, statement: str) -> float | None:
+        """How near a statement is in meaning to the pages of the passages; None once the embedder or the index has failed."""
+        if self._embedder is None:
+            return None
+        turn = self._turn
+        try:
+            vector = await embed(Question(statement, turn.asked.language), turn, self._embedder)
+            if vector is not None:
+                if self._chunks is None:
+                    pages = await turn.generation.chunks_of({hit.chunk.url for hit in turn.hits})
+                    self._chunks = {chunk.id: chunk.language for chunks in pages.values() for chunk in chunks}
+                return await nearness(turn.generation, vector, turn.asked.language, self._chunks)
+        except StoreError as error:
+            log.warning(LogMessage("statement not compared, judging it by words", id=turn.request.id, error=error))
+        self._embedder = None
+        return None
+
+    def _shown(self, written: str, *, replaceable: bool) -> list[Event]:
         self._written.append(written)
         self._said.append(written)
         text = self._text.feed(self._wording.feed(written))
-        if self._turn.request.whole and self._prover and not event.own:
+        if self._turn.request.whole and replaceable:
             self._waiting.append(text)  # all of it can be replaced at the end
             return []
         return [Text(text)] if text else []
@@ -129,7 +174,7 @@ class _Answer:
 
     async def closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
-        self._proved(event)
+        await self._proved(event)
         rest, answer = "".join(self._waiting) + self._rest(), "".join(self._written)
         sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
@@ -154,9 +199,12 @@ class _Answer:
             rest += source_list(tuple(source for source, _ in sources), self._language)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
 
-    def _proved(self, event: Done | Failure) -> None:
+    async def _proved(self, event: Done | Failure) -> None:
         """Takes the rest of what the prover held back, and what a step before found unproved."""
-        if self._prover and (written := self._prover.end()):
+        written = self._prover.end() if self._prover else ""
+        while self._prover and self._prover.asks:
+            written += await self._decided()
+        if written:
             self._written.append(written)
             self._said.append(written)
             self._waiting.append(self._text.feed(self._wording.feed(written)))
@@ -242,15 +290,20 @@ def _block_quote(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
-def checker_of(turn: Turn, words: ProofWording) -> Checker:
-    """What judges the answer by the passages of a turn `as_read`, and by what the user said."""
+def checker_of(turn: Turn, words: ProofWording, embedder: Embedder | None = None) -> Checker:
+    """What judges the answer by the passages of a turn `as_read`, and by what the user said.
+
+    With an embedder, the meaning of statements can be compared, in a large enough index.
+    """
     said = [message.content for message in turn.request.messages if message.role == "user"]
     evidence = Evidence(
         [_evidence_of(hit) for hit in turn.hits],
         [hit.chunk.language for hit in turn.hits],
         "\n".join((*said, *turn.request.attached)),
     )
-    return Checker(evidence, turn.asked.language, words)
+    compares = bool(embedder and turn.generation and turn.generation.info.chunks >= FEWEST_CHUNKS)
+    across = bool(compares and embedder and is_multilingual(embedder.name))
+    return Checker(evidence, turn.asked.language, words, compares=compares, across=across)
 
 
 def as_read(turn: Turn, prompts: Prompts) -> Turn:

@@ -234,7 +234,7 @@ async def embed(question: Question, turn: Turn, embedder: Embedder) -> Vector | 
     try:
         vector = (await embedder.embed_queries([question.in_context]))[0]
     except ModelError as error:  # the words find most pages
-        log.warning(LogMessage("question not embedded, searching by words only", id=turn.request.id, error=error))
+        log.warning(LogMessage("text not embedded, words alone decide", id=turn.request.id, error=error))
         return None
     if len(vector) != recipe.dimension:
         raise IndexMismatch(

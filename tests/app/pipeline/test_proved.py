@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+
+import pytest
+
 from app.core.prompts import load_prompts
+from app.core.settings import Settings
 from app.core.turn import Done, Event, Evidence, Message, Request, Source, Text
+from app.index.embedded.store import EmbeddedStore
+from app.models import open_embedder
 from app.pipeline.steps.cite import Cite
+from app.proof.check import Checker
+from app.proof.evidence import Evidence as Read
+from app.proof.wording import Wording
+from tests.app.pipeline.test_retrieve import Broken
 from tests.app.pipeline.turns import hit, stream, text_of, turn
+from tests.app.published import publish
+from tests.fakes import FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
 HITS = (
@@ -107,3 +120,60 @@ async def test_a_quotation_that_begins_with_perhaps_is_not_well_supported() -> N
         for doubtful in (False, True)
     ]
     assert [(end.confidence, end.support) for end in quoted] == [(0.88, "well supported"), (0.6, "partly")]
+
+
+async def test_statements_in_doubt_are_compared_in_meaning(tmp_path, monkeypatch) -> None:
+    """With the vectors of the index and of the embedder that it was made with, also across languages."""
+    monkeypatch.setattr("app.index.ranking.units.FEWEST_CHUNKS", 6)
+    monkeypatch.setattr("app.pipeline.steps.cite.FEWEST_CHUNKS", 6)
+    embedder, store = (
+        open_embedder(Settings.load(None, embedding_model="local:multilingual-e5-small")),
+        EmbeddedStore(tmp_path / "index"),
+    )
+    texts = (
+        "The cluster has 40 nodes.",
+        "Log in with your password.",
+        "Books are lent for a month.",
+        "A licence costs 20 €.",
+    )
+    hits = (*HITS, *(hit(number, text) for number, text in enumerate(texts, start=3)))
+    await publish(store, embedder, *(one.chunk for one in hits))
+    paraphrase = "Everything is backed up nightly and archived for thirty days afterwards [1]. "
+    foreign = "A courier collects magnetic tapes and stores them beneath some mountain [1]. "
+
+    async def shown(*pieces: str, language: str = "en") -> str:
+        asked = turn("How are backups kept?", language, hits=HITS, events=stream(*map(Text, pieces), Done()))
+        step = Cite(PROMPTS, unproven="mark", embedder=embedder)
+        return text_of([event async for event in (await step(asked.changed(generation=await store.live())))["events"]])
+
+    by_words = Checker(
+        Read([one.chunk.text for one in HITS], ["en", "en"], "How are backups kept?"), "en", Wording(PROMPTS.languages)
+    )
+    assert by_words.sentence(paraphrase)[0].kind == "statement"
+    text = await shown("Backups run every night [1]. ", paraphrase, foreign)
+    assert f"beneath some mountain. {ENGLISH.unproven}" in text
+    assert text.count(ENGLISH.unproven) == 1
+    czech = await shown(
+        "Zálohy se dělají každou noc ve dvě hodiny [1]. ", "Kurýr převáží pásky do hor [1].", language="cs"
+    )
+    assert czech.count(PROMPTS.language("cs").texts.unproven) == 1
+    assert "Kurýr převáží pásky do hor. " in czech
+    await store.close()
+
+
+@pytest.mark.parametrize("broken", ["embedder", "index"])
+async def test_without_their_meaning_words_decide(tmp_path, monkeypatch, caplog, broken: str) -> None:
+    """The answer goes on, and what failed isn't asked a second time."""
+    monkeypatch.setattr("app.index.ranking.units.FEWEST_CHUNKS", 2)
+    monkeypatch.setattr("app.pipeline.steps.cite.FEWEST_CHUNKS", 2)
+    embedder, store = Broken() if broken == "embedder" else FakeEmbedder(), EmbeddedStore(tmp_path / "index")
+    await publish(store, FakeEmbedder(), *(one.chunk for one in HITS))
+    live = await store.live()
+    if broken == "index":
+        shutil.rmtree(tmp_path / "index")
+    said = ("Backups run every night [1]. ", "Tapes travel weekly beneath some mountain [1]. " * 2)
+    asked = turn("How are backups kept?", hits=HITS, generation=live, events=stream(*map(Text, said), Done()))
+    events = [event async for event in (await Cite(PROMPTS, unproven="mark", embedder=embedder)(asked))["events"]]
+    assert text_of(events).count(ENGLISH.unproven) == 1
+    assert len([one for one in caplog.records if "words" in one.getMessage()]) == 1
+    await store.close()

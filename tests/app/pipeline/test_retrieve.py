@@ -206,7 +206,7 @@ async def test_a_failing_embedder_leaves_the_words(generation: Generation, caplo
     after = await searched(Broken(), turn("memory of notebooks", generation=generation))
     assert found(after)[0] == "memory"
     assert after.search.query.vector is None
-    assert "searching by words only" in caplog.text
+    assert "words alone decide" in caplog.text
 
 
 async def test_another_embedder_is_an_error_never_a_mix(generation: Generation) -> None:

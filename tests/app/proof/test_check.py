@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.prompts import load_prompts
-from app.proof.check import Checker, Evidence
+from app.proof.check import Checker
+from app.proof.evidence import Evidence
 from app.proof.wording import Wording
 
 LANGUAGES = load_prompts(("cs", "en"), "").languages
@@ -220,3 +221,82 @@ Some pages or a reader of them failed."""
 def test_a_unit_stands_with_its_number_or_above_it(sentence: str, fault: list[str]) -> None:
     """In the head of the table of the number, or in its paragraph; not just anywhere on the page."""
     assert kinds(sentence, passages=(LIMITS,)) == fault
+
+
+MANUAL = """RERUN(1): `--reruns` sets the number. With `append`, 2 + 4 = 6 runs. -u, --user NAME Only this user. -g GID The group. -q Quiet.
+
+Reads reach 224MiB/s here and 755MiB/s there. A file ends with conversations.db-wal. The service looks once a minute, and waits an hour."""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("The 1st and 2nd run count: 2 * 3^0 = 2 and 2 * 3^2 = 18 s.", []),
+        ("It reaches 755MiB/s, not 224MiB/s, a factor of 3.4.", []),
+        ("It reaches 755MiB/s, not 224MiB/s, a factor of 4.6.", ["number"]),
+        ("It waits an hour, that is 3,600 seconds.", []),
+        ("It waits 3,600 seconds.", ["number"]),
+        ("It looks for two weeks, which are 14 days.", []),
+        ("It looks for two weeks, which are 15 days.", ["number"]),
+        ("Remove the file with `-wal`.", []),
+        ("Remove the file with `-shm`.", ["code"]),
+        ("The size is counted in gigabytes.", ["number"]),
+        ("Run `rerun -u alice -g 1500`.", []),
+        ("Run `rerun -q alice`.", ["code"]),
+    ],
+)
+def test_what_follows_from_a_sentence_and_values_of_options_need_no_passage(sentence: str, expected: list[str]) -> None:
+    """Ordinals, powers, rounded ratios, times in words, endings of files, and values where the manual has a name for one."""
+    assert kinds(sentence, passages=(MANUAL,)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        (
+            "The keys of the settings aren't changed on this page.",
+            "The keys of the settings can only be changed in a file.",
+        ),
+        (
+            "Existing variables are left as they are (`override=False`).",
+            "It does **not override** existing variables (`override=False`).",
+        ),
+        ("LibreChat sends no requests for titles.", "This turns off requests for titles of LibreChat."),
+        ("If the volume isn't mounted, say so.", "The volume is mounted."),
+        (
+            "There is no limit on the number of artifacts.",
+            "Each has a limit of space and an unlimited number of artifacts.",
+        ),
+    ],
+)
+def test_the_same_in_other_words_is_no_contradiction(sentence: str, passage: str) -> None:
+    """Only with its limit, in code, as a condition, or as the opposite of a word of the same sentence."""
+    assert kinds(sentence, passages=(passage,)) == []
+
+
+def test_a_czech_superlative_denies_nothing() -> None:
+    """It begins like a denied word."""
+    passage = ("Spuštěnou instanci projektu musíte smazat.",)
+    assert kinds("Nejdřív musíte spuštěnou instanci projektu smazat.", language="cs", passages=passage) == []
+
+
+def test_the_meaning_decides_where_words_leave_doubt() -> None:
+    """A paraphrase stays that is near to its pages, and a foreign sentence doesn't; across languages only one that is far away."""
+
+    def kept(
+        sentence: str, near: float | None, languages: tuple[str, ...] = ("en",), language: str = "en"
+    ) -> list[str]:
+        evidence = Evidence((BACKUPS,), languages, "How are backups kept?")
+        checker = Checker(evidence, language, WORDING, compares=True, across=True)
+        faults = checker.sentence(sentence)
+        return [one.kind for fault in faults for one in checker.compared(fault, near)] if faults else ["sure"]
+
+    paraphrase = "Copies of everything are made while everybody sleeps at night."
+    assert kept(paraphrase, 0.5) == kept(paraphrase, 0.4) == []
+    assert kept(paraphrase, 0.1) == kept(paraphrase, None) == ["statement"]
+    assert kept("Backups run every night and are kept in the folder.", None) == ["sure"]
+    translated = "Kopie vznikají v noci a složku mazat nesmíte."
+    assert kept(translated, 0.3, language="cs") == kept(translated, None, language="cs") == []
+    assert kept(translated, 0.05, language="cs") == ["statement"]
+    half = "A user must delete the folder, and nobody else may look after those old things there."
+    assert kept(half, 0.6) == ["negation"]

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from app.core.prompts import load_prompts
-from app.proof.check import Checker, Evidence
+from app.proof.check import Checker
+from app.proof.evidence import Evidence
 from app.proof.stream import Instructions, Mode, Prover
 from app.proof.wording import Wording
 
@@ -195,3 +196,38 @@ def test_a_number_of_a_passage_in_another_language_stays() -> None:
 def test_an_answer_that_only_repeats_the_question_proves_little(answer: str, share: float) -> None:
     """Each of its words is in a passage, as the question found it by them."""
     assert proved(answer)[1].proved == share
+
+
+@pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r".", r".+"])
+@pytest.mark.parametrize("mode", ["mark", "remove"])
+def test_a_statement_in_doubt_waits_for_its_meaning(mode: Mode, pieces: str) -> None:
+    """What stands behind it waits too: other sentences, lines, an open fence, and a sign of another turn."""
+    foreign = "A courier collects tapes weekly and stores them beneath a mountain [1]."
+    rest = " They run at 02:00 [1].\nThey are kept for 30 days.\n\n```\nbackup --all"
+
+    def read(answer: str, near: float | None) -> tuple[str, Prover]:
+        checker = Checker(Evidence([PASSAGE], ["en"], "How are backups kept?"), "en", WORDING, compares=True)
+        proof = Prover(checker, mode, SIGN, Instructions(RULES))
+        text, asked = "", []
+        for piece in (*re.findall(pieces, answer, re.DOTALL), None):
+            text += proof.end() if piece is None else proof.feed(piece)
+            while proof.asks:
+                asked.append(proof.asks)
+                text += proof.decide(near)
+        assert asked == ["A courier collects tapes weekly and stores them beneath a mountain."]
+        return text, proof
+
+    ended = "\n```"
+    text, proof = read(foreign + rest, 0.9)
+    assert (text, proof.faults, proof.judged) == (foreign + rest + ended, [], 4)
+    text, proof = read(foreign + rest, 0.0)
+    marked = foreign.replace(" [1].", ". (?)") if mode == "mark" else ""
+    assert text.strip() == (marked + rest + ended).strip()
+    assert [fault.kind for fault in proof.faults] == ["statement"]
+    text, proof = read(f"{foreign} They run at 02:00 [1].<|im_end|> More.", 0.9)
+    assert (text, proof.ending) == (f"{foreign} They run at 02:00 [1].", "turned")
+
+
+def test_an_item_that_only_has_another_number_is_a_repetition() -> None:
+    text, proof = proved("".join(f"{number}. Backups run every night at 02:00.\n" for number in range(1, 7)))
+    assert (text.count("02:00"), proof.ending) == (1, "looped")

@@ -1,0 +1,201 @@
+"""The evidence of one answer, its passages and question: which literals and amounts they have, and what follows from numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import chain, combinations
+
+from app.proof.reading import Clause, Reading
+from app.text.literals import amounts, unit_in
+
+MOST_PLACES = 50  # of a literal in one text
+CLOSE = 0.005  # share by which a rounded result may differ
+SHORTEST_ENDING = 4  # letters, so that no short option is taken for one
+MOST_OPERANDS = 8  # numbers of a sentence that another one of it can be the sum of
+
+_GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
+_BLOCKS = re.compile(r"\n\s*\n")
+
+
+def readings(number: str) -> set[str]:
+    """The values that a written number can have: 1.500 is 1500 in some languages and 1.5 in others."""
+    plain = number.replace("\u00a0", " ").replace("\u202f", " ")
+    values = {plain.replace(",", ".").replace(" ", "")}
+    if _GROUPS.fullmatch(plain) and plain[0] != "0":
+        values.add(re.sub(r"[ ,.]", "", plain))
+    return {value.rstrip("0").rstrip(".") if "." in value and value.count(".") == 1 else value for value in values} | (
+        {plain.lstrip("0")} if plain.isdecimal() and plain.strip("0") else set()
+    )
+
+
+SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0, "week": 604800.0}
+BYTES = {f"{prefix}b": 1000.0**i for i, prefix in enumerate("kmgtp", start=1)} | {
+    f"{prefix}ib": 1024.0**i for i, prefix in enumerate("kmgtp", start=1)
+}
+FACTORS: Mapping[str, tuple[str, float]] = {
+    **{unit: ("time", factor) for unit, factor in SECONDS.items()},
+    **{unit: ("size", factor) for unit, factor in BYTES.items()},
+    "byte": ("size", 1.0),
+}
+
+
+def _with_heads(text: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a part of a text with what is around it: a paragraph with itself, a row of a table with the head above it."""
+    for block in _BLOCKS.split(text):
+        rows, prose = list[str](), list[str]()
+        for line in block.splitlines():
+            (rows if line.lstrip().startswith("|") else prose).append(line)
+        yield from ((row, f"{rows[0]}\n{row}") for row in rows)
+        yield "\n".join(prose), "\n".join(prose)
+
+
+def _value(reading: str) -> float | None:
+    try:
+        return float(reading)
+    except ValueError:
+        return None
+
+
+def values_of(product: str) -> Iterator[float]:
+    """The factors of a written product, each as its largest reading."""
+    return (max(filter(None, map(_value, readings(number))), default=1.0) for number, _ in amounts(product))
+
+
+class Evidence:
+    """The passages and the question of one answer. `languages` are those of the passages."""
+
+    def __init__(self, passages: Sequence[str], languages: Sequence[str], question: str = "") -> None:
+        self.passages = tuple(map(Reading, passages))
+        self.languages = tuple(languages)
+        self.question = Reading(question)
+        self._texts = passages
+
+    def holds(self, literal: str) -> bool:
+        """True if a passage or the question has the literal as a whole, in any case."""
+        for reading in (*self.passages, self.question):
+            if literal in reading.small and occurs(literal, reading.small):
+                return True
+        return False
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, Mapping[str, set[str]]]:
+        """The units of each number, by the values that it can have, each with the texts where both stand.
+
+        Read only for a number that isn't there as it is written.
+        """
+        found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for text, around in chain(*map(_with_heads, self._texts), [(self.question.small, self.question.small)]):
+            for number, unit in amounts(text):
+                for value in readings(number):
+                    found[value][unit].add(around)
+        return found
+
+    @cached_property
+    def _measures(self) -> set[tuple[str, float]]:
+        """The amounts with a unit of time or size, in seconds and bytes."""
+        return {
+            (kind, round(number * factor, 6))
+            for value, units in self._numbers.items()
+            if (number := _value(value)) is not None
+            for unit in units
+            for kind, factor in (FACTORS.get(unit, ("", 0.0)),)
+            if kind
+        }
+
+    def has_amount(self, number: str, unit: str) -> bool:
+        """True if the number is there with this unit, or in another one that makes the same amount."""
+        for value in readings(number):
+            units = self._numbers.get(value, {})
+            if unit in units or (units and not unit):
+                return True
+            if "" in units and any(unit_in(unit, text) for text in units[""]):
+                return True  # the head of a table has the unit, or an earlier number of a list
+            kind, factor = FACTORS.get(unit, ("", 0.0))
+            size = _value(value)
+            if kind and size is not None and (kind, round(size * factor, 6)) in self._measures:
+                return True
+        return False
+
+    def near(self, stems: Iterable[str], among: Iterable[int]) -> tuple[int, float]:
+        """The index of the passage that has the most of these stems, and their share; (-1, 0) without passages."""
+        wanted = set(stems)
+        best = (-1, 0.0)
+        for index in among:
+            share = len(wanted & self.passages[index].stems) / max(len(wanted), 1)
+            if share > best[1] or best[0] < 0:
+                best = (index, share)
+        return best
+
+    def clause(self, stems: AbstractSet[str], index: int) -> Clause | None:
+        """The clause of a passage that has the most of these stems, the shortest of several."""
+        best, rank = None, (0, 0)
+        for clause in self.passages[index].clauses:
+            own = len(stems & clause.stems), -len(clause.stems)
+            if best is None or own > rank:
+                best, rank = clause, own
+        return best
+
+    def has_ending(self, literal: str) -> bool:
+        """True if words of a passage end with it, as the names of files with `-wal`."""
+        return len(literal) >= SHORTEST_ENDING and any(
+            re.search(rf"\w{re.escape(literal)}(?![\w-])", reading.small) for reading in self.passages
+        )
+
+    def takes_value(self, option: str) -> bool:
+        """True if a passage has the option with a name for its value behind it, as `-g GID` or `-u, --user <name>`."""
+        pattern = re.compile(rf"(?<![\w-])(?i:{re.escape(option)})(?:, ?--[\w-]+)?[ =]\[?(?:(\w{{2,}})|<[^<>\n]+>)")
+        found = chain.from_iterable(map(pattern.finditer, self._texts))
+        return any(match[1] is None or match[1].isupper() for match in found)
+
+    def counts(self, noun: str) -> set[str]:
+        """What stands in the passages before a word that begins like this one: `3` for `3 replicas`."""
+        pattern = re.compile(rf"(?<!\w)(\w++) {re.escape(noun.casefold()[:5])}")
+        return {match[1] for reading in self.passages for match in pattern.finditer(reading.small)}
+
+
+def occurs(literal: str, text: str) -> bool:
+    """True if the text has the literal as a whole: 10 isn't in 100 and 1.2 not in 11.2, --force not in --force-all."""
+    at = text.find(literal)
+    for _ in range(MOST_PLACES):
+        if at < 0:
+            return False
+        before, after = text[max(at - 2, 0) : at], text[at + len(literal) : at + len(literal) + 2]
+        if _begins(literal, before) and _ends(literal, after):
+            return True
+        at = text.find(literal, at + 1)
+    return False
+
+
+def _begins(literal: str, before: str) -> bool:
+    if not before or not (literal[0].isalnum() or literal[0] == "-"):
+        return True
+    if before[-1].isalnum() or before[-1] == "_" or (literal[0] == "-" and before[-1] == "-"):
+        return False
+    return not (literal[0].isdigit() and len(before) == 2 and before[1] in ".," and before[0].isdigit())
+
+
+def _ends(literal: str, after: str) -> bool:
+    if not after or not literal[-1].isalnum():
+        return True
+    if after[0].isalnum() or after[0] == "_" or (literal[0] == "-" and after[0] == "-" and after[1:].isalnum()):
+        return False
+    return not (literal[-1].isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit())
+
+
+def follows_from(number: str, others: Sequence[str], *, ratios: bool) -> bool:
+    """True if the number is a sum or difference of others of its sentence, or with `ratios` their product or quotient."""
+    wanted = {value for reading in readings(number) if (value := _value(reading))}
+    half = (
+        0.5 * 10.0 ** -len(re.split(r"[.,]", number)[1]) if re.fullmatch(r"\d+[.,]\d", number) else 0.0
+    )  # "about 3.4"
+    known = list(dict.fromkeys(value for other in others for reading in readings(other) if (value := _value(reading))))
+    known = known[:MOST_OPERANDS]
+    made = {sum(known)} if len(known) > 1 else set[float]()
+    for first, second in combinations(known, 2):
+        made |= {first + second, abs(first - second)}
+        made |= {first * second, first / second, second / first} if ratios else set()
+    return any(abs(value - one) < max(CLOSE * value, half) for value in wanted for one in made)

@@ -17,6 +17,7 @@ export interface ChatCompletionChunk {
   created: number;
   event?: Record<string, unknown>;
   extractive?: true;
+  follow_ups?: string[];
   id: string;
   model: string;
   object: "chat.completion.chunk";

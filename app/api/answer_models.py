@@ -62,6 +62,9 @@ UnsupportedField = Annotated[
 ]
 Confidence = Annotated[float, Field(description="How sure the answer is, 0 to 1; only if the evidence was checked.")]
 SupportField = Annotated[Support, Field(description="The confidence in words; only beside it.")]
+FollowUps = Annotated[
+    Sequence[str], Field(description="Up to three questions that the index answers, too; only if there is one.")
+]
 TraceField = Annotated[Trace, Field(description="How the answer was made; only if requested with an admin key.")]
 
 
@@ -79,6 +82,7 @@ class ChatCompletion(TypedDict):
     unsupported: NotRequired[UnsupportedField]
     confidence: NotRequired[Confidence]
     support: NotRequired[SupportField]
+    follow_ups: NotRequired[FollowUps]
     trace: NotRequired[TraceField]
 
 
@@ -100,7 +104,7 @@ class ChunkChoice(TypedDict):
 class ChatCompletionChunk(TypedDict):
     """One `data:` line of a stream. The last line is `data: [DONE]`; lines beginning with a colon are comments.
 
-    `sources`, `extractive`, `unsupported`, `confidence`, `support` and `trace` are in the chunk with the finish_reason.
+    `sources`, `extractive`, `unsupported`, `confidence`, `support`, `follow_ups` and `trace` are in the chunk with the finish_reason.
     """
 
     id: str
@@ -116,6 +120,7 @@ class ChatCompletionChunk(TypedDict):
     unsupported: NotRequired[UnsupportedField]
     confidence: NotRequired[Confidence]
     support: NotRequired[SupportField]
+    follow_ups: NotRequired[FollowUps]
     event: NotRequired[Annotated[Mapping[str, Any], Field(description="Only for Open WebUI.")]]
     trace: NotRequired[TraceField]
 

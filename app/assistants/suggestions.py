@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.assistants.assistant import Assistant
-from app.citing.links import untagged
+from app.citing.headings import headings_of
 from app.core.errors import AssistantError, NoIndex
 from app.core.gate import Shared
 from app.core.language import Language
@@ -18,8 +17,6 @@ from app.index.protocols import Generation
 from app.pipeline.registry import upto
 from app.pipeline.runner import run
 from app.pipeline.steps.relevance import top_pages
-from app.text.analysis import fold
-from app.text.units import blocks_of
 
 log = logging.getLogger("app.assistants")
 
@@ -27,12 +24,6 @@ SUGGESTED = 4  # questions for each language
 CENTRAL = 40  # pages near the top whose headings are tried
 CHUNKS = 8  # of a page
 MOST_TRIED = 16  # searches for each language
-LONGEST = 80  # characters
-FEWEST_WORDS = 2
-TELLING_WORDS = 2  # besides those of any text: with fewer, a heading says little without its page
-QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also those of Chinese, Japanese and Arabic
-PUNCTUATION = re.compile(r"[:;,()]")
-_STEP = re.compile(r"\s*\d{1,3}[.)]\s")
 
 Suggestions = Mapping[str, Sequence[str]]
 
@@ -94,39 +85,10 @@ def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, 
     """Headings with the addresses of their pages, the best first; of equal ones, those of pages nearer to the top."""
     ranks = dict[tuple[str, str], tuple[int, int]]()
     for chunk in chunks:
-        tasks = {block.section for block in blocks_of(chunk) if block.kind == "code" or _STEP.match(block.text)}
-        headings = [
-            (section.path[-1], number in tasks) for number, section in enumerate(chunk.sections) if section.path
-        ]
-        for heading, task in (*headings, (chunk.title, False)):
-            fits = len(heading.split()) >= FEWEST_WORDS and len(heading) <= LONGEST and untagged(heading) == heading
-            if (
-                fits
-                and heading[0].isalpha()
-                and not language.questions.unsuggested & set(_words(f"{chunk.title} {heading}"))
-            ):
-                rank = _rank(heading, task=task, title=heading == chunk.title, language=language)
-                ranks[chunk.url, heading] = min(rank, ranks.get((chunk.url, heading), rank))
+        for heading in headings_of(chunk, language):
+            place = chunk.url, heading.text
+            ranks[place] = min(heading.rank, ranks.get(place, heading.rank))
     return sorted(ranks, key=lambda candidate: ranks[candidate])
-
-
-def _rank(heading: str, *, task: bool, title: bool, language: Language) -> tuple[int, int]:
-    """Low for what a reader would ask: questions and tasks, whose sections have steps or code; then titles, then headings,
-    and those of several parts ("Models: local ones") and those that begin with a function word ("What it costs") last. Of
-    questions and tasks, those that say enough come first.
-    """
-    words = _words(heading)
-    telling = min(sum(word not in language.traits.words for word in words), TELLING_WORDS)
-    asks = heading.endswith(QUESTION_MARKS) or (words[0] in language.questions.question_words and telling > 1)
-    if asks or (task and words[0] not in language.traits.stopwords and not PUNCTUATION.search(heading)):
-        return 0, -telling
-    if PUNCTUATION.search(heading) or words[0] in language.traits.stopwords:
-        return 3, 0
-    return (1 if title else 2), 0
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", fold(text)) or [""]
 
 
 async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]], language: str) -> list[str]:

@@ -200,6 +200,8 @@ class Done:
 
     `confidence` (0..1) is how sure the answer is, by the evidence of its passages and the share of it that they prove; 0 for a refusal,
     None if the evidence wasn't checked.
+
+    `follow_ups` are questions that the documentation answers, too.
     """
 
     finish_reason: FinishReason = "stop"
@@ -210,6 +212,7 @@ class Done:
     unsupported: tuple[Unsupported, ...] = ()
     ending: Ending = ""
     confidence: float | None = None
+    follow_ups: tuple[str, ...] = ()
     trace: Trace | None = None
 
     @property

@@ -88,12 +88,14 @@ def factory_of(step: Any, before: str = "") -> StepFactory:
     return StepFactory(step, lambda tools: step(**tools_of(step, tools)), before)
 
 
+def _cite(tools: Tools) -> Cite:
+    tuning = tools.settings.tuning
+    return Cite(tools.prompts, tuning.images, tuning.unproven, tools.embedder, follow_ups=tuning.follow_ups)
+
+
 _FACTORIES = (
     *map(factory_of, (Detect, Refine, Keywords, Probe, Retrieve, Relevance, Overview, Synthesize)),
-    StepFactory(
-        Cite,
-        lambda tools: Cite(tools.prompts, tools.settings.tuning.images, tools.settings.tuning.unproven, tools.embedder),
-    ),
+    StepFactory(Cite, _cite),
 )
 
 

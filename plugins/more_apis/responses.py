@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.answer_models import Confidence, Extractive, Sources, SupportField, UnsupportedField
+from app.api.answer_models import Confidence, Extractive, FollowUps, Sources, SupportField, UnsupportedField
 from app.api.bodies import (
     MAX_INT,
     AnswerRequest,
@@ -197,6 +197,7 @@ class ResponseObject(TypedDict):
     unsupported: NotRequired[UnsupportedField]
     confidence: NotRequired[Confidence]
     support: NotRequired[SupportField]
+    follow_ups: NotRequired[FollowUps]
 
 
 class EventFields(TypedDict, total=False):

@@ -83,6 +83,10 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     expect(answer.locator(".hl-comment")).to_have_text("# the volume")
     expect(answer.get_by_role("img", name="done")).to_have_count(1)
 
+    following = answer.get_by_role("list", name="You could also ask").get_by_role("button")
+    assert 1 <= following.count() <= 3
+    assert QUESTION not in following.all_inner_texts()
+
     answer.get_by_role("button", name="Source 1: Volumes").first.click()
     card = answer.locator(".da-card")
     expect(card.locator("> button")).to_be_focused()

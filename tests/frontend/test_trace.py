@@ -177,9 +177,8 @@ def test_a_question_goes_to_the_question_set_that_eval_reads(
     opened(page, service, q=QUESTION)
     form = region(page, "Add to question set")
     expect(form.get_by_label("Question")).to_have_value(QUESTION)
-    expect(form.get_by_role("checkbox", checked=True)).to_have_count(
-        1
-    )  # that it is answered: no page is right by itself
+    chosen = form.get_by_role("checkbox", checked=True)
+    expect(chosen).to_have_count(1)  # that it is answered: no page is right by itself
     form.get_by_role("button", name="Add").click()
     expect(form.get_by_role("alert")).to_contain_text("name the page that answers the question")
     form.get_by_role("checkbox", name="/en/volumes").first.check()

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from app.citing.citations import Citations, Wording, is_refusal
+from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.rewrite import Rewriter
 from app.citing.sections import Place, cited_links, nearest, offered_links, places, ranked, related_pages, weights_of
@@ -46,13 +47,14 @@ REFUSED = "offered: the model finds no answer in the passages"
 @dataclass(frozen=True)
 class Cite(Declared):
     """Renumbers citations in the order of their first use, removes citations and addresses that no passage has, and
-    appends the links.
+    appends the links and the questions that follow.
     """
 
     prompts: Prompts
     images: Literal["site", "none"] = "site"
     unproven: Unproven = "off"
     embedder: Embedder | None = None
+    follow_ups: bool = True
     words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
     reads = ("asked", "hits", "events")
@@ -70,7 +72,7 @@ class Cite(Declared):
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
         prover = self._prover(turn)
-        answer = _Answer(turn, self.prompts, self.images, prover, self.embedder)
+        answer = _Answer(turn, self, prover)
         async with aclosing(turn.events) as events:
             async for event in events:
                 ends = isinstance(event, Done | Failure)
@@ -97,11 +99,11 @@ class Cite(Declared):
 class _Answer:
     """Rewrites the events of one answer."""
 
-    def __init__(
-        self, turn: Turn, prompts: Prompts, images: str, prover: Prover | None, embedder: Embedder | None
-    ) -> None:
-        self._turn, self._language, self._prover = turn, prompts.language(turn.asked.language), prover
-        self._embedder = embedder
+    def __init__(self, turn: Turn, step: Cite, prover: Prover | None) -> None:
+        prompts = step.prompts
+        self._turn, self._step, self._prover = turn, step, prover
+        self._language = prompts.language(turn.asked.language)
+        self._embedder = step.embedder
         self._chunks: dict[str, str] | None = None  # the languages of those of the pages, by id
         languages = prompts.languages.values()
         words = frozenset[str]().union(*[language.replies.passage for language in languages])
@@ -109,7 +111,7 @@ class _Answer:
         headings = frozenset(map(str.casefold, chain(*names)))
         pages = tuple(hit.chunk.url for hit in turn.hits)
         self._citations = Citations(pages, turn.request.first_number, words, prompts.vocabulary.and_or)
-        self._images = images == "site"
+        self._images = step.images == "site"
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
         addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
@@ -193,6 +195,7 @@ class _Answer:
                 self._turn.citing.links += offered_links(pages, REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
             sources = self._sources(turn, "".join(self._said))
+            event = self._followed(event, sources)
         if turn.citing:
             turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
         if sources and self._turn.request.links:
@@ -231,6 +234,13 @@ class _Answer:
         proved = self._prover.proved if self._prover and not end.extractive else 1.0
         expected_share = min(expected(turn.evidence), PERHAPS if end.doubtful else 1.0)
         return replace(end, confidence=0.0 if end.refused else round(expected_share * proved, 2))
+
+    def _followed(self, end: Done, sources: list[tuple[Source, list[Place]]]) -> Done:
+        """The end with the questions that follow, if any are wanted; none after a refusal."""
+        if end.refused or not self._step.follow_ups:
+            return end
+        cited = [source.url for source, _ in sources]
+        return replace(end, follow_ups=follow_ups(self._turn, self._step.prompts, cited))
 
     def _sources(self, turn: Turn, answer: str) -> list[tuple[Source, list[Place]]]:
         """Each cited page once, with the section that holds what is cited; all pages if none was cited."""

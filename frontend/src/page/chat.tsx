@@ -48,7 +48,7 @@ export function Chat({ known, assistant, conversation, language, ask, children }
         ) : (
           exchanges.map((exchange, i) => (
             <ExchangeView key={exchange.id} {...{ exchange, known, assistant, conversation }} onAsk={(question) => send(question, i)}
-              box={i === exchanges.length - 1 ? last : undefined} />
+              {...(i === exchanges.length - 1 && { box: last, onNext: send })} />
           ))
         )}
         {!exchanges.at(-1)?.answer.problem && children}
@@ -110,10 +110,12 @@ interface ExchangeProps {
   conversation: Conversation;
   /** Asks in place of this question; the exchanges after it are dropped. */
   onAsk: (question: string) => void;
-  box: Ref<HTMLElement> | undefined;
+  /** Of the last one. */
+  box?: Ref<HTMLElement>;
+  onNext?: (question: string) => void;
 }
 
-function ExchangeView({ exchange, known, assistant, conversation, onAsk, box }: ExchangeProps): JSX.Element {
+function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, onNext }: ExchangeProps): JSX.Element {
   const { t } = useUi();
   const { question } = exchange;
   const link = addressOf({ q: question, ...((known?.assistants?.length ?? 0) > 1 && assistant && { model: assistant.id }) });
@@ -121,7 +123,7 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, box }: 
     <article ref={box ?? null} class="da-exchange" aria-label={question.slice(0, 100)}>
       <Question question={question} onAsk={onAsk} />
       <AnswerView exchange={exchange} model={assistant?.id ?? ""} feedback={known?.keeps?.feedback ?? false}
-        onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })}>
+        onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })} onNext={onNext}>
         <CopyButton text={link} label={t.page.share} icon="link" />
       </AnswerView>
     </article>

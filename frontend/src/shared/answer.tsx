@@ -20,11 +20,13 @@ interface Props {
   feedback: boolean;
   onAgain: () => void;
   onRated: (rating: Rating | undefined) => void;
+  /** Asks one of the questions that follow, which are shown with it only. */
+  onNext?: ((question: string) => void) | undefined;
   /** More buttons. */
   children?: ComponentChildren;
 }
 
-export function AnswerView({ exchange, model, feedback, onAgain, onRated, children }: Props): JSX.Element {
+export function AnswerView({ exchange, model, feedback, onAgain, onRated, onNext, children }: Props): JSX.Element {
   const { t } = useUi();
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
@@ -50,6 +52,12 @@ export function AnswerView({ exchange, model, feedback, onAgain, onRated, childr
           {children}
           {feedback && answer.id && answer.text && <Feedback answer={answer} onRated={onRated} />}
         </div>
+      )}
+      {onNext && !!answer.follow_ups?.length && (
+        <section class="da-next">
+          <h3 class="da-label">{t.chat.next}</h3>
+          <Questions label={t.chat.next} questions={answer.follow_ups} onAsk={onNext} />
+        </section>
       )}
     </div>
   );

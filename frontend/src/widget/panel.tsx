@@ -127,7 +127,7 @@ interface ExchangesProps {
   conversation: Conversation;
   model: string;
   info: InterfaceBody | null;
-  onAsk: (question: string, at: number) => void;
+  onAsk: (question: string, at?: number) => void;
 }
 
 function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.Element {
@@ -143,7 +143,8 @@ function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.El
           <li key={exchange.id} ref={exchange === last ? end : null}>
             <h3 class="da-question">{exchange.question}</h3>
             <AnswerView exchange={exchange} model={model} feedback={info?.keeps?.feedback ?? false}
-              onAgain={() => onAsk(exchange.question, i)} onRated={(rating) => conversation.change(exchange.id, { rating })} />
+              onAgain={() => onAsk(exchange.question, i)} onRated={(rating) => conversation.change(exchange.id, { rating })}
+              onNext={exchange === last ? onAsk : undefined} />
           </li>
         ))}
       </ol>

@@ -17,6 +17,7 @@ export const en = {
     stopped: "You stopped this answer.",
     interrupted: "This answer was interrupted. Ask again to get all of it.",
     cut: "The answer ends here because it reached the maximum length. Ask for the rest.",
+    next: "You could also ask",
     again: "Ask again",
     copyAnswer: "Copy the answer as Markdown",
     copyCode: "Copy the code",

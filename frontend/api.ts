@@ -21,6 +21,7 @@ export interface ChatCompletionChunk {
   id: string;
   model: string;
   object: "chat.completion.chunk";
+  refused?: true;
   sources?: Source[];
   support?: "well supported" | "partly" | "not in the documentation";
   trace?: Trace;
@@ -254,6 +255,7 @@ export interface InterfaceAssistant {
 
 export interface InterfaceBody {
   assistants?: InterfaceAssistant[];
+  contact?: string;
   default_language?: string;
   index?: InterfaceIndex | null;
   keeps?: Keeps;

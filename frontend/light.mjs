@@ -1,11 +1,12 @@
-// What keeps the widget small: only the texts that it shows, and only in the language of the page; styles without those of other
-// pages; of marked the lexer alone, for GitHub's dialect.
+// What keeps the widget small: only the texts and icons that it shows, texts only in the language of the page; styles without those of
+// other pages; of marked the lexer alone, for GitHub's dialect.
 import { transform } from "esbuild";
 import { readFile } from "node:fs/promises";
 
 const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "widget"];
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
+const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|trash): ".*",\n/gm;
 const OTHER_STYLES = /^\.da-key\b.*\n/gm;
 /** What is replaced in marked, so that esbuild finds what is never used. */
 const CUTS = [
@@ -34,6 +35,9 @@ export const light = {
     onLoad({ filter: /shared\/texts\/index\.ts$/ }, async ({ path }) => {
       const text = (await readFile(path, "utf8")).replace(LANGUAGES, "").replace(/(ALL: Record<.*> = )\{.*\}/, "$1{}");
       return { contents: text, loader: "ts" };
+    });
+    onLoad({ filter: /shared\/icons\.tsx$/ }, async ({ path }) => {
+      return { contents: (await readFile(path, "utf8")).replace(OTHER_ICONS, ""), loader: "tsx" };
     });
     onLoad({ filter: /\.css$/ }, async ({ path }) => {
       const { code } = await transform((await readFile(path, "utf8")).replace(OTHER_STYLES, ""), { loader: "css", minify: true });

@@ -57,6 +57,7 @@ class Choice(TypedDict):
 
 Sources = Annotated[Sequence[Source], Field(description="The sections that the text links to; may be empty.")]
 Extractive = Annotated[Literal[True], Field(description="Only if no language model wrote the answer.")]
+Refused = Annotated[Literal[True], Field(description="Only if the answer says that the documentation has none.")]
 UnsupportedField = Annotated[
     Sequence[Unsupported], Field(description="What no passage proves of the text; only if there is something.")
 ]
@@ -79,6 +80,7 @@ class ChatCompletion(TypedDict):
     usage: UsageObject
     sources: Sources
     extractive: NotRequired[Extractive]
+    refused: NotRequired[Refused]
     unsupported: NotRequired[UnsupportedField]
     confidence: NotRequired[Confidence]
     support: NotRequired[SupportField]
@@ -104,7 +106,7 @@ class ChunkChoice(TypedDict):
 class ChatCompletionChunk(TypedDict):
     """One `data:` line of a stream. The last line is `data: [DONE]`; lines beginning with a colon are comments.
 
-    `sources`, `extractive`, `unsupported`, `confidence`, `support`, `follow_ups` and `trace` are in the chunk with the finish_reason.
+    `sources`, `extractive`, `refused`, `unsupported`, `confidence`, `support`, `follow_ups` and `trace` are in the chunk with the finish_reason.
     """
 
     id: str
@@ -117,6 +119,7 @@ class ChatCompletionChunk(TypedDict):
     ]
     sources: NotRequired[Sources]
     extractive: NotRequired[Extractive]
+    refused: NotRequired[Refused]
     unsupported: NotRequired[UnsupportedField]
     confidence: NotRequired[Confidence]
     support: NotRequired[SupportField]

@@ -145,6 +145,9 @@ class InterfaceBody(TypedDict):
     ]
     index: NotRequired[Annotated[InterfaceIndex | None, Field(description="Null if nothing can be searched.")]]
     keeps: NotRequired[Keeps]
+    contact: NotRequired[
+        Annotated[str, Field(description="Address of the web or of mail where people answer; empty for none.")]
+    ]
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,7 @@ class Interface:
             "preparing": len(first) < len(assistants.listed()),
             "model": service.assistants.model is not None,
             "index": {"generation": info.id, "pages": info.pages, "built_at": info.built_at} if info else None,
+            "contact": self.branding.given.contact,
             "keeps": {"days": service.settings.retention_days if kept else 0, "feedback": kept},
         }
 

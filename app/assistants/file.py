@@ -166,6 +166,11 @@ class BrandTable(Table):
         "", pattern=rf"^(?:{COLOR.pattern})?$", description="the colour of links and buttons, as #2558c5"
     )
     welcome: str = Field("", description="a line above the first question")
+    contact: str = Field(
+        "",
+        pattern=r"^(?:https?://\S+|[^\s@:/?]+@[^\s@:/?]+)?$",
+        description="an address of the web or of mail, as https://example.org/help or help@example.org",
+    )
     llms_txt: bool = Field(default=True, description="true or false")
 
 

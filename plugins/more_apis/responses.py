@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.answer_models import Confidence, Extractive, FollowUps, Sources, SupportField, UnsupportedField
+from app.api.answer_models import Confidence, Extractive, FollowUps, Refused, Sources, SupportField, UnsupportedField
 from app.api.bodies import (
     MAX_INT,
     AnswerRequest,
@@ -194,6 +194,7 @@ class ResponseObject(TypedDict):
     usage: ResponseUsage | None
     sources: NotRequired[Annotated[Sources, Field(description="As in a chat completion; absent until the end.")]]
     extractive: NotRequired[Extractive]
+    refused: NotRequired[Refused]
     unsupported: NotRequired[UnsupportedField]
     confidence: NotRequired[Confidence]
     support: NotRequired[SupportField]

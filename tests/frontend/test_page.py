@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -411,6 +412,29 @@ def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM
     other.get_by_label("Settings").click()
     other.get_by_role("button", name="Forget the key").click()
     expect(other.get_by_label("Key", exact=True)).to_be_visible()
+
+
+def test_a_person_is_asked_where_the_pages_have_no_answer_or_a_bad_one(
+    page: Page, start: Start, llm: FakeLLM, axe, tmp_path
+):
+    """By a mail that says what was asked and answered, or at an address of the web."""
+    service = start(DOCS_ASSISTANTS=own_brand(tmp_path, contact="help@acme.example"))
+    says(llm, ANSWER)
+    page.goto(service.url)
+    ask(page, "Who won the football match in Prague yesterday?")
+    person = finished(page).get_by_role("link", name="Ask a person")
+    assert (person.get_attribute("href") or "").startswith(
+        "mailto:help@acme.example?subject=Who%20won%20the%20football"
+    )
+    axe(page)
+    ask(page)
+    answer = finished(page, 2)
+    expect(answer.get_by_role("link", name="Ask a person")).to_have_count(0)
+    answer.get_by_role("button", name="Not helpful").click()
+    href = answer.get_by_role("link", name="Ask a person").get_attribute("href") or ""
+    told = parse_qs(urlsplit(href).query)["body"][0]
+    assert told.startswith(f"{QUESTION}\n\nTo create a volume, write")
+    assert "(<https://docs.example.org/en/volumes" in told
 
 
 def test_language_appearance_and_tone_are_chosen_and_kept(page: Page, service: Program, llm: FakeLLM):

@@ -122,7 +122,7 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, on
   return (
     <article ref={box ?? null} class="da-exchange" aria-label={question.slice(0, 100)}>
       <Question question={question} onAsk={onAsk} />
-      <AnswerView exchange={exchange} model={assistant?.id ?? ""} feedback={known?.keeps?.feedback ?? false}
+      <AnswerView exchange={exchange} model={assistant?.id ?? ""} known={known}
         onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })} onNext={onNext}>
         <CopyButton text={link} label={t.page.share} icon="link" />
       </AnswerView>

@@ -1,7 +1,7 @@
 /** An answer with everything around it: status, text, notes, sources, and what one can do with it. */
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { Source } from "../../api";
+import type { InterfaceBody, Source } from "../../api";
 import { CopyButton } from "./copy";
 import { doubtsOf } from "./doubt";
 import { Feedback } from "./feedback";
@@ -9,15 +9,17 @@ import { IconButton } from "./icons";
 import { Markdown, blockTexts } from "./markdown";
 import { Problem } from "./problems";
 import { cells, marker } from "./quotes";
-import { Sources } from "./sources";
+import { Sources, nameOf } from "./sources";
 import type { Answer, Exchange, Rating } from "./types";
 import { useUi } from "./ui";
+
+const MAILED = 1000; // characters of the answer: programs for mail take short addresses only
 
 interface Props {
   exchange: Exchange;
   model: string;
-  /** Whether feedback is kept. */
-  feedback: boolean;
+  /** What the service says of itself. */
+  known: InterfaceBody | null;
   onAgain: () => void;
   onRated: (rating: Rating | undefined) => void;
   /** Asks one of the questions that follow, which are shown with it only. */
@@ -26,7 +28,7 @@ interface Props {
   children?: ComponentChildren;
 }
 
-export function AnswerView({ exchange, model, feedback, onAgain, onRated, onNext, children }: Props): JSX.Element {
+export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, children }: Props): JSX.Element {
   const { t } = useUi();
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
@@ -36,6 +38,7 @@ export function AnswerView({ exchange, model, feedback, onAgain, onRated, onNext
     if (best) return { cite, mark: marker(cells(best), blockTexts(quotation(answer.text)), answer.sources[0]!.language) };
     return { cite, ...doubtsOf(answer) };
   }, [answer.sources, best && answer.text, answer.state]);
+  const person = known?.contact && <Person contact={known.contact} exchange={exchange} />;
   const writing = answer.state === "waiting" || answer.state === "writing";
   return (
     <div class="da-answer" aria-busy={writing}>
@@ -45,12 +48,13 @@ export function AnswerView({ exchange, model, feedback, onAgain, onRated, onNext
       {answer.support && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       <Sources answer={answer} model={model} open={open} onOpen={setOpen} />
+      {answer.refused && person}
       {!writing && (
         <div class="da-actions">
           {answer.text && <CopyButton text={asMarkdown(answer, t.sources.heading)} label={t.chat.copyAnswer} />}
           {!answer.problem && <IconButton icon="again" label={t.chat.again} onClick={onAgain} />}
           {children}
-          {feedback && answer.id && answer.text && <Feedback answer={answer} onRated={onRated} />}
+          {known?.keeps?.feedback && answer.id && answer.text && <Feedback answer={answer} onRated={onRated}>{person}</Feedback>}
         </div>
       )}
       {onNext && !!answer.follow_ups?.length && (
@@ -71,6 +75,14 @@ export function Questions({ label, questions, onAsk }: { label: string; question
       {questions.map((question) => <li key={question}><button type="button" onClick={() => onAsk(question)}>{question}</button></li>)}
     </ul>
   );
+}
+
+/** A link to the people whom the operators name, or a mail to them that says what it is about. */
+function Person({ contact, exchange: { question, answer } }: { contact: string; exchange: Exchange }): JSX.Element {
+  const { t } = useUi();
+  const told = `${question}\n\n${asMarkdown({ ...answer, text: answer.text.slice(0, MAILED) }, t.sources.heading)}`;
+  const mail = `mailto:${contact}?subject=${encodeURIComponent(question.slice(0, 80))}&body=${encodeURIComponent(told)}`;
+  return <a class="da-button" href={contact.includes(":") ? contact : mail} target="_blank" rel="noopener">{t.chat.person}</a>;
 }
 
 function quotation(answer: string): string {
@@ -100,7 +112,7 @@ function citation(number: number, sources: Source[], open: (number: number) => v
 
 function Citation({ source, open }: { source: Source; open: (number: number) => void }): JSX.Element {
   const { t } = useUi();
-  const title = [source.title, source.section].filter(Boolean).join(" › ") || source.url;
+  const title = nameOf(source);
   return (
     <button type="button" class="da-cite" title={title} aria-label={t.sources.source(source.number, title)}
       onClick={() => open(source.number)}>

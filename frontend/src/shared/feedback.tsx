@@ -1,5 +1,5 @@
 /** Two thumbs and a comment about an answer. */
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { asApiError } from "./api";
 import { IconButton } from "./icons";
@@ -10,9 +10,11 @@ interface Props {
   answer: Answer;
   /** Without a rating, it was taken back. */
   onRated: (rating: Rating | undefined) => void;
+  /** What else helps, beside the reasons of a thumb down. */
+  children?: ComponentChildren;
 }
 
-export function Feedback({ answer, onRated }: Props): JSX.Element {
+export function Feedback({ answer, onRated, children }: Props): JSX.Element {
   const { api, t } = useUi();
   const [asking, setAsking] = useState(false);
   const [said, setSaid] = useState("");
@@ -38,14 +40,23 @@ export function Feedback({ answer, onRated }: Props): JSX.Element {
       <span class="da-thumbs" role="group" aria-label={t.feedback.label}>{thumb("up")}{thumb("down")}</span>
       <span class="da-muted" role="status">{said}</span>
       {asking && answer.rating && (
-        <Comment reasons={answer.rating === "down" ? t.feedback.reasons : []} onSend={(comment) => send(answer.rating, comment)} onSkip={() => setAsking(false)} />
+        <Comment reasons={answer.rating === "down" ? t.feedback.reasons : []} onSend={(comment) => send(answer.rating, comment)} onSkip={() => setAsking(false)}>
+          {answer.rating === "down" && children}
+        </Comment>
       )}
     </>
   );
 }
 
+interface CommentProps {
+  reasons: string[];
+  onSend: (comment: string) => void;
+  onSkip: () => void;
+  children: ComponentChildren;
+}
+
 /** Each of the `reasons` is sent by one click, before what was written. */
-function Comment({ reasons, onSend, onSkip }: { reasons: string[]; onSend: (comment: string) => void; onSkip: () => void }): JSX.Element {
+function Comment({ reasons, onSend, onSkip, children }: CommentProps): JSX.Element {
   const { t } = useUi();
   const field = useRef<HTMLTextAreaElement>(null);
   const send = (event: Event) => {
@@ -62,6 +73,7 @@ function Comment({ reasons, onSend, onSkip }: { reasons: string[]; onSend: (comm
       <textarea ref={field} rows={2} maxLength={2000} aria-label={t.feedback.comment} placeholder={t.feedback.comment} />
       <button class="da-button">{t.chat.send}</button>
       <button type="button" class="da-button da-plain" onClick={onSkip}>{t.feedback.skip}</button>
+      {children}
     </form>
   );
 }

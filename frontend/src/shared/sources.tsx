@@ -58,7 +58,7 @@ function Card({ source, answer, model, tagged, open, onOpen }: CardProps): JSX.E
     }
     was.current = open;
   }, [open]);
-  const name = [source.title, source.section].filter(Boolean).join(" › ") || source.url;
+  const name = nameOf(source);
   return (
     <li class={open ? "da-card da-open" : "da-card"}>
       <span class="da-number">{source.number}</span>
@@ -73,6 +73,10 @@ function Card({ source, answer, model, tagged, open, onOpen }: CardProps): JSX.E
       {open && <PassageView source={source} answer={answer} model={model} />}
     </li>
   );
+}
+
+export function nameOf({ title, section, url }: Source): string {
+  return [title, section].filter(Boolean).join(" › ") || url;
 }
 
 /** The address of the section, which marks the sentence where the browser can. */

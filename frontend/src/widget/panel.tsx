@@ -142,7 +142,7 @@ function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.El
         {exchanges.map((exchange, i) => (
           <li key={exchange.id} ref={exchange === last ? end : null}>
             <h3 class="da-question">{exchange.question}</h3>
-            <AnswerView exchange={exchange} model={model} feedback={info?.keeps?.feedback ?? false}
+            <AnswerView exchange={exchange} model={model} known={info}
               onAgain={() => onAsk(exchange.question, i)} onRated={(rating) => conversation.change(exchange.id, { rating })}
               onNext={exchange === last ? onAsk : undefined} />
           </li>

@@ -63,10 +63,13 @@ async def test_the_brand_is_that_of_the_settings_else_of_the_site_else_ours(tmp_
     assert ("#7a2ea0" in read[0].text, read[1].content, read[2].json()["title"]) == (True, SVG, "Site")
     icon = tmp_path / "icon.svg"
     icon.write_text("<svg/>")
-    given = own_brand(tmp_path, name="Acme & <b>", color="#fd0", icon=str(icon), welcome="Ask us")
+    given = own_brand(
+        tmp_path, name="Acme & <b>", color="#fd0", icon=str(icon), welcome="Ask us", contact="help@acme.example"
+    )
     async with indexed(tmp_path / "own", assistants=given) as service, client_of(service.app) as client:
         own = [await client.get(path) for path in paths]
     assert (own[1].text, own[2].json()["title"], own[2].json()["welcome"]) == ("<svg/>", "Acme & <b>", "Ask us")
+    assert (own[2].json()["contact"], read[2].json()["contact"]) == ("help@acme.example", "")
     assert "#ffdd00" in own[0].text
     assert "<title>Acme &amp; &lt;b&gt;</title>" in own[3].text
 

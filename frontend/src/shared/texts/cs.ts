@@ -17,6 +17,7 @@ export const cs: Texts = {
     interrupted: "Tato odpověď byla přerušena. Zeptejte se znovu, ať ji dostanete celou.",
     cut: "Odpověď dosáhla nejvyšší povolené délky, proto tu končí. Požádejte o pokračování.",
     next: "Můžete se také zeptat",
+    person: "Zeptat se člověka",
     again: "Zeptat se znovu",
     copyAnswer: "Kopírovat odpověď jako Markdown",
     copyCode: "Kopírovat kód",

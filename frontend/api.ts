@@ -249,6 +249,7 @@ export interface InterfaceAssistant {
   description: Record<string, string>;
   id: string;
   name: Record<string, string>;
+  pages: Record<string, Record<string, string>>;
   personas: InterfacePersona[];
   suggestions: Record<string, string[]>;
 }

@@ -24,7 +24,7 @@ from app.api.answer_models import ModelList, ModelObject, SuggestionObject
 from app.api.bodies import JsonResponse, filled, unstored
 from app.api.service import Service
 from app.assistants.file import BrandTable, read_assistants
-from app.assistants.suggestions import Suggester, Suggestions
+from app.assistants.suggestions import Start, Suggester
 from app.core.brand import LARGEST, Brand, image_type, style
 from app.core.errors import RequestError, SettingsError, StoreError, quoted
 from app.core.generation import GenerationInfo
@@ -102,12 +102,13 @@ class InterfacePersona(TypedDict):
 
 
 class InterfaceAssistant(TypedDict):
-    """An assistant that readers can choose. `name`, `description` and `suggestions` are by language."""
+    """An assistant that readers can choose. `name`, `description`, `suggestions` and `pages` are by language."""
 
     id: str
     name: Mapping[str, str]
     description: Mapping[str, str]
     suggestions: Annotated[Mapping[str, Sequence[str]], Field(description="First questions.")]
+    pages: Annotated[Mapping[str, Mapping[str, str]], Field(description="Titles of the first pages, by address.")]
     personas: list[InterfacePersona]
     collections: Annotated[Sequence[str], Field(description="That it answers from.")]
 
@@ -178,14 +179,16 @@ class Interface:
         service = self.service
         info = (await service.assistants.ready()).info
         kept = service.conversations is not None
-        first: dict[str, Suggestions] = {}
+        first: dict[str, Start] = {}
         for one in assistants.listed():
             with suppress(TimeoutError):  # a page that isn't there yet is worse than one without them
                 first[one.id] = await self.suggester.of(one, PATIENCE)
         return {  # type: ignore[typeddict-item]  # the other fields are there already
             "languages": service.settings.languages,
             "default_language": service.settings.default_language,
-            "assistants": [_described(one, info, first.get(one.id, {})) for one in assistants.listed()],
+            "assistants": [
+                _described(one, info, first.get(one.id, Start(one.table.suggestions))) for one in assistants.listed()
+            ],
             "preparing": len(first) < len(assistants.listed()),
             "model": service.assistants.model is not None,
             "index": {"generation": info.id, "pages": info.pages, "built_at": info.built_at} if info else None,
@@ -194,13 +197,14 @@ class Interface:
         }
 
 
-def _described(assistant: Assistant, info: GenerationInfo | None, suggestions: Suggestions) -> InterfaceAssistant:
+def _described(assistant: Assistant, info: GenerationInfo | None, start: Start) -> InterfaceAssistant:
     indexed = {source.collection for source in info.sources} if info else set[str]()
     return {
         "id": assistant.id,
         "name": assistant.table.names,
         "description": assistant.table.descriptions,
-        "suggestions": suggestions,
+        "suggestions": start.questions,
+        "pages": start.pages,
         "personas": [{"id": persona, "name": {}} for persona in sorted(assistant.prompts.personas)],
         "collections": assistant.limits.collections or sorted(indexed),
     }
@@ -241,7 +245,7 @@ class Models:
     async def _object(self, assistant: Assistant) -> ModelObject:
         language = self.service.settings.default_language
         description = _in(language, assistant.table.descriptions)
-        suggestions = await self.suggester.of(assistant)
+        suggestions = assistant.table.suggestions or (await self.suggester.of(assistant)).questions
         ordered = sorted(suggestions, key=lambda code: code != language)
         return {
             "id": assistant.id,

@@ -1,12 +1,15 @@
-"""Suggests first questions from the headings of the index. Only those that the index answers with their own section are kept."""
+"""Suggests first questions from the headings of the index, and the pages near its top. Only questions that the index answers with
+their own section are kept.
+"""
 
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from app.assistants.assistant import Assistant
 from app.citing.headings import headings_of
+from app.citing.links import page_title
 from app.core.errors import AssistantError, NoIndex
 from app.core.gate import Shared
 from app.core.language import Language
@@ -25,33 +28,41 @@ CENTRAL = 40  # pages near the top whose headings are tried
 CHUNKS = 8  # of a page
 MOST_TRIED = 16  # searches for each language
 
+TOP = 6  # pages for each language
+
 Suggestions = Mapping[str, Sequence[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What readers can begin with, by language: questions, and addresses of pages with their titles."""
+
+    questions: Suggestions = field(default_factory=dict)
+    pages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
 class Suggester:
-    """Suggests questions of an assistant once for each generation of its index."""
+    """Suggests questions and pages of an assistant once for each generation of its index."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, Filters], tuple[tuple[int, str], Shared[Suggestions]]] = {}
+        self._made: dict[tuple[str, Filters], tuple[tuple[int, str], Shared[Start]]] = {}
         self._making = asyncio.Lock()
 
-    async def of(self, assistant: Assistant, patience: float | None = None) -> Suggestions:
-        """The assistant's own suggestions, else those of its index, by language; empty if the index can't be searched.
+    async def of(self, assistant: Assistant, patience: float | None = None) -> Start:
+        """The assistant's own questions, else those of its index, and pages; empty if the index can't be searched.
 
         Raises `TimeoutError` if they aren't made after `patience` seconds; they are made all the same.
         """
-        if assistant.table.suggestions:
-            return assistant.table.suggestions
         try:
             shared = await self._of_index(assistant)
             return await asyncio.wait_for(shared.get(lambda: self._make(assistant)), patience)
         except NoIndex:
-            return {}
+            return Start(assistant.table.suggestions)
         except AssistantError as error:  # the list of models matters more
             log.warning(LogMessage("no suggestions", assistant=assistant.id, error=error))
-            return {}
+            return Start(assistant.table.suggestions)
 
-    async def _of_index(self, assistant: Assistant) -> Shared[Suggestions]:
+    async def _of_index(self, assistant: Assistant) -> Shared[Start]:
         info = (await assistant.store.live()).info
         generation = (info.id, info.built_at)
         asked = (assistant.id, assistant.limits)  # a key may be limited to some collections
@@ -60,25 +71,29 @@ class Suggester:
             known = self._made[asked] = (generation, Shared())
         return known[1]
 
-    async def _make(self, assistant: Assistant) -> Suggestions:
+    async def _make(self, assistant: Assistant) -> Start:
         async with self._making:
             return await suggested(assistant)
 
 
-async def suggested(assistant: Assistant) -> Suggestions:
-    """Up to `SUGGESTED` headings of different pages near the top, by language. Calls no language model."""
+async def suggested(assistant: Assistant) -> Start:
+    """Up to `SUGGESTED` headings of different pages near the top, and the first of these pages. Calls no language model."""
     generation: Generation = await assistant.store.live()
     pages = await generation.first_chunks()
-    by_language: dict[str, Sequence[str]] = {}
+    questions: dict[str, Sequence[str]] = {}
+    top: dict[str, Mapping[str, str]] = {}
     for code, language in assistant.prompts.languages.items():
         turn = replace(await assistant.begin(Request((), language=code)), asked=Question(language=code))
         central = [page for page in await top_pages(generation, pages, turn, CENTRAL) if page.language == code]
         central = central[1:] or central  # headings of a home page say little
         whole = await generation.chunks_of([page.url for page in central]) if central else {}
         chunks = [chunk for page in central for chunk in whole.get(page.url, ())[:CHUNKS]]
-        if questions := await _answered(assistant, _candidates(chunks, language)[:MOST_TRIED], code):
-            by_language[code] = questions
-    return by_language
+        if titles := {chunk.url: page_title(chunk) for chunk in chunks}:
+            top[code] = dict(list(titles.items())[:TOP])
+        tried = [] if assistant.table.suggestions else _candidates(chunks, language)[:MOST_TRIED]
+        if answered := await _answered(assistant, tried, code):
+            questions[code] = answered
+    return Start(assistant.table.suggestions or questions, top)
 
 
 def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, str]]:

@@ -98,6 +98,16 @@ def test_searches_whose_results_were_used_are_offered_again(search: Page):
     expect(recent).to_have_count(0)
 
 
+def test_before_anything_is_typed_it_shows_the_first_pages_of_the_site(search: Page, axe):
+    pages = search.get_by_role("region", name="Start here")
+    links = pages.get_by_role("link")
+    expect(links.filter(has_text="Volumes")).to_have_attribute("href", "https://docs.example.org/en/volumes")
+    assert links.count() <= 6
+    axe(search)
+    search.keyboard.type("volume")
+    expect(pages).to_have_count(0)
+
+
 def test_a_late_answer_never_replaces_a_newer_one(search: Page):
     def late(route: Route) -> None:
         if '"vol"' in (route.request.post_data or ""):

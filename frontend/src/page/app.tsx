@@ -9,7 +9,7 @@ import type { History } from "../shared/history";
 import { useInterface } from "../shared/interface";
 import { KeyForm, Problem } from "../shared/problems";
 import type { Storage } from "../shared/storage";
-import { texts, uiLanguage } from "../shared/texts";
+import { inLanguage, texts, uiLanguage } from "../shared/texts";
 import { UiProvider } from "../shared/ui";
 import { type Address, currentAddress, go } from "./address";
 import { Chat } from "./chat";
@@ -66,9 +66,9 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
           <Header {...{ known, assistant, choices, choose, language }} mode={place.address.search === undefined ? "ask" : "search"}
             onMenu={() => setMenu(true)} onGo={place.show} onForget={api.key ? () => key("", false) : undefined} />
           {needsKey ? (
-            <main class="da-centre"><KeyForm said={ui.t.problems.kinds[wrongKey ? "wrongKey" : "key"]} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
+            <main class="da-centre"><KeyForm said={wrongKey ? ui.t.page.wrongKey : ui.t.problems.kinds.key} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
           ) : place.address.search !== undefined ? (
-            <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search}
+            <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search} pages={inLanguage(assistant?.pages ?? {}, language)}
               onQuery={(search) => go({ search }, { replace: true })} onAsk={(question) => place.ask(question)} /></main>
           ) : (
             <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id}>

@@ -2,7 +2,7 @@
 import type { Api } from "./api";
 import { Conversation, settled } from "./conversation";
 import { folded } from "./quotes";
-import type { Storage } from "./storage";
+import { type Storage, namesIn } from "./storage";
 import type { Exchange } from "./types";
 
 const MOST_KEPT = 100; // conversations
@@ -46,7 +46,7 @@ export class History {
   /** The kept conversations, the newest first; with words, those that have all of them, in any case and without accents. */
   list(words = ""): Kept[] {
     const wanted = folded(words).split(/\s+/).filter(Boolean);
-    const entries = this.storage.names("chat:").flatMap((name) => this.read(name) ?? []).filter(({ title, exchanges }) => {
+    const entries = namesIn(this.storage, "chat:").flatMap((name) => this.read(name) ?? []).filter(({ title, exchanges }) => {
       const text = wanted.length ? folded([title, ...exchanges.flatMap(({ question, answer }) => [question, answer.text])].join("\n")) : "";
       return wanted.every((word) => text.includes(word));
     });

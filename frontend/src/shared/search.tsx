@@ -5,6 +5,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Passage, PieceObject, SearchResult } from "../../api";
 import { type Api, type ApiError, asApiError } from "./api";
 import { Icon, IconButton } from "./icons";
+import { Link, address } from "./link";
 import { Problem } from "./problems";
 import { Storage } from "./storage";
 import { languageName } from "./texts";
@@ -25,6 +26,8 @@ interface SearchProps {
   model?: string;
   /** Collections that the search is limited to. */
   collections?: string[];
+  /** Titles of pages to begin with, by address. */
+  pages?: Record<string, string> | undefined;
   /** What is searched first. */
   query?: string;
   onQuery?: (query: string) => void;
@@ -95,7 +98,7 @@ export function Search(props: SearchProps): JSX.Element {
         <input ref={field} type="text" inputMode="search" enterkeyhint="search" autocomplete="off" autocapitalize="off" spellcheck={false}
           role="combobox" aria-autocomplete="list" aria-haspopup="grid" aria-expanded={last >= 0} aria-controls={`${id}-grid`}
           aria-activedescendant={active >= 0 ? `${id}-${active}` : undefined} aria-label={t.search.field} aria-describedby={`${id}-keys`}
-          placeholder={t.search.placeholder} maxLength={LONGEST} value={text}
+          placeholder={`${t.search.label}…`} maxLength={LONGEST} value={text}
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
         {text && <IconButton icon="close" label={t.search.clear} onClick={() => { setText(""); field.current?.focus(); }} />}
       </div>
@@ -122,6 +125,12 @@ export function Search(props: SearchProps): JSX.Element {
         <section class="da-recent" aria-label={t.search.recent}>
           <p class="da-muted">{t.search.recent} <button type="button" class="da-button da-plain" onClick={recent.forget}>{t.search.forget}</button></p>
           {recent.known.map((one) => <button key={one} type="button" class="da-button da-plain" onClick={() => setText(one)}>{one}</button>)}
+        </section>
+      )}
+      {!query && props.pages && (
+        <section class="da-recent" aria-label={t.search.pages}>
+          <p class="da-muted">{t.search.pages}</p>
+          {Object.entries(props.pages).map(([url, title]) => <Link key={url} class="da-button da-plain" href={url}>{title}</Link>)}
         </section>
       )}
       <p id={`${id}-keys`} class="da-search-keys">{t.search.keys}</p>
@@ -246,7 +255,7 @@ function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element
   return (
     <div role="row" class={classes}>
       <div role="gridcell" id={id} aria-selected={active}>
-        <a class="da-found" tabIndex={-1} href={harmless(row.url)} target={target} rel="noopener">
+        <a class="da-found" tabIndex={-1} href={address(row.url) ?? undefined} target={target} rel="noopener">
           <span class="da-found-title">
             {crumbs.slice(below && crumbs.length > 1 ? 1 : 0).map((pieces, index) => (
               <>{index > 0 && <span class="da-between"> › </span>}<span>{marked(pieces)}</span></>
@@ -265,9 +274,4 @@ function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element
 
 function marked(pieces: PieceObject[]): ComponentChildren {
   return pieces.map(({ text, match }) => (match ? <mark>{text}</mark> : text));
-}
-
-/** The address, if it is one of a web page. */
-function harmless(url: string): string | undefined {
-  return /^https?:\/\//i.test(url) ? url : undefined;
 }

@@ -5,8 +5,8 @@ const memory = new Map<string, string>();
 export class Storage {
   constructor(
     /** Tells apart several services on one host. */
-    private readonly prefix: string,
-    private readonly kind: "localStorage" | "sessionStorage" = "localStorage",
+    readonly prefix: string,
+    readonly kind: "localStorage" | "sessionStorage" = "localStorage",
   ) {}
 
   get(name: string): string {
@@ -32,19 +32,6 @@ export class Storage {
     }
   }
 
-  names(beginning: string): string[] {
-    const whole = this.prefix + beginning;
-    let kept: string[] = [];
-    try {
-      kept = Object.keys(window[this.kind]);
-    } catch {
-      // forbidden
-    }
-    return [...new Set([...kept, ...memory.keys()])]
-      .filter((name) => name.startsWith(whole))
-      .map((name) => name.slice(this.prefix.length));
-  }
-
   private remove(name: string): boolean {
     memory.delete(this.prefix + name);
     try {
@@ -54,4 +41,16 @@ export class Storage {
       return false;
     }
   }
+}
+
+/** The names that begin so. A function, so that the widget, which needs none, doesn't have it. */
+export function namesIn({ prefix, kind }: Storage, beginning: string): string[] {
+  let kept: string[] = [];
+  try {
+    kept = Object.keys(window[kind]);
+  } catch {
+    // forbidden
+  }
+  const all = [...new Set([...kept, ...memory.keys()])];
+  return all.filter((name) => name.startsWith(prefix + beginning)).map((name) => name.slice(prefix.length));
 }

@@ -76,7 +76,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
       {search ? (
         <div class="da-scroll">
           <search.Search api={api} language={sent(info, api.language)} page={location.href} model={assistant?.id ?? options.assistant}
-            collections={options.collections} onAsk={ask} />
+            collections={options.collections} pages={inLanguage(assistant?.pages ?? {}, api.language)} onAsk={ask} />
         </div>
       ) : (
         <>

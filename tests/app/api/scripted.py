@@ -22,7 +22,7 @@ from app.assistants.file import AssistantTable
 from app.assistants.health import PartState
 from app.conversations.store import ConversationStore
 from app.core.breaker import Breaker
-from app.core.errors import RequestError, quoted
+from app.core.errors import NoIndex, RequestError, quoted
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Done, Event, Question, Request, Text, Turn, Usage
@@ -63,6 +63,10 @@ class Scripted:
     limits: Filters = field(default_factory=Filters)
     hits: tuple[Hit, ...] = ()
     pages: tuple[Page, ...] = ()
+
+    @property
+    def store(self) -> Any:
+        raise NoIndex("Nothing is indexed yet.")
 
     async def search(self, request: Request) -> Turn:
         self.asked.append(request)

@@ -136,6 +136,7 @@ async def test_a_page_waits_for_no_first_questions(tmp_path, monkeypatch):
             await asyncio.sleep(0.01)
             body = (await client.get("/v1/interface")).json()
         assert body["assistants"][0]["suggestions"]["en"][0] == "How Large Is A Volume?"
+        assert body["assistants"][0]["pages"]["en"][f"{URL}how large is a volume?"] == "How Large Is A Volume?"
 
 
 async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(tmp_path, monkeypatch):

@@ -66,7 +66,6 @@ export const de: Partial<Texts> = {
     wait: (seconds) => `In ${seconds} s noch einmal versuchen`,
     kinds: {
       key: ["Ein Schlüssel ist nötig", "Bitten Sie die Betreiber dieser Website darum."],
-      wrongKey: ["Dieser Schlüssel ist ungültig", "Prüfen Sie, ob er vollständig ist, oder bitten Sie um einen neuen."],
       blocked: ["Zu viele falsche Schlüssel", "Sie kamen von Ihrer Adresse. Warten Sie kurz und versuchen Sie es mit einem gültigen noch einmal."],
       limit: ["Zu viele Fragen", "Ihre Zahl in einer bestimmten Zeit ist begrenzt. Warten Sie kurz."],
       busy: ["Gerade fragen viele Leute", "Warten Sie einige Sekunden und versuchen Sie es noch einmal."],
@@ -85,11 +84,11 @@ export const de: Partial<Texts> = {
   search: {
     label: "Dokumentation durchsuchen",
     field: "Suchen",
-    placeholder: "Dokumentation durchsuchen…",
     results: "Ergebnisse",
     clear: "Suche löschen",
     recent: "Letzte Suchen",
     forget: "Vergessen",
+    pages: "Hier beginnen",
     found: (count: number) => (count === 1 ? "1 Abschnitt" : `${count} Abschnitte`),
     corrected: (query: string) => `Ergebnisse für „${query}“:`,
     nothing: (query: string) => `Für „${query}“ wurde nichts gefunden. Versuchen Sie weniger oder andere Wörter.`,
@@ -109,6 +108,7 @@ export const de: Partial<Texts> = {
     askInstead: "So fragen",
     cancel: "Abbrechen",
     share: "Link zu dieser Frage kopieren",
+    wrongKey: ["Dieser Schlüssel ist ungültig", "Prüfen Sie, ob er vollständig ist, oder bitten Sie um einen neuen."],
     keyLabel: "Schlüssel",
     keyRemember: "Auf diesem Gerät merken",
     keySend: "Weiter",

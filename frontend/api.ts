@@ -616,6 +616,7 @@ export interface SettingBody {
   default: unknown;
   description: string;
   from: string;
+  key: string;
   name: string;
   value: unknown;
 }

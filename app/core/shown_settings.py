@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from app.core.log_message import masked
-from app.core.settings import FIELDS, NAMES, Settings
+from app.core.settings import FIELDS, FILE_KEYS, NAMES, Settings
 from app.core.settings_sources import ENVIRONMENT, Origin
 
 SET = "(set)"
@@ -40,12 +40,15 @@ def setting_lines(shown: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def described_settings(settings: Settings, origins: Mapping[str, Origin]) -> list[dict[str, Any]]:
-    """All settings as `shown_settings` has them, each with its `name`, `default` and `description`."""
+    """All settings as `shown_settings` has them, each with its `name`, its `key` in docs-assistant.toml, `default` and `description`."""
     shown = shown_settings(settings, origins, all_=True)
     return [
-        {"name": variable, **setting, "default": _shown(name, _default(name)), "description": field.description or ""}
+        {
+            "name": variable, "key": FILE_KEYS[name], **setting,
+            "default": _shown(name, _default(name)), "description": field.description or "",
+        }
         for (variable, setting), (name, field) in zip(shown.items(), FIELDS.items(), strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def _default(name: str) -> Any:

@@ -303,6 +303,11 @@ def test_settings_say_where_they_come_from_and_errors_appear(page: Page, start):
     expect(row).to_contain_text("(set)")
     expect(row).to_contain_text("environment")
     assert "the-admin" not in page.content()
+    page.get_by_role("checkbox").uncheck()
+    expect(page.locator("tbody tr:visible")).to_have_count(0)  # groups, closed at first
+    page.get_by_text("[server]").click()
+    expect(page.get_by_role("row", name=re.compile("DOCS_PORT"))).to_contain_text("server.port")
+    page.get_by_role("checkbox").check()
     page.get_by_role("searchbox").fill("llm_url")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page).to_have_url(re.compile(r"settings\?q=llm_url&changed=1$"))

@@ -60,6 +60,13 @@ def region(page: Page, heading: str) -> Locator:
     return page.locator("section").filter(has=page.get_by_role("heading", name=heading, exact=True)).first
 
 
+def part(page: Page, name: str) -> None:
+    """Show this part of the trace, and no other."""
+    link = page.get_by_role("navigation", name="Parts of the trace").get_by_role("link", name=name, exact=True)
+    link.click()
+    expect(link).to_have_attribute("aria-current", "page")
+
+
 def test_a_question_shows_its_steps_prompts_candidates_and_links(
     page: Page, service: Program, llm: FakeLLM, axe: Callable[[Page], None]
 ) -> None:
@@ -96,8 +103,15 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
         assert shown.text_content() == message["content"]
     assert "evil.example" in (steps.get_by_role("region", name="Reply as it came").text_content() or "")
     steps.get_by_role("button", name="Copy: Sent as system").click()
+    expect(rows.nth(4)).to_contain_text("Searches by words and by meaning, and merges both rankings.")
+    rows.nth(4).click()
+    for opened_values in steps.locator("summary").all():
+        opened_values.click()
+    assert not re.search("[0-9a-f]{64}", steps.inner_text())
     axe(page)
 
+    part(page, "Candidates")
+    expect(rows.first).to_be_hidden()
     candidates = region(page, "Candidates")
     expect(candidates.get_by_text("top_k 2, per_page 2")).to_be_visible()
     candidates.get_by_role("button", name="Dropped").click()
@@ -107,15 +121,18 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     expect(first.get_by_text("passage 1")).to_be_visible()
     expect(first.locator("td").nth(2)).to_have_text(re.compile(r"1\.\s+\d"))
     candidates.get_by_role("button", name="All").click()
+    part(page, "Links")
     links = region(page, "Links")
     expect(links.locator("tbody tr")).to_have_count(1)
     expect(links.get_by_text("words:", exact=False)).to_be_visible()
     expect(page.locator(".tr-answer a.da-cite").first).to_have_attribute("href", re.compile("/en/volumes"))
+    assert not re.search("[0-9a-f]{64}", links.inner_text())
     expect(region(page, "Removed from the model's text").get_by_text("evil.example")).to_be_visible()
-    first.get_by_role("link").click()
+    assert page.evaluate("document.documentElement.scrollHeight") < 2000
+    links.get_by_role("link", name="Volumes", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Chunk")
     page.go_back()
-    expect(rows).to_have_count(9)
+    expect(links.locator("tbody tr")).to_have_count(1)
 
 
 def test_it_is_asked_again_with_other_choices_side_by_side(
@@ -123,6 +140,7 @@ def test_it_is_asked_again_with_other_choices_side_by_side(
 ) -> None:
     """Another assistant, top_k, weight and prompt; words and chunks that differ are marked; the address brings both back."""
     opened(page, service, q="How many volumes may a project have, and what is copied every night?")
+    part(page, "Ask again with …")
     again = region(page, "Ask again with …")
     again.get_by_label("Assistant").select_option("plain")
     again.get_by_label("Chunks (top_k)").fill("1")
@@ -161,7 +179,7 @@ def test_it_is_asked_again_with_other_choices_side_by_side(
 
 def test_a_wrong_choice_says_what_is_wrong(page: Page, service: Program) -> None:
     """A prompt without its placeholder is refused by the service; its sentence is shown."""
-    opened(page, service, q=QUESTION)
+    opened(page, service, q=QUESTION, part="again")
     again = region(page, "Ask again with …")
     again.get_by_role("combobox", name="Prompt", exact=True).select_option("en/synthesize.md")
     again.get_by_label("Text of en/synthesize.md").fill("No passages.")
@@ -174,7 +192,7 @@ def test_a_question_goes_to_the_question_set_that_eval_reads(
     page: Page, service: Program, axe: Callable[[Page], None]
 ) -> None:
     """With the page that somebody chooses; a second time it is refused; `docs-assistant eval retrieval` reads it."""
-    opened(page, service, q=QUESTION)
+    opened(page, service, q=QUESTION, part="add")
     form = region(page, "Add to question set")
     expect(form.get_by_label("Question")).to_have_value(QUESTION)
     chosen = form.get_by_role("checkbox", checked=True)
@@ -210,6 +228,7 @@ def test_it_is_czech_for_who_wants_that_and_fits_a_phone(
     for row in page.locator(".tr-row").all():
         row.click()
     page.get_by_label("Language", exact=True).first.select_option("cs")
+    page.get_by_role("navigation", name="Části trace").get_by_role("link", name="Kandidáti").click()
     expect(page.get_by_role("heading", name="Kandidáti")).to_be_visible()
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(PHONE)

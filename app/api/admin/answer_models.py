@@ -252,7 +252,9 @@ class NeighbourList(OfIndex):
     data: list[Neighbour]
 
 
-SettingBody = TypedDict("SettingBody", {"name": str, "value": Any, "from": str, "default": Any, "description": str})
+SettingBody = TypedDict(
+    "SettingBody", {"name": str, "key": str, "value": Any, "from": str, "default": Any, "description": str}
+)
 """A setting; secrets are shown as (set)."""
 
 

@@ -30,9 +30,14 @@ export function Settings({ query }: ViewProps): JSX.Element {
               <label class="ad-check"><input type="checkbox" checked={changed} onChange={() => filter({ changed: changed ? null : "1" })} /> {t.settings.changed}</label>
             </div>
             <p class="ad-total" role="status">{t.settings.shown(number(found.length), number(data.length))} <Docs page="settings">{t.settings.docs}</Docs></p>
-            <Table name={t.views.settings} head={t.settings.columns}>
-              {found.map((one) => <SettingRow key={one.name} one={one} />)}
-            </Table>
+            {[...new Set(found.map(tableOf))].map((table) => (
+              <details key={table} open={changed || text.trim() !== ""}>
+                <summary><h2>[{table}]</h2> {t.settings.shown(number(found.filter((one) => tableOf(one) === table).length), number(data.filter((one) => tableOf(one) === table).length))}</summary>
+                <Table name={table} head={t.settings.columns}>
+                  {found.filter((one) => tableOf(one) === table).map((one) => <SettingRow key={one.name} one={one} />)}
+                </Table>
+              </details>
+            ))}
           </>
         );
       }}
@@ -40,8 +45,11 @@ export function Settings({ query }: ViewProps): JSX.Element {
   );
 }
 
+/** The table of docs-assistant.toml that has it. */
+const tableOf = (one: SettingBody) => one.key.split(".")[0]!;
+
 function matches(one: SettingBody, text: string): boolean {
-  return `${one.name}\n${written(one.value)}\n${one.description}\n${one.from}`.toLowerCase().includes(text.trim().toLowerCase());
+  return `${one.name}\n${one.key}\n${written(one.value)}\n${one.description}\n${one.from}`.toLowerCase().includes(text.trim().toLowerCase());
 }
 
 function written(value: unknown): string {
@@ -56,7 +64,7 @@ function SettingRow({ one }: { one: SettingBody }): JSX.Element {
   const isDefault = one.from === "default";
   return (
     <tr>
-      <th scope="row" class="ad-page"><code>{one.name}</code><span class="da-muted">{one.description}</span></th>
+      <th scope="row" class="ad-page"><code>{one.name}</code><code class="da-muted">{one.key}</code><span class="da-muted">{one.description}</span></th>
       <td class="ad-page ad-break">
         {value ? <code>{value}</code> : <span class="da-muted">{t.settings.empty}</span>}
         {!isDefault && <span class="da-muted">{t.settings.default(written(one.default) || t.settings.empty)}</span>}

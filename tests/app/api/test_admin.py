@@ -225,6 +225,7 @@ async def test_settings_say_where_they_come_from_and_no_secrets(tmp_path: Path, 
     assert found["DOCS_PORT"] == (8111, "command line")
     assert found["DOCS_TUNING__PER_PAGE"][1] == "default"
     assert all(one["description"] for one in body["data"])
+    assert next(one["key"] for one in body["data"] if one["name"] == "DOCS_TOP_K") == "retrieval.top_k"
 
 
 def test_errors_are_counted_and_hold_no_question(tmp_path: Path):

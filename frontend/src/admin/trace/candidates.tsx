@@ -23,6 +23,7 @@ export function Candidates({ trace }: { trace: Trace }): JSX.Element {
     dropped: trace.candidates.filter((one) => one.dropped),
   };
   const shown = all ? rows[part] : rows[part].slice(0, SHOWN);
+  const names = namesOf(trace);
   const reranked = trace.candidates.some((one) => one.rerank !== null);
   if (!trace.candidates.length) return <p>{t.noCandidates}</p>;
   return (
@@ -36,7 +37,7 @@ export function Candidates({ trace }: { trace: Trace }): JSX.Element {
       </div>
       <div class="tr-found">
         <Table name={t.candidates} head={t.columns.filter((_, i) => reranked || i !== 5)}>
-          {shown.map((one) => <Row key={one.chunk} one={one} reranked={reranked} />)}
+          {shown.map((one) => <Row key={one.chunk} one={one} names={names} reranked={reranked} />)}
         </Table>
       </div>
       {rows[part].length > shown.length && (
@@ -69,18 +70,22 @@ function EvidenceText({ evidence }: { evidence: NonNullable<Trace["evidence"]> }
   );
 }
 
-export function ChunkLink({ id, title, section }: { id: string; title: string; section: string }): JSX.Element {
-  const name = [title, section].filter((part, i, all) => part && all.indexOf(part) === i).join(" › ") || id;
-  return <a href={address(`chunk/${encodeURIComponent(id)}`)}>{name}</a>;
+/** The chunks that were found by title and heading: nobody knows them by their ids. */
+export function namesOf(trace: Trace): Map<string, string> {
+  return new Map(trace.candidates.map(({ chunk, title, section }) => [chunk, [...new Set([title, section])].filter(Boolean).join(" › ") || chunk]));
 }
 
-function Row({ one, reranked }: { one: TraceCandidate; reranked: boolean }): JSX.Element {
+export function ChunkLink({ id, names }: { id: string; names: Map<string, string> }): JSX.Element {
+  return <a href={address(`chunk/${encodeURIComponent(id)}`)}>{names.get(id) ?? id}</a>;
+}
+
+function Row({ one, names, reranked }: { one: TraceCandidate; names: Map<string, string>; reranked: boolean }): JSX.Element {
   const { trace: t, score } = useAdmin();
   return (
     <tr class={one.dropped ? "tr-dropped" : ""}>
       <td class="ad-number">{one.place && !one.dropped ? t.rank(one.place) : "–"}</td>
       <td class="ad-page">
-        <ChunkLink id={one.chunk} title={one.title} section={one.section} />
+        <ChunkLink id={one.chunk} names={names} />
         <span class="da-muted ad-break">{one.url} · {one.language}{one.found_in && ` · ${t.foundIn(one.found_in)}`}</span>
         <span class="da-muted">{one.found_by.join(", ")}</span>
       </td>
@@ -127,11 +132,11 @@ export function Outcome({ one }: { one: TraceCandidate }): JSX.Element {
 export function Searches({ trace }: { trace: Trace }): JSX.Element | null {
   const { trace: t } = useAdmin();
   if (!trace.searches.length) return null;
-  const names = new Map(trace.candidates.map((one) => [one.chunk, one]));
+  const names = namesOf(trace);
   return <section><h3>{t.searches}</h3>{trace.searches.map((search, i) => <SearchDetails key={i} search={search} names={names} />)}</section>;
 }
 
-function SearchDetails({ search, names }: { search: TraceSearch; names: Map<string, TraceCandidate> }): JSX.Element {
+function SearchDetails({ search, names }: { search: TraceSearch; names: Map<string, string> }): JSX.Element {
   const { trace: t, ms, score } = useAdmin();
   const legs: [string, LegPlace[]][] = [[t.byWords(search.words.length), search.words]];
   legs.push([search.vector ? t.byVectors(search.vectors.length) : t.noVectors, search.vectors]);
@@ -143,10 +148,7 @@ function SearchDetails({ search, names }: { search: TraceSearch; names: Map<stri
           <div key={name}>
             <p class="da-label">{name}</p>
             <ol>
-              {places.slice(0, SHOWN).map((place) => {
-                const one = names.get(place.chunk);
-                return <li key={place.chunk}><ChunkLink id={place.chunk} title={one?.title ?? ""} section={one?.section ?? ""} /> <span class="da-muted">{score(place.score)}</span></li>;
-              })}
+              {places.slice(0, SHOWN).map((place) => <li key={place.chunk}><ChunkLink id={place.chunk} names={names} /> <span class="da-muted">{score(place.score)}</span></li>)}
             </ol>
           </div>
         ))}

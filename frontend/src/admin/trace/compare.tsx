@@ -4,7 +4,7 @@ import { type Change as Part, diffWords } from "diff";
 import { useMemo } from "preact/hooks";
 import type { TraceCandidate } from "../../../api";
 import { Badge, Table, useAdmin } from "../data";
-import { ChunkLink } from "./candidates";
+import { ChunkLink, namesOf } from "./candidates";
 import { Summary, tokensOf } from "./sections";
 import { Waterfall } from "./waterfall";
 import type { Choices, TracedAnswer } from "./choices";
@@ -90,6 +90,7 @@ function Hits({ first, second }: { first: TracedAnswer; second: TracedAnswer }):
   const { trace: t } = useAdmin();
   const [before, after] = [hits(first.trace.candidates), hits(second.trace.candidates)];
   const all = new Map([...after, ...before]);
+  const names = new Map([...namesOf(first.trace), ...namesOf(second.trace)]);
   const place = (one: TraceCandidate | undefined) => (one ? t.rank(one.place!) : "–");
   return (
     <>
@@ -101,7 +102,7 @@ function Hits({ first, second }: { first: TracedAnswer; second: TracedAnswer }):
             <tr key={one.chunk} class={was && is ? "" : is ? "tr-gained" : "tr-lost"}>
               <td class="ad-number">{place(was)}</td>
               <td class="ad-number">{place(is)}</td>
-              <td class="ad-page"><ChunkLink id={one.chunk} title={one.title} section={one.section} /><span class="da-muted ad-break">{one.url}</span></td>
+              <td class="ad-page"><ChunkLink id={one.chunk} names={names} /><span class="da-muted ad-break">{one.url}</span></td>
               <td><Change was={was} now={is} reason={lostBecause(second, one.chunk)} /></td>
             </tr>
           );

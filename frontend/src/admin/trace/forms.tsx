@@ -77,10 +77,9 @@ interface AgainProps {
   /** The language of the question, whose prompts come first. */
   language: string;
   onAsk: (choices: Choices) => void;
-  onClose: (() => void) | null;
 }
 
-export function AgainForm({ choices, language, onAsk, onClose }: AgainProps): JSX.Element {
+export function AgainForm({ choices, language, onAsk }: AgainProps): JSX.Element {
   const { t: ui } = useUi();
   const { trace: t } = useAdmin();
   const [prompts, setPrompts] = useState(choices.prompts);
@@ -92,10 +91,7 @@ export function AgainForm({ choices, language, onAsk, onClose }: AgainProps): JS
         <Assistant value={choices.model} />
         <Settings values={choices.settings} />
         <PromptEditor prompts={prompts} language={language} onChange={setPrompts} />
-        <div class="tr-buttons">
-          <button class="da-button da-primary">{ui.chat.again}</button>
-          {onClose && <button type="button" class="da-button" onClick={onClose}>{t.close}</button>}
-        </div>
+        <div class="tr-buttons"><button class="da-button da-primary">{ui.chat.again}</button></div>
       </form>
     </section>
   );

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { Trace } from "../../../api";
 import { Badge, Table, useAdmin } from "../data";
-import { Candidates, ChunkLink, Searches } from "./candidates";
+import { Candidates, ChunkLink, Searches, namesOf } from "./candidates";
 import { Sent } from "./step";
 import { Waterfall } from "./waterfall";
 
@@ -31,21 +31,29 @@ export function Summary({ trace }: { trace: Trace }): JSX.Element {
   );
 }
 
-/** All of a trace, part by part; its steps may be shown elsewhere. */
-export function TraceParts({ trace, steps = true }: { trace: Trace; steps?: boolean }): JSX.Element {
-  const { trace: t } = useAdmin();
-  return (
+/** What a trace says, by its parts. */
+export const TRACED = {
+  steps: ({ trace }: { trace: Trace }): JSX.Element => {
+    const { trace: t } = useAdmin();
+    return <section><h2>{t.steps}</h2><p class="da-muted">{t.stepsText}</p><Waterfall trace={trace} /></section>;
+  },
+  candidates: ({ trace }: { trace: Trace }): JSX.Element => (
     <>
-      {trace.problem && <p class="tr-problem"><strong>{t.incomplete}:</strong> {trace.problem}</p>}
-      {steps && <section><h2>{t.steps}</h2><p class="da-muted">{t.stepsText}</p><Waterfall trace={trace} /></section>}
-      <section><h2>{t.candidates}</h2><Candidates trace={trace} /></section>
+      <section><h2>{useAdmin().trace.candidates}</h2><Candidates trace={trace} /></section>
       <Searches trace={trace} />
-      <section><h2>{t.links}</h2><Links trace={trace} /></section>
-      <section><h2>{t.passages}</h2><Passages trace={trace} /></section>
-      {trace.removed.length > 0 && <section><h2>{t.removed}</h2><Removed trace={trace} /></section>}
     </>
-  );
-}
+  ),
+  links: ({ trace }: { trace: Trace }): JSX.Element => {
+    const { trace: t } = useAdmin();
+    return (
+      <>
+        <section><h2>{t.links}</h2><Links trace={trace} /></section>
+        <section><h2>{t.passages}</h2><Passages trace={trace} /></section>
+        {trace.removed.length > 0 && <section><h2>{t.removed}</h2><Removed trace={trace} /></section>}
+      </>
+    );
+  },
+};
 
 function Passages({ trace }: { trace: Trace }): JSX.Element {
   const { trace: t } = useAdmin();
@@ -65,13 +73,14 @@ function Passages({ trace }: { trace: Trace }): JSX.Element {
 function Links({ trace }: { trace: Trace }): JSX.Element {
   const { trace: t } = useAdmin();
   if (!trace.links.length) return <p>{t.noLinks}</p>;
+  const names = namesOf(trace);
   return (
     <Table name={t.links} head={t.linkColumns}>
       {trace.links.map((one, i) => (
         <tr key={i}>
           <td class="ad-page"><strong>{one.number === null ? t.offered : `[${one.number}]`}</strong> <a class="ad-break" href={one.url} target="_blank" rel="noopener noreferrer">{one.url}</a></td>
           <td>{one.section || "–"}</td>
-          <td class="ad-page">{one.passage !== null && <span>{t.inPassage(one.passage)}</span>}<ChunkLink id={one.chunk} title="" section="" /></td>
+          <td class="ad-page">{one.passage !== null && <span>{t.inPassage(one.passage)}</span>}<ChunkLink id={one.chunk} names={names} /></td>
           <td class="ad-page">{one.reason}</td>
         </tr>
       ))}

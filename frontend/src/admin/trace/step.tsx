@@ -4,15 +4,15 @@ import type { TraceCall, TraceStep } from "../../../api";
 import { CopyButton } from "../../shared/copy";
 import { useAdmin } from "../data";
 
-export function StepDetails({ step, first }: { step: TraceStep; first: number | null }): JSX.Element {
+export function StepDetails({ step, first, names }: { step: TraceStep; first: number | null; names: Map<string, string> }): JSX.Element {
   const { t: { problems }, trace: t, ms } = useAdmin();
   return (
     <div class="tr-details">
       {step.error && <p class="tr-problem"><strong>{problems.severity.error}:</strong> {step.error}</p>}
       {first !== null && <p class="da-muted">{t.firstText}: {ms(first)} ms</p>}
       {step.calls.map((call, i) => <CallDetails key={i} call={call} />)}
-      <Values name={t.input} values={step.input} />
-      <Values name={t.output} values={step.output} />
+      <Values name={t.input} values={step.input} names={names} />
+      <Values name={t.output} values={step.output} names={names} />
     </div>
   );
 }
@@ -47,13 +47,14 @@ export function Sent({ name, text }: { name: string; text: string }): JSX.Elemen
   );
 }
 
-function Values({ name, values }: { name: string; values: Record<string, unknown> }): JSX.Element | null {
+function Values({ name, values, names }: { name: string; values: Record<string, unknown>; names: Map<string, string> }): JSX.Element | null {
   const fields = Object.entries(values);
   if (!fields.length) return null;
+  const text = fields.map(([field, value]) => `${field}: ${JSON.stringify(value, null, 2)}`).join("\n");
   return (
     <details>
       <summary>{name} <span class="da-muted">{fields.map(([field]) => field).join(", ")}</span></summary>
-      <pre class="ad-source ad-box" tabIndex={0} role="region" aria-label={name}>{fields.map(([field, value]) => `${field}: ${JSON.stringify(value, null, 2)}`).join("\n")}</pre>
+      <pre class="ad-source ad-box" tabIndex={0} role="region" aria-label={name}>{text.replace(/[0-9a-f]{64}/g, (id) => names.get(id) ?? id)}</pre>
     </details>
   );
 }

@@ -12,7 +12,7 @@ import type { ViewProps } from "../routes";
 import { ChoicesText, Compare, type Side } from "./compare";
 import { AgainForm, AskForm } from "./forms";
 import { QuestionForm } from "./question_form";
-import { Summary, TraceParts } from "./sections";
+import { Summary, TRACED } from "./sections";
 import "./trace.css";
 import { type Choices, type TracedAnswer, choicesIn, isAgain, parameters } from "./choices";
 
@@ -71,24 +71,25 @@ function useAnswer(question: string, choices: Choices | null): Run & { again: ()
   return { ...run, again: () => setTurn(turn + 1) };
 }
 
+/** What is shown below the answer, by the parameter `part` of the address. */
+const PARTS = ["steps", "candidates", "links", "again", "add"] as const;
+type Part = (typeof PARTS)[number];
+
 export function Ask({ query }: ViewProps): JSX.Element {
   const { trace: t } = useAdmin();
   const question = query.get("q") ?? "";
   const [prompts, setPrompts] = useState<Record<string, string>>({});
-  const [asks, setAsks] = useState(0); // asking again with another prompt alone leaves the address as it is
   const first = choicesIn(query, {}, false);
   const second = isAgain(query) || Object.keys(prompts).length ? choicesIn(query, prompts, true) : null;
   const one = useAnswer(question, question ? first : null);
   const other = useAnswer(question, one.answer && second);
   const ask = (q: string, choices: Choices) => {
     setPrompts({});
-    const to = address("ask", { q, ...parameters(choices, false) });
-    if (new URL(to, document.baseURI).href === location.href) one.again();
-    else go(to);
+    if (q === question && JSON.stringify(choices) === JSON.stringify(first)) one.again();
+    else go(address("ask", { q, ...parameters(choices, false) }));
   };
   const askAgain = (choices: Choices) => {
     setPrompts(choices.prompts);
-    setAsks(asks + 1);
     go(address("ask", { q: question, ...parameters(first, false), ...parameters(choices, true) }));
     other.again();
   };
@@ -96,22 +97,60 @@ export function Ask({ query }: ViewProps): JSX.Element {
     setPrompts({});
     go(address("ask", { q: question, ...parameters(first, false) }));
   };
+  const [here, there] = [one.answer && { answer: one.answer, choices: first }, second && other.answer && { answer: other.answer, choices: second }];
   return (
     <div class="tr-view">
       {!question && <p>{t.intro}</p>}
       <AskForm question={question} choices={first} onAsk={ask} />
       {question && <Answered run={one} />}
       {second && one.answer && <Answered run={other} />}
-      {one.answer && second && other.answer
-        ? <Both one={{ answer: one.answer, choices: first }} other={{ answer: other.answer, choices: second }} />
-        : one.answer && <Single answer={one.answer} choices={first} />}
-      {one.answer && (
-        <>
-          <AgainForm key={`${question} ${JSON.stringify(second)}`} choices={second ?? first} language={one.answer.trace.language} onAsk={askAgain} onClose={second ? close : null} />
-          <QuestionForm key={question} trace={one.answer.trace} model={first.model} />
-        </>
-      )}
+      {here && (there ? <Compare first={here} second={there} /> : <Single {...here} />)}
+      {here && <Below key={String(there !== null)} sides={there ? [here, there] : [here]} query={query} onClose={close}>
+        {{
+          again: <AgainForm key={`${question} ${JSON.stringify(second)}`} choices={second ?? first} language={here.answer.trace.language} onAsk={askAgain} />,
+          add: <QuestionForm key={question} trace={here.answer.trace} model={first.model} />,
+        }}
+      </Below>}
     </div>
+  );
+}
+
+interface BelowProps {
+  /** The answer, or both. */
+  sides: Side[];
+  query: URLSearchParams;
+  onClose: () => void;
+  children: Record<"again" | "add", JSX.Element>;
+}
+
+/** The parts of a trace, one at a time; what is written into the forms stays while another one is shown. */
+function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
+  const { trace: t } = useAdmin();
+  const [side, setSide] = useState(sides.length - 1);
+  const parts = PARTS.filter((part) => part !== "steps" || sides.length === 1); // both have their steps above
+  const shown = parts.find((part) => part === query.get("part")) ?? parts[0]!;
+  const { trace } = sides[side]!.answer;
+  const given = Object.fromEntries(query);
+  const content = (part: Part) => {
+    if (part === "again" || part === "add") return children[part];
+    const Traced = TRACED[part];
+    return <Traced key={side} trace={trace} />;
+  };
+  return (
+    <>
+      {trace.problem && <p class="tr-problem"><strong>{t.incomplete}:</strong> {trace.problem}</p>}
+      <nav class="ad-switch" aria-label={t.parts}>
+        {parts.map((part) => <a key={part} href={address("ask", { ...given, part })} aria-current={part === shown ? "page" : undefined}>{t[part]}</a>)}
+      </nav>
+      {sides.length > 1 && (
+        <div class="tr-parts" role="group" aria-label={t.details}>
+          <span>{t.details}:</span>
+          {[t.first, t.second].map((name, i) => <button key={name} type="button" class="da-button" aria-pressed={side === i} onClick={() => setSide(i)}>{name}</button>)}
+          <button type="button" class="da-button" onClick={onClose}>{t.close}</button>
+        </div>
+      )}
+      {parts.map((part) => <div key={part} hidden={part !== shown}>{content(part)}</div>)}
+    </>
   );
 }
 
@@ -122,18 +161,15 @@ function Answered({ run }: { run: Run & { again: () => void } }): JSX.Element | 
   return <p class="da-status" role="status"><span class="da-spinner" aria-hidden="true" />{t.asking}</p>;
 }
 
-function Single({ answer, choices }: { answer: TracedAnswer; choices: Choices }): JSX.Element {
+function Single({ answer, choices }: Side): JSX.Element {
   const { trace: t } = useAdmin();
   const reading = useMemo(() => ({ cite: (number: number) => citation(number, answer.trace) }), [answer]);
   return (
-    <>
-      <section>
-        <h2>{t.answer} <ChoicesText choices={choices} /></h2>
-        <Summary trace={answer.trace} />
-        <div class="tr-answer" lang={answer.trace.language}><Markdown text={answer.text} reading={reading} /></div>
-      </section>
-      <TraceParts trace={answer.trace} />
-    </>
+    <section>
+      <h2>{t.answer} <ChoicesText choices={choices} /></h2>
+      <Summary trace={answer.trace} />
+      <div class="tr-answer" lang={answer.trace.language}><Markdown text={answer.text} reading={reading} /></div>
+    </section>
   );
 }
 
@@ -141,21 +177,4 @@ function Single({ answer, choices }: { answer: TracedAnswer; choices: Choices })
 function citation(number: number, trace: Trace): JSX.Element | null {
   const link = trace.links.find((one) => one.number === number);
   return link ? <a class="da-cite" href={link.url} target="_blank" rel="noopener noreferrer">{number}</a> : null;
-}
-
-function Both({ one, other }: { one: Side; other: Side }): JSX.Element {
-  const { trace: t } = useAdmin();
-  const [shown, setShown] = useState<"first" | "second">("second");
-  return (
-    <>
-      <Compare first={one} second={other} />
-      <div class="tr-parts" role="group" aria-label={t.details}>
-        <span>{t.details}:</span>
-        {(["first", "second"] as const).map((name) => (
-          <button key={name} type="button" class="da-button" aria-pressed={shown === name} onClick={() => setShown(name)}>{t[name]}</button>
-        ))}
-      </div>
-      <TraceParts key={shown} trace={(shown === "first" ? one : other).answer.trace} steps={false} />
-    </>
-  );
 }

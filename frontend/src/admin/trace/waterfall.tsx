@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Trace, TraceStep } from "../../../api";
 import { useAdmin } from "../data";
-import { Bar } from "./candidates";
+import { Bar, namesOf } from "./candidates";
 import { StepDetails } from "./step";
 
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
@@ -12,6 +12,7 @@ const TICKS = [0, 0.25, 0.5, 0.75, 1];
 export function Waterfall({ trace, scale = trace.ms }: { trace: Trace; scale?: number }): JSX.Element {
   const { trace: t, ms } = useAdmin();
   const whole = Math.max(scale, 0.001);
+  const names = namesOf(trace);
   return (
     <div class="tr-fall">
       <div class="tr-axis" aria-hidden="true">
@@ -20,7 +21,7 @@ export function Waterfall({ trace, scale = trace.ms }: { trace: Trace; scale?: n
       </div>
       {grouped(trace.steps).map((steps) => (
         <div key={steps[0]!.step} class={steps.length > 1 ? "tr-group tr-parallel" : "tr-group"} {...(steps.length > 1 ? { role: "group", "aria-label": t.parallel } : {})}>
-          {steps.map((step) => <Row key={step.step} step={step} whole={whole} first={trace.first_text} />)}
+          {steps.map((step) => <Row key={step.step} step={step} whole={whole} first={trace.first_text} names={names} />)}
         </div>
       ))}
     </div>
@@ -37,7 +38,7 @@ function grouped(steps: TraceStep[]): TraceStep[][] {
   return groups;
 }
 
-function Row({ step, whole, first }: { step: TraceStep; whole: number; first: number | null }): JSX.Element {
+function Row({ step, whole, first, names }: { step: TraceStep; whole: number; first: number | null; names: Map<string, string> }): JSX.Element {
   const { trace: t, ms } = useAdmin();
   const [open, setOpen] = useState(false);
   const id = useId();
@@ -45,7 +46,7 @@ function Row({ step, whole, first }: { step: TraceStep; whole: number; first: nu
   return (
     <div class="tr-step">
       <button type="button" class="tr-row" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}
-        aria-label={t.stepLabel(step.step, ms(step.start), ms(step.end), failed)}>
+        aria-label={`${t.stepLabel(step.step, ms(step.start), ms(step.end), failed)}. ${t.does[step.step] ?? ""}`}>
         <span class={failed ? "tr-name tr-failed" : "tr-name"}>{step.step}</span>
         <span class="tr-track">
           <Bar from={step.start / whole} to={step.end / whole} kind={failed ? "error" : "step"} />
@@ -53,8 +54,9 @@ function Row({ step, whole, first }: { step: TraceStep; whole: number; first: nu
           {step.step === "synthesize" && first !== null && <Bar from={first / whole} to={first / whole} kind="first" />}
         </span>
         <span class="tr-ms">{ms(step.end - step.start)} ms</span>
+        <span class="tr-does">{t.does[step.step]}</span>
       </button>
-      <div id={id}>{open && <StepDetails step={step} first={step.step === "synthesize" ? first : null} />}</div>
+      <div id={id}>{open && <StepDetails step={step} first={step.step === "synthesize" ? first : null} names={names} />}</div>
     </div>
   );
 }

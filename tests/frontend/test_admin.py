@@ -185,6 +185,8 @@ def test_an_editor_writes_an_answer_tries_and_saves_it(page: Page, start, axe, t
     axe(page)
     save.click()
     expect(page.get_by_role("listitem").filter(has_text="version 1, entries: 1")).to_be_visible()
+    page.get_by_role("button", name="Edit").click()
+    expect(page.get_by_label("Language of the questions")).to_have_value("en")
     wait_for(lambda: answer().startswith("Ask Jana. [1]"))
     page.get_by_label("Language", exact=True).select_option("cs")
     page.set_viewport_size({"width": 390, "height": 844})

@@ -113,7 +113,7 @@ function Form({ entry, languages, onDone }: { entry: Entry | undefined; language
       <h2>{entry ? t.curated.edit : t.curated.add}</h2>
       <label>{t.curated.questions}<textarea name="questions" rows={3} required defaultValue={entry?.questions.join("\n") ?? ""} /></label>
       <label>{t.curated.language}
-        <select name="language" defaultValue={entry?.language}>{languages.map((code) => <option key={code} value={code}>{languageName(code)}</option>)}</select>
+        <select name="language">{languages.map((code) => <option key={code} value={code} selected={code === entry?.language}>{languageName(code)}</option>)}</select>
       </label>
       <label>{t.curated.answer}<textarea name="answer" rows={4} defaultValue={entry?.answer ?? ""} /></label>
       <label>{t.curated.page}<input name="page" type="url" required defaultValue={entry?.page ?? ""} /></label>

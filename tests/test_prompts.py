@@ -79,7 +79,14 @@ def test_texts_of_a_language_are_complete():
         assert isinstance(texts.pop("endings"), str), language
         translated, written = texts.pop("translated"), texts.pop("written")
         units, readers = texts.pop("units"), texts.pop("readers")
-        several = {"letters", "superlative", "also_called", "close_to", "encoding", *FLAGS}  # what a language may do without
+        several = {
+            "letters",
+            "superlative",
+            "also_called",
+            "close_to",
+            "encoding",
+            *FLAGS,
+        }  # what a language may do without
         assert set(texts) - several == {*REQUIRED, *OPTIONAL} - several - {
             "endings",
             "translated",

@@ -22,7 +22,7 @@ NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
-NEAR_ENOUGH, OF_WORDS = 0.36, 0.7
+NEAR_ENOUGH, OF_WORDS = 0.4, 0.7
 """The cosine of a sentence that its pages say with the nearest stretch of them, plus this much of the share of its words that a passage has."""
 NEAR_ENOUGH_ACROSS = 0.12  # the cosine alone, where the pages are in another language
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
@@ -378,8 +378,7 @@ class Checker:
         said_plainly = _INTERJECTION.sub("", _CODE.sub(" ", plain))
         clauses = [self._denials.of(clause.words) for clause in clauses_of(said_plainly)]
         heads = frozenset[str]().union(*(clause.heads for clause in clauses))
-        said = frozenset[str]().union(*(clause.said for clause in clauses))
-        return any(self._is_opposite(one, index, heads, said) for one in clauses if not one.conditional)
+        return any(self._is_opposite(one, index, heads) for one in clauses if not one.conditional)
 
     def _nearest(self, own: Polarity, index: int) -> tuple[Polarity, Polarity]:
         """What the nearest clause says, and its whole sentence."""
@@ -390,33 +389,27 @@ class Checker:
         own = self._denials.of(clause.words)
         return bool(own.heads) != bool(self._nearest(own, index)[0].heads)
 
-    def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str], said: AbstractSet[str]) -> bool:
-        """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies, `said` its words."""
+    def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str]) -> bool:
+        """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies."""
         near, around = self._nearest(own, index)
-        if _alike(own, near):
-            reach = own.heads if near.heads & own.heads else set[str]() if _denies_too(around, own) else own.denied
-            denied = reach & near.words - near.denied
-            if len(own.said) > FEWEST_COMMON and own.said <= near.said and not near.heads:
-                denied |= own.heads  # "isn't needed", where the passage says the same with "must"
-            stated = near.heads & own.words - own.denied if heads <= near.heads else set[str]()
-            # "can only be changed there" and "isn't changed here" say the same
-            narrowed = near.only & own.heads or own.only & near.heads
-            limited = own.limits != near.limits or narrowed or not (near.only <= own.words and own.only <= near.words)
-            if limited or (own.fragment and own.said != near.said) or not (denied or stated):
-                return False
-            for one in self._clauses():
-                if _alike(own, one):  # another one may say it as the answer does
-                    denied, stated = denied - one.denied, stated - (one.words - one.denied)
-                elif one.said <= own.said:  # so may a cell, which says no more than that
-                    denied -= one.denied
-            return bool(denied or stated)
-        if own.fragment or own.limits or own.only or not own.heads & own.said:
+        if not _alike(own, near):
             return False
-        there = map(self._denials.of, (clause.words for clause in self._evidence.passages[index].clauses))
-        alike = (one.said for one in there if len(one.said & said) >= FEWEST_COMMON)
-        common = set[str]().union(*alike).intersection(own.heads, own.said)
-        unsure = (one.words if one.limits or one.only else one.denied for one in self._clauses()) if common else ()
-        return bool(common.difference(*unsure))
+        reach = own.heads if near.heads & own.heads else set[str]() if _denies_too(around, own) else own.denied
+        denied = reach & near.words - near.denied
+        if len(own.said) > FEWEST_COMMON and own.said <= near.said and not near.heads:
+            denied |= own.heads  # "isn't needed", where the passage says the same with "must"
+        stated = near.heads & own.words - own.denied if heads <= near.heads else set[str]()
+        # "can only be changed there" and "isn't changed here" say the same
+        narrowed = near.only & own.heads or own.only & near.heads
+        limited = own.limits != near.limits or narrowed or not (near.only <= own.words and own.only <= near.words)
+        if limited or (own.fragment and own.said != near.said) or not (denied or stated):
+            return False
+        for one in self._clauses():
+            if _alike(own, one):  # another one may say it as the answer does
+                denied, stated = denied - one.denied, stated - (one.words - one.denied)
+            elif one.said <= own.said:  # so may a cell, which says no more than that
+                denied -= one.denied
+        return bool(denied or stated)
 
     def _clauses(self) -> Iterator[Polarity]:
         """The clauses of all passages that words can be compared with."""

@@ -152,8 +152,7 @@ class _Answer:
             vector = await embed(Question(statement, turn.asked.language), turn, self._embedder)
             if vector is not None:
                 if self._chunks is None:
-                    pages = await turn.generation.chunks_of({hit.chunk.url for hit in turn.hits})
-                    self._chunks = {chunk.id: chunk.language for chunks in pages.values() for chunk in chunks}
+                    self._chunks = await _chunks_read(turn)
                 return await nearness(turn.generation, vector, turn.asked.language, self._chunks)
         except StoreError as error:
             log.warning(LogMessage("statement not compared, judging it by words", id=turn.request.id, error=error))
@@ -288,6 +287,18 @@ def quoted(text: str, pages: tuple[str, ...]) -> str:
 def _block_quote(text: str) -> str:
     """The Markdown as a block quote: every line has the sign, also those of code and tables, which stay what they are."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
+
+
+async def _chunks_read(turn: Turn) -> dict[str, str]:
+    """The languages of the chunks that the model has read any section of, by id."""
+    read = {(hit.chunk.url, section.path) for hit in turn.hits for section in hit.chunk.sections}
+    ids = {id_ for passage in turn.passages for id_ in (hit.chunk.id for hit in passage.hits)}
+    pages = await turn.generation.chunks_of({hit.chunk.url for hit in turn.hits})
+    return {
+        chunk.id: chunk.language
+        for chunk in chain.from_iterable(pages.values())
+        if chunk.id in ids or not read.isdisjoint((chunk.url, section.path) for section in chunk.sections)
+    }
 
 
 def checker_of(turn: Turn, words: ProofWording, embedder: Embedder | None = None) -> Checker:

@@ -22,6 +22,7 @@ NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
+LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
 NEAR_ENOUGH, OF_WORDS = 0.4, 0.7
 """The cosine of a sentence that its pages say with the nearest stretch of them, plus this much of the share of its words that a passage has."""
 NEAR_ENOUGH_ACROSS = 0.12  # the cosine alone, where the pages are in another language
@@ -303,7 +304,8 @@ class Checker:
         said = self._stems(plain)
         stems = said - self._evidence.question.stems
         index, share = self._evidence.near(stems, self._own)
-        in_doubt = self.compares and len(stems) >= IN_DOUBT and (self._across or not self._is_mixed)
+        one = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
+        in_doubt = one and self.compares and (self._across or not self._is_mixed)
         if share < (SUPPORTED if in_doubt else _needed(stems)):
             tells_nothing = end.endswith(":") or self.refuses(plain) or (self._is_mixed and not in_doubt)
             return None if tells_nothing else Unsupported(text, "statement", index + 1, share)

@@ -295,6 +295,9 @@ def test_the_meaning_decides_where_words_leave_doubt() -> None:
     assert kept(paraphrase, 0.5) == kept(paraphrase, 0.4) == []
     assert kept(paraphrase, 0.1) == kept(paraphrase, None) == ["statement"]
     assert kept("Backups run every night and are kept in the folder.", None) == ["sure"]
+    wandering = "At night users wander with tapes to a folder of files beneath the mountain of the courier, "
+    assert kept(wandering, 0.0) == ["statement"]
+    assert kept(wandering * 4, 0.0) == ["sure"], "several statements, which have no one meaning"
     translated = "Kopie vznikají v noci a složku mazat nesmíte."
     assert kept(translated, 0.3, language="cs") == kept(translated, None, language="cs") == []
     assert kept(translated, 0.05, language="cs") == ["statement"]

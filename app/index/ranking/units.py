@@ -109,12 +109,13 @@ async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
 async def nearness(generation: Generation, vector: Vector, language: str, chunks: Mapping[str, str]) -> float | None:
     """The cosine of a text in this language with the nearest stretch of the chunks, whose languages are given by id.
 
-    It is that of vectors from the centre of their language; None in an index that is too small to have one.
+    It is that of vectors from the centre of their language; None in an index that is too small to have one, and without stretches.
     """
     if generation.info.chunks < FEWEST_CHUNKS:
         return None
-    stored = await generation.units(list(chunks))
-    return cosine(vector, language, stored, chunks, await generation.language_centres())
+    stored, centres = await generation.units(list(chunks)), await generation.language_centres()
+    known = {id_: code for id_, code in chunks.items() if id_ in stored and code in centres}
+    return cosine(vector, language, stored, known, centres) if known else None
 
 
 class _Stretches:
@@ -162,8 +163,8 @@ def cosine(
     centres: Mapping[str, Vector],
 ) -> float:
     """The cosine of a text with the nearest of the stretches that are `stored` by chunk id as `packed` made them."""
-    stretches = _Stretches({id_: stored[id_] for id_ in languages if id_ in stored}, len(vector))
-    return _cosine(_unit(vector), language, stretches, languages, centres) if len(stretches.steps) else 0.0
+    stretches = _Stretches({id_: stored[id_] for id_ in languages}, len(vector))
+    return _cosine(_unit(vector), language, stretches, languages, centres)
 
 
 def _cosine(

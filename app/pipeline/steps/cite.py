@@ -58,7 +58,7 @@ class Cite(Declared):
     words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
     reads = ("asked", "hits", "events")
-    uses = ("refined", "keywords", "more_keywords", "choices", "evidence", "overview", "passages")
+    uses = ("refined", "keywords", "more_keywords", "choices", "related", "evidence", "overview", "passages")
     writes = ("events",)
 
     def __post_init__(self) -> None:

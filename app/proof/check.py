@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, 
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
 NEAR_ENOUGH, OF_WORDS = 0.4, 0.7
 """The cosine of a sentence that its pages say with the nearest stretch of them, plus this much of the share of its words that a passage has."""
-NEAR_ENOUGH_ACROSS = 0.12  # the cosine alone, where the pages are in another language
+AS_NEAR = 0.1  # the difference of two cosines that says nothing
+NEAR_ENOUGH_ACROSS = 0.06  # the cosine alone, where the pages are in another language
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
 FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
 NEAR = 0.6
@@ -203,6 +205,8 @@ class Checker:
     def _numbers(self, text: str) -> Iterator[UnsupportedKind]:
         if _BARE_UNIT.search(text) and any(self._is_new_unit(unit, text) for unit in (*BYTES, "ms")):
             yield "number"
+        if any(not self._has_span(*span) for span in self._spans(text)):
+            yield "number"
         if not _DIGIT.search(text):
             return
         found = list(amounts(_NAME.sub(lambda name: name[0] if any(u for _, u in amounts(name[0])) else " ", text)))
@@ -216,7 +220,7 @@ class Checker:
             else:
                 doubted.append((number, unit))
         made = [math.prod(values_of(product)) for product in _PRODUCT.findall(text)]
-        spans = self._spans_in_words(text) if doubted else []
+        spans = self._seconds_in_words(text) if doubted else set[float]()
         made += [
             value / 100 for number, unit in found if unit == "%" and number in proved for value in values_of(number)
         ]
@@ -233,11 +237,20 @@ class Checker:
                 proved += [number] * signs
         self._results.update(proved if signs else ())  # the next sentence may use them
 
-    def _spans_in_words(self, text: str) -> set[float]:
-        """The seconds of times that a text writes in words: of "two weeks", which are 14 days, and of "an hour"."""
+    def _spans(self, text: str) -> list[tuple[str, str]]:
+        """The times that a text writes in words, with their units: "two weeks"."""
         in_digits = _WORD.sub(lambda word: self._wording.digits(word[0]), text)
-        written = [(number, unit) for number, unit in amounts(in_digits) if number not in text]
-        spans = {value * SECONDS[unit] for number, unit in written if unit in SECONDS for value in values_of(number)}
+        if in_digits == text:
+            return []
+        written = Counter(amounts(in_digits)) - Counter(amounts(text))
+        return [(number, unit) for number, unit in written if unit in SECONDS]
+
+    def _has_span(self, number: str, unit: str) -> bool:
+        return number == "1" or self._in_words(number) or self._evidence.has_amount(number, unit)
+
+    def _seconds_in_words(self, text: str) -> set[float]:
+        """The seconds of these times, as of "two weeks", which are 14 days, and of units alone, as "an hour"."""
+        spans = {value * SECONDS[unit] for number, unit in self._spans(text) for value in values_of(number)}
         return spans.union(seconds for unit, seconds in SECONDS.items() if unit_in(unit, text))
 
     def _has_number(self, number: str, unit: str, behind: str) -> bool:
@@ -315,8 +328,9 @@ class Checker:
         index, share = self._evidence.near(said, self._own)
         return Unsupported(text, "negation", index + 1, share) if index >= 0 and self._opposite(plain, index) else None
 
-    def compared(self, fault: Unsupported, near: float | None) -> list[Unsupported]:
-        """What stays of a fault of the kind `statement`, by its nearness to the pages in meaning; None if that isn't known."""
+    def compared(self, fault: Unsupported, nearness: Mapping[int, float]) -> list[Unsupported]:
+        """What stays of a fault of the kind `statement`, by its nearness in meaning to the passages, by number; empty if that isn't known."""
+        near = max(nearness.values(), default=None)
         plain = _plain(fault.text)
         said = self._stems(plain)
         lacks_words = fault.score < _needed(said - self._evidence.question.stems) and not self._is_mixed
@@ -333,10 +347,11 @@ class Checker:
 
     # ---- citations -------------------------------------------------------------------------------
 
-    def sources(self, text: str, cited: list[int]) -> list[int]:
+    def sources(self, text: str, cited: list[int], nearness: Mapping[int, float]) -> list[int]:
         """The numbers of the passages that a proved sentence rests on: those of `cited` that support it, else the one that does.
 
-        None if nothing is cited, and the sentence only announces or asks something. Unchanged where words don't tell.
+        None if nothing is cited, and the sentence only announces or asks something. Where words don't tell, the meaning decides if
+        its `nearness` to the passages is known, by number; else they stay.
         """
         plain = _plain(text)
         said = self._stems(plain)
@@ -351,10 +366,13 @@ class Checker:
         }
         best = max(held, key=lambda number: len(held[number]), default=0)
         unclear = not best or len(held[best]) < SUPPORTED * (len(said) + len(numbers))
+        announces = plain.rstrip(CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
+        if unclear and nearness:
+            kept = [one for one in cited if nearness.get(one, -1.0) + AS_NEAR > max(nearness.values())]
+            return kept or ([] if announces and not cited else [max(nearness, key=lambda number: nearness[number])])
         if unclear or len(said) + len(numbers) < FEWEST_WORDS[bool(cited)]:
             return cited
         if not cited:
-            announces = plain.rstrip(CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
             return [] if announces else [best]
         if not all(1 <= number <= len(passages) for number in cited):
             return cited

@@ -114,6 +114,8 @@ class Evidence:
                 return True
             if "" in units and any(unit_in(unit, text) for text in units[""]):
                 return True  # the head of a table has the unit, or an earlier number of a list
+            if unit in BYTES and self.holds(f"{value}{unit[:-1]}"):
+                return True  # 16G and 16Gi, as in Kubernetes
             kind, factor = FACTORS.get(unit, ("", 0.0))
             size = _value(value)
             if kind and size is not None and (kind, round(size * factor, 6)) in self._measures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import methodcaller
 
 from app.core.settings_types import Unproven as Mode
@@ -75,7 +75,7 @@ class Prover:
     """Reads an answer piece by piece and returns what readers get of it.
 
     `faults` is what isn't proved; `judged` counts the statements; `ending` says why the rest of the answer is left out.
-    While it `asks` about a statement, it reads nothing more: `decide` takes how near that is to the pages in meaning.
+    While it `asks` about a statement, it reads nothing more: `decide` takes how near that is to the passages in meaning.
     """
 
     def __init__(self, checker: Checker, mode: Mode, sign: str, instructions: Instructions) -> None:
@@ -149,11 +149,11 @@ class Prover:
         """The statement that words leave in doubt, without its citations; empty if none waits."""
         return CITATION.sub("", self._asked[2].text) if self._asked else ""
 
-    def decide(self, near: float | None) -> str:
-        """The text that is decided once the meaning of the statement is compared; None if it can't be."""
+    def decide(self, nearness: Mapping[int, float]) -> str:
+        """The text that is decided once the meaning of the statement is compared with the passages, by number; empty if it can't be."""
         assert self._asked
         (sentence, shown, fault), self._asked = self._asked, None
-        text = self._decided(sentence, shown, self._checker.compared(fault, near))
+        text = self._decided(sentence, shown, self._checker.compared(fault, nearness), nearness)
         if self.ending:  # a sign of another turn was behind it
             held, self._held = self._held, ""
             return text + self._sentences(held, whole=True)
@@ -313,21 +313,21 @@ class Prover:
         if faults and faults[0].kind == "statement" and self._checker.compares:
             self._asked = sentence, shown, faults[0]
             return ""
-        return self._decided(sentence, shown, faults)
+        return self._decided(sentence, shown, faults, {})
 
-    def _decided(self, sentence: str, shown: int, faults: Sequence[Unsupported]) -> str:
+    def _decided(self, sentence: str, shown: int, faults: Sequence[Unsupported], nearness: Mapping[int, float]) -> str:
         """The end of a sentence that is judged."""
         text = sentence[shown:]
         self.judged += 1
         if not faults:
             self._repeating += self._checker.repeats(sentence.strip())
-            return self._cited(sentence, shown)
+            return self._cited(sentence, shown, nearness)
         self.faults += faults
         if self._mode == "remove" and not shown:
             return "\n" if text.endswith("\n") else ""
         return self._marked(sentence, shown)
 
-    def _cited(self, sentence: str, shown: int) -> str:
+    def _cited(self, sentence: str, shown: int, nearness: Mapping[int, float]) -> str:
         """The end of a proved sentence with the numbers of the passages that support it."""
         text, bare, places = sentence[shown:], sentence.strip(), _citations(sentence)
         numbers = [int(number) for place in places for number in _NUMBER.findall(place[0])]
@@ -335,7 +335,7 @@ class Prover:
         if known or not (numbers or self._may_cite(bare)):
             self._source = numbers or self._source
             return text
-        wanted = self._checker.sources(bare, numbers)
+        wanted = self._checker.sources(bare, numbers, nearness)
         if not numbers and ((wanted == self._source and _ITEM.match(bare)) or self._checker.refuses(bare)):
             return text
         self._source = wanted or self._source

@@ -24,7 +24,8 @@ DENYING = ("n't", "n’t")
 class Wording:
     """The words of all languages of a service; made once.
 
-    `plain` say nothing of their own: function words, and what answers are made of. `numbers` are small ones in words.
+    `plain` say nothing of their own: function words, and what answers are made of. `numbers` are small ones in words, of which
+    `digits` makes digits.
     """
 
     def __init__(self, languages: Mapping[str, Language]) -> None:
@@ -32,6 +33,7 @@ class Wording:
         parts = ((known.traits.stopwords, known.replies.plain, known.questions.asking) for known in languages.values())
         self.plain = frozenset[str]().union(*(words for part in parts for words in part))
         self.telling = lru_cache(MOST_WORDS)(self._telling)
+        self.digits = lru_cache(MOST_WORDS)(self._digits)
         self.denials = {code: Denials(known, self.plain) for code, known in languages.items()}
         self.numbers: dict[str, re.Pattern[str]] = {}
         for known in languages.values():
@@ -39,7 +41,7 @@ class Wording:
                 before = f"{self.numbers[number].pattern}|" if number in self.numbers else ""
                 self.numbers[number] = re.compile(rf"{before}\b(?:{words})\b")
 
-    def digits(self, word: str) -> str:
+    def _digits(self, word: str) -> str:
         """The digits of a small number in words; any other word itself."""
         small = folded(word)
         return next((number for number, pattern in self.numbers.items() if pattern.fullmatch(small)), word)

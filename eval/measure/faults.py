@@ -13,7 +13,7 @@ from typing import Any
 from app.core.prompts import Prompts
 from app.core.types import Chunk, Vector
 from app.index.ranking.legs import centres
-from app.index.ranking.units import cosine, means, packed, texts_to_embed
+from app.index.ranking.units import cosines, means, packed, texts_to_embed
 from app.models import Embedder
 from app.models.guarded import is_multilingual
 from app.pipeline.steps.cite import instructions_of, rules_of
@@ -146,12 +146,12 @@ class Meaning:
         own = means(chunks, vectors, texts) | {chunk.id: vectors[chunk.id] for chunk in chunks if chunk.id in vectors}
         self._centres = centres((chunk.language, own[chunk.id]) for chunk in chunks)
 
-    async def near(self, statement: str, language: str, passages: Sequence[str]) -> float:
-        """The cosine of the statement with the nearest stretch of these passages."""
+    async def near(self, statement: str, language: str, passages: Sequence[str]) -> Mapping[int, float]:
+        """The cosine of the statement with the nearest stretch of each of these passages, by number."""
         vector = (await self._embedder.embed_queries([statement]))[0]
-        return cosine(
-            vector, language, self._stored, {name: self._kept.passages[name][0] for name in passages}, self._centres
-        )
+        languages = {name: self._kept.passages[name][0] for name in passages}
+        near = cosines(vector, language, self._stored, languages, self._centres)
+        return {number: near[name] for number, name in enumerate(passages, start=1)}
 
 
 def _heading(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.index.ranking.fuse import OF_UNITS, leg_scores, rank
-from app.index.ranking.units import means, texts_to_embed, with_units
+from app.index.ranking.units import means, nearness, texts_to_embed, with_units
 from tests.contract.pages import RECIPE, SITE, axis, chunks_of, page_of, publish, put_chunks, semantic, vector
 
 ROWS = "| setting | what |\n|---|---|\n" + "".join(f"| colour {n} | of the page {'and more ' * 9}|\n" for n in range(8))
@@ -63,6 +63,10 @@ async def test_what_all_texts_share_says_nothing_of_the_meaning(store, monkeypat
     legs = await with_units(live, await live.search(query), query)
     assert legs.units[0].score == pytest.approx(0.0)
     assert legs.meaning == pytest.approx(0.5)
+    found = await nearness(live, axis(0), "en", {one.id: one.language for one in legs.units})
+    assert (len(found), max(found.values())) == (2, pytest.approx(0.5))
+    assert await nearness(live, axis(0), "en", {}) == await nearness(live, axis(0), "en", {"unknown": "en"}) == {}
+    assert await nearness(live, axis(0), "en", dict.fromkeys(found, "cs")) == {}
 
 
 async def test_the_stretches_of_a_chunk_stay_when_only_its_date_changes(store):

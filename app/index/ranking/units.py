@@ -106,15 +106,18 @@ async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
     )
 
 
-async def nearness(generation: Generation, vector: Vector, language: str, chunks: Mapping[str, str]) -> float | None:
-    """The cosine of a text in this language with the nearest stretch of the chunks, whose languages are given by id.
+async def nearness(
+    generation: Generation, vector: Vector, language: str, chunks: Mapping[str, str]
+) -> dict[str, float]:
+    """The cosines of a text in this language with the nearest stretch of each of the chunks, whose languages are given by id.
 
-    It is that of vectors from the centre of their language; None in an index that is too small to have one.
+    They are those of vectors from the centre of their language: empty in an index that is too small to have one, and without stretches.
     """
     if generation.info.chunks < FEWEST_CHUNKS:
-        return None
-    stored = await generation.units(list(chunks))
-    return cosine(vector, language, stored, chunks, await generation.language_centres())
+        return {}
+    stored, centres = await generation.units(list(chunks)), await generation.language_centres()
+    known = {id_: code for id_, code in chunks.items() if id_ in stored and code in centres}
+    return cosines(vector, language, stored, known, centres)
 
 
 class _Stretches:
@@ -151,40 +154,40 @@ async def _meaning(
     """The cosine of the nearest stretch; None in an index that is too small."""
     if generation.info.chunks < FEWEST_CHUNKS or not len(stretches.steps):
         return None
-    return _cosine(asked, language, stretches, languages, await generation.language_centres())
+    near = _cosines(asked, language, stretches, languages, await generation.language_centres())
+    return max([0.0, *near.values()])
 
 
-def cosine(
+def cosines(
     vector: Vector,
     language: str,
     stored: Mapping[str, bytes],
     languages: Mapping[str, str],
     centres: Mapping[str, Vector],
-) -> float:
-    """The cosine of a text with the nearest of the stretches that are `stored` by chunk id as `packed` made them."""
-    stretches = _Stretches({id_: stored[id_] for id_ in languages if id_ in stored}, len(vector))
-    return _cosine(_unit(vector), language, stretches, languages, centres) if len(stretches.steps) else 0.0
+) -> dict[str, float]:
+    """The cosine of a text with the nearest stretch of each chunk, which are `stored` by chunk id as `packed` made them."""
+    stretches = _Stretches({id_: stored[id_] for id_ in languages}, len(vector))
+    return _cosines(_unit(vector), language, stretches, languages, centres)
 
 
-def _cosine(
+def _cosines(
     asked: NDArray[np.float32],
     language: str,
     stretches: _Stretches,
     languages: Mapping[str, str],
     centres: Mapping[str, Vector],
-) -> float:
-    """The cosine of the nearest stretch, of vectors from the centre of their language: models give any two texts a high one."""
+) -> dict[str, float]:
+    """By chunk, the cosine of vectors from the centre of their language: models give any two texts a high one."""
     import numpy as np
 
     lengths = np.square(stretches.steps) * np.einsum("ij,ij->i", stretches.small, stretches.small)
-    nearest = 0.0
+    found = dict[str, float]()
     for code in set(languages.values()) & centres.keys():  # a store may leave out languages with few chunks
         centre = np.asarray(centres[code], np.float32)
         question = asked - np.asarray(centres.get(language, centre), np.float32)
         along, off = (stretches.small @ np.array([question, centre]).T * stretches.steps[:, None]).T
         # |v - c|² is |v|² - 2 vc + |c|², so that no row is moved
         distances = np.sqrt(np.maximum(lengths - 2 * off + centre @ centre, TINY)) * (np.linalg.norm(question) or 1)
-        cosines = (along - centre @ question) / distances
-        own = [max(near) for id_, near in stretches.by_chunk(cosines) if languages[id_] == code]
-        nearest = max([nearest, *own])
-    return nearest
+        near = (along - centre @ question) / distances
+        found |= {id_: max(own) for id_, own in stretches.by_chunk(near) if languages[id_] == code}
+    return found

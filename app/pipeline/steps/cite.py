@@ -1,7 +1,7 @@
 """Adds the source links. Code makes them, never the model: to the sections that the answer cites, else to all passages."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -22,7 +22,7 @@ from app.core.prompts import Prompts
 from app.core.settings_types import Unproven
 from app.core.turn import Done, Event, Events, Failure, Proof, Question, Source, Text, Turn
 from app.core.turn import Evidence as Checked
-from app.core.types import Hit, Section
+from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
 from app.pipeline.conversation import as_found, with_answer_language
@@ -58,7 +58,7 @@ class Cite(Declared):
     words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
     reads = ("asked", "hits", "events")
-    uses = ("refined", "keywords", "more_keywords", "choices", "evidence", "overview", "passages")
+    uses = ("refined", "keywords", "more_keywords", "choices", "related", "evidence", "overview", "passages")
     writes = ("events",)
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class _Answer:
         self._turn, self._step, self._prover = turn, step, prover
         self._language = prompts.language(turn.asked.language)
         self._embedder = step.embedder
-        self._chunks: dict[str, str] | None = None  # the languages of those of the pages, by id
+        self._chunks: list[tuple[Chunk, int]] | None = None  # of the passages, with their numbers
         languages = prompts.languages.values()
         words = frozenset[str]().union(*[language.replies.passage for language in languages])
         names = [(language.texts.sources, *language.replies.source_headings) for language in languages]
@@ -145,21 +145,24 @@ class _Answer:
         assert self._prover
         return self._prover.decide(await self._nearness(self._prover.asks))
 
-    async def _nearness(self, statement: str) -> float | None:
-        """How near a statement is in meaning to the pages of the passages; None once the embedder or the index has failed."""
+    async def _nearness(self, statement: str) -> Mapping[int, float]:
+        """How near a statement is in meaning to the passages, by number; empty once the embedder or the index has failed."""
         if self._embedder is None:
-            return None
+            return {}
         turn = self._turn
         try:
             vector = await embed(Question(statement, turn.asked.language), turn, self._embedder)
             if vector is not None:
                 if self._chunks is None:
                     self._chunks = await _chunks_read(turn)
-                return await nearness(turn.generation, vector, turn.asked.language, self._chunks)
+                languages = {chunk.id: chunk.language for chunk, _ in self._chunks}
+                near = await nearness(turn.generation, vector, turn.asked.language, languages)
+                found = sorted((near[chunk.id], number) for chunk, number in self._chunks if chunk.id in near)
+                return {number: cosine for cosine, number in found}  # the highest of each passage
         except StoreError as error:
             log.warning(LogMessage("statement not compared, judging it by words", id=turn.request.id, error=error))
         self._embedder = None
-        return None
+        return {}
 
     def _shown(self, written: str, *, replaceable: bool) -> list[Event]:
         self._written.append(written)
@@ -299,16 +302,19 @@ def _block_quote(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
-async def _chunks_read(turn: Turn) -> dict[str, str]:
-    """The languages of the chunks that the model has read any section of, by id."""
-    read = {(hit.chunk.url, section.path) for hit in turn.hits for section in hit.chunk.sections}
-    ids = {id_ for passage in turn.passages for id_ in (hit.chunk.id for hit in passage.hits)}
+async def _chunks_read(turn: Turn) -> list[tuple[Chunk, int]]:
+    """The chunks that the model has read any section of, with the number of the passage."""
     pages = await turn.generation.chunks_of({hit.chunk.url for hit in turn.hits})
-    return {
-        chunk.id: chunk.language
-        for chunk in chain.from_iterable(pages.values())
-        if chunk.id in ids or not read.isdisjoint((chunk.url, section.path) for section in chunk.sections)
-    }
+    read = list[tuple[Chunk, int]]()
+    for number, hit in enumerate(turn.hits, start=1):
+        sections = {section.path for section in hit.chunk.sections}
+        own = (
+            chunk
+            for chunk in pages.get(hit.chunk.url, ())
+            if chunk.id == hit.chunk.id or not sections.isdisjoint(section.path for section in chunk.sections)
+        )
+        read += [(chunk, number) for chunk in own]
+    return read
 
 
 def checker_of(turn: Turn, words: ProofWording, embedder: Embedder | None = None) -> Checker:

@@ -205,7 +205,7 @@ def test_a_statement_in_doubt_waits_for_its_meaning(mode: Mode, pieces: str) -> 
     foreign = "A courier collects tapes weekly and stores them beneath a mountain [1]."
     rest = " They run at 02:00 [1].\nThey are kept for 30 days.\n\n```\nbackup --all"
 
-    def read(answer: str, near: float | None) -> tuple[str, Prover]:
+    def read(answer: str, near: float) -> tuple[str, Prover]:
         checker = Checker(Evidence([PASSAGE], ["en"], "How are backups kept?"), "en", WORDING, compares=True)
         proof = Prover(checker, mode, SIGN, Instructions(RULES))
         text, asked = "", []
@@ -213,7 +213,7 @@ def test_a_statement_in_doubt_waits_for_its_meaning(mode: Mode, pieces: str) -> 
             text += proof.end() if piece is None else proof.feed(piece)
             while proof.asks:
                 asked.append(proof.asks)
-                text += proof.decide(near)
+                text += proof.decide({1: near})
         assert asked == ["A courier collects tapes weekly and stores them beneath a mountain."]
         return text, proof
 

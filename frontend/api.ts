@@ -485,6 +485,7 @@ export interface Passage {
   title: string;
   translated_from: string;
   url: string;
+  versions: string[];
 }
 
 export interface PassageInPage {

@@ -169,6 +169,7 @@ class Passage(TypedDict):
     section: str
     breadcrumbs: Annotated[Sequence[str], Field(description="Title of the page and headings down to the section.")]
     language: str
+    versions: Annotated[Sequence[str], Field(description="Versions that the page states, else the one in its address.")]
     score: float
     translated_from: str
     headings: Annotated[Sequence[str], Field(description="Headings of its first section, outermost first.")]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
+from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -20,6 +22,7 @@ from app.api.middleware.door import info_of, log_error
 from app.api.search import search_result
 from app.api.service import Service
 from app.core.errors import AssistantError, RequestError, quoted
+from app.core.generation import page_versions
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -29,7 +32,9 @@ log = logging.getLogger("app.api")
 
 
 class SearchDocs(RequestModel):
-    """Search the documentation. Returns the best passages with links, titles and scores. Any of its languages works."""
+    """Search the documentation. Returns the best passages with links, titles and scores, and of each its language and, if its page
+    has one, the version that it is for. Any of its languages works; `filters` limits the search to languages or versions.
+    """
 
     query: str = Field(description="A question or keywords.")
     limit: int | None = Field(None, ge=1, le=50, description="Number of passages; 5 by default.")
@@ -37,7 +42,9 @@ class SearchDocs(RequestModel):
 
 
 class ReadPage(RequestModel):
-    """Read a whole page of the documentation as Markdown, by an address that search_docs returned."""
+    """Read a whole page of the documentation as Markdown, by an address that search_docs returned. Its language and, if it has one,
+    its version are in the first line.
+    """
 
     url: str = Field(description="Address of the page; a fragment (#...) is ignored.")
 
@@ -102,7 +109,7 @@ class Mcp:
                 tools=[
                     types.Tool(
                         name=name,
-                        description=tool.__doc__,
+                        description=getdoc(tool),
                         input_schema=tool.model_json_schema(),
                         annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
                     )
@@ -143,7 +150,9 @@ class Mcp:
                 f"There is no page {quoted(url)}. Use an address that search_docs returned.", param="url"
             )
         about = {"url": page.url, "title": page.title, "language": page.language, "modified": page.modified}
-        return page.markdown, {**about, "markdown": page.markdown}
+        versions = page_versions(page.url, page.versions)
+        text = f"{page.url} ({_edition(page.language, versions)})\n\n{page.markdown}"
+        return text, {**about, "versions": versions, "markdown": page.markdown}
 
 
 def _passages(passages: list[Passage]) -> str:
@@ -152,6 +161,11 @@ def _passages(passages: list[Passage]) -> str:
         return "Nothing was found."
     return "\n\n---\n\n".join(
         f"[{passage['number']}] {' > '.join(dict.fromkeys((passage['title'], *passage['headings'])))}\n"
-        f"{passage['url']}\n\n{passage['text']}"
+        f"{passage['url']} ({_edition(passage['language'], passage['versions'])})\n\n{passage['text']}"
         for passage in passages
     )
+
+
+def _edition(language: str, versions: Sequence[str]) -> str:
+    """The language and the versions of a page, such as "en, version 1.2"."""
+    return f"{language}, version {' and '.join(versions)}" if versions else language

@@ -22,7 +22,7 @@ from app.api.service import Service
 from app.citing.sections import asked_stems, best_section, section_text
 from app.core import turn
 from app.core.errors import RequestError, quoted
-from app.core.generation import GenerationInfo
+from app.core.generation import GenerationInfo, page_versions
 from app.core.log_message import LogMessage
 from app.core.turn import Turn
 from app.core.types import Filters, Hit, Section
@@ -76,6 +76,7 @@ def _row(number: int, hit: Hit, section: Section | None, words: QueryWords) -> P
         breadcrumbs=breadcrumbs,
         headings=chunk.heading_path,
         collection=chunk.collection,
+        versions=page_versions(chunk.url, chunk.versions),
         published=chunk.published,
         modified=chunk.modified,
         text=chunk.text,

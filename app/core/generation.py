@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -169,6 +169,11 @@ def said_versions(url: str, said: str) -> tuple[str, ...]:
         return ()
     versions = (plain_version(part.strip()) for part in said.split(","))
     return tuple(dict.fromkeys(version for version in versions if _SAID.fullmatch(version)))
+
+
+def page_versions(url: str, said: Sequence[str]) -> Sequence[str]:
+    """The versions of the page at this address: those that it `said`, else the one in its address; empty without any."""
+    return said or [version for version in (split_version(url)[1],) if version]
 
 
 def plain_version(version: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import ExitStack
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -18,6 +19,7 @@ URL = "https://docs.test/volumes"
 HIT = Hit(
     Chunk("c", "docs", URL, 0, "Create a claim.", "en", "Volumes", (Section(0, ("Volumes", "Create"), "create"),))
 )
+OLD = "https://docs.test/v1.2/volumes"
 PAGE = Page(URL, "docs", "Volumes", "en", "# Volumes\n\nCreate a claim.", "h")
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -52,10 +54,27 @@ async def test_passages_and_pages_are_given_as_text_and_as_data(serve):
         passages = await client.call_tool("search_docs", {"query": "create a volume", "limit": 3})
         page = await client.call_tool("read_page", {"url": f"{URL}#create"})
     assert not passages.is_error
-    assert passages.content[0].text == f"[1] Volumes > Create\n{URL}#create\n\nCreate a claim."
+    assert passages.content[0].text == f"[1] Volumes > Create\n{URL}#create (en)\n\nCreate a claim."
     assert passages.structured_content["data"][0]["url"] == f"{URL}#create"
-    assert page.content[0].text == PAGE.markdown
+    assert page.content[0].text == f"{URL} (en)\n\n{PAGE.markdown}"
     assert page.structured_content["title"] == "Volumes"
+
+
+async def test_passages_and_pages_say_their_language_and_their_version(serve):
+    """That of the address, or those that the page states; the descriptions of both tools tell of them."""
+    chunks = replace(HIT.chunk, url=OLD, language="cs"), replace(HIT.chunk, id="d", versions=("2.0", "2.1"))
+    pages = replace(PAGE, url=OLD, language="cs"), replace(PAGE, versions=("2.0", "2.1"))
+    assistant = Scripted(id="", hits=tuple(map(Hit, chunks)), pages=pages)
+    async with Client(serve(assistant) + "/mcp") as client:
+        tools = (await client.list_tools()).tools
+        found = await client.call_tool("search_docs", {"query": "create a volume"})
+        read = [await client.call_tool("read_page", {"url": page.url}) for page in pages]
+    assert all("language" in tool.description and "version" in tool.description for tool in tools)
+    editions = ["(cs, version 1.2)", "(en, version 2.0 and 2.1)"]
+    assert [line.split(" ", 1)[1] for line in found.content[0].text.splitlines() if line.startswith("http")] == editions
+    assert [page.content[0].text.splitlines()[0].split(" ", 1)[1] for page in read] == editions
+    for data in (found.structured_content["data"], [page.structured_content for page in read]):
+        assert [(one["language"], one["versions"]) for one in data] == [("cs", ["1.2"]), ("en", ["2.0", "2.1"])]
 
 
 async def test_an_invalid_call_is_reported_to_the_agent(serve):

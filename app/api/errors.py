@@ -65,6 +65,7 @@ READING_AGAIN = "10"  # seconds for Retry-After while a run fills the index
 
 REQUEST_CODES: Mapping[str | None, int] = {
     "invalid_api_key": 401,
+    "invalid_signature": 401,
     "admin_disabled": 403,
     "conversations_disabled": 403,
     "feedback_disabled": 403,

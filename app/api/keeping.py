@@ -71,6 +71,10 @@ def found(conversation: T | None, id_: str) -> T:
 
 
 HEADER = "x-conversation-id"
+THREAD = "docs_assistant.thread"
+"""In the scope of a request that comes from this process, for a chat program: the name of the thread that is a conversation."""
+IN_THREADS = "thread:"
+"""The owner of threads without a key. No client has it: the name of a thread is no secret."""
 CHAT_HEADERS = ("x-openwebui-chat-id", "x-owui-chat-id")
 TEMPORARY = "local:"
 """The beginning of ids of chats that a user of Open WebUI doesn't want to be kept."""
@@ -103,13 +107,10 @@ async def place_of_chat(service: Service, request: Request, access: Access, chat
         check_unused("conversation" if chat.conversation_id else HEADER, id_, "messages")
         return Place(owner, kept=False)
     kept = chat.store is not False
+    if thread := request.scope.get(THREAD):
+        return await _place_in_thread(store, owner or IN_THREADS, thread, kept=kept)
     if not id_:
-        client_chat = next((headers[name] for name in CHAT_HEADERS if name in headers), "")
-        # nothing says that other ids belong to one chat alone; and an id that follows from that of the chat, which stands in
-        # its address, must not give access
-        if not _UUID.fullmatch(client_chat) or is_shared(service, request, access):
-            return Place(owner, kept and not client_chat.startswith(TEMPORARY))
-        return Place(owner, kept, conversation_id_of(owner, client_chat.lower()), makes=True)
+        return _place_of_client(service, request, access, kept=kept)
     if sum(message.role in ("user", "assistant") for message in chat.messages) > 1:
         try:
             found(await store.conversation(owner, id_), id_)
@@ -119,6 +120,22 @@ async def place_of_chat(service: Service, request: Request, access: Access, chat
         return Place(owner, kept, id_)
     turns = found(await store.turns_of(owner, id_), id_)
     return Place(owner, kept, id_, history=messages_of(turns))
+
+
+async def _place_in_thread(store: ConversationStore, owner: str, thread: str, *, kept: bool) -> Place:
+    id_ = conversation_id_of(owner, thread)
+    return Place(owner, kept, id_, makes=True, history=messages_of(await store.turns_of(owner, id_) or ()))
+
+
+def _place_of_client(service: Service, request: Request, access: Access, *, kept: bool) -> Place:
+    """The place of a question that names no conversation, but perhaps a chat of its client."""
+    headers, owner = request.headers, access.owner
+    client_chat = next((headers[name] for name in CHAT_HEADERS if name in headers), "")
+    # nothing says that other ids belong to one chat alone; and an id that follows from that of the chat, which stands in
+    # its address, must not give access
+    if not _UUID.fullmatch(client_chat) or is_shared(service, request, access):
+        return Place(owner, kept and not client_chat.startswith(TEMPORARY))
+    return Place(owner, kept, conversation_id_of(owner, client_chat.lower()), makes=True)
 
 
 def check_unused(param: str, value: str, field: str) -> None:

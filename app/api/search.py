@@ -31,7 +31,7 @@ from app.index.protocols import Generation
 from app.pipeline.steps.cite import source_of
 from app.pipeline.type_ahead import query_words, read, sections_of
 from app.text.analysis import fold
-from app.text.blocks import plain_title, readable
+from app.text.blocks import plain_title
 from app.text.query_highlight import Piece, QueryWords
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _row(number: int, hit: Hit, section: Section | None, words: QueryWords) -> P
         text=chunk.text,
         highlights={
             "breadcrumbs": [_objects(words.pieces(crumb)) for crumb in breadcrumbs],
-            "excerpt": _objects(words.excerpt(readable(section_text(chunk, section)))),
+            "excerpt": _objects(words.excerpt(section_text(chunk, section))),
         },
         scores={"lexical": hit.lexical, "vector": hit.cosine, "fused": hit.fused, "rerank": hit.rerank},
     )

@@ -10,11 +10,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from app.text.analysis import fold, runs, stem, words_of
+from app.text.blocks import blocks, readable
 
 EXCERPT = 200  # characters
 MOST_WORDS = 50  # of a query
 LONGEST_WORD = 40  # letters, before and after they are folded
 BEFORE = 40  # of them before the first word
+PARSED = 2 * EXCERPT  # characters of Markdown, as far as paragraphs let it
 STEM_FOUND, BEGINNING_FOUND = 0.8, 0.95  # of the whole word
 SHORTEST_STEM = 3  # letters
 LONGEST_ENDING = 4  # letters
@@ -113,14 +115,37 @@ class QueryWords:
         pieces.append(Piece(text[end:], match=False))
         return tuple(piece for piece in pieces if piece.text)
 
-    def excerpt(self, text: str) -> tuple[Piece, ...]:
-        """The part of the text with most of the words, in pieces; its beginning if it has none. Cuts are marked."""
+    def excerpt(self, markdown: str) -> tuple[Piece, ...]:
+        """The part of a text, without its Markdown, with most of the words, in pieces; its beginning if it has none. Cuts are marked."""
+        first, last, paragraphs = self._paragraphs(markdown)
+        text = readable("".join(paragraphs[first:last]))
         start = _best_start(self._places(text)) if len(text) > EXCERPT else 0
         start = _after_blank(text, max(0, min(start - BEFORE, len(text) - EXCERPT)))
         end = len(text) if len(text) - start <= EXCERPT else text.rfind(" ", start, start + EXCERPT)
         end = end if end > start else start + EXCERPT
-        shown = f"{f'{CUT} ' if start else ''}{text[start:end]}{f' {CUT}' if end < len(text) else ''}"
-        return self.pieces(shown)
+        cut_before, cut_after = first or start, last < len(paragraphs) or end < len(text)
+        return self.pieces(f"{f'{CUT} ' if cut_before else ''}{text[start:end]}{f' {CUT}' if cut_after else ''}")
+
+    def _paragraphs(self, markdown: str) -> tuple[int, int, list[str]]:
+        """The paragraphs, and which of them have most of the words: reading the Markdown of all of a long text takes longer than its search."""
+        if len(markdown) <= PARSED:
+            return 0, 1, [markdown]
+        paragraphs = [
+            part for code, piece in blocks(markdown) for part in ([piece] if code else _PARAGRAPH.findall(piece))
+        ]
+        found = [
+            sum(word.stem in folded for word in self.words)
+            for folded in (part.translate(_FOLDED) for part in paragraphs)
+        ]
+        first = last = found.index(max(found))
+        length = 0
+        while last < len(paragraphs) and length < EXCERPT + BEFORE:
+            length += len(paragraphs[last])
+            last += 1
+        while first and length < PARSED:  # what stands before the words
+            first -= 1
+            length += len(paragraphs[first])
+        return first, last, paragraphs
 
     def _places(self, text: str) -> list[Place]:
         """Finds the words. They are compared, because a pattern of a reader's words takes as long as they are odd."""
@@ -131,7 +156,9 @@ class QueryWords:
             start = match.start()
             if start < end:
                 continue
-            for number in self._by_letter.get(folded[start], ()):
+            for number in self._by_beginning.get(folded[start : start + 2]) or self._by_beginning.get(
+                folded[start], ()
+            ):
                 if end_here := self.words[number].end_in(folded, start):
                     places.append(Place(start, end_here, number))
                     end = end_here
@@ -139,12 +166,12 @@ class QueryWords:
         return places
 
     @cached_property
-    def _by_letter(self) -> Mapping[str, Sequence[int]]:
-        """The numbers of the words by their first letter; made once for all texts of a search."""
+    def _by_beginning(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the words by their first two letters, and of those of one letter by that; made once for all texts of a search."""
         numbers: dict[str, list[int]] = {}
         for number, word in enumerate(self.words):
-            for letter in {word.text[0], word.stem[0]}:
-                numbers.setdefault(letter, []).append(number)
+            for beginning in {word.text[:2], word.stem[:2]}:
+                numbers.setdefault(beginning, []).append(number)
         return numbers
 
 
@@ -153,6 +180,7 @@ def _goes_on(signs: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match else start
 
 
+_PARAGRAPH = re.compile(r"(?s).+?(?:\n\s*\n|\Z)")
 _BEGINNING = re.compile(r"(?<![^\W_])[^\W_]")  # of a word
 _LETTERS, _JOINED = re.compile(r"[^\W_]*+"), re.compile(r"\w*+")
 

@@ -13,7 +13,7 @@ from tests.fakes import WORDS_SETTING
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/textile-plugin"
-SHIPPED = {"formats", "gaps", "more_apis", "steps", "vcs"}
+SHIPPED = {"discord", "formats", "gaps", "more_apis", "slack", "steps", "vcs"}
 
 
 def installed(folder: Path, module: str, code: str) -> Path:

@@ -246,7 +246,7 @@ class Checker:
         return [(number, unit) for number, unit in written if unit in SECONDS]
 
     def _has_span(self, number: str, unit: str) -> bool:
-        return number == "1" or self._in_words(number) or self._evidence.has_amount(number, unit)
+        return self._in_words(number) or self._evidence.has_amount(number, unit)
 
     def _seconds_in_words(self, text: str) -> set[float]:
         """The seconds of these times, as of "two weeks", which are 14 days, and of units alone, as "an hour"."""

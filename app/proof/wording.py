@@ -42,9 +42,10 @@ class Wording:
                 self.numbers[number] = re.compile(rf"{before}\b(?:{words})\b")
 
     def _digits(self, word: str) -> str:
-        """The digits of a small number in words; any other word itself."""
+        """The digits of a small number in words; any other word itself, and `one`, which may be no number."""
         small = folded(word)
-        return next((number for number, pattern in self.numbers.items() if pattern.fullmatch(small)), word)
+        several = ((number, pattern) for number, pattern in self.numbers.items() if number != "1")
+        return next((number for number, pattern in several if pattern.fullmatch(small)), word)
 
     def _telling(self, word: str) -> str:
         """The stem of a word that says something; "" for others."""

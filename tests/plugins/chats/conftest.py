@@ -61,6 +61,7 @@ class Running:
     app: FastAPI
     http: httpx.AsyncClient
     llm: FakeLLM
+    server: uvicorn.Server
 
     @property
     def read(self) -> str:
@@ -83,7 +84,7 @@ async def outside() -> AsyncIterator[Outside]:
 
 
 @asynccontextmanager
-async def listening(app: FastAPI) -> AsyncIterator[str]:
+async def listening(app: FastAPI) -> AsyncIterator[tuple[str, uvicorn.Server]]:
     """The application in this loop, on a socket, as `serve` has it."""
     protocol = partial(BoundedProtocol, Connections(ConnectionLimits()))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", http=protocol, ws="none"))
@@ -92,7 +93,7 @@ async def listening(app: FastAPI) -> AsyncIterator[str]:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started:
             await asyncio.sleep(0.01)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", server
         server.should_exit = True
         await task
 
@@ -108,8 +109,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                 stack.push_async_callback(store.close)
             made = await stack.enter_async_context(indexed(tmp_path, conversations=store, **options))
             made.llm.reply = lambda _: Reply(SAID)
-            base = await stack.enter_async_context(listening(made.app))
+            base, server = await stack.enter_async_context(listening(made.app))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=base))
-            return Running(made.app, http, made.llm)
+            return Running(made.app, http, made.llm, server)
 
         yield started

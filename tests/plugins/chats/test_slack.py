@@ -138,8 +138,8 @@ async def test_what_is_not_signed_now_with_the_secret_is_refused(start, outside,
 async def test_what_slack_sends_again_is_answered_once(start, outside):
     service = await start()
     await send(service, MENTION)
-    for number in "123":
-        again = {"x_slack_retry_num": number, "x_slack_retry_reason": "http_timeout"}
+    for number, reason in enumerate(("connection_failed", "http_timeout", "http_error"), 1):
+        again = {"x_slack_retry_num": str(number), "x_slack_retry_reason": reason}
         assert (await send(service, MENTION, **again)).status_code == 200
     await outside.wait(1)
     assert await outside.stays(1)
@@ -148,6 +148,15 @@ async def test_what_slack_sends_again_is_answered_once(start, outside):
     assert await outside.stays(1)
     await send(service, MENTION | {"ts": "3.1"}, x_slack_retry_num="1", x_slack_retry_reason="connection_failed")
     assert (await outside.wait(2))[1]["thread_ts"] == "3.1"
+
+
+async def test_an_answer_in_progress_is_sent_while_the_service_stops(start, outside):
+    service = await start()
+    service.llm.reply = lambda _: Reply(SAID, delay=0.5)
+    await send(service, MENTION)
+    service.server.should_exit = True
+    (message,) = await outside.wait()
+    assert message["text"].startswith(SAID[:20])
 
 
 async def test_direct_messages_of_people_are_answered_and_nothing_else(start, outside):

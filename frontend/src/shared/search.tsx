@@ -1,7 +1,7 @@
 /** Search as you type: sections of pages, and from each to a question about it. A combobox whose popup is a grid, so that the
  * rows can have a link and a button; the focus stays in the field. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Passage, PieceObject, SearchResult } from "../../api";
 import { type Api, type ApiError, asApiError } from "./api";
 import { Icon, IconButton } from "./icons";
@@ -63,7 +63,7 @@ export function Search(props: SearchProps): JSX.Element {
   const { state, again } = useFound(props, query, filters);
   const rows = query ? (state.found?.data ?? []) : [];
   useEffect(() => field.current?.focus(), []);
-  useEffect(() => setActive(-1), [state.found, query]);
+  useLayoutEffect(() => setActive(-1), [state.found, query]); // with the rows: an effect after them would take back the first arrow
   useEffect(() => onQuery?.(query), [query]);
   useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [active]);
   const about = (row: Passage) => asked(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from app.conversations.opening import open_conversations
 from app.conversations.records import Found, KeptAnswer
@@ -33,6 +33,7 @@ from tests.ingestion.local_site import LocalSite, local_site
 ROOT = Path(__file__).parents[2]
 NIGHTLY, ALLOWED = "How do I index every night?", "Which sites may use the widget?"
 PORT = "Which setting changes the port?"
+QUOTED = ("How do I index another site?", PORT, "what does 421 mean", "jak nainstalovat", "kolik stojí licence")
 ANSWERS = {
     NIGHTLY: """Put the addresses of your sites into `DOCS_SITES`, and schedule `docs-assistant ingest` for the night [1]. \
 With systemd, copy `deploy/systemd/` to `/etc/systemd/system/`, then enable the timer:
@@ -155,6 +156,29 @@ def sites(page: Page, url: str) -> None:
     expect(page.locator("tbody tr").first).to_be_visible()
 
 
+def quoted(page: Page, url: str) -> None:
+    """Five questions in a row without a language model, as high as they are."""
+    page.goto(url)
+    for number, question in enumerate(QUOTED, start=1):
+        field = page.get_by_role("textbox").first
+        field.fill(question)
+        field.press("Enter")
+        expect(page.locator(".da-answer[aria-busy=false]")).to_have_count(number)
+    width = page.evaluate("innerWidth")
+    page.set_viewport_size({"width": width, "height": page.evaluate("document.documentElement.scrollHeight")})
+
+
+def quotations(folder: Path, docs: Path, browser: Browser) -> None:
+    """Pictures of answers without a language model at two widths."""
+    model = {"DOCS_EMBEDDING_MODEL": "local:multilingual-e5-small"}  # that of readers; the one of the tests finds less
+    with started(folder, "run", "--port", str(port := free_port()), **model) as service:
+        service.wait_for(READY, 300)
+        for name, width in (("quoted", 1280), ("quoted-phone", 390)):
+            page = browser.new_page(viewport={"width": width, "height": 800}, locale="en-GB")
+            take(docs, name, quoted, page, f"http://127.0.0.1:{port}")
+            page.close()
+
+
 def put_docs(site: LocalSite, service: str) -> None:
     """Our documentation in English as a site with the widget."""
     script = f'<script src="{service}/static/widget.js" async></script></head>'
@@ -178,6 +202,7 @@ def main(folder: Path, docs: Path) -> None:
     chromium = next(found for name in NAMES if (found := shutil.which(name)))
     with (
         tempfile.TemporaryDirectory() as temporary,
+        tempfile.TemporaryDirectory() as other,
         llm_in_a_thread() as llm,
         local_site() as site,
         started(logged(Path(temporary)), "run", "--port", str(port := free_port()), **_settings(llm, site)) as service,
@@ -200,6 +225,7 @@ def main(folder: Path, docs: Path) -> None:
             page = browser.new_page(viewport={"width": width, "height": 800}, locale="en-GB")
             take(into, name, show, page, address)
             page.close()
+        quotations(Path(other), docs, browser)
         browser.close()
 
 

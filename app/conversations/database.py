@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import threading
@@ -18,6 +17,7 @@ from sqlalchemy.engine import URL
 from app.conversations.tables import REVISION, answers
 from app.core.errors import DatabaseError, DatabaseTooNew, DatabaseUnavailable, SettingsError
 from app.core.log_message import masked
+from app.core.process import locked
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -152,16 +152,17 @@ class Database:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Make the file, and keep other programs waiting that do the same: SQLite refuses two that change to WAL mode at once."""
-        if not self._file:
-            yield
-            return
         with ExitStack() as stack:
-            stack.callback(os.close, folder := self._make(self._file))  # which releases the lock
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            if self._file:
+                self._make(self._file)
+                try:
+                    stack.enter_context(locked(self._file.parent))
+                except OSError as error:
+                    raise _not_made(self._file, error.strerror) from error
             yield
 
-    def _make(self, file: Path) -> int:
-        """Make an empty file that only its owner may read, as its journal then is; the result is its opened folder.
+    def _make(self, file: Path) -> None:
+        """An empty file that only its owner may read; SQLite gives its journal the same rights.
 
         Raises `DatabaseUnavailable` if another file or folder took the place of the one that was open.
         """
@@ -170,11 +171,9 @@ class Database:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
-            folder = os.open(file.parent, os.O_RDONLY)
         except OSError as error:
             raise _not_made(file, error.strerror) from error
         self._place = _identity(file), _identity(file.parent)
-        return folder
 
 
 def _identity(path: Path) -> Identity:

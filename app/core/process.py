@@ -1,12 +1,14 @@
-"""Memory and end of processes: memory that allocators keep, the most that this one had, and how a child ends."""
+"""Memory, turns and end of processes: memory that allocators keep, the most that this one had, waiting for others, how a child ends."""
 
 import ctypes
 import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 ARENAS = 2
 _M_ARENA_MAX = -8  # of glibc's malloc.h
@@ -44,6 +46,19 @@ def peak_mb() -> int:
     except ImportError:
         return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT // 1_000_000
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep all who lock this folder waiting, in other processes and in this one, until the end. Raises `OSError` if it can't be opened."""
+    import fcntl  # which Windows has not
+
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)  # which releases the lock
 
 
 def end_with_parent() -> None:

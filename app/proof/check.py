@@ -317,10 +317,10 @@ class Checker:
         said = self._stems(plain)
         stems = said - self._evidence.question.stems
         index, share = self._evidence.near(stems, self._own)
-        one = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
-        in_doubt = one and self.compares and (self._across or not self._is_mixed)
-        if share < (SUPPORTED if in_doubt else _needed(stems)):
-            tells_nothing = end.endswith(":") or self.refuses(plain) or (self._is_mixed and not in_doubt)
+        comparable = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
+        comparable = comparable and self.compares and (self._across or not self._is_mixed)
+        if share < (SUPPORTED if comparable else _needed(stems)):
+            tells_nothing = end.endswith(":") or self.refuses(plain) or (self._is_mixed and not comparable)
             return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
         return self._negation(text, plain, said)
 
@@ -366,20 +366,24 @@ class Checker:
         }
         best = max(held, key=lambda number: len(held[number]), default=0)
         unclear = not best or len(held[best]) < SUPPORTED * (len(said) + len(numbers))
-        announces = plain.rstrip(CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
         if unclear and nearness:
-            kept = [one for one in cited if nearness.get(one, -1.0) + AS_NEAR > max(nearness.values())]
-            return kept or ([] if announces and not cited else [max(nearness, key=lambda number: nearness[number])])
+            best = max(nearness, key=nearness.__getitem__)
+            kept = [one for one in cited if nearness.get(one, -1.0) + AS_NEAR > nearness[best]]
+            return kept or ([best] if cited or not self._announces(plain, said) else [])
         if unclear or len(said) + len(numbers) < FEWEST_WORDS[bool(cited)]:
             return cited
         if not cited:
-            return [] if announces else [best]
+            return [] if self._announces(plain, said) else [best]
         if not all(1 <= number <= len(passages) for number in cited):
             return cited
         # one in another language can't be compared
         kept = [one for one in cited if one not in held or 2 * len(held[one]) > len(held[best])]
         # beside the right one, a passage may say the rest
         return [one for one in cited if one in kept or not held[one] <= held[best]] if kept else [best]
+
+    def _announces(self, plain: str, said: AbstractSet[str]) -> bool:
+        """True if a sentence only announces or asks something, or says no more than the question."""
+        return plain.rstrip(CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
 
     @property
     def _is_mixed(self) -> bool:

@@ -14,10 +14,12 @@ from app.text.literals import amounts, unit_in
 
 MOST_PLACES = 50  # of a literal in one text
 CLOSE = 0.005  # share by which a rounded result may differ
+HALF_A_TENTH = 0.05  # by which one with a single decimal may differ, as "about 3.4"
 SHORTEST_ENDING = 4  # letters, so that no short option is taken for one
 MOST_OPERANDS = 8  # numbers of a sentence that another one of it can be the sum of
 
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
+_TENTHS = re.compile(r"\d+[.,]\d")
 _BLOCKS = re.compile(r"\n\s*\n")
 
 
@@ -191,9 +193,7 @@ def _ends(literal: str, after: str) -> bool:
 def follows_from(number: str, others: Sequence[str], *, ratios: bool) -> bool:
     """True if the number is a sum or difference of others of its sentence, or with `ratios` their product or quotient."""
     wanted = {value for reading in readings(number) if (value := _value(reading))}
-    half = (
-        0.5 * 10.0 ** -len(re.split(r"[.,]", number)[1]) if re.fullmatch(r"\d+[.,]\d", number) else 0.0
-    )  # "about 3.4"
+    half = HALF_A_TENTH if _TENTHS.fullmatch(number) else 0.0
     known = list(dict.fromkeys(value for other in others for reading in readings(other) if (value := _value(reading))))
     known = known[:MOST_OPERANDS]
     made = {sum(known)} if len(known) > 1 else set[float]()

@@ -212,8 +212,8 @@ async def measure(kept: Kept, prompts: Prompts, meaning: Meaning | None = None, 
         if proof.ending or proof.refuted:
             outcome.alarms.append(f"{sample.id}: {proof.ending or 'refuted'}")
     written = [sample for sample in kept.samples if sample.fault]
-    made = (faulty for one in good * plants for faulty in planted(one, good, kept, judging.rules))
-    for sample in (*written, *made):
+    planting = good if plants else []
+    for sample in (*written, *(faulty for one in planting for faulty in planted(one, good, kept, judging.rules))):
         kind = sample.fault
         if kind in {"statement", "negation", *CITATIONS} and kept.is_across(sample):
             kind += ACROSS

@@ -3,7 +3,6 @@ of which the rest stays as people wrote it.
 """
 
 import asyncio
-import fcntl
 import json
 import logging
 import os
@@ -30,6 +29,7 @@ from app.api.service import Service
 from app.assistants.file import parsed
 from app.core.errors import RequestError, SettingsError, did_you_mean
 from app.core.log_message import LogMessage
+from app.core.process import locked
 from app.core.settings import Settings
 from app.core.settings_types import HASHED, Rates
 
@@ -239,8 +239,7 @@ def _rewrite(settings: Settings, change: Callable[[str, Tables], tuple[str, Tabl
     new = path.with_name(f"{path.name}.new")
     try:
         with ExitStack() as stack:
-            stack.callback(os.close, folder := os.open(path.parent, os.O_RDONLY))
-            fcntl.flock(folder, fcntl.LOCK_EX)  # closing it releases the lock
+            stack.enter_context(locked(path.parent))
             stack.callback(new.unlink, missing_ok=True)
             old = stack.enter_context(path.open("r+b"))  # refuses a file that may not be written
             before, stat = old.read(), os.fstat(old.fileno())

@@ -1,6 +1,7 @@
 """Routes of conversations and kept responses; their lists come in parts, as in OpenAI's API."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -163,7 +164,7 @@ def _not_found(id_: str) -> RequestError:
     return RequestError(f"Response with id {quoted(id_)} not found.", param="response_id", code="response_not_found")
 
 
-def _response(answer: KeptAnswer) -> ResponseObject:
+def _response(answer: KeptAnswer) -> dict[str, Any]:
     place = Place(answer.owner, kept=True, conversation=answer.conversation, previous=answer.previous)
     asked = ResponsesRequest.model_validate({"model": answer.assistant, "input": answer.question})
     form = ResponsesFormat(answer.id.removeprefix(PREFIX), int(answer.created), answer.assistant, asked, place)

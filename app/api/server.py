@@ -168,7 +168,7 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
     """Add the middleware, the innermost first."""
     settings = service.settings
     metrics.routes = frozenset(map(route_label, app.routes))
-    origins = AllowedOrigins(settings.origins, service.keys.origins, service.keys.removed_origins)
+    origins = AllowedOrigins(settings.origins, service.keys.origins)
     checks = (check_shutdown, RequestCheck(AllowedHosts(settings.allowed_hosts, settings.host), origins))
     limits = Limits(settings, service.limits.gate, counters, service.access)
     app.add_middleware(Door, checks=checks, enter=limits.enter, client=settings.log_client, watch=metrics.request)

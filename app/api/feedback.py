@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.admin.queries import QueryModel, parameters, query_of
+from app.api.admin.queries import QueryModel
 from app.api.answer_models import Sources
 from app.api.bodies import JsonResponse, Name, RequestModel, filled, unstored
-from app.api.description import ADMIN, ADMIN_ERRORS, ERRORS, add_routes, body_of, refusals
+from app.api.description import ERRORS, add_operator_routes, add_routes, body_of, refusals
 from app.api.keeping import store_of
 from app.api.metrics import Metrics
 from app.api.service import Service
@@ -153,10 +153,9 @@ class FeedbackRoutes:
             raise _no_answer(id)
         return JsonResponse(Deleted(id=id, object="feedback.deleted", deleted=True))
 
-    async def list_all(self, request: Request) -> Response:
+    async def list_all(self, query: Annotated[FeedbackQuery, Query()]) -> Response:
         """A part of the feedback of all readers, the newest first."""
-        self.service.check_admin(request, "Feedback isn't shown")
-        store, query = store_of(self.service, DISABLED), query_of(request, FeedbackQuery)
+        store = store_of(self.service, DISABLED)
         paging, since = query.paging, query.since
         begin = (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp() if since else 0.0
         if (some := await store.feedback(paging, since=begin, rating=query.rating or "")) is None:
@@ -185,12 +184,9 @@ def add_to(app: FastAPI, service: Service, metrics: Metrics) -> None:
     if service.conversations:
         service.conversations.writer.on_lost = metrics.not_kept
     feedback, path = FeedbackRoutes(service, metrics), "/v1/answers/{id}/feedback"
-    listing = {"access": ADMIN, "parameters": parameters(FeedbackQuery)}
     add_routes(app, TAG, (
         ("feedback", "POST", path, feedback.give, "Rate an answer", FeedbackObject, FAILURES, body_of(FeedbackRequest)),
         ("feedback_delete", "DELETE", path, feedback.take_back, "Take the rating of an answer back", Deleted, FAILURES, {}),
     ))  # fmt: skip
-    add_routes(app, "Operation", (
-        ("feedback_list", "GET", "/v1/admin/feedback", feedback.list_all, "List ratings with their questions and answers",
-         FeedbackList, FAILURES | ADMIN_ERRORS, listing),
-    ))  # fmt: skip
+    summary = "List ratings with their questions and answers"
+    add_operator_routes(app, service, [("GET", "feedback", feedback.list_all, summary, FeedbackList, None, {})])

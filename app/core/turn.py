@@ -397,7 +397,7 @@ class Turn:
 
     - `probe`: the search for the question alone; `sure`: it found what the question asks for, so that helper calls
       aren't needed
-    - `variants`, `hypothetical`: legs for other wordings of the question, and for a hypothetical answer
+    - `variants`: legs for other wordings of the question
     - `search`: the search with all of these, by `retrieve`, and `hits`, which later steps reorder and remove
     - `pool`: further hits that the next postprocessor may choose from
 
@@ -425,7 +425,6 @@ class Turn:
     probe: Search | None = None
     sure: bool = False
     variants: Legs | None = None
-    hypothetical: Legs | None = None
     search: Search | None = None
     hits: tuple[Hit, ...] = ()
     pool: tuple[Hit, ...] = ()

@@ -218,15 +218,14 @@ class Done:
     @property
     def support(self) -> Support | None:
         """The confidence in words; None without one."""
-        if self.confidence is None:
-            return None
-        return (
-            "not in the documentation"
-            if not self.confidence
-            else "well supported"
-            if self.confidence >= WELL
-            else "partly"
-        )
+        return support_of(self.confidence)
+
+
+def support_of(confidence: float | None) -> Support | None:
+    """A confidence in words; None without one."""
+    if not confidence:
+        return None if confidence is None else "not in the documentation"
+    return "well supported" if confidence >= WELL else "partly"
 
 
 Event = Status | Text | Reasoning | Source | Usage | Failure | Done

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from app.assistants.assistant import Assistant, Assistants
     from app.conversations.store import ConversationStore
 
+SHARED_DAYS = 30
+
 
 @dataclass(frozen=True)
 class Service:
@@ -68,6 +70,13 @@ class Service:
         if not named:
             return preferred_language(request.headers.get("accept-language", ""), languages)
         return named_language(named, languages)
+
+    @property
+    def share_days(self) -> int:
+        """Days for which a link to an answer works; 0 if there are none. Where a key is needed, only if somebody wants that."""
+        wanted = self.settings.tuning.share_days
+        days = (0 if self.keys.required else SHARED_DAYS) if wanted is None else wanted
+        return days if self.conversations else 0
 
     def access(self, request: Request) -> Access:
         """Returns what the sender may do. Raises `RequestError` without a valid key, if keys are configured."""

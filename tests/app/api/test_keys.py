@@ -51,8 +51,18 @@ async def served(app, address="203.0.113.7", base="http://localhost"):
 
 # ---- what a key of each role opens -------------------------------------------------------------
 
-OPEN = ("/health", "/docs", "/admin", "/admin-views", "/static", "/api-docs/files", "/brand", "/brand.css")
-"""What needs no key: texts, scripts and the status."""
+OPEN = (
+    "/health",
+    "/docs",
+    "/admin",
+    "/admin-views",
+    "/static",
+    "/api-docs/files",
+    "/brand",
+    "/brand.css",
+    "/v1/shared",
+)
+"""What needs no key: texts, scripts and the status; and an answer whose link one has."""
 SHARED = ("chat/completions", "search", "models", "interface", "answers", "passages", "conversations")
 OPERATORS = ("/v1/ingest", "/v1/admin", "/metrics")
 
@@ -85,11 +95,16 @@ async def test_every_route_is_open_to_its_roles_and_closed_to_the_others(tmp_pat
         ("", {"authorization": "Basic a-key"}),
     ]
     kept = open_conversations(Settings.load(None), tmp_path)
-    app = scripted(conversations=kept, keys=keys, trusted_proxies="127.0.0.1")
+    app = scripted(conversations=kept, keys=keys, trusted_proxies="127.0.0.1", share_days=7)
     wrong, seen = [], 0
     async with served(app) as client:
         for route in app.routes:
-            path = route.path.replace("{path:path}", "x").replace("{id:path}", "docs-assistant").replace("{id}", "x")
+            path = (
+                route.path.replace("{path:path}", "x")
+                .replace("{id:path}", "docs-assistant")
+                .replace("{id}", "x")
+                .replace("{token}", "x")
+            )
             for method in sorted(getattr(route, "methods", None) or {"GET"}):
                 for role, headers in callers:
                     body = b"{}" if method in {"POST", "PUT", "PATCH"} else None

@@ -134,7 +134,7 @@ async def test_items_come_in_parts_that_begin_anywhere(database):
 
 async def test_a_key_reaches_nothing_of_another_key(database):
     """One request for each route, by another reader and by an operator, each of whom could do the same with their own."""
-    async with service(database, **KEYS) as caller:
+    async with service(database, **KEYS, share_days=7) as caller:
         caller.key = "anna-key-of-tests"
         id_ = await caller.new(title="Mine")
         chat = (await caller.chat("A secret?", conversation=id_)).json()["id"]
@@ -159,6 +159,7 @@ async def test_a_key_reaches_nothing_of_another_key(database):
             ("DELETE", f"/v1/responses/{response}", None),
             ("POST", f"/v1/answers/{chat}/feedback", {"rating": "down"}),
             ("DELETE", f"/v1/answers/{chat}/feedback", None),
+            ("POST", f"/v1/answers/{chat}/link", None),
         ]
         kept = {(route.path, method) for route in caller.app.routes for method in getattr(route, "methods", None) or ()}
         own = {(p, m) for p, m in kept if "{id}" in p and ("conversations" in p or "responses" in p or "answers" in p)}

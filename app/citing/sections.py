@@ -305,33 +305,14 @@ def offered_links(hits: Iterable[Hit], reason: str) -> list[Link]:
     return [Link(None, None, hit.chunk.id, hit.chunk.url, "", reason, hit.score) for hit in hits]
 
 
-MOST = 5
-WEAKEST = 0.25  # times the evidence that an answer needs
-
-
-def related_pages(turn: Turn, hits: Iterable[Hit], language: Language) -> list[Hit]:
-    """The first hit of each of up to five pages that have a word of the question in title, address or headings.
-
-    None if the best passage has next to nothing of the question, such as one on the weather.
-    """
-    # no evidence at all can also mean that a step has put all passages aside
-    if turn.evidence and 0 < turn.evidence.share < WEAKEST * turn.evidence.needed:
-        return []
-    wanted = asked_stems(turn) - stems(" ".join(language.traits.stopwords))
-    pages: dict[str, Hit] = {}
-    for hit in hits:
-        headings = " ".join(section.path[-1] for section in hit.chunk.sections if section.path)
-        if not wanted.isdisjoint(stems(f"{hit.chunk.context} {headings}")):
-            pages.setdefault(hit.chunk.url, hit)
-    return list(pages.values())[:MOST]
-
-
 LONGEST_QUOTE = 1200
 """Characters; a single sentence, row, item or code block that is longer stays whole."""
 LONGEST_LINE = 150  # characters of a further section
 FURTHER = 5  # sections with a line each
 OF_UNIT = 0.1  # share of the unit in the score of a hit; the rest is of the ranking
 OF_NEAREST = 0.2  # share of the weight of the question that the units of its nearest stretch get for its vector
+WEAKEST = 0.25  # times the evidence that an answer needs, below which no page is near
+NEARLY = 0.3  # share of the weight of the question that the unit of a near page has
 SURE = 0.1  # share of the weight of the question that the best unit needs
 AGREED = 4  # candidates from the top of each search, among which a sure answer has its page
 HEADED = 0.5  # share of it that headings have which say what is asked
@@ -568,9 +549,28 @@ def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: st
     return said
 
 
-def nearest(found: Sequence[Found], language: Language) -> str:
+async def nearest(turn: Turn, hits: Sequence[Hit], language: Language) -> list[Found]:
+    """The best unit of each of up to five pages that have a word of the question in title, address or headings, or a good share of
+    what is asked in the unit; none if the best passage has next to nothing of the question, such as one on the weather.
+    """
+    # no evidence at all can also mean that a step has put all passages aside
+    if turn.evidence and 0 < turn.evidence.share < WEAKEST * turn.evidence.needed:
+        return []
+    wanted = asked_stems(turn) - stems(" ".join(language.traits.stopwords))
+    weights = await weights_of(turn, language)
+    needed = NEARLY * sum(weights.values())
+    pages: dict[str, Found] = {}
+    for found in ranked(hits, weights, language):
+        chunk = found.hit.chunk
+        headings = " ".join(section.path[-1] for section in chunk.sections if section.path)
+        if 0 < needed <= found.unit.score(weights) or not wanted.isdisjoint(stems(f"{chunk.context} {headings}")):
+            pages.setdefault(chunk.url, found)
+    return list(pages.values())[:FURTHER]
+
+
+def nearest_list(found: Sequence[Found], language: Language) -> str:
     """Markdown of the sections that are nearest to a question without an answer, each with its sentence; empty without any."""
-    lines = [f"- {_link(one)} – {_line(one)}" for one in found[:FURTHER]]
+    lines = [f"- {_link(one)} – {_line(one)}" for one in found]
     return f"\n\n{language.texts.related}\n\n" + "\n".join(lines) if lines else ""
 
 

@@ -75,7 +75,7 @@ class LegPlace:
 
 @dataclass(frozen=True, slots=True)
 class TraceSearch:
-    """One search in the index: for the question, its keywords, other wordings, or a hypothetical answer."""
+    """One search in the index: for the question, its keywords, or other wordings."""
 
     step: str
     start: float

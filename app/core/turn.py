@@ -218,15 +218,14 @@ class Done:
     @property
     def support(self) -> Support | None:
         """The confidence in words; None without one."""
-        if self.confidence is None:
-            return None
-        return (
-            "not in the documentation"
-            if not self.confidence
-            else "well supported"
-            if self.confidence >= WELL
-            else "partly"
-        )
+        return support_of(self.confidence)
+
+
+def support_of(confidence: float | None) -> Support | None:
+    """A confidence in words; None without one."""
+    if not confidence:
+        return None if confidence is None else "not in the documentation"
+    return "well supported" if confidence >= WELL else "partly"
 
 
 Event = Status | Text | Reasoning | Source | Usage | Failure | Done
@@ -397,7 +396,7 @@ class Turn:
 
     - `probe`: the search for the question alone; `sure`: it found what the question asks for, so that helper calls
       aren't needed
-    - `variants`, `hypothetical`: legs for other wordings of the question, and for a hypothetical answer
+    - `variants`: legs for other wordings of the question
     - `search`: the search with all of these, by `retrieve`, and `hits`, which later steps reorder and remove
     - `pool`: further hits that the next postprocessor may choose from
 
@@ -425,7 +424,6 @@ class Turn:
     probe: Search | None = None
     sure: bool = False
     variants: Legs | None = None
-    hypothetical: Legs | None = None
     search: Search | None = None
     hits: tuple[Hit, ...] = ()
     pool: tuple[Hit, ...] = ()

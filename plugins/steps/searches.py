@@ -1,4 +1,4 @@
-"""Searches otherwise than by the question: by a made-up answer, by several questions, in sections that the model picks, first without its help, or a second time."""
+"""Searches otherwise than by the question: by several questions, in sections that the model picks, first without its help, or a second time."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from app.core.errors import ModelError
 from app.core.language import Vocabulary
 from app.core.turn import Turn
-from app.core.types import Boost, Filters, Legs, Page, Vector
+from app.core.types import Boost, Filters, Page, Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
 from app.models import Embedder
@@ -20,29 +20,6 @@ from app.pipeline.runner import Changes
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
 from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Probe, Retrieve, codes_of, query_for
 from app.text.language import form_of, names_of, parse, without_stopwords
-
-LONGEST_DRAFT = 2000
-
-
-@dataclass(frozen=True)
-class HypotheticalAnswer(Asking):
-    """Asks the model for a passage that could be the answer, and searches for its nearest neighbours."""
-
-    embedder: Embedder
-    name = "hyde"
-    reads = ("asked", "generation")
-    writes = ("hypothetical",)
-
-    async def __call__(self, turn: Turn) -> Changes:
-        """The vector leg of the hypothetical answer. Raises `ModelError` if the reply is empty."""
-        text = (await ask_about(self, turn, "hyde")).strip()
-        if not text:
-            raise ModelError("The model returned no hypothetical answer. Searching for the question alone.")
-        generation: Generation = turn.generation
-        (vector,) = await self.embedder.embed_passages([text[:LONGEST_DRAFT]])
-        results = await generation.search(replace(query_for(turn.asked, turn, self, vector), texts=()))
-        return {"hypothetical": Legs(vector=results.vector)}
-
 
 VARIANTS = 5
 DEPTH = 20

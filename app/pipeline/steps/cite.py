@@ -14,7 +14,7 @@ from app.citing.citations import Citations, Wording, is_refusal
 from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.rewrite import Rewriter
-from app.citing.sections import Place, cited_links, nearest, offered_links, places, ranked, related_pages, weights_of
+from app.citing.sections import Place, cited_links, nearest, nearest_list, offered_links, places
 from app.core.errors import StoreError
 from app.core.language import Language
 from app.core.log_message import LogMessage
@@ -189,12 +189,10 @@ class _Answer:
             if event.ending:
                 shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
                 rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
-            pages = related_pages(self._turn, self._turn.hits, self._language)
-            weights = await weights_of(self._turn, self._language)
-            found = ranked(pages, weights, self._language) if pages else []
-            rest += quoted(nearest(found, self._language), self._pages)
+            found = await nearest(self._turn, self._turn.hits, self._language)
+            rest += quoted(nearest_list(found, self._language), self._pages)
             if self._turn.citing:
-                self._turn.citing.links += offered_links(pages, REFUSED)
+                self._turn.citing.links += offered_links((one.hit for one in found), REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
             sources = self._sources(turn, "".join(self._said))
             event = self._followed(event, sources)

@@ -13,11 +13,11 @@ from app.citing.links import markdown_link, page_title
 from app.citing.sections import (
     extract,
     nearest,
+    nearest_list,
     offered_links,
     own_language,
     page_of,
     ranked,
-    related_pages,
     sure,
     weights_of,
 )
@@ -156,11 +156,10 @@ class Synthesize(Declared):
         """The reply that nothing was found, with the nearest sections; the model isn't asked."""
         said = [Text(self.prompts.render(turn.asked.language, "nothing_found"), own=True)]
         language = self.prompts.language(turn.asked.language)
-        if hits := related_pages(turn, turn.related, language):
-            found = ranked(hits, await weights_of(turn, language), language)
-            said.append(Text(nearest(found, language), quoted=True))
+        if found := await nearest(turn, turn.related, language):
+            said.append(Text(nearest_list(found, language), quoted=True))
             if turn.citing:
-                turn.citing.links += offered_links(hits, "offered: too weak to answer from")
+                turn.citing.links += offered_links((one.hit for one in found), "offered: too weak to answer from")
         return [*said, Done(refused=True)]
 
     async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.plugins
 PROMPTS = load_prompts(("cs", "en"))
 UNUSED = {"dates", "sections"}
 """What `query_for` reads and these steps make nothing of: for a ranking, which comes later, or for other words."""
-SEARCHING = {"probe", "first_search", "multi_query", "hyde"}
+SEARCHING = {"probe", "first_search", "multi_query"}
 TALK = (Message("user", "How do I get storage?"), Message("assistant", "Ask [1]."), Message("user", "For how long?"))
 FOUND = ("hits", "search", "probe", "refined", "keywords")
 HELPERS = {"refine", "keywords"}

@@ -157,6 +157,14 @@ async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM)
     assert llm.calls == []
 
 
+async def test_a_page_is_near_if_a_sentence_of_it_has_much_of_the_question(llm: FakeLLM) -> None:
+    """Though no heading has a word of it; a common word isn't enough."""
+    related = (hit(1, "All is for free. The licence is MIT."), hit(2, "Nothing is for free."))
+    text = text_of(await answer(llm, turn("what licence do customers get", related=related)))
+    assert "- [Page 1](https://docs.example.org/page-1) – All is for free. The licence is MIT." in text
+    assert "page-2" not in text
+
+
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM, model: Model) -> None:
     """A reader who leaves costs the model nothing more."""
     llm.reply = lambda _: Reply("word " * 50, piece_delay=0.02)

@@ -33,7 +33,6 @@ from ingestion.crawl.exchange import (
     answered,
     given_type,
     header,
-    hint_of_closed,
     leads_to_login,
     most_bytes,
     names_login,
@@ -344,7 +343,6 @@ class Fetcher:
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
-        """One request: the answer, or the address it sends us to."""
         limit = wanted.seconds or self.settings.tuning.crawl_timeout
         try:
             async with (
@@ -363,7 +361,7 @@ class Fetcher:
             if problem := tls_problem(error):
                 raise PageError(problem) from error
             named = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-            raise _TryAgainError(f"no connection ({named}){hint_of_closed(url, error)}") from error
+            raise _TryAgainError(f"no connection ({named})") from error
         except _HTTP_ERRORS as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
 

@@ -207,6 +207,15 @@ def cannot_be_read(what: str, error: PageError) -> str:
     return f"{what} can't be read: {error}. Nothing was changed{advice}."
 
 
+def hint_of_closed(url: str, error: Exception) -> str:
+    """Returns a likely reason for a connection that the server closed without an answer; empty for other errors."""
+    import aiohttp
+
+    # a server that wants a certificate may close the connection before its reason arrives
+    is_closed = url.startswith("https:") and not isinstance(error, aiohttp.ClientConnectorError)
+    return f": if the server wants a client certificate, {CERTIFICATE}" if is_closed else ""
+
+
 def tls_problem(error: BaseException | None) -> str:
     """Describes the problem of a TLS connection; empty for errors that another try may solve."""
     sign = ""

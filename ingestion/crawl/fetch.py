@@ -33,6 +33,7 @@ from ingestion.crawl.exchange import (
     answered,
     given_type,
     header,
+    hint_of_closed,
     leads_to_login,
     most_bytes,
     names_login,
@@ -361,7 +362,7 @@ class Fetcher:
             if problem := tls_problem(error):
                 raise PageError(problem) from error
             named = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
-            raise _TryAgainError(f"no connection ({named})") from error
+            raise _TryAgainError(f"no connection ({named}){hint_of_closed(url, error)}") from error
         except _HTTP_ERRORS as error:
             raise PageError(f"can't be fetched ({type(error).__name__}: {error})") from error
 

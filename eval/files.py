@@ -49,22 +49,16 @@ def fingerprint(*parts: str) -> str:
 
 
 class Cache:
-    """Rows by key in a JSONL file, used with `with`. Drops an incomplete last line. An empty path saves nothing.
+    """Rows by key in a JSONL file, used with `with`. Drops an incomplete last line. An empty path saves nothing."""
 
-    Rows of the file `earlier`, which may not exist, are known too; it is never written to.
-    """
-
-    def __init__(self, path: str | Path, earlier: Path | None = None) -> None:
+    def __init__(self, path: str | Path) -> None:
         self._path = Path(path) if path else None
-        self._earlier = earlier
         self._rows: dict[str, Mapping[str, Any]] = {}
         self._file: TextIO | None = None
 
     def __enter__(self) -> Self:
         if self._path:
             try:
-                if self._earlier:
-                    self._read(self._earlier)
                 whole = self._read(self._path)
                 self._file = self._path.open("a", encoding="utf-8")
                 if not whole:

@@ -28,6 +28,7 @@ LONGEST_PAGE = 12_000
 CHARACTERS_PER_TOKEN = 3.0
 TOKENS_OF_QUESTION = 120
 FEWEST_WORDS = 40
+PER_PAGE = 5  # questions of each variant
 STYLES = {
     "1": "full, correct questions, as in an e-mail to support.",
     "2": "full questions about a detail: a number, a name, an option, an exception.",
@@ -65,20 +66,12 @@ class Job:
         return fingerprint(self.page.url, self.language, self.variant, self.prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The requested set: questions per page and variant, the variants, follow-ups per page, unanswerable questions in
-    total.
+def plan(
+    pages: Sequence[Page], sets: TranslationSets, prompts: Prompts, *, follow_ups: int = 0, unanswerable: int = 0
+) -> tuple[Job, ...]:
+    """The jobs: each page in its language, and in the other configured languages if it has no translation there, with
+    `follow_ups` per page; then the `unanswerable` questions in total.
     """
-
-    per_page: int = 5
-    variants: tuple[str, ...] = tuple(STYLES)
-    follow_ups: int = 0
-    unanswerable: int = 0
-
-
-def plan(pages: Sequence[Page], sets: TranslationSets, prompts: Prompts, wanted: Wanted) -> tuple[Job, ...]:
-    """The jobs: each page in its language, and in the other configured languages if it has no translation there."""
     jobs: list[Job] = []
     for page in pages:
         if page.language not in prompts.languages or len(page.markdown.split()) < FEWEST_WORDS:
@@ -87,14 +80,14 @@ def plan(pages: Sequence[Page], sets: TranslationSets, prompts: Prompts, wanted:
         others = [code for code in prompts.languages if code != page.language and code not in translated]
         for language in (page.language, *others):
             jobs += [
-                _job("questions", page, language, variant, wanted.per_page, prompts, STYLES[variant])
-                for variant in wanted.variants
+                _job("questions", page, language, variant, PER_PAGE, prompts, style)
+                for variant, style in STYLES.items()
             ]
-            if wanted.follow_ups:
-                jobs.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, wanted.follow_ups, prompts))
-    if wanted.unanswerable:
+            if follow_ups:
+                jobs.append(_job(FOLLOW_UP, page, language, FOLLOW_UP, follow_ups, prompts))
+    if unanswerable:
         titles = "\n".join(f"- {page.title}" for page in pages)
-        share = -(-wanted.unanswerable // len(prompts.languages))
+        share = -(-unanswerable // len(prompts.languages))
         for language in prompts.languages:
             whole = Page("", "", "all pages", language, titles, "")
             jobs.append(_job(UNANSWERABLE, whole, language, UNANSWERABLE, share, prompts))

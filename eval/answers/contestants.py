@@ -24,7 +24,6 @@ from app.text.growth import grown, heading_line
 from app.text.literals import addresses
 from eval.answers.score import Answer
 from eval.files import Cache, Progress, fingerprint, in_parallel
-from eval.measure.result import Outcome
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 
@@ -153,12 +152,6 @@ def _since(start: float) -> float:
 
 
 ANSWER = TypeAdapter(Answer)
-
-
-def answer_of(outcome: Outcome, contestant: str) -> Answer:
-    """The answer of a saved outcome, under the name of this contestant."""
-    known = {"contestant": contestant, "case": outcome.case.id, "ms": outcome.ms, "error": outcome.error}
-    return ANSWER.validate_python({**outcome.details, **known})
 
 
 async def collect(

@@ -18,7 +18,7 @@ from app.core.settings import Settings
 from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
-from eval.answers.contestants import Contestant, Corpus, OwnAssistant, RemoteService, answer_of, citing, collect
+from eval.answers.contestants import Contestant, Corpus, OwnAssistant, RemoteService, citing, collect
 from eval.answers.score import Answer, Scorer, answers_text, efforts, kind_shares, tasks
 from eval.commands.options import (
     CONTESTANT_KEY,
@@ -36,22 +36,19 @@ from eval.commands.options import (
     output_folder,
     progress_bar,
     quiet_pipeline,
-    saved_file,
     several,
 )
 from eval.files import Cache, EvaluationError, fingerprint, write_text
 from eval.judge import Judge, Judgement, Pace, criteria
 from eval.measure.gate import drops
-from eval.measure.result import ANSWERS, Result, load_result
+from eval.measure.result import ANSWERS, Result
 from eval.measure.tables import drops_text
 from eval.questions.cases import Case, load_cases, load_unanswerable, sample
 from eval.reports.pages import answers_page, evidently_page
 
 SHIPPED = "shipped"
-FORMS = (
-    f"`{SHIPPED}` (the shipped prompts), a directory of prompts, a saved result (answers.json of `eval run`, or its directory),"
-    " or one of the assistants"
-)
+JUDGE_SECONDS = 60.0
+FORMS = f"`{SHIPPED}` (the shipped prompts), a directory of prompts, or one of the assistants"
 
 
 @command(
@@ -90,21 +87,21 @@ async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> Re
     settings = base.model_copy(update={"prompts": options.prompts}) if options.prompts else base
     async with opened(settings) as assistants:
         own = _own(options, settings, assistants)
-        other = against(options.against, own[0], base, assistants, cases) if options.against else Against("")
+        other, note = against(options.against, own[0], base, assistants) if options.against else (None, "")
         # without an index, nobody is asked in vain
         first = assistants.get(own[0].assistant if own else "")
         corpus = await Corpus.of(first, settings.tuning.passage_tokens, options.rules)
         output_folder(options)
-        asked = [*own, *([other.configuration] if other.configuration else [])]
-        answers = [*await _all_answers(options, settings, asked, cases), *other.saved]
+        asked = [*own, *([other] if other else [])]
+        answers = await _all_answers(options, settings, asked, cases)
         sourced = await _sourced(corpus, answers, cases)
         result = await _measured(options, settings, assistants, cases, sourced)
-    ours = {*(contestant.name for contestant in asked), other.name}
+    ours = {contestant.name for contestant in asked}
     config = {
         **result.config,
         "cite indexed pages": citing([answer for answer in sourced if answer.contestant not in ours]),
     }
-    return replace(result, config=config | ({"against": other.name, "note": other.note} if options.against else {}))
+    return replace(result, config=config | ({"against": other.name, "note": note} if other else {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,26 +134,12 @@ async def _sourced(corpus: Corpus, answers: Sequence[Answer], cases: Sequence[Ca
     return sourced
 
 
-@dataclass(frozen=True)
-class Against:
-    """The other side of a comparison: a configuration to ask, or answers that were saved before.
-
-    `note` says in which prompts the two sides differ, or how many questions have no saved answer.
-    """
-
-    name: str
-    configuration: Configuration | None = None
-    saved: tuple[Answer, ...] = ()
-    note: str = ""
-
-
-def against(text: str, own: Configuration, base: Settings, assistants: Assistants, cases: Sequence[Case]) -> Against:
-    """Returns what --against names. `own` is compared with it; `base` are the settings without --prompts.
+def against(text: str, own: Configuration, base: Settings, assistants: Assistants) -> tuple[Configuration, str]:
+    """What --against names, and a note in which prompts the two sides differ. `own` is compared with it; `base` are the settings
+    without --prompts.
 
     Raises `EvaluationError` if there is no such thing, or if both sides are the same; `PromptError` for wrong prompts.
     """
-    if saved_file(text).is_file():
-        return _saved(text, cases)
     if text in assistants.by_id:
         other = Configuration(text, text, base.prompts)
     elif text == SHIPPED or (Path(text).is_dir() and own_files(text)):
@@ -170,28 +153,7 @@ def against(text: str, own: Configuration, base: Settings, assistants: Assistant
     if not files and other.assistant == own.assistant:
         raise EvaluationError(f"--against {text}: it has the same prompts, so there is nothing to compare.")
     name = text if text != own.name else f"{text} as set"
-    return Against(name, replace(other, name=name), note=f"Prompts that differ: {', '.join(files) or 'none'}.")
-
-
-def _saved(text: str, cases: Sequence[Case]) -> Against:
-    """The answers of the first contestant to the questions that are asked now."""
-    result = load_result(saved_file(text))
-    if result.kind != ANSWERS:
-        raise EvaluationError(f"--against {text}: it is a result of `{result.kind}`, not of `{ANSWERS}`.")
-    asked = {case.id: (case.messages, case.doc) for case in cases}
-    own = result.of(result.contestants[0]).outcomes
-    answered = [outcome for outcome in own if outcome.case.id in asked and not outcome.error]
-    if other := [
-        outcome.case.id for outcome in answered if (outcome.case.messages, outcome.case.doc) != asked[outcome.case.id]
-    ]:
-        raise EvaluationError(
-            f"--against {text}: {len(other)} questions had other content then, for example {other[0]!r}."
-        )
-    if not answered:
-        raise EvaluationError(f"--against {text}: it has no answer to any of these questions.")
-    missing = len(cases) - len(answered)
-    note = f"{missing} of {len(cases)} questions have no answer in {text}." if missing else ""
-    return Against(text, saved=tuple(answer_of(outcome, text) for outcome in answered), note=note)
+    return replace(other, name=name), f"Prompts that differ: {', '.join(files) or 'none'}."
 
 
 async def _all_answers(
@@ -204,7 +166,7 @@ async def _all_answers(
         raise EvaluationError("Two contestants have the same name.")
     answers = list[Answer]()
     try:
-        with quiet_pipeline(), _saved_rows(options, "answers.jsonl") as cache:
+        with quiet_pipeline(), Cache(Path(options.out, "answers.jsonl")) as cache:
 
             async def ask(contestants: Sequence[Contestant], title: str) -> None:
                 with progress_bar(title) as bar:
@@ -221,12 +183,6 @@ async def _all_answers(
         for remote in remotes:
             await remote.endpoint.close()
     return tuple(answers)
-
-
-def _saved_rows(options: Options, name: str) -> Cache:
-    """The rows of this file in the directory of --out, and those of the run that --against names."""
-    before = getattr(options, "against", "")
-    return Cache(Path(options.out) / name, Path(before, name) if before and Path(before).is_dir() else None)
 
 
 def _fingerprint(settings: Settings, assistant: str, index: GenerationInfo) -> str:
@@ -256,14 +212,14 @@ async def _measured(
 ) -> Result:
     """The answers with their measures, judged if a judge is configured."""
     by_id = {case.id: case for case in cases}
-    wanted = criteria(evidently=False if options.own_criteria else None)
+    wanted = criteria()
     judgements: Sequence[Judgement] = ()
     if options.judge_url:
-        endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=options.judge_timeout)
+        endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=JUDGE_SECONDS)
         model = Model(OpenAIModel(endpoint, options.judge_model), patient=True)
-        pace = Pace(options.parallel, options.judge_per_minute, options.judge_timeout)
+        pace = Pace(options.parallel, options.judge_per_minute, JUDGE_SECONDS)
         try:
-            with _saved_rows(options, "judgements.jsonl") as cache, progress_bar("Judging") as progress:
+            with Cache(Path(options.out, "judgements.jsonl")) as cache, progress_bar("Judging") as progress:
                 judgements = await Judge(model, cache, pace).judge(tasks(answers, by_id, wanted), progress)
         finally:
             await model.close()

@@ -36,7 +36,7 @@ from eval.commands.options import (
 )
 from eval.files import EvaluationError, write_text
 from eval.measure.faults import Kept, Meaning, measure
-from eval.measure.gate import baseline_of, drops, judge, load_baseline
+from eval.measure.gate import drops, judge, save_baseline
 from eval.measure.refusals import Refusals, decide
 from eval.measure.result import ANSWERS, REFUSALS, RETRIEVAL, Result, load_result
 from eval.measure.result import compare as compare_results
@@ -211,11 +211,11 @@ async def gate(options: Options, settings: Settings) -> int:
     saved = load_result(saved_file(options.result)) if options.result else None
     if options.update:
         check_writable(options, "baseline")
-        baseline = baseline_of(saved or await _measured(options, settings))
-        baseline.save(options.baseline)
-        sys.stdout.write(f"{options.baseline} has {len(baseline.questions)} questions now. Have the change reviewed.\n")
+        result = saved or await _measured(options, settings)
+        save_baseline(result, options.baseline)
+        sys.stdout.write(f"{options.baseline} has {len(result.cases)} questions now. Have the change reviewed.\n")
         return OK
-    baseline = load_baseline(options.baseline, saved.kind if saved else RETRIEVAL)
+    baseline = load_result(options.baseline)
     result = saved or await _measured(options, settings)
     verdict = judge(result, baseline, options.max_drop)
     interval = "its 95 % interval" if result.kind == RETRIEVAL else "its interval (95 % for all rows together)"

@@ -129,7 +129,7 @@ def number(name: str, default: int | None, text: str, *, least: int = 1) -> clic
 
 SHARE = click.FloatRange(0, 1)
 OUTPUT = "--out --html"
-JUDGE = "--judge-url --judge-model --judge-per-minute --judge-timeout --own-criteria"
+JUDGE = "--judge-url --judge-model --judge-per-minute"
 _SHARED: Mapping[str, click.Parameter] = {
     param.opts[0]: param
     for param in (
@@ -157,8 +157,6 @@ _SHARED: Mapping[str, click.Parameter] = {
         option("--judge-url", f"OpenAI-compatible judge; its key is read from {JUDGE_KEY}", "URL"),
         option("--judge-model", "a model other than the one that answers", "NAME"),
         number("--judge-per-minute", 0, "calls per minute (0: no limit)", least=0),
-        option("--judge-timeout", "seconds for one call (default 60)", "S", type=float, default=60.0),
-        flag("--own-criteria", "use our wording even if Evidently is installed"),
         flag("--evidently", "also write Evidently's own report (needs the extra eval)"),
     )
 }

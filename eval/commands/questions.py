@@ -31,7 +31,7 @@ from eval.commands.options import (
     progress_bar,
 )
 from eval.files import Cache, EvaluationError, write_json_lines
-from eval.generate import STYLES, Generated, Job, Wanted, ask, gather, plan, tokens, write
+from eval.generate import Generated, Job, ask, gather, plan, tokens, write
 from eval.judge import Pace
 from eval.questions.cases import Case, load_cases
 from eval.questions.documents import Documents
@@ -41,20 +41,19 @@ FINDINGS = 10
 ERRORS = 5
 
 
-@command("file --doc-map", flag("--no-index", "check the questions without the indexed pages"))
+@command("file --doc-map")
 async def check(options: Options, settings: Settings) -> int:
     """Compares a question set with the indexed pages. The exit code is 1 if it finds an error, 0 if only warnings."""
     cases, rules = load_cases(options.file), options.rules
     prompts = load_prompts(settings.languages, settings.prompts)
     findings = list(check_form(cases, LanguageDetector(prompts.languages, settings.default_language)))
-    if not options.no_index:
-        async with options.open_finder(NO_MODEL) as finder:
-            turn = await finder.find(Request(cases[0].messages, id="eval-check"))
-            generation: Generation = turn.generation
-            documents = Documents([page.url for page in await generation.pages()], rules)
-            urls = {url for case in cases for url in documents.pages(case.doc)}
-            read = [await generation.page(url) for url in sorted(urls)]
-            findings += check_pages(cases, documents, {page.url: page.markdown for page in read if page})
+    async with options.open_finder(NO_MODEL) as finder:
+        turn = await finder.find(Request(cases[0].messages, id="eval-check"))
+        generation: Generation = turn.generation
+        documents = Documents([page.url for page in await generation.pages()], rules)
+        urls = {url for case in cases for url in documents.pages(case.doc)}
+        read = [await generation.page(url) for url in sorted(urls)]
+        findings += check_pages(cases, documents, {page.url: page.markdown for page in read if page})
     sys.stdout.write(_text(cases, findings) + "\n")
     return FAILED if any(finding.error for finding in findings) else OK
 
@@ -73,23 +72,17 @@ def _text(cases: Sequence[Case], findings: Sequence[Finding]) -> str:
 @command(
     "--parallel",
     option("--out", "directory for the set", "DIR", required=True),
-    number("--per-page", 5, "questions per page and variant (5)"),
-    option("--variants", "1 full, 2 detail, 3 hurried, 4 keywords (default all)", default=",".join(STYLES)),
     number("--pages", None, "only N pages, spread over the site"),
     number("--follow-ups", 0, "conversations per page and language (0)", least=0),
     number("--unanswerable", 0, "questions without an answer, in total (0)", least=0),
     click.Option(["--price"], type=float, nargs=2, metavar="IN OUT", help="price of a million tokens in and out"),
-    number("--per-minute", 0, "calls per minute (0: no limit)", least=0),
     flag("--yes", "don't ask for confirmation"),
 )
 async def generate(options: Options, settings: Settings) -> int:
     """Generates a question set from the indexed pages. Shows the cost first. A stopped run continues where it ended."""
-    variants = tuple(part.strip() for part in options.variants.split(",") if part.strip())
-    if not variants or set(variants) - set(STYLES):
-        raise EvaluationError(f"--variants {options.variants}: the variants are {', '.join(STYLES)}.")
     prompts = load_prompts(settings.languages, settings.prompts)
     pages, sets = await _pages(settings, options.pages)
-    jobs = plan(pages, sets, prompts, Wanted(options.per_page, variants, options.follow_ups, options.unanswerable))
+    jobs = plan(pages, sets, prompts, follow_ups=options.follow_ups, unanswerable=options.unanswerable)
     if not jobs:
         raise EvaluationError("No indexed page in a configured language has enough text for questions.")
     model = open_model(settings, patient=True)
@@ -101,7 +94,7 @@ async def generate(options: Options, settings: Settings) -> int:
             waiting = [job for job in jobs if cache.get(job.key) is None]
             if not _confirmed(options, waiting, model):
                 return FAILED
-            pace = Pace(options.parallel, options.per_minute, settings.llm_timeout)
+            pace = Pace(options.parallel, timeout=settings.llm_timeout)
             with progress_bar("Asking the model") as progress:
                 errors = await ask(jobs, model, cache, pace, progress)
         finally:

@@ -20,9 +20,11 @@ from eval.questions.cases import Case
 
 FORM = "docs-assistant result 1"
 RETRIEVAL, CONVERSATIONS, REFUSALS, ANSWERS = "eval retrieval", "eval conversations", "eval refusals", "eval run"
+PROVED = ("chunk", "section")
+"""Reciprocal ranks of the first chunk with the evidence, and of the first such chunk that knows its section."""
 MEASURES: Mapping[str, tuple[str, ...]] = {
-    RETRIEVAL: OF_PAGES,
-    CONVERSATIONS: OF_PAGES,
+    RETRIEVAL: (*OF_PAGES, *PROVED),
+    CONVERSATIONS: (*OF_PAGES, *PROVED),
     REFUSALS: ("refusal",),
     ANSWERS: (
         "language", "faithful", "complete", "answers", "refusal", "fidelity",
@@ -31,8 +33,8 @@ MEASURES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What is measured by each command."""
 JUDGED: Mapping[str, tuple[str, ...]] = {
-    RETRIEVAL: ("rr",),
-    CONVERSATIONS: ("rr",),
+    RETRIEVAL: ("rr", *PROVED),
+    CONVERSATIONS: ("rr", *PROVED),
     REFUSALS: ("refusal",),
     ANSWERS: ("language", "faithful", "complete", "answers", "refusal", "fidelity", "correctness"),
 }
@@ -185,7 +187,8 @@ def load_result(path: str | Path) -> Result:
 
 
 LEAST = 0.005  # a smaller difference looks like none
-_TEXT = ("language", "variant", "cross", "question", "doc", "also")
+ASKS = ("language", "variant", "cross", "question", "doc", "also")
+"""What of a case makes two with one id the same question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +275,7 @@ def compare(a: Result, b: Result, *, common: bool = False, names: tuple[str, str
 def _left_out(of_a: Mapping[str, Outcome], of_b: Mapping[str, Outcome], *, common: bool) -> int:
     """The number of questions that only one of both has. Raises `EvaluationError` if they are of different sets."""
     both = of_a.keys() & of_b.keys()
-    if other := [id_ for id_ in both if _text(of_a[id_].case) != _text(of_b[id_].case)]:
+    if other := [id_ for id_ in both if not same_question(of_a[id_].case, of_b[id_].case)]:
         raise EvaluationError(
             f"{len(other)} questions have the same id in A and B but different content, for example {min(other)!r}:"
             f" {of_a[min(other)].case.question!r} and {of_b[min(other)].case.question!r}."
@@ -289,8 +292,9 @@ def _left_out(of_a: Mapping[str, Outcome], of_b: Mapping[str, Outcome], *, commo
     return only_a + only_b
 
 
-def _text(case: Case) -> tuple[Any, ...]:
-    return tuple(getattr(case, name) for name in _TEXT)
+def same_question(one: Case, other: Case) -> bool:
+    """True if both ask the same, and want the same pages."""
+    return all(getattr(one, name) == getattr(other, name) for name in ASKS)
 
 
 def _changes(pairs: Pairs, judged: Sequence[str]) -> Iterator[Change]:

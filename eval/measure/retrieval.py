@@ -18,7 +18,7 @@ from app.index.protocols import Generation
 from app.pipeline import runner
 from app.pipeline.registry import upto
 from eval.files import EvaluationError, Progress, in_parallel
-from eval.measure.result import CONVERSATIONS, RETRIEVAL, Outcome, Result
+from eval.measure.result import CONVERSATIONS, PROVED, RETRIEVAL, Outcome, Result
 from eval.measure.rows import CURVE, Estimate, Ranks, at, intervals, ranks_of, score, unique
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
@@ -164,7 +164,7 @@ class _Run:
         proof = self.proofs.get(case.id)
         pages = unique([self.documents.label(hit.chunk.url, case.relevant) for hit in hits])
         chunks = [hit.chunk.id for hit in hits]
-        details = {
+        details: dict[str, Any] = {
             "ranked": list(ranked),
             "in_index": bool(self.documents.pages(case.doc)),
             "ranks": {
@@ -178,7 +178,10 @@ class _Run:
             "steps": [],
         }
         labels = [self.documents.label(url, case.relevant) for url in ranked]
-        values = score(labels, case.relevant, self.plan.k)
+        values: dict[str, float | None] = {**score(labels, case.relevant, self.plan.k)}
+        for name in PROVED:
+            ranks = details["ranks"][name]
+            values[name] = None if ranks is None else next((1 / r for r in ranks[0] if r <= self.plan.k), 0.0)
         return Outcome(case, self.contestant, values, ms, error, details | trace)
 
     def _hit(self, case: Case, hit: Hit) -> dict[str, Any]:

@@ -186,20 +186,22 @@ def _wholes(comparison: Comparison) -> list[RowDifference]:
 
 
 def moved(change: Change, comparison: Comparison) -> str:
-    """Returns the change, as "1 → 2" for the rank of the first right page, "faithful 1 → 0" for other measures."""
-    if comparison.k:
-        a, b = (str(round(1 / value)) if value else "–" for value in change.values["rr"])
-        return f"{a} → {b}"
-    numbers = {name: (f"{value:.2f}".removesuffix(".00") for value in pair) for name, pair in change.values.items()}
-    return ", ".join(f"{name} {' → '.join(pair)}" for name, pair in numbers.items())
+    """Returns the change, as "faithful 1 → 0"; of what was searched, the ranks, as "page 1 → 2"."""
+
+    def shown(value: float) -> str:
+        if comparison.k:
+            return str(round(1 / value)) if value else "–"
+        return f"{value:.2f}".removesuffix(".00")
+
+    names = {"rr": "page"}
+    return ", ".join(f"{names.get(name, name)} {' → '.join(map(shown, pair))}" for name, pair in change.values.items())
 
 
 def _moves(name: str, comparison: Comparison, moves: Sequence[Change]) -> list[str]:
     listed = f", the {MOVES} biggest moves" if len(moves) > MOVES else ""
-    what = "First right page" if comparison.k else "Became"
     return [
         "",
-        f"{what} {name}: {len(moves)} questions{listed}",
+        f"Became {name}: {len(moves)} questions{listed}",
         *(
             f"  {moved(move, comparison)}  [{language_name(move.case.language, cross=move.case.cross)} {move.case.variant}]"
             f" {move.case.question}"

@@ -16,7 +16,7 @@ from app.core.settings import Settings
 from app.core.turn import Evidence, Question, Request, Search, StepRecord, Turn
 from app.core.types import Chunk, Derived, Hit, Legs, Page, Query
 from eval.commands.options import OpenFinder, open_finder
-from eval.measure.result import Outcome
+from eval.measure.result import PROVED, Outcome
 from eval.measure.rows import score
 from eval.questions.cases import Case
 
@@ -36,7 +36,8 @@ def found(case: Case, rank: int, contestant: str = "", *, k: int = 5, error: str
         "ranked": ranked, "detected": "en", "in_index": True, "fallbacks": [], "hits": [], "steps": [],
         "ranks": dict.fromkeys(("page", "chunk", "section"), ranks),
     }  # fmt: skip
-    return Outcome(case, contestant, score(ranked, case.relevant, k), 12.0, error, known | details)
+    values = {**score(ranked, case.relevant, k), **dict.fromkeys(PROVED, 1 / rank if 0 < rank <= k else 0.0)}
+    return Outcome(case, contestant, values, 12.0, error, known | details)
 
 
 @dataclass

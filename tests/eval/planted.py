@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval.measure.gate import baseline_of, judge
+from eval.measure.gate import judge
 from eval.measure.result import Result
 from ingestion.split.splitters import MarkdownSplitter
 from ingestion.workers import Workers
@@ -16,7 +16,7 @@ HALVES = 20
 
 def dropped(result: Result, before: Result) -> set[tuple[str, str]]:
     """Measure and language of each real drop; "cs-cross" for questions across languages."""
-    verdicts = judge(result, baseline_of(before)).verdicts
+    verdicts = judge(result, before).verdicts
     return {(v.measure, v.language + ("-cross" if v.cross else "")) for v in verdicts if v.dropped}
 
 

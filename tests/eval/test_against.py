@@ -86,17 +86,8 @@ async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys
         kept = load_result(out / "answers.json")
         assert set(kept.contestants) == {str(mine), "shipped"}
         assert kept.contestants[0] == str(mine)  # what the gate judges
-        # what a saved run answered is the other side, and only the edited prompt is asked
-        (tmp_path / "before").mkdir()
-        kept.of(str(mine)).save(tmp_path / "before/answers.json")
-        prompts(mine, SHORT, "- And once more.")
-        code, asked, text = await run("--against", tmp_path / "before")
-        assert (code, asked) == (0, 14)
-        assert "14 questions in both" in text
-        # in a new directory, what the earlier run was told is known
-        assert (await run("--against", out, "--out", tmp_path / "next"))[:2] == (0, 0)
         # the same prompts, no such thing, too many sides: told before anything is asked
-        prompts(tmp_path / "same", SHORT, "- And once more.")
+        prompts(tmp_path / "same", SHORT)
         for words, message in (
             (["--against", tmp_path / "same"], "the same prompts"),
             (["--against", "nothing"], "there is no such thing"),
@@ -104,7 +95,6 @@ async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys
                 ["--against", "shipped", "--assistant", "docs-assistant", "--assistant", "docs-assistant:kids"],
                 "one assistant",
             ),
-            (["--against", path], "q.jsonl isn't a file of"),
             (["--against", "shipped", "--prompts", tmp_path], "such as en/synthesize.md"),
         ):
             code, asked, text = await run(*words)

@@ -9,7 +9,7 @@ from app.core.settings import Settings
 from eval.answers.score import Answer, outcome_of
 from eval.files import EvaluationError
 from eval.judge import Judgement
-from eval.measure.gate import baseline_of, judge, load_baseline
+from eval.measure.gate import judge
 from eval.measure.result import ANSWERS, MEASURES, Outcome, Result, load_result
 from eval.questions.cases import Case
 from tests.eval.conftest import command
@@ -33,13 +33,13 @@ def result(*faithful: float, **more: float) -> Result:
 
 
 def dropped(after: Result, before: Result) -> set[tuple[str, str]]:
-    return {(v.measure, v.language) for v in judge(after, baseline_of(before)).verdicts if v.dropped}
+    return {(v.measure, v.language) for v in judge(after, before).verdicts if v.dropped}
 
 
 def test_the_same_answers_pass():
     """Not a single difference, in no language and no measure."""
     before = result(*[1.0, 1.0, 0.0] * 40, correctness=0.7)
-    gate = judge(before, baseline_of(before))
+    gate = judge(before, before)
     assert gate.passed
     assert {v.difference.mean for v in gate.verdicts} == {0.0}
     assert {(v.measure, v.language) for v in gate.verdicts} == {
@@ -69,17 +69,16 @@ def test_only_the_first_contestant_is_judged():
     before = result(*[1.0] * 40)
     others = tuple(one(i, {"language": 0.0, "faithful": 0.0}, contestant="old") for i in range(40))
     both = replace(before, outcomes=(*before.outcomes, *others))
-    assert judge(both, baseline_of(before)).passed
+    assert judge(both, before).passed
 
 
 def test_another_judge_or_set_is_refused():
     """Their figures say nothing about each other."""
     before = result(*[1.0] * 40)
-    baseline = baseline_of(before)
-    with pytest.raises(EvaluationError, match="baseline is j own, that of the answers none"):
-        judge(replace(before, config={"set": "s.jsonl"}), baseline)
+    with pytest.raises(EvaluationError, match="The judge of A is j own, that of B none"):
+        judge(replace(before, config={"set": "s.jsonl"}), before)
     with pytest.raises(EvaluationError, match="another set"):
-        judge(replace(before, outcomes=before.outcomes[:9]), baseline)
+        judge(replace(before, outcomes=before.outcomes[:9]), before)
 
 
 async def test_the_command_tells_answers_from_retrieval(tmp_path, capsys):
@@ -94,8 +93,7 @@ async def test_the_command_tells_answers_from_retrieval(tmp_path, capsys):
     before.save(kept)
     assert load_result(kept) == before
     assert await gate(kept, "--update") == 0
-    assert sum(line.startswith('  "q') for line in (tmp_path / "base.json").read_text("utf-8").splitlines()) == 52
-    assert load_baseline(tmp_path / "base.json", ANSWERS) == baseline_of(before)
+    assert sum("question " in line for line in (tmp_path / "base.json").read_text("utf-8").splitlines()) == 52
     assert await gate(kept) == 0
     result(*[1.0, 1.0, 0.0, 0.0] * 10).save(kept)
     assert await gate(kept) == 1

@@ -108,9 +108,9 @@ def test_the_text_marks_what_is_outside_the_noise():
     """A star at each such figure, the moved questions below, none where none moved."""
     text = comparison_text(compare(result([2] * 30, model="a"), result([1] * 30, model="b")))
     assert "+0.500*" in text
-    assert "2 → 1  [en 1] question 0" in text
-    assert "First right page better: 30 questions, the 10 biggest moves" in text
-    assert "First right page worse: 0 questions\n" in text
+    assert "page 2 → 1, chunk 2 → 1, section 2 → 1  [en 1] question 0" in text
+    assert "Became better: 30 questions, the 10 biggest moves" in text
+    assert "Became worse: 0 questions\n" in text
     assert "model: a → b" in text
     same = comparison_text(compare(result([2] * 30), result([2] * 30)))
     assert "+0.000 " in same

@@ -12,7 +12,7 @@ from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from app.text.language import LanguageDetector
 from eval.files import Cache
-from eval.generate import STYLES, Wanted, ask, gather, plan, reason_against, write
+from eval.generate import ask, gather, plan, reason_against, write
 from eval.judge import Pace
 from eval.questions.cases import load_cases
 from tests.eval.conftest import command
@@ -29,7 +29,7 @@ def page(name: str, language: str = "en", text: str = TEXT) -> Page:
 
 
 def job(variant: str = "1", language: str = "en"):
-    jobs = plan([page("a")], TranslationSets(), PROMPTS, Wanted(5, tuple(STYLES), 2, 4))
+    jobs = plan([page("a")], TranslationSets(), PROMPTS, follow_ups=2, unanswerable=4)
     return next(one for one in jobs if (one.variant, one.language) == (variant, language))
 
 
@@ -41,13 +41,13 @@ def test_each_page_is_asked_about_in_every_language_it_lacks():
     """A page with a Czech counterpart is asked about in English only; a lone one in Czech too, marked as cross."""
     pages = [page("both"), page("both", "cs"), page("lone"), page("short", text="# Short\n\nNothing.")]
     both = TranslationSet("both", {one.language: one.url for one in pages[:2]})
-    jobs = plan(pages, TranslationSets(dict.fromkeys(both.pages.values(), both)), PROMPTS, Wanted(5, ("1", "4")))
+    jobs = plan(pages, TranslationSets(dict.fromkeys(both.pages.values(), both)), PROMPTS)
     found = Counter((one.doc, one.language, one.language != one.page.language) for one in jobs)
     assert found == {
-        ("/docs/en/both", "en", False): 2,
-        ("/docs/cs/both", "cs", False): 2,
-        ("/docs/en/lone", "en", False): 2,
-        ("/docs/en/lone", "cs", True): 2,
+        ("/docs/en/both", "en", False): 4,
+        ("/docs/cs/both", "cs", False): 4,
+        ("/docs/en/lone", "en", False): 4,
+        ("/docs/en/lone", "cs", True): 4,
     }
     assert all("$5 a month" in one.prompt for one in jobs)
     assert "čeština" in next(one for one in jobs if one.language == "cs").prompt
@@ -100,7 +100,7 @@ async def made_with(replies, tmp_path, jobs):
 
 async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
     """Three tries, then an error that names page and variant; the next run asks for nothing else."""
-    jobs = plan([page("a")], TranslationSets(), PROMPTS, Wanted(2, ("1", "3")))
+    jobs = [one for one in plan([page("a")], TranslationSets(), PROMPTS) if one.variant in {"1", "3"}]
 
     def broken(llm):
         good = json.dumps({"questions": [row("How large is a new volume?"), row("How large is a new volume?")]})
@@ -125,7 +125,7 @@ async def test_a_failed_call_is_told_and_asked_again_alone(tmp_path):
 
 async def test_the_files_can_be_measured_with(tmp_path):
     """The cases can be loaded; follow-ups and unanswerable ones stand apart."""
-    jobs = plan([page("a")], TranslationSets(), PROMPTS, Wanted(1, ("1",), 1, 2))
+    jobs = plan([page("a")], TranslationSets(), PROMPTS, follow_ups=1, unanswerable=2)
 
     def reply(body) -> Reply:
         text = body["messages"][0]["content"]
@@ -155,7 +155,7 @@ async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, few_docs, 
         evidence = {"question": "Why not?", "answer": "a", "evidence": "Zorbling flibbers need quuxes."}
         llm.reply = lambda _: Reply(json.dumps({"questions": [evidence]}))
         settings = few_docs.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
-        words = ["--pages", "2", "--per-page", "1", "--out", tmp_path / "set", "--price", "1", "2"]
+        words = ["--pages", "2", "--out", tmp_path / "set", "--price", "1", "2"]
         monkeypatch.setattr("sys.stdin", io.StringIO())
         assert await command(settings, "generate", *words) == 2
         said = capsys.readouterr().err

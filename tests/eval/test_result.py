@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from eval.files import EvaluationError
-from eval.measure.gate import load_baseline
-from eval.measure.result import ANSWERS, RETRIEVAL, Result, load_result
+from eval.measure.result import RETRIEVAL, Result, load_result
 from eval.questions.cases import Case
 from tests.eval.conftest import found
 
@@ -38,9 +37,6 @@ def test_times_leave_out_failed_searches():
 
 
 @pytest.mark.parametrize(
-    "load", [load_result, lambda path: load_baseline(path, RETRIEVAL), lambda path: load_baseline(path, ANSWERS)]
-)
-@pytest.mark.parametrize(
     "text",
     [
         "",
@@ -50,15 +46,13 @@ def test_times_leave_out_failed_searches():
         '{"form": "docs-assistant retrieval 2", "k": 5}',
         '{"form": "docs-assistant result 1", "kind": "eval retrieval"}',
         '{"form": "docs-assistant result 1", "kind": "other", "outcomes": []}',
-        '{"form": "docs-assistant baseline 1"}',
-        '{"form": "docs-assistant answers baseline 1", "questions": {"a": []}}',
     ],
 )
-def test_other_files_are_refused_by_name(tmp_path, load, text):
-    """Not JSON, another document, another version, a torn one: of results, and of what they are judged by."""
+def test_other_files_are_refused_by_name(tmp_path, text):
+    """Not JSON, another document, another version, a torn one."""
     (tmp_path / "other.json").write_text(text)
     with pytest.raises(EvaluationError, match=r"other\.json"):
-        load(tmp_path / "other.json")
+        load_result(tmp_path / "other.json")
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):

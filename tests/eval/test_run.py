@@ -34,7 +34,7 @@ async def test_our_assistant_and_a_foreign_api_answer_side_by_side(tmp_path, ind
             words = [
                 "run", path, "--unanswerable", none, "--limit", "20", "--assistant", "docs-assistant",
                 "--url", f"old={llm.url},old-bot", "--judge-url", llm.url, "--judge-model", "judge",
-                "--own-criteria", "--out", tmp_path / "out",
+                "--out", tmp_path / "out",
             ]  # fmt: skip
             assert await command(answering, *words) == 0
             asked = len(llm.calls)
@@ -61,7 +61,7 @@ async def test_without_an_index_nobody_is_asked(tmp_path):
         with own_set() as path:
             words = ["run", path, "--limit", "1", "--url", f"old={llm.url},old-bot", "--judge-url", llm.url]
             with pytest.raises(NoIndex):
-                await command(empty, *words, "--judge-model", "judge", "--own-criteria", "--out", tmp_path / "out")
+                await command(empty, *words, "--judge-model", "judge", "--out", tmp_path / "out")
         assert llm.calls == []
 
 
@@ -83,11 +83,12 @@ def judged(prompt: str) -> Reply:
 PART = re.compile(r"-----([A-Z]+) starts-----\n(.*?)\n-----\1 ends-----", re.DOTALL)
 
 
-async def test_another_assistant_is_judged_by_its_pages_and_the_index(tmp_path, index, capsys):
+async def test_another_assistant_is_judged_by_its_pages_and_the_index(tmp_path, index, monkeypatch):
     """Our own service, over HTTP, stands for the other: the four cells of faithful and complete are known for both.
 
     Ours refuses the first question, which is faithful and incomplete.
     """
+    monkeypatch.setattr("eval.judge.find_spec", lambda _: None)  # the judge reads our wording
     with own_set() as path:
         known = {row["id"]: row for row in map(json.loads, path.read_text("utf-8").splitlines())}
     told = [known[id_]["evidence"] for id_ in ASKED]
@@ -117,7 +118,7 @@ async def test_another_assistant_is_judged_by_its_pages_and_the_index(tmp_path, 
         with serving(create_app(build(other), other)) as base:
             words = [
                 "run", questions, "--assistant", "docs-assistant", "--url", f"other={base}/v1,docs-assistant",
-                "--judge-url", llm.url, "--judge-model", "judge", "--own-criteria", "--out", tmp_path / "out",
+                "--judge-url", llm.url, "--judge-model", "judge", "--out", tmp_path / "out",
             ]  # fmt: skip
             assert await command(ours, *words) == 0
     kept = json.loads((tmp_path / "out/answers.json").read_text(encoding="utf-8"))
@@ -151,7 +152,7 @@ async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path, own
         with own_set() as path:
             words = [
                 sys.executable, "-m", "app.cli", "eval", "run", str(path), "--limit", "30", "--parallel", "3",
-                "--url", f"old={llm.url},bot", "--judge-url", llm.url, "--judge-model", "judge", "--own-criteria",
+                "--url", f"old={llm.url},bot", "--judge-url", llm.url, "--judge-model", "judge",
                 "--out", str(tmp_path / "out"),
             ]  # fmt: skip
             for kill_after in (12, 60, None):

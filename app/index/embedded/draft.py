@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from io import BufferedWriter
 from types import TracebackType
@@ -34,7 +33,7 @@ from app.index.embedded.tables import (
     unit,
     write_words,
 )
-from app.index.protocols import check_vectors
+from app.index.protocols import check_vectors, described
 from app.index.ranking.units import packed
 
 log = logging.getLogger(__name__)
@@ -315,15 +314,7 @@ class EmbeddedDraft:
     async def _next_generation(self) -> Pointer:
         await self._flush()
         chunks, texts = await self._chunks.finish(index_chunks), await self._texts.finish()
-        info = GenerationInfo(
-            id=self._start.pointer.last_id + 1,
-            recipe=self._recipe,
-            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            languages=tuple(sorted({page.language for page in self._pages.values()})),
-            pages=len(self._pages),
-            chunks=sum(len(page.derived.chunk_ids) for page in self._pages.values()),
-            sources=self._sources,
-        )
+        info = described(self._start.pointer.last_id + 1, self._recipe, self._pages, self._sources)
         tables = {"chunks": chunks, "texts": texts, "pages": await self._write_pages()}
         tables |= {"summaries": await self._summaries.finish()} if self._recipe.summaries else {}
         entry = Published(info, tables | {"words": await write_words(self._tables, chunks)})

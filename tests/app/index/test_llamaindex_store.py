@@ -20,7 +20,7 @@ from llama_index.core.vector_stores import FilterOperator, MetadataFilter, Metad
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
 
-from tests.opensearch import opensearch_address, own_name
+from tests.opensearch import opensearch_address, own_name, store_at
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.server]
 
@@ -77,7 +77,7 @@ async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]
     """Our store, and LlamaIndex's on the same alias."""
     address = opensearch_address()
     with own_name() as name:
-        store = OpenSearchStore(address, index=name, vector_share=WEIGHT)
+        store = store_at(address, name, vector_share=WEIGHT)
         await publish(
             store,
             chunk("/en/storage", "Storage has a quota."),

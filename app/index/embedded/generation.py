@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from app.index.embedded.tables import (
 from app.index.protocols import TranslationSets
 from app.index.ranking.legs import (
     PAGES,
+    best_first,
     best_of_each_page,
     centres,
     nearest,
@@ -93,8 +94,7 @@ class Columns:
         places = np.searchsorted(self._rows, rows)
         urls, languages, *others = (column.at(places) for column in self._repeated)
         ids = self._ids.take(places).to_pylist()
-        candidates = starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))
-        return tuple(sorted(sorted(candidates, key=attrgetter("id")), key=attrgetter("score"), reverse=True))
+        return tuple(best_first(starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))))
 
     def rows_of(self, ids: Sequence[str]) -> Mapping[str, int]:
         """The row ids of the chunks with these ids; without unknown ones."""

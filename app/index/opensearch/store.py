@@ -66,8 +66,8 @@ class OpenSearchStore:
         """Begin the next generation. Raises `StoreBusy` while any process writes another draft."""
         await self._catalog.prepare(self._vector_share)
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
-        await lock.acquire()
         try:
+            await lock.acquire()
             plan = await (self._rebuilt(recipe) if rebuild else self._prepared(recipe))
             draft = OpenSearchDraft(self._connection, self._catalog, lock, plan, self._forget)
             await draft.load()
@@ -102,8 +102,8 @@ class OpenSearchStore:
         if await self._catalog.pointer() is None:
             raise NoIndex(f"Nothing is indexed in {self._catalog.name} yet, so there is nothing to go back to.")
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
-        await lock.acquire()
         try:
+            await lock.acquire()
             live = await self._catalog.live()
             generations = live[1].kept if live else ()
             if len(generations) < 2:

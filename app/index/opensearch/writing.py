@@ -19,6 +19,9 @@ from app.index.opensearch.rows import OPEN, alive
 
 log = logging.getLogger(__name__)
 
+_held: set[str] = set()
+"""Tokens of active writers in this process. A lock of this process with another token was left over by a failed release."""
+
 
 class WriterLock:
     """The lock of an index. After a writer is killed, it lasts `seconds` longer, but not on the same machine."""
@@ -36,6 +39,7 @@ class WriterLock:
 
     async def acquire(self) -> None:
         """Acquire the lock and keep renewing it. Raises `StoreBusy` while another writer holds it."""
+        _held.add(self._token)
         if not await self._write({"op_type": "create"}):
             await self._take_over()
         self._heart = asyncio.create_task(self._beat())
@@ -56,6 +60,7 @@ class WriterLock:
             with suppress(asyncio.CancelledError):
                 await self._heart
             self._heart = None
+        _held.discard(self._token)
         if self._version:
             version, self._version = self._version, {}
             try:
@@ -124,9 +129,11 @@ def _machine() -> str:
 
 
 def _is_dead(owner: dict[str, Any]) -> bool:
-    """True if the owner ran on this machine and no longer exists."""
+    """True if the owner ran on this machine, or in this process, and no longer exists."""
     if owner["machine"] != _machine():
         return False
+    if owner["pid"] == os.getpid():
+        return owner["token"] not in _held
     try:
         os.kill(owner["pid"], 0)
     except ProcessLookupError:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from app.core.types import Candidate, Chunk, Legs, Query, Vector
 from app.index.protocols import Generation
+from app.index.ranking.legs import best_first
 from app.text.units import stretch_texts
 
 if TYPE_CHECKING:
@@ -95,10 +96,9 @@ async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
         leg.append(candidates[id_]._replace(score=best))
         if len(near) > 1:
             nearest[id_] = near.index(best)
-    leg.sort(key=lambda one: (-one.score, one.id))
     return replace(
         legs,
-        units=tuple(leg),
+        units=tuple(best_first(leg)),
         nearest=nearest,
         meaning=await _meaning(
             generation, query.language, asked, stretches, {id_: one.language for id_, one in candidates.items()}

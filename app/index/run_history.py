@@ -221,8 +221,6 @@ async def _damage(generation: Generation) -> str:
 class Checkup:
     """Checks the live generation of a store, at most every few seconds and only on demand.
 
-    `lost` is what a damage costs although questions are answered.
-
     `index` is the name of the index; empty for the configured one.
     """
 
@@ -230,7 +228,6 @@ class Checkup:
         self._index = index
         self._of: GenerationInfo | None = None
         self._known: str | None = None
-        self.lost = ""
         self._until = 0.0
         self._looking: asyncio.Task[None] | None = None
 
@@ -245,19 +242,15 @@ class Checkup:
         return self._known or ""
 
     async def _look(self, generation: Generation) -> None:
-        problem = lost = ""
+        problem = ""
         try:
             await check_readable(generation)
-            lost = await generation.lost()
         except StoreUnavailable as error:
             problem = str(error)
         except StoreError as error:
             problem = damage_message(error, self._index)
         if generation.info == self._of:
             self._known, self._until = problem, time.monotonic() + FRESH
-            self.lost = (
-                lost and f"{lost} Its words are counted at each start instead. `{_run(self._index)}` writes them again."
-            )
 
 
 def unreadable(what: str, error: Exception) -> StoreError:
@@ -272,8 +265,4 @@ def unreadable(what: str, error: Exception) -> StoreError:
 
 def damage_message(error: StoreError, index: str = "") -> str:
     """The message for operators, with the command that repairs the index."""
-    return f"{error} `{_run(index, ' --rebuild')}` builds it again."
-
-
-def _run(index: str, options: str = "") -> str:
-    return f"docs-assistant ingest{options}" + (f" --index {index}" if index else "")
+    return f"{error} `docs-assistant ingest --rebuild{f' --index {index}' if index else ''}` builds it again."

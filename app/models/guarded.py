@@ -37,61 +37,47 @@ if TYPE_CHECKING:
 class Chat:
     """Fills the span of one call. Texts are left out unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for them."""
 
-    __slots__ = ("_span", "_texts", "_usage")
-
-    def __init__(
-        self, span: NoSpan, messages: Sequence[Message], options: CallOptions, *, stream: bool = False
-    ) -> None:
-        self._span = span
-        self._usage = Usage()
-        self._texts: list[str] = []
-        if not span:
-            return
-        span.note(
-            {
+    def __init__(self, span: NoSpan, messages: Sequence[Message], options: CallOptions, *, stream: bool) -> None:
+        self._usage, self._texts = Usage(), list[str]()
+        if span:
+            facts = {
                 "gen_ai.request.stream": stream or None,
                 "gen_ai.request.max_tokens": options.max_tokens,
                 "gen_ai.request.temperature": None if options.temperature is None else float(options.temperature),
                 "gen_ai.request.seed": options.seed,
                 "gen_ai.request.stop_sequences": options.stop or None,
             }
-        )
-        if spans.with_contents():
-            span.note({"gen_ai.input.messages": _json([(message.role, message.content) for message in messages])})
+            asked = [(message.role, message.content) for message in messages]
+            span.note(facts | _texts("gen_ai.input.messages", asked))
 
     def see(self, span: NoSpan, event: Text | Reasoning | Usage | Done) -> None:
         """Note what an event of a stream says."""
-        if isinstance(event, Text | Reasoning):
-            span.first("gen_ai.response.time_to_first_chunk")
-            if isinstance(event, Text) and spans.with_contents():
-                self._texts.append(event.text)
-        elif isinstance(event, Usage):
+        if isinstance(event, Usage):
             self._usage += event
+        elif isinstance(event, Done):
+            self.ended(span, Completion("".join(self._texts), self._usage, event.finish_reason))
         else:
-            self.ended(Completion("".join(self._texts), self._usage, event.finish_reason))
+            span.first("gen_ai.response.time_to_first_chunk")
+            self._texts += [event.text] if isinstance(event, Text) else []
 
-    def ended(self, answer: Completion) -> None:
+    def ended(self, span: NoSpan, answer: Completion) -> None:
         """Note the end of the answer."""
-        if not self._span:
-            return
-        usage = answer.usage if answer.usage != Usage() else None
-        self._span.note(
-            {
-                "gen_ai.response.finish_reasons": [answer.finish_reason],
+        if span:
+            usage, reason = answer.usage if answer.usage != Usage() else None, answer.finish_reason
+            facts = {
+                "gen_ai.response.finish_reasons": [reason],
                 "gen_ai.usage.input_tokens": usage and usage.prompt_tokens,
                 "gen_ai.usage.output_tokens": usage and usage.completion_tokens,
             }
-        )
-        if spans.with_contents():
-            self._span.note(
-                {"gen_ai.output.messages": _json([("assistant", answer.text)], finish_reason=answer.finish_reason)}
-            )
+            said = [("assistant", answer.text)]
+            span.note(facts | _texts("gen_ai.output.messages", said, finish_reason=reason))
 
 
-def _json(messages: Sequence[tuple[str, str]], **more: str) -> str:
-    return orjson.dumps(
-        [{"role": role, "parts": [{"type": "text", "content": text}], **more} for role, text in messages]
-    ).decode()
+def _texts(name: str, messages: Sequence[tuple[str, str]], **more: str) -> dict[str, str]:
+    if not spans.with_contents():
+        return {}
+    told = [{"role": role, "parts": [{"type": "text", "content": text}], **more} for role, text in messages]
+    return {name: orjson.dumps(told).decode()}
 
 
 FAILURES = (ModelUnavailable, ModelTimeout)
@@ -154,42 +140,22 @@ async def closed(model: Any) -> None:
         await close()
 
 
-class StallTimer:
-    """Ends a stream that sends no text for this many seconds, whatever else it sends.
-
-    One recurring timer: a timeout for each piece would cost more than the piece.
+async def unstalled(stream: Events, seconds: float) -> Events:
+    """The events of the stream. Raises `TimeoutError` once it sends no text for so long, whatever else it sends; reasoning counts
+    as text for `THINKING_FACTOR` times as long, and the time of who reads the events doesn't count.
     """
-
-    def __init__(self, limit: asyncio.Timeout, seconds: float) -> None:
-        self._limit = limit
-        self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        self._thinks_until = self._loop.time() + THINKING_FACTOR * seconds
-        self._last = self._loop.time()
-        self._timer = self._loop.call_later(seconds, self._check)
-        self.waiting = True  # for the model; False while the consumer processes an event
-
-    def received(self, event: Text | Reasoning | Usage | Done) -> None:
-        """Reset the timer if the event is text, or reasoning within its time limit."""
-        now = self._loop.time()
-        if isinstance(event, Text):
-            if not event.text.isspace():
-                self._last = now
-        elif isinstance(event, Reasoning) and now < self._thinks_until:
-            self._last = now
-
-    def stop(self) -> None:
-        """Stop the timer."""
-        self._timer.cancel()
-
-    def _check(self) -> None:
-        now = self._loop.time()
-        if not self.waiting:
-            self._last = now
-        if (remaining := self._last + self._seconds - now) > 0:
-            self._timer = self._loop.call_later(remaining, self._check)
-        else:
-            self._limit.reschedule(now)
+    clock = asyncio.get_running_loop().time
+    thinks_until, left = clock() + THINKING_FACTOR * seconds, seconds
+    async with asyncio.timeout(None) as limit, aclosing(stream) as events:
+        limit.reschedule(clock() + left)
+        async for event in events:
+            now = clock()
+            text = isinstance(event, Text) and not event.text.isspace()
+            thinks = isinstance(event, Reasoning) and now < thinks_until
+            left = seconds if text or thinks else (limit.when() or now) - now
+            limit.reschedule(None)
+            yield event
+            limit.reschedule(clock() + left)
 
 
 class ReadingSpeed:
@@ -246,10 +212,10 @@ class Model:
         from app.models.responses import ThinkFilter
 
         with self._calls.call("complete") as call, away():
-            chat = Chat(call.span, messages, options)
+            chat = Chat(call.span, messages, options, stream=False)
             completion = await self._inner.completion(messages, options)
             completion = replace(completion, text=ThinkFilter.remove(completion.text))
-            chat.ended(completion)
+            chat.ended(call.span, completion)
             return completion
 
     async def stream(self, messages: Sequence[Message], options: CallOptions) -> Events:
@@ -261,31 +227,22 @@ class Model:
         from app.models import responses
 
         leave()
-        timer, said = None, False
+        said = False
         with self._streams.call("stream") as call:
+            chat = Chat(call.span, messages, options, stream=True)
+            answer = responses.events(self._inner.pieces(messages, options), self.name)
+            stream = call.span.within(self.reading.measured(messages, answer), chat.see)
             try:
-                chat = Chat(call.span, messages, options, stream=True)
-                answer = responses.events(self._inner.pieces(messages, options), self.name)
-                stream = call.span.within(self.reading.measured(messages, answer), chat.see)
-                async with asyncio.timeout(None) as limit, aclosing(stream) as events:
-                    timer = StallTimer(limit, options.timeout) if options.timeout else None
+                async with aclosing(unstalled(stream, options.timeout) if options.timeout else stream) as events:
                     async for event in events:
                         if not said:
                             call.heard()
                             if isinstance(event, Text):
                                 said = True
                                 call.worked()
-                        if timer:
-                            timer.received(event)
-                            timer.waiting = False
                         yield event
-                        if timer:
-                            timer.waiting = True
             except TimeoutError as error:
                 raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
-            finally:
-                if timer:
-                    timer.stop()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -5,7 +5,6 @@ Sizes are those after decompression, which aiohttp does piece by piece as the bo
 
 import asyncio
 import math
-import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence, Sized
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -23,7 +22,6 @@ from app.core.types import Vector
 OPEN, CLOSE = "<think>", "</think>"
 # characters kept before the first word: endless blank lines would be read again and again
 MAX_BLANK = 100
-_WHOLE = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 class ThinkFilter:
@@ -38,11 +36,10 @@ class ThinkFilter:
     @staticmethod
     def remove(text: str) -> str:
         """The answer without the reasoning before it."""
-        start = text.lstrip()
-        if start.startswith(OPEN):
-            return _WHOLE.sub("", start, count=1).strip()
-        # the chat templates of some servers drop the opening tag
         head, close, tail = text.partition(CLOSE)
+        if head.lstrip().startswith(OPEN):
+            return tail.strip()
+        # the chat templates of some servers drop the opening tag
         return tail.strip() if close and OPEN not in head else text
 
     def feed(self, text: str) -> list[Text | Reasoning]:

@@ -209,10 +209,6 @@ class OpenSearchGeneration:
         batches = self._rows.batches(self._published.chunks, body, *first, parts="_score,fields")
         return tuple([one async for hits in batches for one in candidates("lexical", {"hits": {"hits": hits}})])
 
-    async def lost(self) -> str:
-        """Empty: a damage of a server's index is an error."""
-        return ""
-
 
 def _count(hits: Sequence[Mapping[str, Any]]) -> Counter[str]:
     return Counter(token for hit in hits for token in set(hit["_source"]["tokens"].split()))

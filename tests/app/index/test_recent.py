@@ -15,7 +15,7 @@ FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)
 
 
 async def test_values_are_read_once_per_generation_and_the_oldest_make_room_for_new_ones():
-    recent, asked = Recent[PlainText](size_of_text, most=25), []
+    recent, asked = Recent[PlainText](lambda plain: len(plain.text), most=25), []
 
     async def read(keys):
         asked.append(list(keys))

@@ -20,7 +20,7 @@ from app.core.prompts import Prompts
 from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
-from app.index.reading import reading
+from app.index.run_history import reading
 from app.models import Embedder, Model
 from app.models.protocols import Closable
 from app.pipeline.conversation import with_answer_language

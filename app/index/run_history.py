@@ -1,14 +1,17 @@
-"""The history of an index's runs, and the check that it can be read."""
+"""The runs of an index: their history, how far one is, and the check that what they left can be read."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from app.core.brand import Brand
@@ -266,3 +269,58 @@ def unreadable(what: str, error: Exception) -> StoreError:
 def damage_message(error: StoreError, index: str = "") -> str:
     """The message for operators, with the command that repairs the index."""
     return f"{error} `docs-assistant ingest --rebuild{f' --index {index}' if index else ''}` builds it again."
+
+
+FILE = "reading.json"
+STILL_READING = 120.0
+"""Seconds after which a file was left by a run that was killed."""
+
+
+def minutes_left(done: int, total: int, seconds: float) -> int:
+    """The whole minutes that the rest takes, if so much is done after these seconds; 0 if nothing is, or nothing is left."""
+    return max(0, math.ceil(seconds / done * (total - done) / 60)) if done else 0
+
+
+def tell_reading(directory: Path, done: int, total: int, seconds: float, trigger: str = "") -> None:
+    """Write that so many pages of so many are read after these seconds. A file that can't be written costs only this.
+
+    `trigger` is that of the run.
+    """
+    told = {
+        "done": done,
+        "total": total,
+        "minutes": max(1, minutes_left(done, total, seconds)),
+        "trigger": trigger,
+        "began": time.time() - seconds,
+    }
+    with suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True)
+        new = directory / f"{FILE}.{os.getpid()}"
+        new.write_text(json.dumps(told), encoding="utf-8")
+        new.replace(directory / FILE)
+
+
+def forget_reading(directory: Path) -> None:
+    """Remove the file, at the end of a run."""
+    with suppress(OSError):
+        (directory / FILE).unlink(missing_ok=True)
+
+
+def reading(directory: Path | None) -> Mapping[str, int] | None:
+    """`done` and `total` pages and the `minutes` left of the run at this index; None if none is known."""
+    told = run_reading(directory)
+    return None if told is None else {name: told[name] for name in ("done", "total", "minutes")}
+
+
+def run_reading(directory: Path | None) -> Mapping[str, Any] | None:
+    """The same, with the `trigger` of the run, and when it `began` to read, in Unix seconds."""
+    if directory is None:
+        return None
+    try:
+        if time.time() - (directory / FILE).stat().st_mtime > STILL_READING:
+            return None
+        told = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        numbers = {name: int(told[name]) for name in ("done", "total", "minutes")}
+        return {**numbers, "trigger": str(told["trigger"]), "began": float(told["began"])}
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -33,7 +33,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
     With `questions`, chunks can be searched by these too.
     """
-    searched = {"questions_embedding": _vector(dimension, layout), "questions": {"type": "object", "enabled": False}}
+    searched = {"questions_embedding": _vector(dimension), "questions": {"type": "object", "enabled": False}}
     return {
         "settings": {"index": {"knn": True, **_size(layout)}, "analysis": {"analyzer": {"folded": FOLDED}}},
         "mappings": {
@@ -43,7 +43,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
                 "content": {"type": "text", "analyzer": "folded"},
                 # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
-                "embedding": _vector(dimension, layout),
+                "embedding": _vector(dimension),
                 # read beside the row, which is long
                 "units": {"type": "binary", "doc_values": True},
                 **(searched if questions else {}),
@@ -65,7 +65,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
 def page_index(dimension: int = 0, layout: Layout = PLAIN) -> dict[str, Any]:
     """Settings and mapping of an index of page records. With a dimension, their summaries can be searched."""
-    searched = {"summary_embedding": _vector(dimension, layout)} if dimension else {}
+    searched = {"summary_embedding": _vector(dimension)} if dimension else {}
     return {
         "settings": {"index": {**({"knn": True} if searched else {}), **_size(layout)}},
         "mappings": {
@@ -113,11 +113,9 @@ def _size(layout: Layout) -> dict[str, Any]:
     return {"number_of_shards": layout.shards, **layout.copies, "refresh_interval": "-1"}
 
 
-def _vector(dimension: int, layout: Layout) -> dict[str, Any]:
+def _vector(dimension: int) -> dict[str, Any]:
     # faiss needs native libraries; a server without them crashes
-    method: dict[str, Any] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
-    if layout.graph:
-        method["parameters"] = layout.graph
+    method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
     return {"type": "knn_vector", "dimension": dimension, "method": method}
 
 

@@ -59,7 +59,7 @@ async def merge_translations(generation: Generation, scored: Scored, query: Quer
     asked = names(query.texts[0].text if query.texts else "")  # keywords have names that nobody asked for
     merged = Scored(dict(scored.candidates), dict(scored.scores), scored.boosts, sets.of)
     for group in groups:
-        _Merge(merged, compared, group, query.language).run(asked)
+        group.merge(merged, compared, query.language, asked)
     return merged
 
 
@@ -71,6 +71,41 @@ class _Group:
     own_url: str
     own: Sequence[Candidate]
     foreign: Sequence[Candidate]
+
+    def merge(
+        self, scored: Scored, compared: Mapping[_Pair, Counterparts], language: str, asked: frozenset[str]
+    ) -> None:
+        """Leave the candidates of one page, with the best scores of all: the reader's, unless it lacks what the best of the
+        others was found for. `asked` are the names in the question.
+        """
+        best, other = scored.best(self.own), scored.best(self.foreign)
+        assert other
+        if self.own_url and (best and scored.scores[best.id] >= scored.scores[other.id]):
+            lacks = False
+        else:
+            said = compared.get((other.url, self.own_url), Counterparts({}))
+            lacks = bool(asked & said.only_there) or not (best or other.id in said.of)
+        if lacks:
+            self._keep(scored, other)
+            return
+        for one in self.foreign:
+            same = compared[one.url, self.own_url]
+            # the chunk of the reader's page that says the same, else its best one
+            id_ = same.of.get(one.id) or (best.id if best else same.first)
+            del scored.candidates[one.id]
+            if id_ not in scored.candidates:
+                scored.candidates[id_] = one._replace(id=id_, url=self.own_url, language=language)
+            if id_ not in scored.scores or scored.scores[one.id] > scored.scores[id_]:
+                scored.scores[id_] = scored.scores[one.id]
+                scored.found_as[id_] = one
+
+    def _keep(self, scored: Scored, best: Candidate) -> None:
+        """Leave the page that the set is named after, else the page of the best candidate."""
+        kept = scored.best([one for one in self.foreign if one.url == self.id]) or best
+        scored.scores[kept.id] = scored.scores[best.id]
+        for one in (*self.own, *self.foreign):
+            if one.url != kept.url:
+                del scored.candidates[one.id]
 
 
 def _groups(scored: Scored, sets: TranslationSets, query: Query) -> list[_Group]:
@@ -102,54 +137,6 @@ async def _compared(
             found[theirs, ours] = counterparts(chunks.get(theirs, ()), chunks.get(ours, ()))
             sets.cache((theirs, ours), found[theirs, ours])
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Merge:
-    """Leaves one page of a group."""
-
-    scored: Scored
-    compared: Mapping[_Pair, Counterparts]
-    group: _Group
-    language: str
-
-    def run(self, asked: frozenset[str]) -> None:
-        """Leave the candidates of one page, with the best scores of all. `asked` are the names in the question."""
-        best, other = self.scored.best(self.group.own), self.scored.best(self.group.foreign)
-        assert other
-        if self.group.own_url and not self._lacks(best, other, asked):
-            for one in self.group.foreign:
-                self._move(one, best)
-        else:
-            self._keep(other)
-
-    def _lacks(self, best: Candidate | None, other: Candidate, asked: frozenset[str]) -> bool:
-        """True if the reader's page lacks what the best candidate of the others was found for."""
-        if best and self.scored.scores[best.id] >= self.scored.scores[other.id]:
-            return False
-        compared = self.compared[other.url, self.group.own_url]
-        return bool(asked & compared.only_there) or not (best or other.id in compared.of)
-
-    def _move(self, one: Candidate, best: Candidate | None) -> None:
-        """Move the score of a candidate to the chunk of the reader's page that says the same, else to its best one."""
-        compared = self.compared[one.url, self.group.own_url]
-        id_ = compared.of.get(one.id) or (best.id if best else compared.first)
-        candidates, scores = self.scored.candidates, self.scored.scores
-        del candidates[one.id]
-        if id_ not in candidates:
-            candidates[id_] = one._replace(id=id_, url=self.group.own_url, language=self.language)
-        if id_ not in scores or scores[one.id] > scores[id_]:
-            scores[id_] = scores[one.id]
-            self.scored.found_as[id_] = one
-
-    def _keep(self, best: Candidate) -> None:
-        """Leave the page that the set is named after, else the page of the best candidate."""
-        named = [one for one in self.group.foreign if one.url == self.group.id]
-        kept = self.scored.best(named) or best
-        self.scored.scores[kept.id] = self.scored.scores[best.id]
-        for one in (*self.group.own, *self.group.foreign):
-            if one.url != kept.url:
-                del self.scored.candidates[one.id]
 
 
 _Name = tuple[tuple[str, ...], str]

@@ -174,17 +174,6 @@ async def test_the_pipeline_follows_the_settings_and_a_server_without_it_can_be_
     assert "neural-search" in caplog.text
 
 
-async def test_only_the_live_generation_is_retrieved(index):
-    """What was changed or removed is gone for a client of the alias, and back after a rollback."""
-    store, theirs = index
-    await publish(store, chunk("/en/storage", "Storage has no quota."), remove="/en/network")
-    live = {"Storage has no quota.", "Úložiště (storage) má kvótu.", "A GPU for each."}
-    assert set(await texts(theirs, "storage")) == live
-    await store.rollback()
-    before = {"Storage has a quota.", "Úložiště (storage) má kvótu.", "The network is fast.", "A GPU for each."}
-    assert set(await texts(theirs, "storage")) == before
-
-
 async def test_a_filter_on_gen_to_leaves_no_place_to_ended_rows(index):
     """The alias filters after the nearest were taken; with this filter inside, the nearest are all of them current."""
     store, theirs = index

@@ -9,14 +9,12 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 
 from app.core.errors import NoIndex, SettingsError, StoreError, StoreUnavailable
-from app.core.generation import GenerationInfo
 from app.core.types import LexicalText, Query
 from app.index.opensearch.connection import Connection, to_json
 from app.index.opensearch.store import OpenSearchStore
@@ -174,28 +172,6 @@ class TestRealFailures:
             await add_run(store, EndedRun(RunOrigin(), 0.0, 1.0, "failed"))
         assert list((await http.get(f"/{name_of(store)}*")).json()) == [name_of(store)], "nothing is written beside it"
 
-    async def test_a_run_killed_before_the_pointer_moved_costs_no_generation(self, store, open_store, monkeypatch):
-        """The next run leaves the same generation to go back to as without the kill."""
-        first, second = [await publish(store, text) for text in ("one", "two")]
-
-        async def rebuild(store: OpenSearchStore) -> GenerationInfo:
-            async with await store.draft(replace(RECIPE, splitter="other")) as draft:
-                await put(draft, "/0", "three")
-                return await draft.publish()
-
-        async def killed(_: object) -> None:
-            raise StoreUnavailable("killed")
-
-        monkeypatch.setattr(store._catalog, "point", killed)
-        with pytest.raises(StoreUnavailable):
-            await rebuild(store)
-        other = open_store()
-        assert (await other.generations())[0] == (await other.live()).info == second
-        third = await rebuild(other)
-        assert await other.generations() == (third, second, first)
-        assert await other.rollback() == second
-        assert await found(other, "one two three") == ["two"]
-
     async def test_a_row_that_is_refused_stops_the_run(self, store):
         """A part of a batch that fails is an error, not a hole in the index."""
         await publish(store, "kept")
@@ -249,7 +225,7 @@ class TestTls:
             await store.close()
         assert b"Basic " + base64.b64encode(b"me:pa:ss") in seen[0]
 
-    async def test_a_fault_of_a_certificate_is_named(self, certificate, tmp_path):
+    async def test_each_fault_of_a_certificate_is_named(self, certificate, tmp_path):
         other = _certificate(tmp_path / "other", "IP:127.0.0.2,DNS:search.example.org")
         for trusted, served, message in (
             ("", certificate[1], r"self-signed certificate\. DOCS_STORE_CA names"),

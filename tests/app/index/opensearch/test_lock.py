@@ -23,13 +23,6 @@ class TestLock:
         async with await open_store().draft(RECIPE):
             pass
 
-    async def test_an_open_draft_keeps_its_lock(self, open_store):
-        """The lock is renewed as long as the draft is open, however long that takes."""
-        async with await open_store(lock_seconds=2).draft(RECIPE):
-            await asyncio.sleep(3)
-            with pytest.raises(StoreBusy):
-                await open_store(lock_seconds=2).draft(RECIPE)
-
     async def test_a_lock_without_sign_of_life_expires(self, open_store, monkeypatch):
         """The writer that lost it in its sleep is refused, and what it wrote is not published."""
         sleeper = open_store(lock_seconds=2)

@@ -140,48 +140,16 @@ async def closed(model: Any) -> None:
         await close()
 
 
-async def unstalled(stream: Events, seconds: float) -> Events:
-    """The events of the stream. Raises `TimeoutError` once it sends no text for so long, whatever else it sends; reasoning counts
-    as text for `THINKING_FACTOR` times as long, and the time of who reads the events doesn't count.
-    """
-    clock = asyncio.get_running_loop().time
-    thinks_until, left = clock() + THINKING_FACTOR * seconds, seconds
-    async with asyncio.timeout(None) as limit, aclosing(stream) as events:
-        limit.reschedule(clock() + left)
-        async for event in events:
-            now = clock()
-            text = isinstance(event, Text) and not event.text.isspace()
-            thinks = isinstance(event, Reasoning) and now < thinks_until
-            left = seconds if text or thinks else (limit.when() or now) - now
-            limit.reschedule(None)
-            yield event
-            limit.reschedule(clock() + left)
-
-
 class ReadingSpeed:
     """How fast a model reads prompts: the time to the first piece of its last streams for each character of their prompts."""
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=LAST_READ)  # per character
 
-    async def measured(self, messages: Sequence[Message], stream: Events) -> Events:
-        """The events of the stream. If it is cancelled before the first one, it reads at most so fast; soon cancelled, it says
-        nothing. Nor do short prompts: their time is that of the connection.
-        """
-        clock = asyncio.get_running_loop().time
-        characters, began = sum(len(message.content) for message in messages), clock()
-        waiting = characters >= LEAST_READ
-        try:
-            async with aclosing(stream) as events:
-                async for event in events:
-                    if waiting:
-                        waiting = False
-                        self._seconds.append((clock() - began) / characters)
-                    yield event
-        except asyncio.CancelledError:
-            if waiting and (seconds := clock() - began) > LONG_READ:
-                self._seconds.append(seconds / characters)
-            raise
+    def took(self, messages: Sequence[Message], seconds: float) -> None:
+        """Note the time to the first piece. That of short prompts says nothing: it is that of the connection."""
+        if (characters := sum(len(message.content) for message in messages)) >= LEAST_READ:
+            self._seconds.append(seconds / characters)
 
     def characters_in(self, seconds: float) -> float:
         """How many characters it reads in that time; infinity if nothing is known."""
@@ -227,22 +195,34 @@ class Model:
         from app.models import responses
 
         leave()
-        said = False
+        clock, wait = asyncio.get_running_loop().time, options.timeout or math.inf
+        heard = said = False
         with self._streams.call("stream") as call:
-            chat = Chat(call.span, messages, options, stream=True)
-            answer = responses.events(self._inner.pieces(messages, options), self.name)
-            stream = call.span.within(self.reading.measured(messages, answer), chat.see)
+            began, chat = clock(), Chat(call.span, messages, options, stream=True)
+            stream = call.span.within(responses.events(self._inner.pieces(messages, options), self.name), chat.see)
             try:
-                async with aclosing(unstalled(stream, options.timeout) if options.timeout else stream) as events:
+                async with asyncio.timeout(wait) as limit, aclosing(stream) as events:
                     async for event in events:
+                        now = clock()
+                        if not heard:
+                            heard = True
+                            self.reading.took(messages, now - began)
                         if not said:
                             call.heard()
-                            if isinstance(event, Text):
-                                said = True
+                            if said := isinstance(event, Text):
                                 call.worked()
+                        thinks = isinstance(event, Reasoning) and now < began + THINKING_FACTOR * wait
+                        new = thinks or (isinstance(event, Text) and not event.text.isspace())
+                        left = wait if new else (limit.when() or now) - now
+                        limit.reschedule(None)  # the time of who reads the events doesn't count
                         yield event
-            except TimeoutError as error:
-                raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
+                        limit.reschedule(clock() + left)
+            except (TimeoutError, asyncio.CancelledError) as error:
+                if not heard and (seconds := clock() - began) > LONG_READ:  # it reads at most so fast
+                    self.reading.took(messages, seconds)
+                if isinstance(error, TimeoutError):
+                    raise ModelTimeout(f"{self.name} said nothing new for {wait:g} s.") from error
+                raise
 
     async def close(self) -> None:
         """Close all connections."""

@@ -30,7 +30,7 @@ class ThinkFilter:
     def __init__(self) -> None:
         self._held = ""
         self._inside = False
-        self._answering = False
+        self.answering = False  # from then on all is text
         self._after_thinking = False
 
     @staticmethod
@@ -44,7 +44,7 @@ class ThinkFilter:
 
     def feed(self, text: str) -> list[Text | Reasoning]:
         """Add a piece of text; the events that are certain so far."""
-        if self._answering:
+        if self.answering:
             return [Text(text)]
         self._held += text
         return self._think() if self._inside else self._begin()
@@ -70,7 +70,7 @@ class ThinkFilter:
         return [Reasoning(thought)] if thought else []
 
     def _answer(self, text: str) -> list[Text | Reasoning]:
-        self._answering, self._held = True, ""
+        self.answering, self._held = True, ""
         return [Text(text)]
 
     def flush(self) -> list[Text | Reasoning]:
@@ -140,7 +140,9 @@ def _merged(pieces: Iterable[Piece], think: ThinkFilter) -> list[Text | Reasonin
         if piece.reasoning:
             merged.append(Reasoning(piece.reasoning))
         text += piece.text
-    return [*merged, *think.feed(text)] if text else merged
+    if text:
+        merged += [Text(text)] if think.answering else think.feed(text)
+    return merged
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:

@@ -564,12 +564,6 @@ export interface Recipe {
   summaries: string;
 }
 
-export interface Removal {
-  kind: "address" | "image" | "html" | "citation" | "source list" | "table cell" | "markup" | "answer";
-  reason: string;
-  text: string;
-}
-
 export interface RollbackBody {
   dropped: number;
   index: string;
@@ -729,7 +723,6 @@ export interface Trace {
   passages: TracePassage[];
   problem: string;
   question: string;
-  removed: Removal[];
   searches: TraceSearch[];
   steps: TraceStep[];
 }

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "widget"];
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
-const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|trash): ".*",\n/gm;
+const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|share|trash): ".*",\n/gm;
 const OTHER_STYLES = /^\.da-key\b.*\n/gm;
 /** What is replaced in marked, so that esbuild finds what is never used. */
 const CUTS = [

@@ -7,14 +7,23 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from app.core.turn import Unsupported, UnsupportedKind
-from app.proof.evidence import BYTES, CLOSE, FACTORS, SECONDS, Evidence, follows_from, values_of
+from app.proof.evidence import (
+    BYTES,
+    CLOSE,
+    FACTORS,
+    NAME,
+    SECONDS,
+    Evidence,
+    follows_from,
+    literals_of,
+    names_in,
+    values_of,
+)
 from app.proof.reading import CLOSING, Clause, clauses_of, stem_of, words_in
-from app.proof.rows import NAME, Rows, literals_of, names_in
 from app.text.analysis import RAISED, fold
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
@@ -188,12 +197,8 @@ class Checker:
             own = frozenset[str]().union(*(others for other, others in literals if other == kind))
             rest = said - values - {stem_of(word) for value in values for word in words_in(value)}
             asked = any(map(self._evidence.question.small.__contains__, values))
-            if not asked and self._rows.misplaced(kind, values, rest, own):
+            if not asked and self._evidence.rows.misplaced(kind, values, rest, own):
                 yield "name" if kind.startswith("`") else "number"
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return Rows(part.text for reading in self._evidence.passages for part in reading.parts)
 
     def _is_new_unit(self, unit: str, text: str) -> bool:
         """True if the text speaks of a unit that the evidence never names."""

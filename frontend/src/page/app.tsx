@@ -15,6 +15,7 @@ import { type Address, currentAddress, go } from "./address";
 import { Chat } from "./chat";
 import { useChoices } from "./choices";
 import { Header } from "./header";
+import { Shared } from "./sharing";
 import { Sidebar } from "./sidebar";
 import { Search } from "../shared/search";
 
@@ -65,7 +66,9 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
         <div class="da-main">
           <Header {...{ known, assistant, choices, choose, language }} mode={place.address.search === undefined ? "ask" : "search"}
             onMenu={() => setMenu(true)} onGo={place.show} onForget={api.key ? () => key("", false) : undefined} />
-          {needsKey ? (
+          {place.address.shared ? (
+            <Shared token={place.address.shared} onGo={place.show} />
+          ) : needsKey ? (
             <main class="da-centre"><KeyForm said={wrongKey ? ui.t.page.wrongKey : ui.t.problems.kinds.key} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
           ) : place.address.search !== undefined ? (
             <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search} pages={inLanguage(assistant?.pages ?? {}, language)}

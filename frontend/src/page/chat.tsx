@@ -13,6 +13,7 @@ import { useUi } from "../shared/ui";
 import { addressOf } from "./address";
 import { useFollowing } from "./following";
 import { Question } from "./question";
+import { ShareButton } from "./sharing";
 
 interface Props {
   known: InterfaceBody | null;
@@ -117,7 +118,7 @@ interface ExchangeProps {
 
 function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, onNext }: ExchangeProps): JSX.Element {
   const { t } = useUi();
-  const { question } = exchange;
+  const { question, answer } = exchange;
   const link = addressOf({ q: question, ...((known?.assistants?.length ?? 0) > 1 && assistant && { model: assistant.id }) });
   return (
     <article ref={box ?? null} class="da-exchange" aria-label={question.slice(0, 100)}>
@@ -125,6 +126,7 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, on
       <AnswerView exchange={exchange} model={assistant?.id ?? ""} known={known}
         onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })} onNext={onNext}>
         <CopyButton text={link} label={t.page.share} icon="link" />
+        {!!known?.keeps?.share_days && answer.state === "done" && answer.id && <ShareButton answer={answer} />}
       </AnswerView>
     </article>
   );

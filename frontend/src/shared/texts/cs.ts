@@ -107,6 +107,13 @@ export const cs: Texts = {
     askInstead: "Zeptat se takto",
     cancel: "Zrušit",
     share: "Kopírovat odkaz na tuto otázku",
+    shared: {
+      share: "Sdílet tuto odpověď",
+      made: (url, day) => `${url ? `Zkopírujte tento odkaz: ${url} ` : "Odkaz je zkopírovaný. "}Kdo ho má, může otázku a odpověď číst do ${day}.`,
+      note: (asked, until) => `Někdo s vámi sdílí tuto odpověď z ${asked}. Odkaz platí do ${until}.`,
+      own: "Položit vlastní otázku",
+      gone: ["Tato odpověď už není sdílená", "Odkaz není celý nebo vypršel, nebo byla odpověď smazána."],
+    },
     wrongKey: ["Tento klíč neplatí", "Zkontrolujte, zda je celý, nebo požádejte o nový."],
     keyLabel: "Klíč",
     keyRemember: "Zapamatovat v tomto zařízení",

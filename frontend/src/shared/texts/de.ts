@@ -108,6 +108,13 @@ export const de: Partial<Texts> = {
     askInstead: "So fragen",
     cancel: "Abbrechen",
     share: "Link zu dieser Frage kopieren",
+    shared: {
+      share: "Diese Antwort teilen",
+      made: (url: string, day: string) => `${url ? `Kopieren Sie diesen Link: ${url} ` : "Link kopiert. "}Wer ihn hat, kann Frage und Antwort bis ${day} lesen.`,
+      note: (asked: string, until: string) => `Jemand hat diese Antwort vom ${asked} mit Ihnen geteilt. Der Link gilt bis ${until}.`,
+      own: "Eine eigene Frage stellen",
+      gone: ["Diese Antwort wird nicht mehr geteilt", "Der Link ist unvollständig oder abgelaufen, oder die Antwort wurde gelöscht."],
+    },
     wrongKey: ["Dieser Schlüssel ist ungültig", "Prüfen Sie, ob er vollständig ist, oder bitten Sie um einen neuen."],
     keyLabel: "Schlüssel",
     keyRemember: "Auf diesem Gerät merken",

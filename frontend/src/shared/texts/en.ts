@@ -108,6 +108,13 @@ export const en = {
     askInstead: "Ask this instead",
     cancel: "Cancel",
     share: "Copy a link to this question",
+    shared: {
+      share: "Share this answer",
+      made: (url: string, day: string) => `${url ? `Copy this link: ${url} ` : "Link copied. "}Whoever has it can read the question and the answer until ${day}.`,
+      note: (asked: string, until: string) => `Somebody shared this answer of ${asked} with you. The link works until ${until}.`,
+      own: "Ask your own question",
+      gone: ["This answer isn't shared any more", "The link is incomplete or has expired, or the answer was deleted."] as [string, string],
+    },
     wrongKey: ["This key isn't valid", "Check it for missing characters, or ask for a new one."],
     keyLabel: "Key",
     keyRemember: "Remember it on this device",

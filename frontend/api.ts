@@ -11,6 +11,13 @@ export interface AdminIndexBody {
   version: string;
 }
 
+export interface AnswerLink {
+  object: "answer.link";
+  token: string;
+  until: number;
+  url: string;
+}
+
 export interface ChatCompletionChunk {
   choices: ChunkChoice[];
   confidence?: number;
@@ -285,6 +292,7 @@ export interface InterfacePersona {
 export interface Keeps {
   days: number;
   feedback: boolean;
+  share_days: number;
 }
 
 export interface KeyBody {
@@ -528,12 +536,6 @@ export interface PromptObject {
   text: string;
 }
 
-export interface QuestionObject {
-  file: string;
-  object: "question";
-  row: Record<string, unknown>;
-}
-
 export interface ReadingRun {
   began_at: string;
   done: number;
@@ -560,12 +562,6 @@ export interface Recipe {
   questions: string;
   splitter: string;
   summaries: string;
-}
-
-export interface Removal {
-  kind: "address" | "image" | "html" | "citation" | "source list" | "table cell" | "markup" | "answer";
-  reason: string;
-  text: string;
 }
 
 export interface RollbackBody {
@@ -625,6 +621,19 @@ export interface SettingBody {
 export interface SettingList {
   data: SettingBody[];
   object: "list";
+}
+
+export interface SharedAnswer {
+  answer: string;
+  assistant: string;
+  created_at: number;
+  language: string;
+  object: "answer.shared";
+  question: string;
+  sources: Source[];
+  support?: "well supported" | "partly" | "not in the documentation";
+  unsupported: Unsupported[];
+  until: number;
 }
 
 export interface SiteBody {
@@ -714,7 +723,6 @@ export interface Trace {
   passages: TracePassage[];
   problem: string;
   question: string;
-  removed: Removal[];
   searches: TraceSearch[];
   steps: TraceStep[];
 }

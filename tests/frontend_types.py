@@ -11,7 +11,15 @@ from tests.app.api.scripted import ScriptedAssistants
 
 FILE = Path(__file__).parents[1] / "frontend/api.ts"
 HEAD = "/** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/api`. */\n"
-PATHS = ("/v1/admin/", "/v1/ingest", "/v1/interface", "/v1/passages/", "/v1/search")
+PATHS = (
+    "/v1/admin/",
+    "/v1/ingest",
+    "/v1/interface",
+    "/v1/passages/",
+    "/v1/search",
+    "/v1/shared/",
+    "/v1/answers/{id}/link",
+)
 NAMES = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar, cast
 
@@ -245,20 +245,6 @@ class SearchRequest(ExactModel):
     )
 
 
-class QuestionRequest(ExactModel):
-    """A question for the question set; an unknown field is an error."""
-
-    question: str = Field(min_length=1, max_length=2000, examples=["How do I create a volume?"])
-    language: Name = Field(min_length=1, description="Language of the question.", examples=["en"])
-    answerable: bool = Field(default=True, description="False if the documentation has no answer; then without pages.")
-    pages: list[Place] = Field(
-        [], max_length=20, description="Addresses of pages or sections that answer it, best first."
-    )
-    evidence: str | None = Field(None, max_length=2000, description="The sentence of the first page that proves it.")
-    answer: str | None = Field(None, max_length=2000, description="The right answer in short.")
-    model: Name = Field(default="", description="Assistant whose index has the pages; the first one by default.")
-
-
 class IngestRequest(ExactModel):
     """Sites to index again. Unknown fields are an error, because ignoring one would index everything."""
 
@@ -428,12 +414,18 @@ def validated(kind: type[Body], values: Any, whole: str = "The body") -> Body:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        param = _param(first["loc"])[:ECHOED]
-        if first["type"] == "extra_forbidden":
-            near = "" if "." in param else did_you_mean(param, kind.model_fields)
-            raise RequestError(f"{param}: there is no such field.{near}", param=param) from error
-        raise RequestError(f"{param or whole}: {_reason(param, first['msg'])}.", param=param or None) from error
+        raise field_error(
+            error.errors(include_url=False, include_context=False)[0], kind.model_fields, whole
+        ) from error
+
+
+def field_error(first: Mapping[str, Any], known: Collection[str], whole: str) -> RequestError:
+    """The error for what pydantic says of a field; `known` are those that there are."""
+    param = _param(first["loc"])[:ECHOED]
+    if first["type"] == "extra_forbidden":
+        near = "" if "." in param else did_you_mean(param, known)
+        return RequestError(f"{param}: there is no such field.{near}", param=param)
+    return RequestError(f"{param or whole}: {_reason(param, first['msg'])}.", param=param or None)
 
 
 # pydantic adds the branch of a union to the location of an error, which means nothing to clients

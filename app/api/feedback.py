@@ -1,25 +1,30 @@
-"""POST /v1/answers/{id}/feedback and the list of feedback for operators; lists come in parts, as in OpenAI's API."""
+"""What readers do with a kept answer: they rate it, or make a link, by which others read it without a key.
+
+Operators list the ratings; lists come in parts, as in OpenAI's API.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.admin.queries import QueryModel, parameters, query_of
+from app.api.admin.queries import QueryModel
 from app.api.answer_models import Sources
 from app.api.bodies import JsonResponse, Name, RequestModel, filled, unstored
-from app.api.description import ADMIN, ADMIN_ERRORS, ERRORS, add_routes, body_of, refusals
+from app.api.description import ERRORS, add_operator_routes, add_routes, body_of, refusals
+from app.api.html_pages import root_url
 from app.api.keeping import store_of
 from app.api.metrics import Metrics
 from app.api.service import Service
-from app.conversations.records import Feedback, Order, Paging
+from app.conversations.records import Feedback, KeptAnswer, Order, Paging
 from app.core.errors import RequestError, quoted
+from app.core.turn import Support, Unsupported, support_of
 
 MOST = 100
 
@@ -125,7 +130,7 @@ def ends(data: Sequence[Mapping[str, Any]], key: str = "id") -> Ends:
     return {"first_id": data[0][key] if data else None, "last_id": data[-1][key] if data else None}
 
 
-DISABLED = "feedback_disabled"
+DISABLED, UNSHARED = "feedback_disabled", "sharing_disabled"
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ class FeedbackRoutes:
         given = await self.service.read(request, FeedbackRequest)
         kept = await store.rate(owner, id, given.rating, given.comment)
         if kept is None:
-            raise _no_answer(id)
+            raise _no_answer(id, "rated")
         self.metrics.feedback(kept.answer.assistant, given.rating)
         return JsonResponse(FeedbackObject(object="feedback", answer=id, rating=given.rating, comment=kept.comment))
 
@@ -150,13 +155,12 @@ class FeedbackRoutes:
         """Delete the feedback on an answer."""
         owner = self.service.access(request).owner
         if not await store_of(self.service, DISABLED).unrate(owner, id):
-            raise _no_answer(id)
+            raise _no_answer(id, "rated")
         return JsonResponse(Deleted(id=id, object="feedback.deleted", deleted=True))
 
-    async def list_all(self, request: Request) -> Response:
+    async def list_all(self, query: Annotated[FeedbackQuery, Query()]) -> Response:
         """A part of the feedback of all readers, the newest first."""
-        self.service.check_admin(request, "Feedback isn't shown")
-        store, query = store_of(self.service, DISABLED), query_of(request, FeedbackQuery)
+        store = store_of(self.service, DISABLED)
         paging, since = query.paging, query.since
         begin = (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp() if since else 0.0
         if (some := await store.feedback(paging, since=begin, rating=query.rating or "")) is None:
@@ -166,9 +170,10 @@ class FeedbackRoutes:
         return unstored(body)
 
 
-def _no_answer(id_: str) -> RequestError:
+def _no_answer(id_: str, done: str) -> RequestError:
+    """The error for an id of no answer that the sender has, which can't be `done` so."""
     return RequestError(
-        f"There is no answer {quoted(id_)} that can be rated: it wasn't kept, is older than DOCS_RETENTION_DAYS, or belongs to"
+        f"There is no answer {quoted(id_)} that can be {done}: it wasn't kept, is older than DOCS_RETENTION_DAYS, or belongs to"
         " another key.",
         code="answer_not_found",
     )
@@ -180,17 +185,88 @@ def _given(one: Feedback) -> GivenFeedback:
     return filled(GivenFeedback, answer, object="feedback", text=answer.answer, **about)
 
 
+Until = Annotated[int, Field(description="Until when the link works, in seconds since 1970.")]
+
+
+class AnswerLink(TypedDict):
+    """A link to an answer. Nobody can take it back before its time but by deleting the answer."""
+
+    object: Literal["answer.link"]
+    token: Annotated[str, Field(description="As /v1/shared/{token} reads it.")]
+    url: Annotated[str, Field(description="The page that shows the answer.")]
+    until: Until
+
+
+class SharedAnswer(TypedDict):
+    """A question and its answer, without who asked."""
+
+    object: Literal["answer.shared"]
+    question: str
+    answer: Annotated[str, Field(description="Markdown.")]
+    sources: Sources
+    unsupported: Annotated[Sequence[Unsupported], Field(description="What no passage proves of the text.")]
+    support: NotRequired[Support]
+    assistant: str
+    language: str
+    created_at: int
+    until: Until
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The handlers of the routes."""
+
+    service: Service
+
+    async def make(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+        """A link to an answer of the key."""
+        owner, store = self.service.access(request).owner, store_of(self.service, UNSHARED)
+        if not (days := self.service.share_days):
+            raise RequestError(
+                "Answers aren't shared here: DOCS_TUNING__SHARE_DAYS sets for how many days links work.", code=UNSHARED
+            )
+        if (made := await store.link(owner, id, days)) is None:
+            raise _no_answer(id, "shared")
+        token, until = made
+        url = f"{root_url(request)}/?shared={token}"
+        return JsonResponse(AnswerLink(object="answer.link", token=token, url=url, until=until))
+
+    async def read(self, token: str) -> Response:
+        """The answer. A link that is wrong, has expired, or is of a deleted answer has the same error."""
+        store = self.service.conversations
+        found = await store.linked(token) if store and self.service.share_days else None
+        if found is None:
+            raise RequestError(
+                "There is no answer behind this link: it is incomplete, has expired, or the answer was deleted.",
+                code="link_not_found",
+            )
+        response = unstored(_shared(*found))
+        response.headers["x-robots-tag"] = "noindex"
+        return response
+
+
+def _shared(one: KeptAnswer, until: int) -> SharedAnswer:
+    body = filled(SharedAnswer, one, object="answer.shared", created_at=int(one.created), until=until)
+    if support := support_of(one.confidence):
+        body["support"] = support
+    return body
+
+
 def add_to(app: FastAPI, service: Service, metrics: Metrics) -> None:
     """Add the routes; without a store, each says that nothing is kept."""
     if service.conversations:
         service.conversations.writer.on_lost = metrics.not_kept
     feedback, path = FeedbackRoutes(service, metrics), "/v1/answers/{id}/feedback"
-    listing = {"access": ADMIN, "parameters": parameters(FeedbackQuery)}
+    sharing, gone = (
+        Sharing(service),
+        {404: "The link is wrong, has expired, or the answer was deleted.", "default": "Any other error."},
+    )
     add_routes(app, TAG, (
         ("feedback", "POST", path, feedback.give, "Rate an answer", FeedbackObject, FAILURES, body_of(FeedbackRequest)),
         ("feedback_delete", "DELETE", path, feedback.take_back, "Take the rating of an answer back", Deleted, FAILURES, {}),
+        ("answer_link", "POST", "/v1/answers/{id}/link", sharing.make, "Make a link to an answer", AnswerLink, FAILURES, {}),
+        ("shared_answer", "GET", "/v1/shared/{token}", sharing.read, "Read an answer by its link", SharedAnswer, refusals(gone),
+         {"access": {}}),
     ))  # fmt: skip
-    add_routes(app, "Operation", (
-        ("feedback_list", "GET", "/v1/admin/feedback", feedback.list_all, "List ratings with their questions and answers",
-         FeedbackList, FAILURES | ADMIN_ERRORS, listing),
-    ))  # fmt: skip
+    summary = "List ratings with their questions and answers"
+    add_operator_routes(app, service, [("GET", "feedback", feedback.list_all, summary, FeedbackList, None, {})])

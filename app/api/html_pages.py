@@ -49,7 +49,10 @@ class Pages:
     async def page(self, request: Request) -> Response:
         """The page where readers ask and search."""
         name = escape((await self._branding.brand()).name)
-        return self._html(request, "page.html", name)
+        page = self._html(request, "page.html", name)
+        if "shared" in request.query_params:
+            page.headers["x-robots-tag"] = "noindex"
+        return page
 
     async def admin(self, request: Request) -> Response:
         """The pages of operators. They contain no data: they fetch it with the admin key."""

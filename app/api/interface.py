@@ -126,6 +126,7 @@ class Keeps(TypedDict):
 
     days: int
     feedback: bool
+    share_days: Annotated[int, Field(description="Days for which a link to an answer works; 0 for none.")]
 
 
 class InterfaceBody(TypedDict):
@@ -193,7 +194,11 @@ class Interface:
             "model": service.assistants.model is not None,
             "index": {"generation": info.id, "pages": info.pages, "built_at": info.built_at} if info else None,
             "contact": self.branding.given.contact,
-            "keeps": {"days": service.settings.retention_days if kept else 0, "feedback": kept},
+            "keeps": {
+                "days": service.settings.retention_days if kept else 0,
+                "feedback": kept,
+                "share_days": service.share_days,
+            },
         }
 
 

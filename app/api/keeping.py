@@ -222,6 +222,7 @@ class Keeping:
             language=record.language or (record.turn.asked.language if record.turn else ""),
             outcome=outcome,
             confidence=record.done.confidence if record.done else None,
+            unsupported=record.done.unsupported if record.done else (),
             generation=generation.info.id if generation else None,
             reader=self.reader,
             found=_found(record.turn, self.key, record.calls.usage.total)

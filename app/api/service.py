@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from app.assistants.assistant import Assistant, Assistants
     from app.conversations.store import ConversationStore
 
+SHARED_DAYS = 30
+
 
 @dataclass(frozen=True)
 class Service:
@@ -69,6 +71,13 @@ class Service:
             return preferred_language(request.headers.get("accept-language", ""), languages)
         return named_language(named, languages)
 
+    @property
+    def share_days(self) -> int:
+        """Days for which a link to an answer works; 0 if there are none. Where a key is needed, only if somebody wants that."""
+        wanted = self.settings.tuning.share_days
+        days = (0 if self.keys.required else SHARED_DAYS) if wanted is None else wanted
+        return days if self.conversations else 0
+
     def access(self, request: Request) -> Access:
         """Returns what the sender may do. Raises `RequestError` without a valid key, if keys are configured."""
         return self.keys.access(request)
@@ -82,6 +91,10 @@ class Service:
     def assistant(self, access: Access, name: str) -> Assistant:
         """The assistant of this name, or the first one, within the limits of the key. Raises `RequestError` for another name."""
         return self.allowed(access).get(name)
+
+    async def operator(self, request: Request) -> None:
+        """Dependency of routes for admins. Raises `RequestError` for others."""
+        self.check_admin(request, "Nothing can be looked at or changed")
 
     def check_admin(self, request: Request, refused: str, *, instead: str = "", param: str | None = None) -> Access:
         """Returns what an admin may do. Raises `RequestError` for others; without an admin key, it names what is `refused`."""

@@ -17,7 +17,7 @@ from app.core.errors import NoIndex, RequestError, StillReading, quoted
 from app.core.language import Texts
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
-from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
+from app.core.turn import AnswerRecord, Calls, Events, Link, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
 from app.index.run_history import reading
@@ -159,8 +159,8 @@ class Assistant:
             )
         filters = request.filters.narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
-        citing = CitingTrace() if request.trace else None
-        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
+        links = list[Link]() if request.trace else None
+        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), links=links)
 
 
 def _found(turn: Turn, texts: Texts) -> Status:

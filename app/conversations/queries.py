@@ -1,6 +1,9 @@
 """Queries of the database. Each function gets a connection in a transaction; others' rows don't exist for an owner."""
 
 import dataclasses
+import hmac
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +31,7 @@ from app.conversations.database import lock
 from app.conversations.records import Conversation, Feedback, Found, KeptAnswer, Paging, Part
 from app.conversations.tables import answers, conversations, feedback, question_key, questions
 from app.core.language import Vocabulary
-from app.core.turn import Source
+from app.core.turn import Source, Unsupported
 from app.text.analysis import fold
 from app.text.redaction import redacted
 
@@ -40,7 +43,6 @@ TITLE = 80
 KEPT = {field.name for field in dataclasses.fields(KeptAnswer)}
 FOUND = tuple(field.name for field in dataclasses.fields(Found))
 NOTHING = Found()
-SOURCE = {field.name for field in dataclasses.fields(Source)}
 
 
 # ---- writing answers -------------------------------------------------------------------------
@@ -74,7 +76,7 @@ def insert_new(dialect: str, table: Table) -> Any:
 def _answer_row(one: KeptAnswer) -> dict[str, Any]:
     values = {column.name: getattr(one, column.name) for column in answers.c if column.name != "number"}
     links = {"conversation": one.conversation or None, "previous": one.previous or None}
-    return {**values, **links, "sources": list(one.sources)}
+    return {**values, **links, "sources": list(one.sources), "unsupported": list(one.unsupported)}
 
 
 # ---- conversations ---------------------------------------------------------------------------
@@ -180,6 +182,12 @@ def answer(connection: Connection, owner: str, id_: str) -> KeptAnswer | None:
     return _answer(row) if row else None
 
 
+def answer_of_number(connection: Connection, number: int) -> KeptAnswer | None:
+    """The answer of this number, whoever owns it."""
+    row = connection.execute(_answers().where(answers.c.number == number)).first()
+    return _answer(row) if row else None
+
+
 def delete_answer(connection: Connection, owner: str, id_: str) -> bool:
     """Delete an answer and its feedback. False if this owner has none of this id."""
     which = answers.c.id == id_, answers.c.owner == owner
@@ -239,10 +247,60 @@ def _answers() -> Select[Any]:
 
 def _answer(row: Row[Any]) -> KeptAnswer:
     values = {name: value for name, value in row._mapping.items() if value is not None}  # noqa: SLF001  # its public name
-    values["sources"] = [
-        Source(**{name: source[name] for name in SOURCE & source.keys()}) for source in values["sources"]
-    ]
+    values |= {"sources": _each(Source, row.sources), "unsupported": _each(Unsupported, row.unsupported)}
     return KeptAnswer(**{name: value for name, value in values.items() if name in KEPT})
+
+
+def _each(kind: type[Any], stored: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The stored objects as this dataclass, which may have had other fields then."""
+    known = {field.name for field in dataclasses.fields(kind)}
+    return [kind(**{name: one[name] for name in known & one.keys()}) for one in stored]
+
+
+# ---- links to answers ------------------------------------------------------------------------
+
+# a token says which answer and until when, signed with the key that the database has, so that nothing is stored; it hides the id of the
+# answer, by which readers without a key rate it, and its number, which counts all answers
+
+FORM = struct.Struct(">QI18s")
+"""The number of the answer, hidden; the time in seconds since 1970 until which the link works; the signature."""
+LENGTH = FORM.size * 4 // 3
+NUMBERS = (1 << 63) - 1
+
+
+def link_to(connection: Connection, owner: str, id_: str, until: float, retention: float) -> tuple[str, int] | None:
+    """The token for this answer, and the time until which it works: no longer than the answer is kept. None if this owner has none of this id."""
+    if (kept := answer(connection, owner, id_)) is None:
+        return None
+    key, end = _link_key(connection), int(min(until, kept.created + retention))
+    return urlsafe_b64encode(FORM.pack(kept.number ^ _mask(key, end), end, _signature(key, end, kept))).decode(), end
+
+
+def linked(connection: Connection, token: str) -> tuple[KeptAnswer, int] | None:
+    """The answer of the token, and the time until which the link works; None if it was deleted, or the token wasn't made here."""
+    try:
+        given = urlsafe_b64decode(token) if len(token) == LENGTH else b""
+        hidden, end, signature = FORM.unpack(given)
+    except (ValueError, struct.error):
+        return None
+    key = _link_key(connection)
+    kept = answer_of_number(connection, (hidden ^ _mask(key, end)) & NUMBERS)
+    return (kept, end) if kept and hmac.compare_digest(signature, _signature(key, end, kept)) else None
+
+
+def _link_key(connection: Connection) -> bytes:
+    key: bytes = connection.execute(select(question_key.c.key)).scalar_one()
+    return key
+
+
+def _mask(key: bytes, end: int) -> int:
+    return int.from_bytes(hmac.digest(key, b"number of a linked answer until %d" % end, "sha256")[:8]) & NUMBERS
+
+
+def _signature(key: bytes, end: int, kept: KeptAnswer) -> bytes:
+    # the id, since SQLite gives the number of a deleted answer to another one
+    told = f"link to answer {kept.number} until {end}: {kept.id}"
+    return hmac.digest(key, told.encode(), "sha256")[:18]
 
 
 # ---- feedback --------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sqlalchemy import (
     types,
 )
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest revision in `migrations/versions`."""
 
 metadata = MetaData()
@@ -72,6 +72,7 @@ answers = Table(
     Column("reader", Text, nullable=False),
     Column("created", Double, nullable=False),
     Column("confidence", Double),
+    Column("unsupported", JSON, nullable=False, server_default="[]"),
     Index("answers_by_conversation", "conversation", "number"),
     Index("answers_by_time", "created"),
 )

@@ -23,7 +23,6 @@ from app.core.settings_types import (
     Origins,
     Proxies,
     Rates,
-    SecretUrl,
     SomeWords,
     SourceForms,
     Splitter,
@@ -166,6 +165,9 @@ class Tuning(BaseModel):
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     collection: Filled = Field("docs", description="Collection of pages whose source names none.")
     unproven: Unproven = Field("mark", description="Statements that no passage proves: mark, remove, or off.")
+    share_days: int | None = Field(
+        None, ge=0, le=3650, description="Days for which links to answers work. 0: none. Unset: 30 if no key is needed."
+    )
     follow_ups: bool = Field(default=True, description="End answers with questions that the index answers, too.")
     crawl_parallel: int = Field(4, ge=1, le=64, description="Simultaneous requests to one host.")
     crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
@@ -204,10 +206,8 @@ class Tuning(BaseModel):
     )
     helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
     helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
-    question_sets: Filled = Field("question-sets", description="Directory for questions that are added from a trace.")
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: SourceForms = Field({}, description="Form of the sources by position or name of the client's key.")
-    run_webhook: SecretUrl = Field(SecretStr(""), description="Address that is told when a run failed or none came.")
     run_hours: float = Field(0.0, ge=0, description="Hours without a successful run that are a problem. 0: none.")
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; more requests get 503.")
 

@@ -1,24 +1,21 @@
 """Makes the optional steps."""
 
 from app.pipeline.registry import StepFactory, factory_of
-from plugins.steps.choices import Condense, Helpful, Rerank, Verify
+from plugins.steps.choices import Helpful, Rerank, Verify
 from plugins.steps.curated import Curated
 from plugins.steps.period import AskedPeriod, open_rules
 from plugins.steps.questions import Analyze, Clarify
-from plugins.steps.searches import Associate, FirstSearch, HypotheticalAnswer, MultiQuery, SecondSearch
+from plugins.steps.searches import Associate, FirstSearch, MultiQuery
 
 FACTORIES = (
     StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts)), "refine"),
     factory_of(FirstSearch, "refine"),
     factory_of(Analyze, "probe"),
     factory_of(MultiQuery, "probe"),
-    factory_of(HypotheticalAnswer, "probe"),
     factory_of(Associate, "probe"),
     factory_of(Rerank, "relevance"),
     factory_of(Helpful, "relevance"),
-    factory_of(SecondSearch, "overview"),
     factory_of(Curated, "synthesize"),
     factory_of(Clarify, "synthesize"),
-    factory_of(Condense, "synthesize"),
     factory_of(Verify, "cite"),
 )

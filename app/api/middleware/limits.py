@@ -338,7 +338,8 @@ class Counters:
 QUESTIONS = frozenset({"/v1/chat/completions", "/v1/responses"})
 SEARCHES = frozenset({"/v1/search", "/mcp"})
 ANSWER_PATHS = QUESTIONS | SEARCHES
-PASSAGES = "/v1/passages/"
+LINKS = "/v1/shared/"
+READS = ("/v1/passages/", LINKS)
 CHANGES = ("/v1/conversations", "/v1/answers/")
 """Paths that store something without asking: conversations and ratings."""
 SEARCHES_PER_QUESTION = 10
@@ -368,7 +369,7 @@ class Limits:
         kind = _kind(request.scope)
         if not kind:
             return None
-        access = self._access(request)
+        access = Access() if route_path(request.scope).startswith(LINKS) else self._access(request)
         # the key first: a refusal shortens the queue, so that clients without a key could push out those who wait
         if self._gate.full and route_path(request.scope) in ANSWER_PATHS:
             raise self._gate.refusal()
@@ -419,7 +420,7 @@ def _kind(scope: Scope) -> str:
     path, method = route_path(scope), scope["method"]
     if path in QUESTIONS:
         return "questions" if method == "POST" else ""
-    if method in {"GET", "POST"} and (path in SEARCHES or path.startswith(PASSAGES)):
+    if method in {"GET", "POST"} and (path in SEARCHES or path.startswith(READS)):
         return "searches"
     return "changes" if method == "POST" and path.startswith(CHANGES) else ""
 

@@ -1,10 +1,11 @@
-/** The address of the page: `?chat=ID` shows a conversation, `?q=QUESTION` asks at once, `?search=WORDS` searches. */
+/** The address of the page: `?chat=ID` shows a conversation, `?q=QUESTION` asks at once, `?search=WORDS` searches, `?shared=TOKEN` shows a shared answer. */
 
 export interface Address {
   chat?: string;
   q?: string;
   model?: string;
   search?: string;
+  shared?: string;
 }
 
 export function currentAddress(): Address {

@@ -4,8 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import type { Api } from "../shared/api";
 import { ApiError } from "../shared/api";
-import type { Conversation } from "../shared/conversation";
-import type { History } from "../shared/history";
+import type { History, KeptConversation } from "../shared/history";
 import { useInterface } from "../shared/interface";
 import { KeyForm, Problem } from "../shared/problems";
 import type { Storage } from "../shared/storage";
@@ -15,6 +14,7 @@ import { type Address, currentAddress, go } from "./address";
 import { Chat } from "./chat";
 import { useChoices } from "./choices";
 import { Header } from "./header";
+import { Shared } from "./sharing";
 import { Sidebar } from "./sidebar";
 import { Search } from "../shared/search";
 
@@ -65,7 +65,9 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
         <div class="da-main">
           <Header {...{ known, assistant, choices, choose, language }} mode={place.address.search === undefined ? "ask" : "search"}
             onMenu={() => setMenu(true)} onGo={place.show} onForget={api.key ? () => key("", false) : undefined} />
-          {needsKey ? (
+          {place.address.shared ? (
+            <Shared token={place.address.shared} onGo={place.show} />
+          ) : needsKey ? (
             <main class="da-centre"><KeyForm said={wrongKey ? ui.t.page.wrongKey : ui.t.problems.kinds.key} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
           ) : place.address.search !== undefined ? (
             <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search} pages={inLanguage(assistant?.pages ?? {}, language)}
@@ -94,7 +96,7 @@ function chosen(known: InterfaceBody | null, id: string): InterfaceAssistant | n
 /** What the address shows; the browser's back button goes through it. */
 function usePlace(history: History) {
   const [address, setAddress] = useState<Address>(currentAddress);
-  const fresh = useRef<Conversation>(null);
+  const fresh = useRef<KeptConversation>(null);
   const found = address.chat ? history.get(address.chat) : null;
   if (!found && (!fresh.current || fresh.current.exchanges.length)) fresh.current = history.begin();
   const conversation = found ?? fresh.current!;
@@ -118,10 +120,8 @@ function useLook(language: string, theme: string, title: string): void {
   useEffect(() => {
     document.documentElement.lang = language;
     document.documentElement.dataset["theme"] = theme;
-  }, [language, theme]);
-  useEffect(() => {
     if (title) document.title = title;
-  }, [title]);
+  }, [language, theme, title]);
 }
 
 /** Asks what `?q=` says, once, as soon as the assistant is known. */

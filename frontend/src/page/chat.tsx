@@ -13,6 +13,7 @@ import { useUi } from "../shared/ui";
 import { addressOf } from "./address";
 import { useFollowing } from "./following";
 import { Question } from "./question";
+import { ShareButton } from "./sharing";
 
 interface Props {
   known: InterfaceBody | null;
@@ -80,10 +81,7 @@ function useField(conversation: Conversation) {
   return field;
 }
 
-interface StartProps {
-  known: InterfaceBody | null;
-  assistant: InterfaceAssistant | null;
-  language: string;
+interface StartProps extends Pick<Props, "known" | "assistant" | "language"> {
   onAsk: (question: string) => void;
   children: ComponentChildren;
 }
@@ -103,11 +101,8 @@ function Start({ known, assistant, language, onAsk, children }: StartProps): JSX
   );
 }
 
-interface ExchangeProps {
+interface ExchangeProps extends Pick<Props, "known" | "assistant" | "conversation"> {
   exchange: Exchange;
-  known: InterfaceBody | null;
-  assistant: InterfaceAssistant | null;
-  conversation: Conversation;
   /** Asks in place of this question; the exchanges after it are dropped. */
   onAsk: (question: string) => void;
   /** Of the last one. */
@@ -117,7 +112,7 @@ interface ExchangeProps {
 
 function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, onNext }: ExchangeProps): JSX.Element {
   const { t } = useUi();
-  const { question } = exchange;
+  const { question, answer } = exchange;
   const link = addressOf({ q: question, ...((known?.assistants?.length ?? 0) > 1 && assistant && { model: assistant.id }) });
   return (
     <article ref={box ?? null} class="da-exchange" aria-label={question.slice(0, 100)}>
@@ -125,6 +120,7 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, on
       <AnswerView exchange={exchange} model={assistant?.id ?? ""} known={known}
         onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })} onNext={onNext}>
         <CopyButton text={link} label={t.page.share} icon="link" />
+        {!!known?.keeps?.share_days && answer.state === "done" && answer.id && <ShareButton answer={answer} />}
       </AnswerView>
     </article>
   );

@@ -20,8 +20,8 @@ interface Props {
   model: string;
   /** What the service says of itself. */
   known: InterfaceBody | null;
-  onAgain: () => void;
-  onRated: (rating: Rating | undefined) => void;
+  onAgain?: () => void;
+  onRated?: (rating: Rating | undefined) => void;
   /** Asks one of the questions that follow, which are shown with it only. */
   onNext?: ((question: string) => void) | undefined;
   /** More buttons. */
@@ -52,9 +52,9 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
       {!writing && (
         <div class="da-actions">
           {answer.text && <CopyButton text={asMarkdown(answer, t.sources.heading)} label={t.chat.copyAnswer} />}
-          {!answer.problem && <IconButton icon="again" label={t.chat.again} onClick={onAgain} />}
+          {!answer.problem && onAgain && <IconButton icon="again" label={t.chat.again} onClick={onAgain} />}
           {children}
-          {known?.keeps?.feedback && answer.id && answer.text && <Feedback answer={answer} onRated={onRated}>{person}</Feedback>}
+          {known?.keeps?.feedback && answer.id && answer.text && onRated && <Feedback answer={answer} onRated={onRated}>{person}</Feedback>}
         </div>
       )}
       {onNext && !!answer.follow_ups?.length && (

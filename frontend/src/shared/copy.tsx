@@ -26,7 +26,8 @@ export function CopyButton({ text, label, icon = "copy" }: { text: string; label
   );
 }
 
-async function copied(text: string, near: HTMLElement): Promise<boolean> {
+/** Whether the browser copied the text. */
+export async function copied(text: string, near: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -113,7 +113,7 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
   if (!passage && !gone) return <div class="da-passage da-muted">{t.sources.loading}</div>;
   return (
     <div class="da-passage" lang={source.language || undefined}>
-      {gone && <p class="da-muted">{t.sources.gone}</p>}
+      {gone?.kind === "missing" && <p class="da-muted">{t.sources.gone}</p>}
       <Markdown text={text} reading={reading} />
     </div>
   );

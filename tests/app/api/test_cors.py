@@ -11,7 +11,17 @@ from tests.app.api.test_door import QUESTION, asked
 DOCS = "https://docs.example.org"
 PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
 ALLOWED = {"origins": f"{DOCS} https://*.wiki.example.org http://localhost:3000"}
-CLOSED = ("/v1/admin/index", "/v1/ingest", "/v1/responses", "/metrics", "/mcp", "/health", "/v1/searches", "/docs/en/")
+CLOSED = (
+    "/v1/admin/index",
+    "/v1/shared/x",
+    "/v1/ingest",
+    "/v1/responses",
+    "/metrics",
+    "/mcp",
+    "/health",
+    "/v1/searches",
+    "/docs/en/",
+)
 
 
 def cors(response):

@@ -35,7 +35,11 @@ async def test_a_page_gets_what_it_begins_with(tmp_path):
     assert (body["index"]["generation"], body["index"]["pages"]) == (1, 2)
     assert assistant["name"]["en"] == body["title"]
     assert "neutral" in [persona["id"] for persona in assistant["personas"]]
-    assert body["keeps"] == {"days": 0, "feedback": False}  # without a store; the page's own tests have one
+    assert body["keeps"] == {
+        "days": 0,
+        "feedback": False,
+        "share_days": 0,
+    }  # without a store; the page's own tests have one
 
 
 async def test_without_its_key_a_page_learns_only_that_it_needs_one():

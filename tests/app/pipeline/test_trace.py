@@ -194,22 +194,16 @@ async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index
 
 
 @pytest.mark.plugins
-async def test_other_wordings_and_a_hypothetical_answer_have_searches_of_their_own(
-    index: Index, llm: FakeLLM, tmp_path: Path
-) -> None:
+async def test_other_wordings_have_searches_of_their_own(index: Index, llm: FakeLLM, tmp_path: Path) -> None:
     """Each of the steps that search tells what it searched for; a candidate says which of them found it."""
-    own = with_steps(
-        tmp_path, '"detect", ["multi_query", "hyde", "probe"], "retrieve", "relevance", "synthesize", "cite"'
-    )
+    own = with_steps(tmp_path, '"detect", ["multi_query", "probe"], "retrieve", "relevance", "synthesize", "cite"')
     llm.reply = lambda body: Reply(SAID) if body.get("stream") else Reply("Enlarge a disk\nGrow a volume")
     async with service(index, llm, assistants=own) as assistants:
         trace = await traced(assistants)
-    assert Counter(search.step for search in trace.searches) == {"multi_query": 2, "hyde": 1, "probe": 1}
+    assert Counter(search.step for search in trace.searches) == {"multi_query": 2, "probe": 1}
     wordings = {text["text"] for search in trace.searches if search.step == "multi_query" for text in search.texts}
     assert wordings == {"Enlarge disk", "Grow volume"}
-    hyde = next(search for search in trace.searches if search.step == "hyde")
-    assert (hyde.texts, hyde.words, hyde.vector) == ([], [], True)
-    assert set(trace.candidates[0].found_by) == {"multi_query", "hyde", "probe"}
+    assert set(trace.candidates[0].found_by) == {"multi_query", "probe"}
 
 
 async def test_what_the_ranking_drops_says_why(index: Index, llm: FakeLLM) -> None:
@@ -323,12 +317,6 @@ async def test_the_trace_tells_why_each_link_is_there_and_what_was_removed(
     }  # fmt: skip
     assert f"]({link.url})" in written
     assert link.reason == "the passage's only section; text: resize, volume"
-    assert sorted((one.kind, one.text) for one in trace.removed) == [
-        ("address", "https://evil.io/a"), ("answer", "Nejprve je potřeba svazek odpojit od serveru a potom "),
-        ("citation", "[7]"), ("image", "https://evil.io/p.png"),
-        ("source list", "## Sources\n\n1. [Evil](https://evil.io/s)"),
-    ]  # fmt: skip
-    assert all(one.reason for one in trace.removed)
     assert "evil" not in written
     first, second = by_name(trace)["synthesize"].calls
     assert (first.error, second.error) == ("cancelled", "")
@@ -357,15 +345,15 @@ async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, mo
     counted: Counter[str] = Counter()
     names = ("shown", "_trace", "candidates")
     for module, name in (
-        *((tracing, name) for name in names), (assistant, "Recorder"), (assistant, "traced"), (cite, "Removals"),
-        (cite, "cited_links"), (assistant, "CitingTrace"),
+        *((tracing, name) for name in names), (assistant, "Recorder"), (assistant, "traced"),
+        (cite, "cited_links"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, counting(getattr(module, name), counted))
     assert await end(assistants, asked(trace=False)) == Done(confidence=0.95)
     assert counted == Counter()
     plan = assistants.get("").plans
     await end(assistants, asked())
-    assert counted.keys() == {*names, "Recorder", "traced", "Removals", "cited_links", "CitingTrace"}
+    assert counted.keys() == {*names, "Recorder", "traced", "cited_links"}
     assert assistants.get("").plans is plan
 
 

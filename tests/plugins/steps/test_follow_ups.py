@@ -12,7 +12,7 @@ from app.core.types import Candidate, Legs, Page, Query
 from app.index.protocols import TranslationSets
 from app.models import Model
 from app.pipeline.conversation import referred
-from plugins.steps.choices import Condense, Helpful, Rerank
+from plugins.steps.choices import Helpful, Rerank
 from plugins.steps.searches import Associate
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
@@ -53,13 +53,12 @@ async def test_the_reranker_reads_what_is_meant(asked: Turn, meant: str) -> None
 
 
 @ASKED
-@pytest.mark.parametrize(("step", "reply"), [(Condense, "[1] Long."), (Helpful, "1")])
 async def test_helpers_that_read_passages_are_asked_what_is_meant(
-    llm: FakeLLM, model: Model, step: type[Condense | Helpful], reply: str, asked: Turn, meant: str
+    llm: FakeLLM, model: Model, asked: Turn, meant: str
 ) -> None:
-    llm.reply = lambda _: Reply(reply)
+    llm.reply = lambda _: Reply("1")
     hits = tuple(replace(hit(n, "Long. " * 600), rerank=0.1) for n in (1, 2))
-    await step(model, PROMPTS, SETTINGS)(replace(asked, hits=hits, calls=Calls()))
+    await Helpful(model, PROMPTS, SETTINGS)(replace(asked, hits=hits, calls=Calls()))
     assert llm.calls[0]["messages"][-1]["content"] == meant
 
 

@@ -1,4 +1,4 @@
-"""Other wordings, a made-up answer, and the sections of a site: what they ask the model and what they search for."""
+"""Other wordings, and the sections of a site: what they ask the model and what they search for."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from app.core.turn import Message
 from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
 from app.index.ranking.fuse import joined
 from app.models import Model
-from plugins.steps.searches import SECTION_BOOST, Associate, HypotheticalAnswer, MultiQuery, parse_questions, sections
+from plugins.steps.searches import SECTION_BOOST, Associate, MultiQuery, parse_questions, sections
 from plugins.steps.searches import parse_sections as picked
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
@@ -95,16 +95,6 @@ async def test_no_wordings_are_an_error_of_ours(llm: FakeLLM, model: Model, answ
     llm.reply = lambda _: Reply(answer)
     with pytest.raises(ModelError, match="question alone"):
         await MultiQuery(model, PROMPTS, SETTINGS, FakeEmbedder())(turn(generation=Recording()))
-
-
-async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, model: Model) -> None:
-    """Its words would find what it invents."""
-    llm.reply = lambda _: Reply("A project has 64 GB of memory.")
-    generation, embedder = Recording(), FakeEmbedder()
-    found = await HypotheticalAnswer(model, PROMPTS, SETTINGS, embedder)(turn(generation=generation))
-    assert generation.asked[0].texts == ()
-    assert embedder.texts == ["A project has 64 GB of memory."]
-    assert (found["hypothetical"].lexical, len(found["hypothetical"].vector)) == ((), 1)
 
 
 SITE = "https://docs.example.org"

@@ -536,12 +536,6 @@ export interface PromptObject {
   text: string;
 }
 
-export interface QuestionObject {
-  file: string;
-  object: "question";
-  row: Record<string, unknown>;
-}
-
 export interface ReadingRun {
   began_at: string;
   done: number;
@@ -568,12 +562,6 @@ export interface Recipe {
   questions: string;
   splitter: string;
   summaries: string;
-}
-
-export interface Removal {
-  kind: "address" | "image" | "html" | "citation" | "source list" | "table cell" | "markup" | "answer";
-  reason: string;
-  text: string;
 }
 
 export interface RollbackBody {
@@ -735,7 +723,6 @@ export interface Trace {
   passages: TracePassage[];
   problem: string;
   question: string;
-  removed: Removal[];
   searches: TraceSearch[];
   steps: TraceStep[];
 }

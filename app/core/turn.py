@@ -282,20 +282,6 @@ class StepRecord:
     began: float = 0.0
 
 
-RemovalKind = Literal["address", "image", "html", "citation", "source list", "table cell", "markup", "answer"]
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """A part of the model's text that was removed or changed, with the reason. `markup` is Markdown or HTML that is shown
-    as plain text; `answer` is the beginning of an answer that was cancelled and requested again.
-    """
-
-    kind: RemovalKind
-    text: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True)
 class Link:
     """Explains a link of the answer: `passage` is the number of the passage in the prompt, `chunk` its id, and `reason`
@@ -310,14 +296,6 @@ class Link:
     section: str
     reason: str
     score: float
-
-
-@dataclass(slots=True)
-class CitingTrace:
-    """The links of an answer, and what was removed from the model's text."""
-
-    links: list[Link] = field(default_factory=list)
-    removed: list[Removal] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,14 +381,13 @@ class Turn:
     Of what is answered:
 
     - `evidence`: by `relevance`; `related`: hits that are too weak to answer from
-    - `more_keywords`: those of a second search
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
     - `curated`: the answer that an editor wrote for such questions, which ends the run
     - `choices`: hits for different readings of the question, by `clarify`
     - `passages`: what the model reads of the hits; `events`: the answer
 
-    `trace` has the changes of each step. `calls` and `citing` are filled while models are called and while the events are
-    read; `citing` is None without a trace.
+    `trace` has the changes of each step. `calls` and `links` are filled while models are called and while the events are
+    read; `links`, which explain those of the answer, are None without a trace.
     """
 
     request: Request
@@ -429,7 +406,6 @@ class Turn:
     pool: tuple[Hit, ...] = ()
     evidence: Evidence | None = None
     related: tuple[Hit, ...] = ()
-    more_keywords: Mapping[str, str] = field(default_factory=dict)
     overview: bool = False
     curated: CuratedAnswer | None = None
     choices: tuple[Hit, ...] = ()
@@ -437,7 +413,7 @@ class Turn:
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()
     calls: Calls = field(default_factory=Calls)
-    citing: CitingTrace | None = None
+    links: list[Link] | None = None
 
     def changed(self, **changes: Any) -> Turn:
         """The turn with these values. `dataclasses.replace` takes ten times as long for so many fields."""

@@ -55,7 +55,6 @@ async def _trace(turn: Turn, plan: Plan, recorder: Recorder, end: Done | Failure
         fusion, rows = await candidates(turn, recorder)
     except AssistantError as error:  # the answer is worth more than its trace
         problem = f"{type(error).__name__}: {error}"
-    citing = turn.citing
     return Trace(
         question=turn.asked.text,
         language=turn.asked.language,
@@ -68,8 +67,7 @@ async def _trace(turn: Turn, plan: Plan, recorder: Recorder, end: Done | Failure
         candidates=rows,
         evidence=_evidence(turn),
         passages=_passages(turn),
-        links=citing.links if citing else (),
-        removed=citing.removed if citing else (),
+        links=turn.links or (),
         end=_end(end),
         problem=problem,
     )

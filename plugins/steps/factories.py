@@ -5,7 +5,7 @@ from plugins.steps.choices import Helpful, Rerank, Verify
 from plugins.steps.curated import Curated
 from plugins.steps.period import AskedPeriod, open_rules
 from plugins.steps.questions import Analyze, Clarify
-from plugins.steps.searches import Associate, FirstSearch, MultiQuery, SecondSearch
+from plugins.steps.searches import Associate, FirstSearch, MultiQuery
 
 FACTORIES = (
     StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts)), "refine"),
@@ -15,7 +15,6 @@ FACTORIES = (
     factory_of(Associate, "probe"),
     factory_of(Rerank, "relevance"),
     factory_of(Helpful, "relevance"),
-    factory_of(SecondSearch, "overview"),
     factory_of(Curated, "synthesize"),
     factory_of(Clarify, "synthesize"),
     factory_of(Verify, "cite"),

@@ -1,4 +1,4 @@
-"""Searches otherwise than by the question: by several questions, in sections that the model picks, first without its help, or a second time."""
+"""Searches otherwise than by the question: by several questions, in sections that the model picks, or first without its help."""
 
 import asyncio
 import re
@@ -18,8 +18,8 @@ from app.pipeline.calls import replied_numbers, says_none, unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about
 from app.pipeline.runner import Changes
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
-from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Probe, Retrieve, codes_of, query_for
-from app.text.language import form_of, names_of, parse, without_stopwords
+from app.pipeline.steps.retrieve import Probe, Retrieve, query_for
+from app.text.language import without_stopwords
 
 VARIANTS = 5
 DEPTH = 20
@@ -214,37 +214,3 @@ class FirstSearch(Searching):
         searched = replace(searched, **await Retrieve(self.embedder, self.prompts, self.settings)(searched))
         judged = await Relevance(self.prompts, self.settings)(searched)
         return {**changes, "sure": judged["evidence"].share >= SURE}
-
-
-@dataclass(frozen=True)
-class SecondSearch(Asking):
-    """Asks the model for other keywords if no passage was good enough, then searches and checks the evidence again."""
-
-    embedder: Embedder
-    name = "second_search"
-    reads = ("asked", "generation", "hits", "evidence")
-    uses = tuple(dict.fromkeys((*Retrieve.uses, *Relevance.uses)))
-    writes = ("more_keywords", "evidence", "hits", "related")
-
-    async def __call__(self, turn: Turn) -> Changes:
-        """The hits of the second search if they have more evidence; no changes if the first search was good enough."""
-        if turn.hits:
-            return {}
-        more = await self._keywords(turn)
-        # the vector leg of the first search stays
-        again = turn.changed(keywords=more, probe=turn.search)
-        retrieve = Retrieve(self.embedder, self.prompts, self.settings)
-        again = replace(again, hits=(await retrieve(again))["hits"])
-        judged = await Relevance(self.prompts, self.settings)(again)
-        if turn.evidence and judged["evidence"].share <= turn.evidence.share:
-            return {"more_keywords": more}
-        return {"more_keywords": more, "hits": again.hits, "related": (), **judged}
-
-    async def _keywords(self, turn: Turn) -> dict[str, str]:
-        codes = codes_of(turn, self.prompts)
-        tried = "; ".join(turn.keywords.values()) or turn.asked.text
-        languages, form = names_of(codes, self.prompts), form_of(codes)
-        answer = await ask_about(self, turn, "second_keywords", languages=languages, form=form, tried=tried)
-        if not (keywords := parse(answer, codes, LONGEST_KEYWORDS)):
-            raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
-        return keywords

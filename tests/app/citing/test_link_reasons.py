@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.citing.citations import Citations
 from app.citing.sections import cited_links, places
 from app.core.prompts import load_prompts
-from app.core.turn import CitingTrace, Done, Link, Source, Text, Turn
+from app.core.turn import Done, Link, Source, Text, Turn
 from app.core.types import Hit, Section
 from app.pipeline.steps.cite import Cite, source_of
 from tests.app.pipeline.turns import hit, stream, turn
@@ -34,10 +34,10 @@ ONLY = passage(4, ("", "Volumes", "All of them."))
 
 async def answer(text: str, *hits: Hit, quote: str = "", **more: object) -> tuple[list[Link], list[Source]]:
     events = stream(Text(text), Text(quote, quoted=True), Done())
-    asked: Turn = turn(QUESTION, hits=hits, events=events, citing=CitingTrace(), **more)
+    asked: Turn = turn(QUESTION, hits=hits, events=events, links=[], **more)
     said = [event async for event in (await Cite(PROMPTS)(asked))["events"]]
-    assert asked.citing is not None
-    return asked.citing.links, [event for event in said if isinstance(event, Source)]
+    assert asked.links is not None
+    return asked.links, [event for event in said if isinstance(event, Source)]
 
 
 async def test_a_quote_below_its_label_is_what_the_citation_proves() -> None:

@@ -91,5 +91,5 @@ async def test_a_step_reads_and_writes_what_it_declares(store: Store, llm: FakeL
             if "events" in changes:
                 assert [event async for event in changes["events"]], name
             assert set(changes) <= set(step.writes), name
-        declared = {*step.reads, *step.uses, *GIVEN, "calls", "citing"}
+        declared = {*step.reads, *step.uses, *GIVEN, "calls", "links"}
         assert Watched.read <= declared | (UNUSED if name in SEARCHING else set()), name

@@ -74,14 +74,12 @@ def test_a_search_ends_where_passages_are_judged() -> None:
         ("retrieve relevance rerank synthesize", "relevance uses hits, so it must come after rerank"),
         # twice, in vain, or without what it acts on
         ("retrieve synthesize cite cite", "cite is named twice"),
-        ("retrieve relevance second_search second_search synthesize", "second_search is named twice"),
         (
             "refine+probe analyze retrieve synthesize",
             "refine has no effect: no step reads its refined before analyze",
         ),
         ("retrieve helpful synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve helpful rerank synthesize", "helpful needs hits.rerank.*put rerank before it"),
-        ("retrieve second_search synthesize", "second_search needs evidence.*put relevance before it"),
     ],
 )
 def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, model: bool) -> None:
@@ -94,8 +92,8 @@ def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, mode
     "steps",
     [
         "retrieve synthesize",
-        "period refine+keywords+probe+multi_query+associate retrieve rerank helpful relevance second_search clarify synthesize cite",
-        "probe retrieve rerank relevance second_search helpful clarify synthesize cite",
+        "period refine+keywords+probe+multi_query+associate retrieve rerank helpful relevance clarify synthesize cite",
+        "probe retrieve rerank relevance helpful clarify synthesize cite",
         "analyze+probe retrieve synthesize cite",
         "period+refine+keywords+probe retrieve relevance synthesize cite",
     ],
@@ -115,9 +113,9 @@ def test_no_step_is_before_detect() -> None:
         ("refine+keywords+probe retrieve relevance synthesize", 2, ""),
         ("refine+keywords+probe retrieve relevance synthesize", 1, "up to 2 .* is 1: .*, keywords will be left out"),
         (
-            "refine+keywords+multi_query+associate retrieve relevance second_search synthesize verify",
-            4,
-            "up to 6 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 4: .* second_search, verify will be left out",
+            "refine+keywords+multi_query+associate retrieve relevance synthesize verify",
+            3,
+            "up to 5 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 3: .* associate, verify will be left out",
         ),
         ("refine retrieve synthesize", 0, "refine will be left out"),
     ],

@@ -41,7 +41,6 @@ const en = {
     multi_query: "A model asks in other words, which are searched for, too.",
     probe: "Searches for the question as it was asked.",
     retrieve: "Searches by words and by meaning, and merges both rankings.",
-    second_search: "Searches once more with other keywords if too little was found.",
     rerank: "A reranker reads the question with each chunk, and orders them anew.",
     helpful: "Keeps as many chunks as their scores deserve.",
     clarify: "Asks back if the question has several meanings.",
@@ -113,8 +112,6 @@ const en = {
   linkColumns: ["Link", "Section", "From", "Why there"],
   noLinks: "The answer has no links.",
   offered: "offered",
-  removed: "Removed from the model's text",
-  removedColumns: ["Kind", "Text", "Why"],
   again: "Ask again with …",
   againText: "Asks the same question with these choices and shows both answers side by side.",
   prompt: "Prompt",
@@ -134,14 +131,6 @@ const en = {
   hitColumns: ["First", "Again", "Chunk", "Change"],
   same: "same",
   details: "Trace of",
-  add: "Add to question set",
-  addText: "Keeps the question, and the pages that answer it, for docs-assistant eval.",
-  answerable: "The documentation answers it",
-  pages: "Pages that answer it",
-  otherPage: "Another address",
-  evidenceField: "Sentence that proves the answer (optional)",
-  addButton: "Add",
-  added: (file: string) => `Added to ${file}.`,
 };
 
 export type TraceTexts = typeof en;
@@ -186,7 +175,6 @@ const cs: TraceTexts = {
     multi_query: "Model se zeptá jinými slovy a hledá se i podle nich.",
     probe: "Hledá otázku tak, jak byla položena.",
     retrieve: "Hledá podle slov i podle významu a obě pořadí sloučí.",
-    second_search: "Když se našlo málo, hledá ještě jednou s jinými klíčovými slovy.",
     rerank: "Reranker čte otázku s každým úsekem a seřadí je znovu.",
     helpful: "Ponechá tolik úseků, kolik si podle skóre zaslouží.",
     clarify: "Zeptá se zpět, když má otázka víc významů.",
@@ -258,8 +246,6 @@ const cs: TraceTexts = {
   linkColumns: ["Odkaz", "Oddíl", "Odkud", "Proč tam"],
   noLinks: "Odpověď nemá odkazy.",
   offered: "nabídnuto",
-  removed: "Odstraněno z textu modelu",
-  removedColumns: ["Druh", "Text", "Proč"],
   again: "Zeptat se znovu s…",
   againText: "Položí tutéž otázku s těmito volbami a ukáže obě odpovědi vedle sebe.",
   prompt: "Prompt",
@@ -279,14 +265,6 @@ const cs: TraceTexts = {
   hitColumns: ["Poprvé", "Znovu", "Úsek", "Změna"],
   same: "beze změny",
   details: "Trace",
-  add: "Přidat do sady otázek",
-  addText: "Uloží otázku a stránky, které na ni odpovídají, pro docs-assistant eval.",
-  answerable: "Dokumentace na ni odpovídá",
-  pages: "Stránky, které odpovídají",
-  otherPage: "Jiná adresa",
-  evidenceField: "Věta, která odpověď dokládá (nepovinné)",
-  addButton: "Přidat",
-  added: (file) => `Přidáno do ${file}.`,
 };
 
 export function traceTexts(language: string): TraceTexts {

@@ -24,3 +24,6 @@ class AsciiDocConverter:
         html = html_of(with_includes(source.text.lstrip("\ufeff"), place, attributes), attributes)
         body = f'<html><body><div itemprop="articleBody">{place.linked(html)}</div></body></html>'
         return HtmlConverter().convert(replace(source, text=body, media_type="text/html"))
+
+
+__all__ = ["AsciiDocConverter"]

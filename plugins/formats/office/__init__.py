@@ -53,3 +53,6 @@ def _titled(root: Any, title: str) -> str:
     first.text = title
     root.insert(0, first)
     return title
+
+
+__all__ = ["OfficeConverter"]

@@ -25,3 +25,6 @@ class OpenApiConverter:
         markdown = write_api(api, source.anchors)
         document = MarkdownConverter().convert(replace(source, text=markdown, media_type="text/markdown"))
         return replace(document, version=api.version, raw=False)  # nothing else knows its anchors
+
+
+__all__ = ["OpenApiConverter"]

@@ -41,3 +41,6 @@ class PdfConverter:
             document = headed(text_pages, pdf.outline())
         title = title_of(document, facts, source.url)
         return written_document(source, f"<main>{written(document, title)}</main>", title, facts)
+
+
+__all__ = ["PdfConverter"]

@@ -23,3 +23,6 @@ class RstConverter:
         from plugins.formats.rst.read import html_of  # docutils takes its time to load
 
         return HtmlConverter().convert(replace(source, text=html_of(source), media_type="text/html"))
+
+
+__all__ = ["RstConverter"]

@@ -59,9 +59,18 @@ def braced(answer: str) -> str:
     return answer[start:end] if 0 <= start < end else ""
 
 
-def says_none(answer: str, words: Vocabulary | None = None) -> bool:
-    """True if the reply begins with "none", in any language."""
-    return re.match(rf"\W*(?:{(words or vocabulary()).none})\b", fold(answer)) is not None
+def picked_numbers(answer: str, count: int, words: Vocabulary) -> list[int]:
+    """The numbers from 1 to `count` in the reply, sorted; none if the reply says so.
+
+    Raises `ModelError` for a reply in sentences, or with other numbers only.
+    """
+    numbers = replied_numbers(answer, words)
+    picked = sorted({number for number in numbers or () if 1 <= number <= count})
+    if numbers is None or (any(numbers) and not picked):
+        raise ModelError(
+            f"The reply is no list of numbers from 1 to {count}: {answer[:200]!r}. Nothing is left out or preferred."
+        )
+    return picked
 
 
 def replied_numbers(answer: str, words: Vocabulary | None = None) -> tuple[int, ...] | None:

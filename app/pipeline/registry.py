@@ -20,7 +20,7 @@ from app.index.protocols import Store
 from app.models import Model
 from app.models.guarded import Embedder
 from app.models.postprocessor import Postprocessor, Scores, is_postprocessor, open_postprocessor
-from app.pipeline.runner import Changes, Fallback, Plan, Step, StepDeclaration
+from app.pipeline.runner import Changes, Plan, Step, StepDeclaration
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.steps.relevance import Overview, Relevance
@@ -379,9 +379,6 @@ def _guarded(found: Any, name: str, seconds: float = 0.0) -> Any:
         try:
             async with limit:
                 return _declared(await found.__call__(self, turn), found, name)
-        except Fallback as fallback:
-            _declared(fallback.changes, found, name)
-            raise
         except TimeoutError as error:
             if not limit.expired():
                 raise

@@ -17,19 +17,10 @@ log = logging.getLogger("app.pipeline")
 Changes = Mapping[str, Any]
 
 
-class Fallback(Exception):
-    """Raised by an optional step that failed but still has changes; its cause is the error that it failed with."""
-
-    def __init__(self, changes: Changes) -> None:
-        super().__init__(", ".join(changes))
-        self.changes = changes
-
-
 class StepDeclaration(Protocol):
     """Declaration of a step class; the order of steps is validated by this.
 
-    If an `optional` step fails, the turn continues without its changes, or with those of a `Fallback`. A field name with
-    a dot is a part of a field, such as the scores of the hits.
+    If an `optional` step fails, the turn continues without its changes. A field name with a dot is a part of a field, such as the scores of the hits.
     """
 
     @property
@@ -184,12 +175,9 @@ async def _recorded(step: Step, turn: Turn, span: spans.NoSpan) -> StepRecord:
             if isinstance(raised, AssistantError):
                 raised.step = step.name
             raise
-        error: BaseException = raised
-        if isinstance(raised, Fallback):
-            changes, error = raised.changes, raised.__cause__ or raised
-        problem = f"{type(error).__name__}: {error}"
-        span.failed(error)
-        unexpected = not isinstance(error, AssistantError)
+        problem = f"{type(raised).__name__}: {raised}"
+        span.failed(raised)
+        unexpected = not isinstance(raised, AssistantError)
         said = LogMessage("optional step failed", id=turn.request.id, step=step.name, error=problem)
         log.warning(said, exc_info=unexpected)
     ms = (time.perf_counter() - started) * 1000

@@ -127,19 +127,6 @@ class Checker:
         fault = self._statement(text, plain)
         return [fault] if fault else []
 
-    def doubt(self, text: str) -> Unsupported | None:
-        """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
-        plain = _plain(text)
-        said = self._stems(plain)
-        announces = plain.rstrip(CLOSING).endswith((":", "?"))
-        if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
-            return None
-        index, share = self._evidence.near(said - self._evidence.question.stems, self._own)
-        decided = index >= 0 and share >= SUPPORTED
-        if decided and not any(self._denies_apart(clause, index) for clause in clauses_of(plain)):
-            return None
-        return Unsupported(text, "statement", *self._place(plain))
-
     def repeats(self, text: str) -> bool:
         """True if a sentence has nothing that says something but words of the question: no number, and no code."""
         plain = _plain(text)

@@ -177,7 +177,7 @@ class _Answer:
 
     async def closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
-        await self._proved(event)
+        await self._proved()
         rest, answer = "".join(self._waiting) + self._rest(), "".join(self._written)
         sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
@@ -201,8 +201,8 @@ class _Answer:
             rest += source_list(tuple(source for source, _ in sources), self._language)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
 
-    async def _proved(self, event: Done | Failure) -> None:
-        """Takes the rest of what the prover held back, and what a step before found unproved."""
+    async def _proved(self) -> None:
+        """Takes the rest of what the prover held back."""
         written = self._prover.end() if self._prover else ""
         while self._prover and self._prover.asks:
             written += await self._decided()
@@ -210,8 +210,6 @@ class _Answer:
             self._written.append(written)
             self._said.append(written)
             self._waiting.append(self._text.feed(self._wording.feed(written)))
-        if self._prover and isinstance(event, Done) and event.unsupported:
-            self._waiting.append(self._text.feed(self._wording.feed(self._prover.doubted(event.unsupported))))
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""

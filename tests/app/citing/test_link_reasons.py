@@ -62,10 +62,10 @@ async def test_each_link_has_its_passage_and_what_chose_the_section() -> None:
         (1, 4, "c4", "Volumes"), (2, 1, "c1", "Resizing"), (3, 3, "c3", "Three"), (4, 2, "c2", "One"),
     ]  # fmt: skip
     assert [one.reason for one in links] == [
-        "the passage's only section; heading: Volumes; its anchor isn't known, so the link leads to its page",
-        "the passage's section with most words of question and keywords (2); heading: Resizing; text: volume",
-        "the first of the passage's sections with most words of question and keywords (0)",
-        "the first of the passage's sections with most words of question and keywords (1); text: volume",
+        "the passage's only section: Volumes; its anchor isn't known, so the link leads to its page",
+        "the passage's section with most words of the question: Resizing, volume",
+        "the passage's section with most words of the question",
+        "the passage's section with most words of the question: volume",
     ]
     assert links[1].score == HEADED.score
 

@@ -56,4 +56,4 @@ def test_of_sections_that_say_as_much_the_one_headed_by_it_is_linked() -> None:
     sections = (Section(0, ("Start", "Run it"), "run"), Section(len(first), ("Start", "Index another site"), "other"))
     chunk = replace(hit(1).chunk, text=first + second, sections=sections)
     assert best_section(chunk, stems("index another site")) == sections[1]
-    assert "heading: Index, another, site" in section_reason(chunk, stems("index another site"))
+    assert "words of the question: Index, another, site" in section_reason(chunk, stems("index another site"))

@@ -6,6 +6,7 @@ from app.core.errors import ModelError, ModelTimeout, RequestError
 from app.core.prompts import load_prompts
 from app.core.turn import Message, Question, Request, Turn
 from app.models import Model
+from app.pipeline.calls import picked_numbers
 from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Detect, Keywords, Refine
 from app.text.language import LanguageDetector, parse
 from tests.app.pipeline.turns import HURRIED, SETTINGS, turn
@@ -120,3 +121,31 @@ async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: Mod
 def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict) -> None:
     """List marks, bold and JSON are read; other languages and empty lines are not."""
     assert parse(answer, ["cs", "en"], LONGEST_KEYWORDS) == keywords
+
+
+NUMBERS = {
+    (1, 3): ("1, 3", "3\n1\n", "[1], [3].", "1 and 3", "1 a 3", "1 & 3", "Passages 1 and 3.", "- 1\n- 3"),
+    (1, 2, 3): ("1, 2, and 3", "Pasáže: 1, 2 a 3"),
+    (1, 2): ("Numbers: [1, 2]", "Úryvky 1 a 2"),
+    (1,): ("Passages: 1", "9, 1"),
+    (2,): ("[2]", "**Passage 2**"),
+    (): ("none", "None of them.", "žádná", "Žádná z nich.", "„žádná“", ""),
+}
+SENTENCES = (
+    "Passage 1 helps because it has 64 GB.",
+    "Not 1",
+    "1 doesn't help",
+    "None but 1",
+    "all but 2",
+    "1-3",
+    "1.5",
+)
+
+
+def test_numbers_as_models_write_them_and_sentences_that_are_none() -> None:
+    for numbers, answers in NUMBERS.items():
+        for answer in answers:
+            assert picked_numbers(answer, 5, PROMPTS.vocabulary) == [*numbers], answer
+    for answer in (*SENTENCES, "1 or 2?"):
+        with pytest.raises(ModelError, match="no list of numbers from 1 to 5"):
+            picked_numbers(answer, 5, PROMPTS.vocabulary)

@@ -113,9 +113,9 @@ def test_no_step_is_before_detect() -> None:
         ("refine+keywords+probe retrieve relevance synthesize", 2, ""),
         ("refine+keywords+probe retrieve relevance synthesize", 1, "up to 2 .* is 1: .*, keywords will be left out"),
         (
-            "refine+keywords+multi_query+associate retrieve relevance synthesize verify",
+            "refine+keywords+multi_query+associate retrieve relevance synthesize",
             3,
-            "up to 5 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 3: .* associate, verify will be left out",
+            "up to 4 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 3: .* associate will be left out",
         ),
         ("refine retrieve synthesize", 0, "refine will be left out"),
     ],

@@ -316,7 +316,7 @@ async def test_the_trace_tells_why_each_link_is_there_and_what_was_removed(
         "score": source.score, "reason": "",
     }  # fmt: skip
     assert f"]({link.url})" in written
-    assert link.reason == "the passage's only section; text: resize, volume"
+    assert link.reason == "the passage's only section: resize, volume"
     assert "evil" not in written
     first, second = by_name(trace)["synthesize"].calls
     assert (first.error, second.error) == ("cancelled", "")

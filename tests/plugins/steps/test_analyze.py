@@ -9,7 +9,8 @@ from app.models import Model
 from app.pipeline.runner import run
 from app.pipeline.steps.retrieve import Keywords, Refine
 from app.text.language import LanguageDetector
-from plugins.steps.questions import Analyze, parse
+from plugins.steps.searches import Analyze
+from plugins.steps.searches import parse_analysis as parse
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 

@@ -8,7 +8,7 @@ from app.core.prompts import load_prompts
 from app.core.turn import Done, Message, Request, Text
 from app.core.types import Hit
 from app.pipeline.steps.synthesize import Synthesize
-from plugins.steps.questions import Clarify, readings
+from plugins.steps.choices import Clarify, readings
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 
 PROMPTS = load_prompts(("cs", "en"))

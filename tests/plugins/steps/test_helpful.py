@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.errors import ModelError, ModelRateLimited
+from app.core.errors import ModelRateLimited
 from app.core.prompts import load_prompts
 from app.models import Model
-from plugins.steps.choices import Helpful, by_score, parse_helpful
+from plugins.steps.choices import Helpful, by_score
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
 
@@ -54,34 +54,6 @@ async def test_nothing_helpful_leaves_related_pages_and_without_a_model_the_scor
     assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": (), "related": hits}
     hits = scored(0.15, 0.05)
     assert await Helpful(None, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": hits[:1]}
-
-
-NUMBERS = {
-    (1, 3): ("1, 3", "3\n1\n", "[1], [3].", "1 and 3", "1 a 3", "1 & 3", "Passages 1 and 3.", "- 1\n- 3"),
-    (1, 2, 3): ("1, 2, and 3", "Pasáže: 1, 2 a 3"),
-    (1, 2): ("Numbers: [1, 2]", "Úryvky 1 a 2"),
-    (1,): ("Passages: 1", "9, 1"),
-    (2,): ("[2]", "**Passage 2**"),
-    (): ("none", "None of them.", "žádná", "Žádná z nich.", "„žádná“", ""),
-}
-SENTENCES = (
-    "Passage 1 helps because it has 64 GB.",
-    "Not 1",
-    "1 doesn't help",
-    "None but 1",
-    "all but 2",
-    "1-3",
-    "1.5",
-)
-
-
-def test_numbers_as_models_write_them_and_sentences_that_are_none() -> None:
-    for numbers, answers in NUMBERS.items():
-        for answer in answers:
-            assert parse_helpful(answer, 5) == [*numbers], answer
-    for answer in (*SENTENCES, "1 or 2?"):
-        with pytest.raises(ModelError, match="All passages are kept"):
-            parse_helpful(answer, 5)
 
 
 async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm: FakeLLM, model: Model) -> None:

@@ -13,7 +13,6 @@ from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
 from app.index.ranking.fuse import joined
 from app.models import Model
 from plugins.steps.searches import SECTION_BOOST, Associate, MultiQuery, parse_questions, sections
-from plugins.steps.searches import parse_sections as picked
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 from tests.fakes import FakeEmbedder
@@ -147,7 +146,7 @@ async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: Model
         )
         for n in numbers
     ]
-    llm.reply = lambda _: Reply("laws\n- 4")
+    llm.reply = lambda _: Reply("1, 4")
     changes = await Associate(model, PROMPTS, SETTINGS)(turn(generation=Recording(pages)))
     prompt = llm.calls[0]["messages"][0]["content"]
     assert '1. laws: "laws 0", "laws 1", "laws 2"\n2. notices: "notices 3", ' in prompt
@@ -179,27 +178,3 @@ async def test_only_sections_within_the_limits_are_shown(
     listed = [line.split(". ")[1] for prompt in prompts for line in prompt.split("\n") if SITE in line]
     assert listed == [f'{SITE}{path}: "T"' for path in shown]
     assert bool(changes) is bool(shown)
-
-
-LISTED = [f"{SITE}/gpu/", f"{SITE}/storage/", f"{SITE}/storage/s3/"]
-
-
-INVENTED = (f"{SITE}/invented/", f"{SITE}/v2/invented/", f"{SITE}/invented3/", f"1. {SITE}/invented/", "/v2/invented/")
-NONE = (f"{SITE}/storage/s3/keys", "1/3", "none (1/3)", "none", "žádný", "")
-PICKED = {
-    (0,): ("1", f"3. {SITE}/gpu/"),
-    (1,): ("7, 2, 2", f"2, {SITE}/invented/", "2, because it is about storage"),
-    (2,): (f"{SITE}/storage/s3/",),
-    (2, 0): ("3, 1",),
-    (0, 2): ("Sections: 1 and 3",),
-    (0, 1): (f"- {SITE}/gpu\n- `{SITE}/storage/`", "Oddíly 1 a 2."),
-    (): INVENTED + NONE,
-}
-
-
-def test_only_sections_that_exist_are_picked() -> None:
-    for numbers, answers in PICKED.items():
-        for answer in answers:
-            assert picked(answer, LISTED) == tuple(LISTED[number] for number in numbers), answer
-    with pytest.raises(ModelError, match="None is preferred"):
-        picked("I think it is about storage.", LISTED)

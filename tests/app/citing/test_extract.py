@@ -95,14 +95,6 @@ def test_steps_come_whole_with_the_line_that_announces_them() -> None:
     assert "2. Choose the new size.\n- or ask support" in text
 
 
-def test_nothing_is_announced_and_then_left_out() -> None:
-    """A quotation doesn't end with "as follows:"."""
-    text = "Disks have a size.\n\nIt is set as follows:\n\n```yaml\n" + "size: 10\n" * 200 + "```"
-    part = extracted("Which size do disks have?", hit(1, text))
-    assert part.count("size: 10") in {0, 200}
-    assert ("as follows:" in part) == ("size: 10" in part)
-
-
 def test_of_a_long_paragraph_the_best_sentences_are_quoted() -> None:
     """With a mark where something was left out; the sentences themselves are the page's."""
     filler = "Nothing of this has anything to do with it, e.g. `a. B` or that. " * 20
@@ -233,16 +225,6 @@ def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> N
     near = replace(hit(1, text), stretch=1)
     asked = [dict.fromkeys(analyse(question, "en"), 1.0) for question in ("storage", "disks")]
     assert [ranked([near], weights, ENGLISH)[0].unit.block for weights in asked] == [1, 0]
-
-
-def test_a_long_section_keeps_its_beginning() -> None:
-    """What it is about stands there; what doesn't fit is left out behind the best unit."""
-    said = [f"Paragraph {n} has something to say. {'More of it. ' * 14}" for n in range(12)]
-    said[4] = "The port is 8000."
-    part = extracted("Which port?", hit(1, "\n\n".join(said))).split("[1]\n\n")[1]
-    assert part.startswith("Paragraph 0 ")
-    assert "The port is 8000." in part
-    assert part.endswith("\n\n…")
 
 
 def test_a_section_that_is_cut_keeps_its_command_and_what_follows_the_best_unit() -> None:

@@ -66,23 +66,11 @@ async def test_an_answer_without_numbers_lists_all_passages_once_each() -> None:
     assert r"3. [Odd \[title\]](https://docs.example.org/a%20%28b%29/%C4%8D?x=%5B1%5D)" in text
 
 
-async def test_no_passages_no_sources() -> None:
-    """Under "nothing found" stands no list."""
-    events = await say(["I found nothing."], hits=())
-    assert text_of(events) == "I found nothing."
-
-
 async def test_a_failure_keeps_the_text_and_lists_nothing() -> None:
     """What was held back is said, then the failure: a broken answer isn't dressed up with sources."""
     events = await say(["The limit is [1"], end=Failure(ModelUnavailable("gone")))
     assert text_of(events) == "The limit is [1"
     assert isinstance(events[-1], Failure)
-
-
-async def test_text_that_cannot_be_a_citation_is_not_delayed() -> None:
-    """Only what may still become a number waits for the next piece."""
-    events = await say(["Use ", "array[", "x] and [", "1", "]."])
-    assert [e.text for e in events if isinstance(e, Text)][:4] == ["Use ", "array", "[x] and ", "[1]."]
 
 
 async def test_the_link_leads_to_the_section_that_speaks_of_the_question() -> None:
@@ -122,12 +110,6 @@ async def test_a_quoted_block_is_a_block_quote_of_the_same_blocks() -> None:
         opened, *within, closed = [(one.type, one.content, one.info) for one in parser.parse(block)]
         assert (opened[0], closed[0]) == ("blockquote_open", "blockquote_close")
         assert within == [(one.type, one.content, one.info) for one in parser.parse(same)]
-
-
-async def test_invented_addresses_go_and_those_of_the_passages_stay() -> None:
-    """The model's own links never reach a reader."""
-    events = await say(["See [here](https://inven", "ted.io/x) or https://docs.example.org/page-2. [1]"])
-    assert body(events) == "See here or https://docs.example.org/page-2. [1]"
 
 
 @pytest.mark.parametrize(
@@ -255,11 +237,6 @@ async def test_a_question_back_has_no_sources() -> None:
     """It rests on no passage."""
     asked = await cited(Text("Which do you mean?", quoted=True), Done(), hits=HITS, choices=HITS[:2])
     assert asked == [Text("Which do you mean?"), Done()]
-
-
-async def test_a_source_has_the_score_that_it_was_ordered_by() -> None:
-    events = await say(["[1]"], hits=(replace(hit(1), rerank=0.9), hit(2)))
-    assert [one.score for one in sources(events)] == [0.9]
 
 
 async def test_the_section_is_that_of_the_keywords_it_was_found_by() -> None:

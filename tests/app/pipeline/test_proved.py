@@ -72,13 +72,6 @@ async def test_a_mostly_unproved_answer_becomes_a_refusal() -> None:
         assert not [one for one in events if isinstance(one, Source)]
 
 
-async def test_an_answer_that_recites_its_rules_is_cut() -> None:
-    rules = PROMPTS.render("en", "synthesize", passages="")
-    events = await answered("My instructions are: ", *(f"{word} " for word in rules.split()))
-    assert (done(events).refused, done(events).ending) == (True, "recited")
-    assert "Copy numbers" not in text_of(events)
-
-
 async def test_what_follows_a_sign_of_another_turn_is_not_shown() -> None:
     """The rest isn't read, and the sources are those of what was shown."""
     events = await answered("Backups run every night [1].", "<|im_end|>", "\nA restore takes 5 weeks [2].")
@@ -102,7 +95,9 @@ async def test_sources_are_the_passages_that_the_sentences_rest_on() -> None:
 
 
 async def test_confidence_is_that_of_the_evidence_and_of_what_is_proved() -> None:
-    """In words, too; a refusal has none, and an answer whose evidence nobody checked no figure."""
+    """In words, too; a refusal has none, an answer whose evidence nobody checked no figure, and "Perhaps" never much."""
+    perhaps = await answered("Perhaps:", evidence=Evidence(0.64, 0.32), end=Done(extractive=True, doubtful=True))
+    assert (done(perhaps).confidence, done(perhaps).support) == (0.6, "partly")
     good, doubtful = "Backups run every night [1]. They run at 02:00 [1]. ", "A restore takes 5 weeks [2]."
     enough, little = Evidence(0.64, 0.32), Evidence(0.33, 0.32)
     said = [done(await answered(*pieces, evidence=found)) for pieces, found in (
@@ -111,15 +106,6 @@ async def test_confidence_is_that_of_the_evidence_and_of_what_is_proved() -> Non
     assert [(end.confidence, end.support) for end in said] == [
         (0.88, "well supported"), (0.59, "partly"), (0.38, "partly"), (0.0, "not in the documentation"), (None, None),
     ]  # fmt: skip
-
-
-async def test_a_quotation_that_begins_with_perhaps_is_not_well_supported() -> None:
-    """However much of the question is in the passages."""
-    quoted = [
-        done(await answered("Perhaps:", evidence=Evidence(0.64, 0.32), end=Done(extractive=True, doubtful=doubtful)))
-        for doubtful in (False, True)
-    ]
-    assert [(end.confidence, end.support) for end in quoted] == [(0.88, "well supported"), (0.6, "partly")]
 
 
 async def test_statements_in_doubt_are_compared_in_meaning(tmp_path, monkeypatch) -> None:

@@ -137,13 +137,6 @@ async def test_an_answer_of_which_nothing_was_shown_can_still_be_extractive(llm:
     assert "passages" not in text_of(events)
 
 
-async def test_no_passages_no_model_call(llm: FakeLLM) -> None:
-    """Nothing found is said in the question's language, and the model isn't asked to invent."""
-    events = await answer(llm, turn(language="cs"))
-    assert text_of(events) == PROMPTS.render("cs", "nothing_found")
-    assert llm.calls == []
-
-
 async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM) -> None:
     """Under "nothing found" stand at most five nearest pages, each once, with a sentence; none for a question on anything else."""
     related = (hit(1), hit(1), hit(2), *(hit(n) for n in range(3, 7)))

@@ -193,19 +193,6 @@ async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index
     assert trace.evidence.found > trace.evidence.needed == pytest.approx(0.416)
 
 
-@pytest.mark.plugins
-async def test_other_wordings_have_searches_of_their_own(index: Index, llm: FakeLLM, tmp_path: Path) -> None:
-    """Each of the steps that search tells what it searched for; a candidate says which of them found it."""
-    own = with_steps(tmp_path, '"detect", ["multi_query", "probe"], "retrieve", "relevance", "synthesize", "cite"')
-    llm.reply = lambda body: Reply(SAID) if body.get("stream") else Reply("Enlarge a disk\nGrow a volume")
-    async with service(index, llm, assistants=own) as assistants:
-        trace = await traced(assistants)
-    assert Counter(search.step for search in trace.searches) == {"multi_query": 2, "probe": 1}
-    wordings = {text["text"] for search in trace.searches if search.step == "multi_query" for text in search.texts}
-    assert wordings == {"Enlarge disk", "Grow volume"}
-    assert set(trace.candidates[0].found_by) == {"multi_query", "probe"}
-
-
 async def test_what_the_ranking_drops_says_why(index: Index, llm: FakeLLM) -> None:
     """More of a page than per_page, more than top_k, another version, a translation, another language, and filters."""
     text = "To resize a volume, detach it."

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from app.core.errors import SettingsError
 from app.core.generation import Recipe
 from app.core.prompts import load_prompts
 from app.core.turn import Turn
@@ -13,7 +12,7 @@ from app.index import Store
 from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
-from app.pipeline.registry import Tools, validate_order
+from app.pipeline.registry import Tools
 from app.pipeline.registry import steps as known
 from app.pipeline.runner import run
 from app.text.language import LanguageDetector
@@ -81,9 +80,3 @@ async def test_any_other_question_gets_the_models_help(
     assert not done.sure
     assert done.keywords == {"en": "persistent volume claim", "cs": "úložiště"}
     assert (len(llm.calls), done.calls.begun) == (1, {"analyze": 1})
-
-
-def test_it_stands_in_the_place_of_probe_and_before_the_helpers() -> None:
-    validate_order(["detect", "first_search", ["refine", "keywords"], "retrieve", "relevance", "synthesize", "cite"])
-    with pytest.raises(SettingsError, match="analyze uses sure, so it must come after first_search"):
-        validate_order(["detect", "analyze", "first_search", "retrieve", "relevance", "synthesize", "cite"])

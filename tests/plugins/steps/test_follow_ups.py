@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-
 from app.core.prompts import load_prompts
-from app.core.turn import Calls, Message, Question, Request, Search, Turn
+from app.core.turn import Calls, Message, Question, Request, Search
 from app.core.types import Candidate, Legs, Page, Query
 from app.index.protocols import TranslationSets
 from app.models import Model
-from app.pipeline.conversation import referred
-from plugins.steps.choices import Helpful, Rerank
+from app.pipeline.conversation import referred, standalone
+from plugins.steps.choices import Rerank
 from plugins.steps.searches import Associate
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
@@ -26,11 +24,14 @@ MEANT = [
     (replace(FOLLOW_UP, refined=Question("For how long do I get a GPU?")), "For how long do I get a GPU?"),
     (turn("A question alone", refined="A clearer question alone"), "A question alone"),
 ]
-ASKED = pytest.mark.parametrize(("asked", "meant"), MEANT, ids=["no model", "spelled out", "first question"])
 
 
-@ASKED
-async def test_the_reranker_reads_what_is_meant(asked: Turn, meant: str) -> None:
+def test_what_a_follow_up_means() -> None:
+    """For helpers that read passages: spelled out by the model, or after the question it refers to."""
+    assert [standalone(asked) for asked, _ in MEANT] == [meant for _, meant in MEANT]
+
+
+async def test_the_reranker_reads_what_is_meant() -> None:
     questions = []
 
     def score(question: str, passages: Sequence[str]) -> list[float]:
@@ -44,22 +45,12 @@ async def test_the_reranker_reads_what_is_meant(asked: Turn, meant: str) -> None
         return [hit(1).chunk for _ in ids]
 
     found = replace(
-        asked,
+        FOLLOW_UP,
         generation=SimpleNamespace(fetch=fetch, translation_sets=translation_sets),
         search=Search(Query(()), Legs((Candidate("c1", "https://x", "en", 1.0),))),
     )
     await Rerank(reranker(score), SETTINGS)(found)
-    assert questions == [meant]
-
-
-@ASKED
-async def test_helpers_that_read_passages_are_asked_what_is_meant(
-    llm: FakeLLM, model: Model, asked: Turn, meant: str
-) -> None:
-    llm.reply = lambda _: Reply("1")
-    hits = tuple(replace(hit(n, "Long. " * 600), rerank=0.1) for n in (1, 2))
-    await Helpful(model, PROMPTS, SETTINGS)(replace(asked, hits=hits, calls=Calls()))
-    assert llm.calls[0]["messages"][-1]["content"] == meant
+    assert questions == [MEANT[0][1]]
 
 
 async def test_sections_are_picked_with_the_conversation_in_view(llm: FakeLLM, model: Model) -> None:

@@ -134,13 +134,6 @@ async def test_what_was_lifted_stays_lifted(server: Server, reranker: Postproces
     assert "c7" not in {h.chunk.id for h in (await Rerank(reranker, SETTINGS)(lifted))["hits"]}
 
 
-async def test_where_nothing_was_found_nothing_is_asked(server: Server, reranker: Postprocessor) -> None:
-    assert (
-        await Rerank(reranker, SETTINGS)(replace(found(), search=Search(found().search.query, Legs()), hits=())) == {}
-    )
-    assert server.bodies == []
-
-
 async def test_the_forms_of_other_servers(server: Server) -> None:
     """Text Embeddings Inference takes `texts`; Voyage takes `top_k` and answers under `data`."""
     server.scores = {1: 0.7}

@@ -26,7 +26,7 @@ from app.pipeline.steps import cite
 from plugins.steps.choices import Rerank
 from tests.app.cli.stored_index import SITE, Index, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
-from tests.plugins.steps.test_rerank import Server, server  # noqa: F401  # a fixture
+from tests.plugins.steps.test_choices import Server, server  # noqa: F401  # a fixture
 
 QUESTION = "How do I resize a volume?"
 RESIZE = "To resize a volume, detach the volume from its server first."

@@ -28,10 +28,10 @@ from ingestion.crawl.listing import list_pages
 from ingestion.entry import Entry, Listing
 from ingestion.progress import Progress
 from ingestion.publish.change import Duplicates
-from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, live_pages, noindex_sources
+from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, noindex_sources
 from ingestion.publish.losses import LossCheck
 from ingestion.publish.page_reader import PageProcessor, PageReader
-from ingestion.publish.recipe import damage_of, live_recipe, recipe_for, way_back
+from ingestion.publish.recipe import damage_of, live_pages, live_recipe, recipe_for, way_back
 from ingestion.publish.recorded import records_of
 from ingestion.publish.site_blocks import Found, find_blocks, recorded_with, with_blocks
 from ingestion.publish.translation_sets import assign_translation_sets
@@ -206,9 +206,10 @@ class _Order:
         """The parts that read the listed pages, convert, split and embed them, and write them to the draft."""
         settings, client, workers = self.settings, listed.client, listed.workers
         baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
+        stems = frozenset(stem(entry.address) for entry in entries if not entry.is_local)
         kind = CountingEmbedder if self.dry_run else BatchEmbedder
         embedder = kind(self.embedder, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
-        documents = DocumentReader(client, workers, settings, _stems(entries))
+        documents = DocumentReader(client, workers, settings, stems)
         stack.push_async_callback(documents.close)
         chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
         stack.push_async_callback(chunker.close)
@@ -260,10 +261,6 @@ class _Order:
                 if left <= 0:
                     raise
                 await asyncio.sleep(min(left, RETRY_INTERVAL))
-
-
-def _stems(entries: Sequence[Entry]) -> frozenset[str]:
-    return frozenset(stem(entry.address) for entry in entries if not entry.is_local)
 
 
 def _written(report: Report, progress: Progress, page: PageReport) -> None:

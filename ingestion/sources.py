@@ -50,16 +50,12 @@ def headers_as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def from_directory(headers: str, directory: Path) -> str:
-    """The same headers; relative paths of files start from this directory."""
-
-    def absolute(text: str) -> str:
-        match = _REFERENCE.fullmatch(text)
-        if not match or match["kind"] == "env":
-            return text
-        return f"{match['before']}file:{directory.resolve() / match['place']}"
-
-    return json.dumps({name: absolute(text) for name, text in json.loads(headers).items()})
+def _absolute(reference: str, directory: Path) -> str:
+    """The same reference; the relative path of a file starts from this directory."""
+    match = _REFERENCE.fullmatch(reference)
+    if not match or match["kind"] == "env":
+        return reference
+    return f"{match['before']}file:{directory.resolve() / match['place']}"
 
 
 def pem_place(text: str) -> str:
@@ -67,11 +63,6 @@ def pem_place(text: str) -> str:
     if "-----" in text or "\n" in text:
         raise ValueError("must name where it is: a file, or env:NAME")
     return text if not text or text.startswith(("env:", "file:")) else f"file:{text}"
-
-
-def pem_from_directory(place: str, directory: Path) -> str:
-    """The same place; the relative path of a file starts from this directory."""
-    return f"file:{directory.resolve() / place.removeprefix('file:')}" if place.startswith("file:") else place
 
 
 def read_headers(headers: str, url: str) -> Mapping[str, str]:
@@ -169,12 +160,6 @@ def _arguments(value: object) -> str:
     return json.dumps(value, default=str, sort_keys=True)
 
 
-def is_web_address(text: str) -> bool:
-    """True for an address of a host at http or https."""
-    parts = urlsplit(text)
-    return parts.scheme in ("http", "https") and bool(parts.netloc)
-
-
 def _link(text: str) -> str:
     written = re.sub(r"\{[^{}]+\}", "", text)
     if text and (written == text or not re.match(r"https?://[^/{}]+/[^{}]*+$", written)):
@@ -214,8 +199,9 @@ def inner_folder(text: str) -> str:
 
 
 def is_web(address: str) -> bool:
-    """True when the address is read over HTTP."""
-    return urlsplit(address).scheme in ("http", "https")
+    """True for the address of a host that is read over HTTP."""
+    parts = urlsplit(address)
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def without_login(address: str) -> str:
@@ -293,9 +279,9 @@ class Source(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if not is_web_address(self.url):
+        if not is_web(self.url):
             raise ValueError(f"url {self.url!r} isn't a web address: give one like {_EXAMPLE}")
-        if self.openapi and not is_web_address(self.openapi):
+        if self.openapi and not is_web(self.openapi):
             raise ValueError(f"openapi {self.openapi!r} must be the web address of a document")
         if self.languages and self.language and self.language not in self.languages:
             raise ValueError(f"language {self.language!r} is not one of languages ({', '.join(self.languages)})")
@@ -497,8 +483,9 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
         raise SettingsError(f"{file}, source {number} ({shown}): {problems}.") from error
     if reader_of(source) is None and source.reader:
         check_reader(source, f"{file}, source {number} ({shown}): reader")
-    files = {key: pem_from_directory(getattr(source, key), file.parent) for key in LOGIN if key != "headers"}
-    source = source.model_copy(update={"headers": from_directory(source.headers, file.parent), **files})
+    secrets = {key: _absolute(getattr(source, key), file.parent) for key in LOGIN if key != "headers"}
+    headers = {name: _absolute(value, file.parent) for name, value in json.loads(source.headers).items()}
+    source = source.model_copy(update={"headers": json.dumps(headers), **secrets})
     paths = {key: getattr(source, key) for key in ("directory", "archive")}
     local = {key: str((file.parent / path).resolve()) for key, path in paths.items() if path and not is_web(path)}
     if "directory" in local and not Path(local["directory"]).is_dir():

@@ -56,20 +56,25 @@ class Choice(TypedDict):
 
 
 Sources = Annotated[Sequence[Source], Field(description="The sections that the text links to; may be empty.")]
-Extractive = Annotated[Literal[True], Field(description="Only if no language model wrote the answer.")]
-Refused = Annotated[Literal[True], Field(description="Only if the answer says that the documentation has none.")]
-UnsupportedField = Annotated[
-    Sequence[Unsupported], Field(description="What no passage proves of the text; only if there is something.")
-]
-Confidence = Annotated[float, Field(description="How sure the answer is, 0 to 1; only if the evidence was checked.")]
-SupportField = Annotated[Support, Field(description="The confidence in words; only beside it.")]
-FollowUps = Annotated[
-    Sequence[str], Field(description="Up to three questions that the index answers, too; only if there is one.")
-]
-TraceField = Annotated[Trace, Field(description="How the answer was made; only if requested with an admin key.")]
 
 
-class ChatCompletion(TypedDict):
+class OwnFields(TypedDict, total=False):
+    """Fields of an answer that OpenAI's API doesn't have, as far as they say something."""
+
+    extractive: Annotated[Literal[True], Field(description="Only if no language model wrote the answer.")]
+    refused: Annotated[Literal[True], Field(description="Only if the answer says that the documentation has none.")]
+    unsupported: Annotated[
+        Sequence[Unsupported], Field(description="What no passage proves of the text; only if there is something.")
+    ]
+    confidence: Annotated[float, Field(description="How sure the answer is, 0 to 1; only if the evidence was checked.")]
+    support: Annotated[Support, Field(description="The confidence in words; only beside it.")]
+    follow_ups: Annotated[
+        Sequence[str], Field(description="Up to three questions that the index answers, too; only if there is one.")
+    ]
+    trace: Annotated[Trace, Field(description="How the answer was made; only if requested with an admin key.")]
+
+
+class ChatCompletion(OwnFields):
     """A complete answer."""
 
     id: str
@@ -79,13 +84,6 @@ class ChatCompletion(TypedDict):
     choices: list[Choice]
     usage: UsageObject
     sources: Sources
-    extractive: NotRequired[Extractive]
-    refused: NotRequired[Refused]
-    unsupported: NotRequired[UnsupportedField]
-    confidence: NotRequired[Confidence]
-    support: NotRequired[SupportField]
-    follow_ups: NotRequired[FollowUps]
-    trace: NotRequired[TraceField]
 
 
 class Delta(TypedDict):
@@ -103,10 +101,10 @@ class ChunkChoice(TypedDict):
     finish_reason: FinishReason | None
 
 
-class ChatCompletionChunk(TypedDict):
+class ChatCompletionChunk(OwnFields):
     """One `data:` line of a stream. The last line is `data: [DONE]`; lines beginning with a colon are comments.
 
-    `sources`, `extractive`, `refused`, `unsupported`, `confidence`, `support`, `follow_ups` and `trace` are in the chunk with the finish_reason.
+    `sources` and what OpenAI's API doesn't have are in the chunk with the finish_reason.
     """
 
     id: str
@@ -118,14 +116,7 @@ class ChatCompletionChunk(TypedDict):
         Annotated[UsageObject | None, Field(description="Only if requested; null except in the last chunk.")]
     ]
     sources: NotRequired[Sources]
-    extractive: NotRequired[Extractive]
-    refused: NotRequired[Refused]
-    unsupported: NotRequired[UnsupportedField]
-    confidence: NotRequired[Confidence]
-    support: NotRequired[SupportField]
-    follow_ups: NotRequired[FollowUps]
     event: NotRequired[Annotated[Mapping[str, Any], Field(description="Only for Open WebUI.")]]
-    trace: NotRequired[TraceField]
 
 
 class Scores(TypedDict):

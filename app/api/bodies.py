@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar, cast
 
@@ -428,12 +428,18 @@ def validated(kind: type[Body], values: Any, whole: str = "The body") -> Body:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        param = _param(first["loc"])[:ECHOED]
-        if first["type"] == "extra_forbidden":
-            near = "" if "." in param else did_you_mean(param, kind.model_fields)
-            raise RequestError(f"{param}: there is no such field.{near}", param=param) from error
-        raise RequestError(f"{param or whole}: {_reason(param, first['msg'])}.", param=param or None) from error
+        raise field_error(
+            error.errors(include_url=False, include_context=False)[0], kind.model_fields, whole
+        ) from error
+
+
+def field_error(first: Mapping[str, Any], known: Collection[str], whole: str) -> RequestError:
+    """The error for what pydantic says of a field; `known` are those that there are."""
+    param = _param(first["loc"])[:ECHOED]
+    if first["type"] == "extra_forbidden":
+        near = "" if "." in param else did_you_mean(param, known)
+        return RequestError(f"{param}: there is no such field.{near}", param=param)
+    return RequestError(f"{param or whole}: {_reason(param, first['msg'])}.", param=param or None)
 
 
 # pydantic adds the branch of a union to the location of an error, which means nothing to clients

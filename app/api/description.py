@@ -1,10 +1,12 @@
 """The OpenAPI schema at /openapi.json, and Swagger UI at /api-docs, served without external files."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
@@ -14,6 +16,9 @@ from starlette.staticfiles import StaticFiles
 
 from app.api.answer_models import ErrorBody
 from app.api.bodies import JsonResponse
+
+if TYPE_CHECKING:
+    from app.api.service import Service
 
 _models: dict[JsonSchemaMode, dict[str, type[Any]]] = {"validation": {}, "serialization": {}}
 
@@ -38,6 +43,10 @@ ERRORS = refusals({
     401: "The API key is missing or invalid.", "default": "Any other error, in the form of the OpenAI API.",
 })  # fmt: skip
 ADMIN_ERRORS = ERRORS | refusals({401: "The admin key is missing or invalid.", 403: "No admin key is configured."})
+OPERATOR_FAILURES = ADMIN_ERRORS | refusals({
+    400: "The request is invalid; `param` names the field.", 404: "There is no such thing.", 502: "The index failed.",
+    503: "Nothing is indexed yet, or the index can't be reached.",
+})  # fmt: skip
 FAILURES = ERRORS | refusals({
     400: "The request is invalid; `param` names the field.", 404: "There is no such model.",
     413: "The request or the question is too long.", 502: "The language model or the index failed.",
@@ -80,6 +89,19 @@ def add_routes(app: FastAPI, tag: str, rows: Iterable[Row]) -> None:
     for name, method, path, handler, summary, body, failures, more in rows:
         told = described(summary, body, failures, name=name, tag=tag, **more)
         app.add_api_route(path, handler, methods=[method], **told)
+
+
+OperatorRow = tuple[str, str, Any, str, type[Any] | None, type[Any] | None, Mapping[int, str]]
+"""Method, path below /v1/admin, handler, summary, bodies of response and request, and what errors of its own mean by status."""
+
+
+def add_operator_routes(app: FastAPI, service: Service, rows: Iterable[OperatorRow]) -> None:
+    """Add routes for admins, whose key is checked before anything else of the request is read."""
+    for method, path, handler, summary, model, asked, more in rows:
+        extra = body_of(asked) if asked else {}
+        told = described(summary, model, OPERATOR_FAILURES | refusals(more), access=ADMIN, **extra)
+        checked = [Depends(service.operator)]
+        app.add_api_route(f"/v1/admin/{path}", handler, methods=[method], dependencies=checked, **told)
 
 
 def body_of(model: type[Any], *, required: bool = True) -> dict[str, Any]:

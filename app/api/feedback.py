@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NotRequired
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.admin.queries import QueryModel, parameters, query_of
-from app.api.answer_models import Sources, SupportField, UnsupportedField
+from app.api.admin.queries import QueryModel
+from app.api.answer_models import Sources
 from app.api.bodies import JsonResponse, Name, RequestModel, filled, unstored
-from app.api.description import ADMIN, ADMIN_ERRORS, ERRORS, add_routes, body_of, refusals
+from app.api.description import ERRORS, add_operator_routes, add_routes, body_of, refusals
 from app.api.html_pages import root_url
 from app.api.keeping import store_of
 from app.api.metrics import Metrics
 from app.api.service import Service
 from app.conversations.records import Feedback, KeptAnswer, Order, Paging
 from app.core.errors import RequestError, quoted
-from app.core.turn import support_of
+from app.core.turn import Support, Unsupported, support_of
 
 MOST = 100
 
@@ -158,10 +158,9 @@ class FeedbackRoutes:
             raise _no_answer(id, "rated")
         return JsonResponse(Deleted(id=id, object="feedback.deleted", deleted=True))
 
-    async def list_all(self, request: Request) -> Response:
+    async def list_all(self, query: Annotated[FeedbackQuery, Query()]) -> Response:
         """A part of the feedback of all readers, the newest first."""
-        self.service.check_admin(request, "Feedback isn't shown")
-        store, query = store_of(self.service, DISABLED), query_of(request, FeedbackQuery)
+        store = store_of(self.service, DISABLED)
         paging, since = query.paging, query.since
         begin = (since if since.tzinfo else since.replace(tzinfo=UTC)).timestamp() if since else 0.0
         if (some := await store.feedback(paging, since=begin, rating=query.rating or "")) is None:
@@ -205,8 +204,8 @@ class SharedAnswer(TypedDict):
     question: str
     answer: Annotated[str, Field(description="Markdown.")]
     sources: Sources
-    unsupported: UnsupportedField
-    support: NotRequired[SupportField]
+    unsupported: Annotated[Sequence[Unsupported], Field(description="What no passage proves of the text.")]
+    support: NotRequired[Support]
     assistant: str
     language: str
     created_at: int
@@ -262,7 +261,6 @@ def add_to(app: FastAPI, service: Service, metrics: Metrics) -> None:
         Sharing(service),
         {404: "The link is wrong, has expired, or the answer was deleted.", "default": "Any other error."},
     )
-    listing = {"access": ADMIN, "parameters": parameters(FeedbackQuery)}
     add_routes(app, TAG, (
         ("feedback", "POST", path, feedback.give, "Rate an answer", FeedbackObject, FAILURES, body_of(FeedbackRequest)),
         ("feedback_delete", "DELETE", path, feedback.take_back, "Take the rating of an answer back", Deleted, FAILURES, {}),
@@ -270,7 +268,5 @@ def add_to(app: FastAPI, service: Service, metrics: Metrics) -> None:
         ("shared_answer", "GET", "/v1/shared/{token}", sharing.read, "Read an answer by its link", SharedAnswer, refusals(gone),
          {"access": {}}),
     ))  # fmt: skip
-    add_routes(app, "Operation", (
-        ("feedback_list", "GET", "/v1/admin/feedback", feedback.list_all, "List ratings with their questions and answers",
-         FeedbackList, FAILURES | ADMIN_ERRORS, listing),
-    ))  # fmt: skip
+    summary = "List ratings with their questions and answers"
+    add_operator_routes(app, service, [("GET", "feedback", feedback.list_all, summary, FeedbackList, None, {})])

@@ -367,9 +367,9 @@ class Ingest:
         return unstored(run_object(self.runs.cancel(id, by)), 202)
 
 
-def started_by(service: Service, request: Request, refused: str = "Runs can't be started") -> str:
+def started_by(service: Service, request: Request) -> str:
     """Check the admin key; the number of the key and the address of the client."""
-    access = service.check_admin(request, refused)
+    access = service.check_admin(request, "Nothing can be started or changed")
     key = f"key {access.key}" if access.key else "this machine"
     return f"{key} from {request.client.host if request.client else 'unknown'}"
 

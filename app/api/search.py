@@ -6,22 +6,33 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 from weakref import WeakKeyDictionary
 
-from starlette.datastructures import QueryParams
+from fastapi import Query
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.answer_models import Facets, Passage, PieceObject, SearchResult
-from app.api.bodies import MAX_QUESTION, JsonResponse, SearchRequest, filled, validated
+from app.api.bodies import (
+    MAX_QUESTION,
+    JsonResponse,
+    Name,
+    Names,
+    PageAddress,
+    RequestModel,
+    SearchFilters,
+    SearchRequest,
+    filled,
+)
 from app.api.middleware.door import info_of
 from app.api.middleware.keys import Access
 from app.api.middleware.limits import cancel_on_disconnect
 from app.api.service import Service
 from app.citing.sections import asked_stems, best_section, section_text
 from app.core import turn
-from app.core.errors import RequestError, quoted
+from app.core.errors import RequestError
 from app.core.generation import GenerationInfo, page_versions
 from app.core.log_message import LogMessage
 from app.core.turn import Turn
@@ -137,20 +148,18 @@ def shown_query(turn: Turn, assistant: Assistant) -> str:
     return searched if seen else typed
 
 
-LISTS = {"collection": "collections", "language": "languages"}
-"""Parameters of the address, and the fields of `filters` that they are."""
-PARAMETERS: list[dict[str, Any]] = [
-    {"name": name, "in": "query", "required": name == "q", "description": said, "schema": {"type": "string"} | schema}
-    for name, said, schema in (
-        ("q", "The query.", {}),
-        ("limit", "Number of passages.", {"type": "integer", "minimum": 1, "maximum": 50}),
-        ("collection", "Only pages of this collection; may be repeated.", {}),
-        ("language", "Only pages in this language; may be repeated.", {}),
-        ("model", "Assistant whose pages are searched.", {}),
-        ("page", "Address of the page that the reader looks at.", {}),
-        ("as_you_type", "The last word may be incomplete.", {"type": "boolean"}),
-    )
-]
+class SearchQuery(RequestModel):
+    """A search in an address. `collection` and `language` may be repeated; both limit what is found."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+
+    q: str = Field(description="The query.")
+    limit: int | None = Field(None, ge=1, le=50, description="Number of passages.")
+    collection: Names = Field([], description="Only pages of this collection; may be repeated.")
+    language: Names = Field([], description="Only pages in this language; may be repeated.")
+    model: Name = Field("", description="Assistant whose pages are searched.")
+    page: PageAddress = None
+    as_you_type: bool = Field(default=False, description="The last word may be incomplete.")
 
 
 @dataclass(frozen=True)
@@ -165,11 +174,13 @@ class Search:
         body = await self.service.read(request, SearchRequest)
         return await self._respond(request, access, body)
 
-    async def get(self, request: Request) -> Response:
+    async def get(self, request: Request, query: Annotated[SearchQuery, Query()]) -> Response:
         """The same for a query in the address."""
-        access, body = self.service.access(request), from_parameters(request.query_params)
-        known = (code for code in body.filters.languages if code in self.service.settings.languages)
-        return await self._respond(request, access, body.model_copy(update={"language": next(known, None)}))
+        values = query.model_dump(include={"limit", "model", "page", "as_you_type"})
+        filters = SearchFilters(collections=query.collection, languages=query.language)
+        known = (code for code in query.language if code in self.service.settings.languages)
+        body = SearchRequest(query=query.q, filters=filters, language=next(known, None), **values)
+        return await self._respond(request, self.service.access(request), body)
 
     async def _respond(self, request: Request, access: Access, body: SearchRequest) -> Response:
         language = self.service.reader_language(request, body.language)
@@ -182,23 +193,6 @@ class Search:
                 return await search_result(assistant, body, info.id, language=language)
 
         return JsonResponse(await cancel_on_disconnect(request.receive, found()))
-
-
-def from_parameters(parameters: QueryParams) -> SearchRequest:
-    """The search in an address. Raises `RequestError` that names the first invalid parameter.
-
-    `language` and `collection` may be repeated; both limit what is found.
-    """
-    values: dict[str, object] = dict(parameters)
-    if "q" not in values:
-        raise RequestError("q: is missing.", param="q")
-    limits = {field: parameters.getlist(name) for name, field in LISTS.items() if values.pop(name, "")}
-    limit = str(values.pop("limit", ""))
-    if limit and not (limit.isascii() and limit.isdigit()):
-        raise RequestError(f"limit: {quoted(limit)} isn't a whole number.", param="limit")
-    typed = str(values.pop("as_you_type", "")).lower() in ("1", "true")
-    given = {"query": values.pop("q"), "limit": int(limit) if limit else None, "as_you_type": typed, "filters": limits}
-    return validated(SearchRequest, values | given, "The address")
 
 
 async def search_result(

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -21,7 +22,7 @@ from app.api import description, feedback, sign_in
 from app.api.admin import routes as admin
 from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
-from app.api.bodies import ChatRequest, IngestRequest, SearchRequest
+from app.api.bodies import ChatRequest, IngestRequest, SearchRequest, field_error
 from app.api.chat import Chat
 from app.api.description import (
     ADMIN,
@@ -46,7 +47,7 @@ from app.api.middleware.keys import Keys
 from app.api.middleware.limits import AnswerLimits, Counters, Limits
 from app.api.middleware.request_check import AllowedHosts, AllowedOrigins, Cors, RequestCheck
 from app.api.runs import Ingest, Runs
-from app.api.search import PARAMETERS, Search
+from app.api.search import Search
 from app.api.service import Service
 from app.api.warm_up import WarmUp
 from app.assistants.answer_cache import AnswerCache
@@ -168,13 +169,22 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
     """Add the middleware, the innermost first."""
     settings = service.settings
     metrics.routes = frozenset(map(route_label, app.routes))
-    origins = AllowedOrigins(settings.origins, service.keys.origins, service.keys.removed_origins)
+    origins = AllowedOrigins(settings.origins, service.keys.origins)
     checks = (check_shutdown, RequestCheck(AllowedHosts(settings.allowed_hosts, settings.host), origins))
     limits = Limits(settings, service.limits.gate, counters, service.access)
+
+    async def query_refused(request: Request, error: Exception) -> Response:
+        """Status 400 that names the first invalid field of the query string, to whom may know."""
+        service.access(request)
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        return await error_response(request, field_error({**first, "loc": first["loc"][1:]}, (), "The query string"))
+
     app.add_middleware(Door, checks=checks, enter=limits.enter, client=settings.log_client, watch=metrics.request)
     app.add_middleware(Cors, origins=origins)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)
+    app.add_exception_handler(RequestValidationError, query_refused)
     app.add_exception_handler(405, method_refused)
     if settings.trusted_proxies:
         app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
@@ -201,7 +211,7 @@ def _add_api(app: FastAPI, service: Service, branding: Branding) -> Suggester:
         ("search", "POST", "/v1/search", search, "Search without a language model", bodies.SearchResult, FAILURES,
          {"description": "Returns the passages for a query, with the scores of both searches."} | body_of(SearchRequest)),
         ("search_get", "GET", "/v1/search", search.get, "Search by an address", bodies.SearchResult, FAILURES,
-         {"description": "The same search for browsers and curl. Only `q` is needed.", "parameters": PARAMETERS}),
+         {"description": "The same search for browsers and curl. Only `q` is needed."}),
     ))  # fmt: skip
     add_routes(app, "Interface", (
         ("interface", "GET", "/v1/interface", interface, "Read what a page shows before the first question", InterfaceBody, ERRORS, {}),

@@ -92,6 +92,10 @@ class Service:
         """The assistant of this name, or the first one, within the limits of the key. Raises `RequestError` for another name."""
         return self.allowed(access).get(name)
 
+    async def operator(self, request: Request) -> None:
+        """Dependency of routes for admins. Raises `RequestError` for others."""
+        self.check_admin(request, "Nothing can be looked at or changed")
+
     def check_admin(self, request: Request, refused: str, *, instead: str = "", param: str | None = None) -> Access:
         """Returns what an admin may do. Raises `RequestError` for others; without an admin key, it names what is `refused`."""
         if not (self.keys.admins or self.keys.is_open_to(request)):

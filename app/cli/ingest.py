@@ -282,7 +282,7 @@ class Indexed:
 
 async def indexed(settings: Settings) -> Indexed:
     """Returns the contents of the index of these settings; nothing if there is none. Raises `StoreUnavailable`."""
-    from ingestion.publish.recorded import recorded_of_damaged
+    from ingestion.publish.recipe import recorded_of_damaged
 
     async with opened_store(settings) as store:
         try:

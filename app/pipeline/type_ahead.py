@@ -29,6 +29,7 @@ CORRECTED = 120  # letters, the last ones: more is a text that was pasted
 COMPLETION_WEIGHT = 0.5  # relative to a word that is written out
 OF_BM25 = 0.3  # share of the score: it decides between sections that have the same words
 OF_LENGTH = 0.25  # share of the score that a heading loses for words that aren't in the query
+OF_TITLE = 0.5  # added where the title is what is typed: a page named so comes before sections of other pages
 FIELDS = (3.0, 2.0, 1.5, 1.0)  # the weight of a word in the heading, the title, the headings above, the text
 KEPT = 500  # results of a generation, 3 KB each beside their chunks
 READ = 3000  # chunks whose words are kept, 2 to 4 KB each
@@ -173,15 +174,22 @@ class Weighted:
         return cls(words, tuple(weight / whole for weight in rare))
 
     def best(self, chunk: Chunk) -> tuple[float, Section | None]:
-        """Returns how well the chunk's best section has the words, 0..1, and that section, the first of equal ones."""
+        """Returns how well the chunk's best section has the words, 0..1 and up to `OF_TITLE` for its page's title, and that section,
+        the first of equal ones.
+        """
         return max(((self._score(fields), section) for section, fields in read(chunk)), key=itemgetter(0))
 
     def _score(self, fields: Fields) -> float:
-        score = 0.0
+        heading, title = fields[:2]
+        score = named = 0.0
         for word, weight in zip(self.words.words, self.weights, strict=True):
             score += weight * word.best_in(fields, FIELDS) / FIELDS[0]
-        length = fields[0].count(" ")
-        return score - OF_LENGTH * max(0, length - 1 - len(self.weights)) / length
+            named += weight * word.best_in((title,), (1.0,))
+        return score - self._surplus(heading) + OF_TITLE * max(0.0, named - self._surplus(title))
+
+    def _surplus(self, heading: str) -> float:
+        length = heading.count(" ")
+        return OF_LENGTH * max(0, length - 1 - len(self.weights)) / length
 
 
 _read: OrderedDict[str, tuple[Chunk, tuple[tuple[Section | None, Fields], ...]]] = OrderedDict()

@@ -31,7 +31,7 @@ def blocks(text: str) -> Iterator[tuple[bool, str]]:
             if lines:
                 yield False, "".join(lines)
             fence, lines = match[1], [line]
-        elif fence and _closes(line, fence):
+        elif fence and closes(line, fence):
             yield True, "".join([*lines, line])
             fence, lines = "", []
         else:
@@ -40,7 +40,8 @@ def blocks(text: str) -> Iterator[tuple[bool, str]]:
         yield bool(fence), "".join(lines)
 
 
-def _closes(line: str, fence: str) -> bool:
+def closes(line: str, fence: str) -> bool:
+    """True if the line closes a block of code that this fence has opened."""
     signs = line.strip(" \t>\r\n")
     return len(signs) >= len(fence) and not signs.strip(fence[0])
 
@@ -49,7 +50,7 @@ def code_lines(block: str) -> list[str]:
     """The lines of a fenced block, without those of its fences."""
     first, *lines = block.splitlines()
     fence = _ANY_FENCE.match(first)
-    closed = fence and lines and _closes(lines[-1], fence[1])
+    closed = fence and lines and closes(lines[-1], fence[1])
     return lines[:-1] if closed else lines
 
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from app.core.types import Chunk
 from app.text.analysis import analyse
-from app.text.blocks import CUT, plain, sentences
+from app.text.blocks import CUT, blocks, code_lines, plain, sentences
 
 Kind = Literal["paragraph", "list", "table", "code", "quote"]
 
@@ -143,15 +143,6 @@ def stretch_texts(chunk: Chunk) -> list[str]:
     return [f"{chunk.context_of(one.section)}\n\n{plain(chunk.text[one.start : one.end]).strip()}" for one in found]
 
 
-def _names(chunk: Chunk, block: Block) -> Sequence[str]:
-    """The title of the page and the last heading above the block, each once."""
-    return tuple(dict.fromkeys((chunk.title, *(chunk.sections[block.section].path[-1:] if chunk.sections else ()))))
-
-
-def _searched(text: str, start: int, end: int) -> str:
-    return plain(text[start : min(end, start + LONGEST_CODE)])
-
-
 def _blocks(chunk: Chunk) -> Iterator[Block]:
     offsets = [section.offset for section in chunk.sections[1:]]
     waiting: Block | None = None
@@ -223,9 +214,10 @@ def _units(chunk: Chunk, blocks: Sequence[Block], units: Sequence[BlockUnits]) -
             [blocks[i - 1].text] if i and blocks[i - 1].section == block.section and block.kind != "paragraph" else []
         )
         head = block.text.partition("\n")[0] if block.kind == "table" else ""
-        context = frozenset(analyse(" ".join([*_names(chunk, block), *above[-1:], head]), chunk.language))
+        names = dict.fromkeys((chunk.title, *(chunk.sections[block.section].path[-1:] if chunk.sections else ())))
+        context = frozenset(analyse(" ".join([*names, *above, head]), chunk.language))
         for start, end in places:
-            tokens = analyse(_searched(block.text, start, end), chunk.language)
+            tokens = analyse(plain(block.text[start : min(end, start + LONGEST_CODE)]), chunk.language)
             at, name = block.start + start, _NAME.match(block.text, start)
             named = frozenset(analyse(plain(name[1] or name[2] or ""), chunk.language)) if name else frozenset[str]()
             yield Unit(at, block.start + end, i, frozenset(tokens), context, bisect_right(starts, at) - 1, named)
@@ -268,22 +260,10 @@ def line_of(chunk: Chunk, unit: Unit) -> str:
     text = chunk.text[unit.start : unit.end]
     if text.startswith("|"):
         return " – ".join(cell.strip() for cell in text.strip("|").split("|") if cell.strip())
-    outside, code = _apart(plain(text))
-    return " ".join(_MARK.sub("", outside.strip() or code).split()).removesuffix(":")
-
-
-def _apart(text: str) -> tuple[str, str]:
-    """The text without fenced code, and the code without its fences."""
-    outside, code, fence = list[str](), list[str](), ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and line.strip() == fence:
-            fence = ""
-        else:
-            (code if fence else outside).append(line)
-    return "\n".join(outside), "\n".join(code)
+    pieces = list(blocks(plain(text)))
+    outside = "".join(piece for code, piece in pieces if not code).strip()
+    code = "\n".join(line for code, piece in pieces if code for line in code_lines(piece))
+    return " ".join(_MARK.sub("", outside or code).split()).removesuffix(":")
 
 
 def shortened(block: Block, longest: int, at: int) -> str:

@@ -206,10 +206,5 @@ def same_text(hashed: str) -> str:
     return hashed[:32]
 
 
-def dated_as(page: Page, known: Page) -> Page:
-    """The page with the dates of its known state: deploying an unchanged page doesn't change its date."""
-    return replace(page, published=known.published, modified=known.modified)
-
-
 def _file(url: str) -> str:
     return unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])

@@ -16,7 +16,7 @@ from ingestion.convert.document import Document, SourceText, decode, source_text
 from ingestion.convert.markdown.structure import AnchorMode, with_anchors
 from ingestion.crawl.directory import published_links, read_file
 from ingestion.crawl.documents import read_document
-from ingestion.crawl.exchange import HTML_TYPES, Downloads, Fetched, PageRequest, has_login_form
+from ingestion.crawl.exchange import HTML_TYPES, Fetched, PageRequest, has_login_form
 from ingestion.crawl.openapi import openapi_request
 from ingestion.entry import Entry, Given
 from ingestion.errors import NeedsJavaScript, PageError
@@ -86,18 +86,17 @@ class DocumentReader:
     notes: Counter[str] = field(default_factory=Counter)
     words: Vocabulary = field(init=False)
     _renderer: Renderer | None = field(init=False)
-    _early: Downloads = field(default_factory=Downloads)
 
     def __post_init__(self) -> None:
         self.words = vocabulary(self.settings.languages, self.settings.prompts)
-        from ingestion.crawl.render import open_renderer  # with httpx, which processes that convert don't need
+        from ingestion.crawl.render import Renderer  # with what fetches, which processes that convert don't need
 
-        self._renderer = open_renderer(self.settings, self.fetcher)
+        self._renderer = Renderer(self.settings, self.fetcher) if self.settings.render == "auto" else None
 
     async def fetch(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:
         """The page itself, with status 304 where the validators still hold. Raises `PageError`."""
         wanted = PageRequest(entry.url, etag=etag, last_modified=last_modified)
-        if early := self._early.take(wanted):
+        if early := self.fetcher.downloads.take(wanted):
             return early
         if entry.given:
             return await asyncio.to_thread(read_document, entry, etag, self.settings.tuning.crawl_max_bytes)
@@ -112,9 +111,9 @@ class DocumentReader:
         try:
             fetched = await self.fetch(entry, etag, last_modified)
         except PageError as error:
-            self._early.keep(entry.url, error)
+            self.fetcher.downloads.keep(entry.url, error)
             raise
-        self._early.keep(entry.url, fetched)
+        self.fetcher.downloads.keep(entry.url, fetched)
         return fetched
 
     async def read(self, entry: Entry, fetched: Fetched) -> tuple[Document, Fetched]:
@@ -136,8 +135,7 @@ class DocumentReader:
         return document, fetched
 
     async def close(self) -> None:
-        """End the browser, if it was started, and delete what was fetched in vain."""
-        self._early.close()
+        """End the browser, if it was started."""
         if self._renderer is not None:
             await self._renderer.close()
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import re
 import ssl
-import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -81,33 +80,12 @@ async def read_body(response: aiohttp.ClientResponse, most: int, advice: str = "
     packed = header(response, "content-encoding").strip().lower()
     if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise PageError(f"can't be fetched (it is packed as {packed[:40]}, which wasn't asked for)")
-    unpacked = _Unpacked() if packed not in ("", "identity") else None
     body = bytearray()
     async for part in response.content.iter_chunked(_PIECE):
-        body += part if unpacked is None else unpacked.more(part, most + 1 - len(body))
+        body += part
         if len(body) > most:
             raise PageSkipped(f"is larger than {most:,} bytes{advice}")
     return bytes(body)
-
-
-class _Unpacked:
-    """A packed body, part by part."""
-
-    def __init__(self) -> None:
-        self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as its head says
-        self._began = False
-
-    def more(self, part: bytes, most: int) -> bytes:
-        """At most `most` bytes of the decompressed part; bytes beyond them are lost."""
-        try:
-            unpacked = self._unpack.decompress(part, most)
-        except zlib.error as error:
-            if self._began:
-                raise PageError(f"can't be fetched (it can't be unpacked: {error})") from error
-            self._began, self._unpack = True, zlib.decompressobj(-zlib.MAX_WBITS)  # some servers leave the head out
-            return self.more(part, most)
-        self._began = True
-        return unpacked
 
 
 LONGEST_DELAY = 30.0
@@ -195,7 +173,7 @@ stamina.instrumentation.set_on_retry_hooks([_log_retry])  # instead of a line wi
 class Fetcher:
     """Fetches from allowed hosts only; use it as `async with`. `retry_wait` is the first wait between tries, in seconds.
 
-    `refusing` has the sites that don't want their pages as input of AI answers, `downloads` what was fetched for its links.
+    `refusing` has the sites that don't want their pages as input of AI answers, `downloads` what was fetched before its turn.
     """
 
     settings: Settings
@@ -295,8 +273,6 @@ class Fetcher:
 
     async def get(self, wanted: PageRequest) -> Fetched:
         """The answer, after redirects and retries. Raises `PageGone`, `PageSkipped`, or `PageError` for all else."""
-        if response := self.downloads.take(wanted):
-            return response
         at, passed = wanted.url, list[str]()
         while True:
             await self._check(at, wanted)
@@ -411,7 +387,6 @@ class Fetcher:
                 connector=self.connect(self.guard),
                 headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": ACCEPT_ENCODING},
                 timeout=aiohttp.ClientTimeout(),  # each request has its own
-                auto_decompress=False,
                 max_line_size=_LONGEST_LINE,
                 max_field_size=_LONGEST_LINE,
             )

@@ -122,11 +122,6 @@ async def _refused(socket: Any) -> None:
     await socket.close()
 
 
-def open_renderer(settings: Settings, fetcher: Fetcher) -> Renderer | None:
-    """Returns a renderer of pages, or None if DOCS_RENDER is off. Nothing is started yet."""
-    return Renderer(settings, fetcher) if settings.render == "auto" else None
-
-
 async def _start(program: str) -> tuple[Any, Any]:
     """(playwright, browser): an installed browser. Nothing is downloaded."""
     try:

@@ -222,8 +222,9 @@ async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers, named:
     Raises `SitemapError` when one can't be read, isn't a sitemap, or when none of its pages is to be read.
     """
     url = site.url
-    reading = _Reading(fetcher, workers, site, "" if urlsplit(url).path in ("", "/") or not url.endswith("/") else url)
-    roots = [named or url] if named or not _is_site(url) else await _site_roots(url, fetcher)
+    is_host, is_folder = urlsplit(url).path in ("", "/"), url.endswith("/")
+    reading = _Reading(fetcher, workers, site, url if is_folder and not is_host else "")
+    roots = await _site_roots(url, fetcher) if (is_host or is_folder) and not named else [named or url]
     for root in roots:
         before = reading.listed
         reading.seen.add(root)
@@ -234,10 +235,6 @@ async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers, named:
         raise SitemapError(f"None of the pages that {url} lists can be indexed: {_first_reason(reading)}")
     sources = frozenset(roots)
     return Listing(tuple(reading.entries), tuple(reading.skipped), sources, sources - reading.incomplete)
-
-
-def _is_site(url: str) -> bool:
-    return urlsplit(url).path in ("", "/") or url.endswith("/")
 
 
 def _first_reason(reading: _Reading) -> str:

@@ -20,7 +20,7 @@ from ingestion.crawl.exchange import IGNORE
 from ingestion.entry import Entry, Listing
 from ingestion.errors import NOINDEX
 from ingestion.publish.change import PageChange
-from ingestion.publish.recorded import recorded_of_damaged
+from ingestion.publish.recipe import recorded_of_damaged
 from ingestion.report import PageReport, Report
 from ingestion.sources import Source
 from ingestion.split.embedding import BatchEmbedder
@@ -83,16 +83,6 @@ class Baseline:
         if isinstance(error, StoreUnavailable) or not self.rebuilds:
             raise error
         log.warning(LogMessage("a page of the old index can't be read", url=url, error=error))
-
-
-async def live_pages(store: Store) -> Sequence[Page]:
-    """The pages of the live index; none if there is none, or if it is damaged. Raises `StoreUnavailable`."""
-    try:
-        return await (await store.live()).pages()
-    except StoreUnavailable:
-        raise
-    except StoreError:
-        return ()
 
 
 OTHER_SITE = "of a site that wasn't given"

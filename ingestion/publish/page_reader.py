@@ -19,7 +19,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from app.index.protocols import Draft
 from app.index.run_history import LeftOut, RunHistory
-from ingestion.convert.prepare import Addresses, Prepared, dated_as, same_text, text_hash, without_targets
+from ingestion.convert.prepare import Addresses, Prepared, same_text, text_hash, without_targets
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import Fetched
 from ingestion.crawl.language_tags import counterparts, language_by_counterpart, primary_language
@@ -340,7 +340,7 @@ class PageReader:
         page = replace(prepared.page, derived=derived)
         same = known is not None and known.url == page.url and known.hash == page.hash
         if known is not None and same:
-            page = dated_as(page, known)
+            page = replace(page, published=known.published, modified=known.modified)  # a deployment is no change
         outcome: Outcome = "new" if known is None else "unchanged" if same else "changed"
         report = PageReport(page.url, outcome, language=page.language, note=prepared.note, redirects=redirects)
         reusable = known if same and self._is_reusable(known, page) else None

@@ -1,8 +1,12 @@
-"""The recipe of the live index, its damages, and the recipe of the next one."""
+"""The state of the live index, which may be damaged, its recipe, and the recipe of the next one."""
+
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from app.core.errors import NoIndex, StoreError, StoreUnavailable
-from app.core.generation import GenerationInfo, Recipe
+from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.settings import Settings
+from app.core.types import Page
 from app.index.protocols import Store
 from app.index.ranking.units import VERSION as UNITS
 from app.index.run_history import check_readable
@@ -11,6 +15,8 @@ from app.text.analysis import ANALYZER
 from ingestion.convert import VERSION
 from ingestion.split import open_splitter
 from ingestion.split.written import questions_name, summaries_name
+
+T = TypeVar("T")
 
 
 async def damage_of(store: Store) -> str:
@@ -26,14 +32,35 @@ async def damage_of(store: Store) -> str:
     return ""
 
 
-async def live_recipe(store: Store) -> Recipe | None:
-    """None if there is no live index, or a damaged one. Raises `StoreUnavailable`."""
+async def unless_damaged(reading: Awaitable[T], otherwise: T) -> T:
+    """What is read of the store; this instead where nothing is there, or it is damaged. Raises `StoreUnavailable`."""
     try:
-        return (await store.live()).info.recipe
+        return await reading
     except StoreUnavailable:
         raise
     except StoreError:
-        return None
+        return otherwise
+
+
+async def live_recipe(store: Store) -> Recipe | None:
+    """None if there is no live index, or a damaged one. Raises `StoreUnavailable`."""
+    live = await unless_damaged(store.live(), None)
+    return live.info.recipe if live else None
+
+
+async def live_pages(store: Store) -> Sequence[Page]:
+    """The pages of the live index; none if there is none, or if it is damaged. Raises `StoreUnavailable`."""
+    live = await unless_damaged(store.live(), None)
+    return await unless_damaged(live.pages(), ()) if live else ()
+
+
+async def recorded_of_damaged(store: Store) -> tuple[SourceRecord, ...]:
+    """The sources of a live index whose pages can't be read; empty if its list of generations is damaged, too.
+
+    Raises `StoreUnavailable`.
+    """
+    generations = await unless_damaged(store.generations(), ())
+    return generations[0].sources if generations else ()
 
 
 async def recipe_for(embedder: Embedder, settings: Settings, live: Recipe | None = None) -> Recipe:

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
-from app.core.errors import SettingsError, StoreError, StoreUnavailable
+from app.core.errors import SettingsError
 from app.core.generation import SourceRecord
 from app.core.log_message import masked, names_secret
 from app.core.settings import Settings
 from app.index import directory_of
-from app.index.protocols import Store
 from ingestion.entry import Listing
 from ingestion.sources import LOGIN, OwnDocumentation, Source, check_reader, is_web
 
@@ -17,20 +16,6 @@ from ingestion.sources import LOGIN, OwnDocumentation, Source, check_reader, is_
 def records_of(given: Sequence[Source], listed: Listing, settings: Settings) -> tuple[SourceRecord, ...]:
     """Returns the records of the sources of a run that `listed` their pages."""
     return tuple(_record(source, listed.roots[source.without_login()], settings) for source in given)
-
-
-async def recorded_of_damaged(store: Store) -> tuple[SourceRecord, ...]:
-    """The sources of a live index whose pages can't be read; empty if its list of generations is damaged, too.
-
-    Raises `StoreUnavailable`.
-    """
-    try:
-        generations = await store.generations()
-    except StoreUnavailable:
-        raise
-    except StoreError:
-        return ()
-    return generations[0].sources if generations else ()
 
 
 def sources_of(records: Iterable[SourceRecord]) -> tuple[Source, ...]:

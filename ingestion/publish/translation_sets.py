@@ -4,7 +4,7 @@ import asyncio
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
@@ -252,15 +252,14 @@ class Found:
     pairs: Sequence[Pair]
 
 
-def translation_sets(pages: Iterable[Page], default_language: str, rule_of: Callable[[Page], str]) -> Found:
+def translation_sets(pages: Iterable[Page], default_language: str) -> Found:
     """Finds pages that are translations of each other: of one collection and one version, each in another language.
 
-    `rule_of` gives what the operator says of a page's source: a form of addresses, `NO_TRANSLATIONS`, or nothing. The id of a set is
-    the address of its page in the default language, else of the first one.
+    The id of a set is the address of its page in the default language, else of the first one.
     """
     taking_part: dict[tuple[str, str], list[Page]] = defaultdict(list)
     for page in pages:
-        if (rule := rule_of(page)) != NO_TRANSLATIONS:
+        if (rule := translations_of(page.fetch.reading)) != NO_TRANSLATIONS:
             taking_part[page.collection, rule].append(page)
     joined = _Joined()
     pairs: dict[frozenset[str], Pair] = {}
@@ -373,7 +372,7 @@ async def assign_translation_sets(draft: Draft, settings: Settings) -> Translati
     states = await draft.page_states()
     sets = Found({}, ())
     if len({page.language for page in states.values()}) > 1:
-        sets = await asyncio.to_thread(translation_sets, list(states.values()), settings.default_language, _rule_of)
+        sets = await asyncio.to_thread(translation_sets, list(states.values()), settings.default_language)
     await draft.touch(
         [
             replace(page, derived=replace(page.derived, translation_set=sets.of.get(url, "")))
@@ -382,10 +381,6 @@ async def assign_translation_sets(draft: Draft, settings: Settings) -> Translati
         ]
     )
     return _report(sets)
-
-
-def _rule_of(page: Page) -> str:
-    return translations_of(page.fetch.reading)
 
 
 def _report(found: Found) -> TranslationReport:

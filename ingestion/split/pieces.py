@@ -153,16 +153,13 @@ def _glued(made: list[Piece]) -> list[Piece]:
             result[number] = replace(piece, cost=NEVER)
         elif piece.heading is not None and before.heading is not None and piece.heading.level > before.heading.level:
             result[number] = replace(piece, cost=STACKED)
-        elif piece.heading is None and piece.cost < ANNOUNCED and _continues(before.text, piece.text):
+        elif (
+            piece.heading is None and piece.cost < ANNOUNCED and (before.text.endswith(":") or piece.text[:1].islower())
+        ):
             result[number] = replace(piece, cost=ANNOUNCED)
         elif piece.heading is None and 0 <= noted < len(IN_ADMONITION) and not _LABEL.match(piece.text):
             result[number] = replace(piece, cost=max(piece.cost, IN_ADMONITION[noted]))
     return result
-
-
-def _continues(before: str, text: str) -> bool:
-    """True when the text continues the one before it."""
-    return before.endswith(":") or text[:1].islower()
 
 
 Parts = list[tuple[str, str]]

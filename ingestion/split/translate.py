@@ -16,7 +16,8 @@ from pathlib import Path
 from app.core.errors import ModelError, SettingsError
 from app.core.settings import Settings
 from app.core.types import Page
-from app.text.blocks import blocks, code_spans
+from app.text.blocks import blocks
+from app.text.literals import code_spans, without_code
 from ingestion.convert.language import detect, prose
 from ingestion.crawl.language_tags import primary_language
 from ingestion.split.written import BrokenOff, KeptTexts, PageWriter, open_page_writer
@@ -119,22 +120,15 @@ def missing_parts(original: str, translation: str, names: Sequence[str] = ()) ->
 
 def _invariants(text: str) -> list[str]:
     """Everything that is the same in every language."""
-    code = [text[start:end].strip("`").strip() for start, end in code_spans(text)]
-    rest = _without_code(text)
+    rest = without_code(text)
     ids = _ID.findall(rest)
     rest = _ID.sub(" ", rest)
     addresses = [(match[1] or match[2]).rstrip(".,;") for match in _ADDRESS.finditer(rest)]
-    return [*code, *addresses, *ids, *_NUMBER.findall(_ADDRESS.sub(" ", rest))]
+    return [*code_spans(text), *addresses, *ids, *_NUMBER.findall(_ADDRESS.sub(" ", rest))]
 
 
 def _cells(text: str) -> list[int]:
-    return [row.count("|") for row in _ROW.findall(_without_code(text))]
-
-
-def _without_code(text: str) -> str:
-    spans = list(code_spans(text))
-    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
-    return " ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+    return [row.count("|") for row in _ROW.findall(without_code(text))]
 
 
 PART = 2000

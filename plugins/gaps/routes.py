@@ -4,16 +4,15 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from pydantic import Field
-from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.admin.queries import IndexQuery, chosen_index, parameters, query_of
-from app.api.admin.routes import NO_INDEX
+from app.api.admin.queries import IndexQuery, chosen_index
 from app.api.bodies import Name, unstored
-from app.api.description import ADMIN, described
+from app.api.description import add_operator_routes
 from app.api.service import Service
 from app.conversations.question_log import Asked
 from plugins.gaps.records import GapReport
@@ -22,8 +21,7 @@ from plugins.gaps.records import GapReport
 def add_to(app: FastAPI, service: Service) -> None:
     """Add the route."""
     summary = "Report what the documentation lacks"
-    told = described(summary, GapReport, NO_INDEX, access=ADMIN, parameters=parameters(GapsQuery))
-    app.add_api_route("/v1/admin/gaps", Gaps(service).report, methods=["GET"], **told)
+    add_operator_routes(app, service, [("GET", "gaps", Gaps(service).report, summary, GapReport, None, {})])
 
 
 class GapsQuery(IndexQuery):
@@ -47,10 +45,8 @@ class Gaps:
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
     _last: tuple[GapsQuery, float, GapReport] | None = None
 
-    async def report(self, request: Request) -> Response:
+    async def report(self, query: Annotated[GapsQuery, Query()]) -> Response:
         """The report of a period. Raises `RequestError` with the code `no_log` if nothing was logged in it."""
-        self.service.check_admin(request, "The report of gaps can't be made")
-        query = query_of(request, GapsQuery)
         from plugins.gaps.making import in_process  # a service that keeps nothing loads no database
 
         index = chosen_index(self.service, query.index).name

@@ -1,12 +1,12 @@
 """Routes of conversations and kept responses; their lists come in parts, as in OpenAI's API."""
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.admin.queries import parameters, query_of
 from app.api.bodies import JsonResponse, unstored
 from app.api.description import add_routes, body_of
 from app.api.feedback import FAILURES, TAG, Deleted, PagingQuery, ends, unknown_after
@@ -43,12 +43,12 @@ class Conversations:
         made = await store_of(self.service).create(owner, body.title or "", body.metadata or {})
         return JsonResponse(_object(made))
 
-    async def list_all(self, request: Request) -> Response:
+    async def list_all(self, request: Request, query: Annotated[PagingQuery, Query()]) -> Response:
         """A part of the conversations of the key, the newest first."""
         access = self.service.access(request)
         store = store_of(self.service)
         check_listing(self.service, request, access)
-        paging = query_of(request, PagingQuery).paging
+        paging = query.paging
         if (some := await store.conversations(access.owner, paging)) is None:
             raise unknown_after(paging)
         data = [_object(one) for one in some.data]
@@ -79,10 +79,10 @@ class Conversations:
         owner = self.service.access(request).owner
         return JsonResponse(_object(found(await store_of(self.service).reset(owner, id), id)))
 
-    async def items(self, request: Request, id: str) -> Response:  # noqa: A002
+    async def items(self, request: Request, id: str, query: Annotated[PagingQuery, Query()]) -> Response:  # noqa: A002
         """A part of the questions and answers, the newest first."""
         owner = self.service.access(request).owner
-        store, paging = store_of(self.service), query_of(request, PagingQuery).paging
+        store, paging = store_of(self.service), query.paging
         found(await store.conversation(owner, id), id)
         number = await self._number(owner, id, paging)
         some = await store.answers_of(id, Paging(limit=paging.limit // 2 + 2, order=paging.order), number=number)
@@ -163,7 +163,7 @@ def _not_found(id_: str) -> RequestError:
     return RequestError(f"Response with id {quoted(id_)} not found.", param="response_id", code="response_not_found")
 
 
-def _response(answer: KeptAnswer) -> ResponseObject:
+def _response(answer: KeptAnswer) -> dict[str, Any]:
     place = Place(answer.owner, kept=True, conversation=answer.conversation, previous=answer.previous)
     asked = ResponsesRequest.model_validate({"model": answer.assistant, "input": answer.question})
     form = ResponsesFormat(answer.id.removeprefix(PREFIX), int(answer.created), answer.assistant, asked, place)
@@ -177,17 +177,17 @@ def add_to(app: FastAPI, service: Service) -> None:
     """Add the routes; without a store, each says that nothing is kept."""
     conversations = Conversations(service)
     all_, one, kept = "/v1/conversations", "/v1/conversations/{id}", "/v1/responses/{id}"
-    paging, begun = {"parameters": parameters(PagingQuery)}, body_of(ConversationRequest, required=False)
+    begun = body_of(ConversationRequest, required=False)
     add_routes(app, TAG, (
         ("conversation_create", "POST", all_, conversations.create, "Begin a conversation", ConversationObject, FAILURES, begun),
-        ("conversations", "GET", all_, conversations.list_all, "List the conversations of the key", ConversationList, FAILURES, paging),
+        ("conversations", "GET", all_, conversations.list_all, "List the conversations of the key", ConversationList, FAILURES, {}),
         ("conversation", "GET", one, conversations.get, "Read one conversation", ConversationObject, FAILURES, {}),
         ("conversation_change", "POST", one, conversations.change, "Change title or metadata", ConversationObject, FAILURES, begun),
         ("conversation_delete", "DELETE", one, conversations.delete, "Delete a conversation, its answers and their feedback", Deleted,
          FAILURES, {}),
         ("conversation_reset", "POST", f"{one}/reset", conversations.reset, "Forget what was said in a conversation", ConversationObject,
          FAILURES, {}),
-        ("conversation_items", "GET", f"{one}/items", conversations.items, "List questions and answers", ItemList, FAILURES, paging),
+        ("conversation_items", "GET", f"{one}/items", conversations.items, "List questions and answers", ItemList, FAILURES, {}),
     ))  # fmt: skip
     add_routes(app, "OpenAI API", (
         ("response", "GET", kept, conversations.get_response, "Read a kept response", ResponseObject, FAILURES, {}),

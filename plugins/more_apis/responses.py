@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.answer_models import Confidence, Extractive, FollowUps, Refused, Sources, SupportField, UnsupportedField
+from app.api.answer_models import OwnFields, Sources
 from app.api.bodies import (
     MAX_INT,
     AnswerRequest,
@@ -92,131 +92,23 @@ class ConversationRequest(RequestModel):
     items: None = Field(None, description="Refused: send earlier messages with the question.")
 
 
-class Citation(TypedDict):
-    """A citation of a source in the text."""
-
-    type: Literal["url_citation"]
-    start_index: int
-    end_index: int
-    url: str
-    title: str
-
-
-class OutputText(TypedDict):
-    """The answer, Markdown."""
-
-    type: Literal["output_text"]
-    text: str
-    annotations: list[Citation]
-    logprobs: list[Any]
-
-
-class OutputMessage(TypedDict):
-    """The one message of a response."""
-
-    id: str
-    type: Literal["message"]
-    status: Literal["in_progress", "completed"]
-    role: Literal["assistant"]
-    content: list[OutputText]
-
-
-class InputDetails(TypedDict):
-    """Details of the input tokens."""
-
-    cached_tokens: int
-
-
-class OutputDetails(TypedDict):
-    """Details of the output tokens."""
-
-    reasoning_tokens: int
-
-
-class ResponseUsage(TypedDict):
-    """Tokens of all language model calls for this answer."""
-
-    input_tokens: int
-    input_tokens_details: InputDetails
-    output_tokens: int
-    output_tokens_details: OutputDetails
-    total_tokens: int
-
-
-class IncompleteDetails(TypedDict):
-    """The reason why an answer is incomplete."""
-
-    reason: Literal["max_output_tokens"]
-
-
-class ResponseError(TypedDict):
-    """The reason why a stream failed."""
-
-    code: str
-    message: str
-
-
-class ConversationId(TypedDict):
-    """The conversation that the response belongs to."""
-
-    id: str
-
-
 ResponseStatus = Literal["completed", "incomplete", "in_progress", "failed"]
 
 
-class ResponseObject(TypedDict):
-    """An answer in the form of the Responses API. Fields without a meaning here have neutral values."""
+class ResponseObject(OwnFields):
+    """An answer in the form of OpenAI's Responses API, whose other fields have their meaning there, or a neutral value."""
 
     id: str
     object: Literal["response"]
     created_at: int
     status: ResponseStatus
-    background: Literal[False]
-    error: ResponseError | None
-    incomplete_details: IncompleteDetails | None
-    instructions: str | None
-    max_output_tokens: int | None
-    metadata: Mapping[str, str]
     model: str
-    output: list[OutputMessage]
-    parallel_tool_calls: Literal[False]
-    previous_response_id: str | None
-    conversation: ConversationId | None
-    reasoning: None
-    store: bool
-    temperature: float | None
-    text: dict[str, Any]
-    tool_choice: Literal["none"]
-    tools: list[Any]
-    top_p: None
-    truncation: Literal["disabled"]
-    usage: ResponseUsage | None
+    output: Annotated[list[Any], Field(description="One message, whose text has an annotation for each source.")]
     sources: NotRequired[Annotated[Sources, Field(description="As in a chat completion; absent until the end.")]]
-    extractive: NotRequired[Extractive]
-    refused: NotRequired[Refused]
-    unsupported: NotRequired[UnsupportedField]
-    confidence: NotRequired[Confidence]
-    support: NotRequired[SupportField]
-    follow_ups: NotRequired[FollowUps]
 
 
-class EventFields(TypedDict, total=False):
-    """The fields of an event, which depend on its type."""
-
-    response: ResponseObject
-    delta: str
-    text: str
-    item_id: str
-    output_index: int
-    content_index: int
-    item: OutputMessage
-    part: OutputText
-    logprobs: list[Any]
-
-
-class ResponseStreamEvent(EventFields):
-    """One event of a stream; the last one is response.completed, response.incomplete or response.failed."""
+class ResponseStreamEvent(TypedDict):
+    """One event of a stream, with the fields that its type has in OpenAI's API; the last one is response.completed, response.incomplete or response.failed."""
 
     type: str
     sequence_number: int
@@ -238,13 +130,6 @@ class ConversationList(ListPart):
     data: list[ConversationObject]
 
 
-class InputText(TypedDict):
-    """A question."""
-
-    type: Literal["input_text"]
-    text: str
-
-
 class ConversationItem(TypedDict):
     """A question or an answer. Answers have fields that OpenAI's don't have, from `answer` on."""
 
@@ -252,7 +137,7 @@ class ConversationItem(TypedDict):
     type: Literal["message"]
     status: Literal["completed", "incomplete"]
     role: Literal["user", "assistant"]
-    content: list[InputText | OutputText]
+    content: Annotated[list[Any], Field(description="One `input_text` or `output_text`.")]
     answer: NotRequired[Annotated[str, Field(description="Id of the answer, for feedback.")]]
     created_at: NotRequired[int]
     sources: NotRequired[Sources]
@@ -355,7 +240,7 @@ class ResponsesFormat:
     place: Place
     _number: int = -1
 
-    def whole(self, record: AnswerRecord) -> ResponseObject:
+    def whole(self, record: AnswerRecord) -> dict[str, Any]:
         """The response object of a complete answer."""
         assert record.done is not None
         cut = record.done.finish_reason == "length"
@@ -364,7 +249,7 @@ class ResponsesFormat:
         usage = record.usage
         body["usage"] = {
             "input_tokens": usage.prompt_tokens,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens": usage.completion_tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": usage.total,
@@ -419,15 +304,15 @@ class ResponsesFormat:
             )
         )
 
-    def _content_event(self, kind: str, fields: EventFields) -> bytes:
+    def _content_event(self, kind: str, fields: Mapping[str, Any]) -> bytes:
         return self._event(kind, {"item_id": self.item_id, "output_index": 0, "content_index": 0, **fields})
 
-    def _event(self, kind: str, fields: EventFields) -> bytes:
+    def _event(self, kind: str, fields: Mapping[str, Any]) -> bytes:
         self._number += 1
-        event: ResponseStreamEvent = {"type": f"response.{kind}", "sequence_number": self._number, **fields}
-        return b"event: " + event["type"].encode() + b"\ndata: " + orjson.dumps(event) + b"\n\n"
+        event = {"type": f"response.{kind}", "sequence_number": self._number, **fields}
+        return f"event: response.{kind}\n".encode() + b"data: " + orjson.dumps(event) + b"\n\n"
 
-    def response(self, status: ResponseStatus, output: list[OutputMessage]) -> ResponseObject:
+    def response(self, status: ResponseStatus, output: list[Any]) -> dict[str, Any]:
         """The response object with this status and output."""
         return {
             "id": f"resp_{self.id}",
@@ -461,18 +346,24 @@ class ResponsesFormat:
         """The id of the only message."""
         return f"msg_{self.id}"
 
-    def item(self, content: list[OutputText]) -> OutputMessage:
+    def item(self, content: list[Any]) -> dict[str, Any]:
         """The message with this content; in progress while it has none."""
-        status: Literal["in_progress", "completed"] = "completed" if content else "in_progress"
+        status = "completed" if content else "in_progress"
         return {"id": self.item_id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-def part(text: str, sources: Sequence[Source]) -> OutputText:
+def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
     """The text with an annotation for each citation `[n]` of a source."""
     by_number = {source.number: source for source in sources}
     places = [(match, by_number.get(int(match[1]))) for match in re.finditer(r"\[(\d{1,4})\](?!\()", text)]
     annotations = [
-        Citation(type="url_citation", start_index=at.start(), end_index=at.end(), url=source.url, title=source.name)
+        {
+            "type": "url_citation",
+            "start_index": at.start(),
+            "end_index": at.end(),
+            "url": source.url,
+            "title": source.name,
+        }
         for at, source in places
         if source
     ]

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.admin.queries import IndexQuery, chosen_index, parameters, query_of
-from app.api.admin.routes import NO_INDEX
+from app.api.admin.queries import IndexQuery, chosen_index
 from app.api.bodies import ExactModel, Name, Place, unstored
-from app.api.description import ADMIN, add_routes, body_of, refusals
+from app.api.description import add_operator_routes
 from app.api.keeping import store_of
 from app.api.runs import started_by
 from app.api.service import Service
@@ -94,14 +93,11 @@ class TriedList(TypedDict):
 def add_to(app: FastAPI, service: Service) -> None:
     """Add the routes."""
     handlers = CuratedAnswers(service)
-    changed = NO_INDEX | refusals({409: "Somebody else has saved another version meanwhile."})
-    add_routes(app, "Operation", (
-        ("curated", "GET", "/v1/admin/curated", handlers.list_all, "The curated answers and their versions", CuratedList, NO_INDEX,
-         {"access": ADMIN, "parameters": parameters(IndexQuery)}),
-        ("save_curated", "POST", "/v1/admin/curated", handlers.save, "Save the curated answers as a new version", CuratedList, changed,
-         {"access": ADMIN, **body_of(CuratedRequest)}),
-        ("try_curated", "POST", "/v1/admin/curated/try", handlers.tried, "Try curated answers against the question log", TriedList,
-         NO_INDEX, {"access": ADMIN, **body_of(TryRequest)}),
+    changed = {409: "Somebody else has saved another version meanwhile."}
+    add_operator_routes(app, service, (
+        ("GET", "curated", handlers.list_all, "The curated answers and their versions", CuratedList, None, {}),
+        ("POST", "curated", handlers.save, "Save the curated answers as a new version", CuratedList, CuratedRequest, changed),
+        ("POST", "curated/try", handlers.tried, "Try curated answers against the question log", TriedList, TryRequest, {}),
     ))  # fmt: skip
 
 
@@ -112,10 +108,9 @@ class CuratedAnswers:
     service: Service
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def list_all(self, request: Request) -> Response:
+    async def list_all(self, query: Annotated[IndexQuery, Query()]) -> Response:
         """All kept versions."""
-        self.service.check_admin(request, "Curated answers can't be looked at")
-        return await self._listed(chosen_index(self.service, query_of(request, IndexQuery).index))
+        return await self._listed(chosen_index(self.service, query.index))
 
     async def _listed(self, index: NamedIndex) -> Response:
         by_id = self.service.assistants.by_id
@@ -132,7 +127,7 @@ class CuratedAnswers:
 
     async def save(self, request: Request) -> Response:
         """The list with the new version. To take one back, save the entries of an earlier version."""
-        by = started_by(self.service, request, "Curated answers can't be saved")
+        by = started_by(self.service, request)
         wanted = await self.service.read(request, CuratedRequest, small=False)
         index = chosen_index(self.service, wanted.index)
         live = await index.store.live()
@@ -157,7 +152,6 @@ class CuratedAnswers:
 
     async def tried(self, request: Request) -> Response:
         """The logged questions that get one of the entries, then those that nearly do."""
-        self.service.check_admin(request, "Curated answers can't be tried")
         wanted = await self.service.read(request, TryRequest, small=False)
         index = chosen_index(self.service, wanted.index)
         self._check_languages(wanted)

@@ -68,7 +68,8 @@ class KeptFiles:
                     await asyncio.sleep(_INTERVAL)
                 else:
                     raise SourceUnavailable(f"another run is still reading it after {_TRIES * _INTERVAL:.0f} s")
-                self._clean()
+                for leftover in self.directory.glob(f"{_TEMPORARY}*"):  # of a run that was killed
+                    self.discard(leftover.name)
                 yield
         except OSError as error:
             raise SourceUnavailable(f"{self.directory} can't be used to keep its files: {error.strerror}") from error
@@ -80,11 +81,6 @@ class KeptFiles:
     def new_tree(self) -> Path:
         """A directory that is moved into its place when it is complete, or else deleted by the next run."""
         return Path(mkdtemp(dir=self.directory, prefix=_TEMPORARY))
-
-    def _clean(self) -> None:
-        """Delete what a run left that was killed; it would count as a part of the source."""
-        for leftover in self.directory.glob(f"{_TEMPORARY}*"):
-            self.discard(leftover.name)
 
     @property
     def tree(self) -> Path:

@@ -53,7 +53,8 @@ def site(form: str, languages: str = "en cs de", topics: int = 6, slugs: str = "
 
 
 def found(pages: list[Page], rule: str = "") -> Found:
-    return translation_sets(pages, "en", lambda _: rule)
+    reading = f"translations {rule}" if rule else ""
+    return translation_sets([replace(page, fetch=replace(page.fetch, reading=reading)) for page in pages], "en")
 
 
 def groups(of: Mapping[str, str]) -> set[frozenset[str]]:

@@ -7,13 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
+from typing import Annotated
 
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.admin import answer_models as bodies
 from app.api.admin.problems import Inspected, problems
-from app.api.admin.queries import REFUSED, IndexQuery, PageAge, PageState, chosen_index, looked_at, query_of
+from app.api.admin.queries import IndexQuery, PageAge, PageState, chosen_index
 from app.api.bodies import RollbackRequest, filled, unstored
 from app.api.runs import Run, Runs, beside, configured, recorded_sites, run_object
 from app.api.service import Service
@@ -90,10 +92,8 @@ class IndexStates:
     service: Service
     runs: Runs
 
-    async def state(self, request: Request) -> Response:
+    async def state(self) -> Response:
         """All indexes with their sources, runs and problems."""
-        self.service.check_admin(request, REFUSED)
-        query_of(request, IndexQuery)
         assistants = self.service.assistants
         states, _ = await asyncio.gather(assistants.index_states(), look_at_servers(assistants.breakers))
         used = assistants.used()
@@ -123,16 +123,16 @@ class IndexStates:
         indexed = [url for url in dict.fromkeys((*beside(settings, records), *kept.added)) if url not in kept.paused]
         return {"configured": configured(settings, kept), "indexed": indexed}
 
-    async def generations(self, request: Request) -> Response:
+    async def generations(self, query: Annotated[IndexQuery, Query()]) -> Response:
         """The kept generations, newest first."""
-        _, index = looked_at(self.service, request, IndexQuery)
+        index = chosen_index(self.service, query.index)
         live = (await index.store.live()).info.id
         data = [generation_body(info, live=info.id == live) for info in await index.store.generations()]
         return unstored(bodies.GenerationList(object="list", index=index.name, data=data))
 
-    async def list_runs(self, request: Request) -> Response:
+    async def list_runs(self, query: Annotated[IndexQuery, Query()]) -> Response:
         """The last runs of an index, and the one under way. Of those of this service, killed ones are listed, too."""
-        _, index = looked_at(self.service, request, IndexQuery)
+        index = chosen_index(self.service, query.index)
         own = () if index.name else self.runs.all()  # they write to the index without a name
         current = next((run for run in own if not run.finished), None)
         reading = None if current else run_reading(directory_of(index.settings))
@@ -152,7 +152,6 @@ class IndexStates:
 
     async def rollback(self, request: Request) -> Response:
         """Make the previous generation live again."""
-        self.service.check_admin(request, "The index can't be rolled back")
         wanted = await self.service.read(request, RollbackRequest)
         index = chosen_index(self.service, wanted.index)
         kept = await index.store.generations()

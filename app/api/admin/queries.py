@@ -1,12 +1,10 @@
 """The query strings of /v1/admin, and the index that one names."""
 
-from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from pydantic import ConfigDict, Field
-from starlette.requests import Request
 
-from app.api.bodies import Name, Place, RequestModel, validated
+from app.api.bodies import Name, Place, RequestModel
 from app.api.service import Service
 from app.assistants.file import NamedIndex
 from app.core.errors import RequestError, quoted
@@ -63,27 +61,6 @@ class PagesQuery(IndexQuery):
     limit: int = Field(100, ge=1, le=1000, description="Number of pages to return.")
 
 
-Query = TypeVar("Query", bound=QueryModel)
-OfIndex = TypeVar("OfIndex", bound=IndexQuery)
-REFUSED = "The index can't be looked at"
-
-
-def query_of(request: Request, kind: type[Query]) -> Query:
-    """The query string as this model. Raises `RequestError` that names the invalid field."""
-    return validated(kind, dict(request.query_params), "The query string")
-
-
-@cache
-def parameters(kind: type[QueryModel]) -> list[dict[str, Any]]:
-    """The query string as parameters of OpenAPI."""
-    schema = kind.model_json_schema()
-    required = schema.get("required", ())
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": values}
-        for name, values in schema["properties"].items()
-    ]
-
-
 def chosen_index(service: Service, name: str | None) -> NamedIndex:
     """The index of this name, or that of the first assistant. Raises `RequestError` if no assistant uses one of that name."""
     used = service.assistants.used()
@@ -95,10 +72,3 @@ def chosen_index(service: Service, name: str | None) -> NamedIndex:
             f"No assistant uses an index {quoted(name)}. There are: {known}.", param="index", code="index_not_found"
         )
     return used[name]
-
-
-def looked_at(service: Service, request: Request, kind: type[OfIndex]) -> tuple[OfIndex, NamedIndex]:
-    """The query string as this model and the index that it names. Raises `RequestError` for others than admins."""
-    service.check_admin(request, REFUSED)
-    query = query_of(request, kind)
-    return query, chosen_index(service, query.index)

@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlencode
 
+from fastapi import Query
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from app.api.admin.queries import QueryModel, query_of
+from app.api.admin.queries import QueryModel
 from app.api.bodies import Name, filled, unstored
 from app.api.keeping import store_of
 from app.api.service import Service
@@ -27,7 +28,6 @@ from app.core.errors import RequestError, quoted
 if TYPE_CHECKING:
     from app.conversations.store import ConversationStore
 
-REFUSED = "The question log can't be read"
 AT_ONCE = 1000
 """Questions of an export that are read at a time."""
 MEDIA = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl"}
@@ -141,13 +141,12 @@ class LoggedQuestions:
 
     service: Service
 
-    def _store(self, request: Request) -> ConversationStore:
-        self.service.check_admin(request, REFUSED)
+    def _store(self) -> ConversationStore:
         return store_of(self.service, "no_log")
 
-    async def list_all(self, request: Request) -> Response:
+    async def list_all(self, request: Request, query: Annotated[ListQuery, Query()]) -> Response:
         """A part of the questions, or all of them as a file."""
-        store, query = self._store(request), query_of(request, ListQuery)
+        store = self._store()
         asked = query.asked(store.clock())
         if query.format != "json":
             return _file(query.format, _parts(store, asked, query.after))
@@ -168,16 +167,16 @@ class LoggedQuestions:
         }
         return unstored(body)
 
-    async def days(self, request: Request) -> Response:
+    async def days(self, query: Annotated[LogQuery, Query()]) -> Response:
         """The figures of each day."""
-        store, query = self._store(request), query_of(request, LogQuery)
+        store = self._store()
         found = await store.by_day(query.asked(store.clock()))
         data = [filled(DayBody, one, day=iso(one.day * SECONDS["d"])[:10]) for one in found]
         return unstored(DayList(object="list", data=data))
 
-    async def one(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+    async def one(self, id: str) -> Response:  # noqa: A002  # as in the path
         """One question with its conversation. A log without texts shows none of those that are kept for readers, either."""
-        if (found := await self._store(request).logged(id)) is None:
+        if (found := await self._store().logged(id)) is None:
             raise RequestError(f"The log has no question {quoted(id)}, or not any more.", code="answer_not_found")
         question, turns = found
         told = [filled(LoggedTurn, turn) for turn in turns] if question.text else []

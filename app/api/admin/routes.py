@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -24,100 +23,61 @@ from app.api.admin import keys, sites
 from app.api.admin import question_log as log
 from app.api.admin.index import IndexStates
 from app.api.admin.problems import RecentProblems
-from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, parameters
 from app.api.admin.views import IndexedPages
 from app.api.bodies import QuestionRequest, RollbackRequest, filled, unstored
-from app.api.description import ADMIN, ADMIN_ERRORS, Responses, add_routes, body_of, described, refusals
+from app.api.description import ADMIN, OPERATOR_FAILURES, add_operator_routes, body_of, described, refusals
 from app.api.runs import Runs
 from app.api.service import Service
 from app.core.errors import QuestionSetError, RequestError, quoted
+from app.core.process import locked
 from app.core.prompts import shipped_files
 from app.core.settings_sources import Origin
 from app.core.shown_settings import described_settings
 
-NO_INDEX = ADMIN_ERRORS | refusals(
-    {
-        400: "The request is invalid; `param` names the field.",
-        404: "There is no such index, page or chunk, or nothing was logged.",
-        502: "The index failed.",
-        503: "Nothing is indexed yet, or the index can't be reached.",
-    }
-)
-REFUSED = NO_INDEX | refusals({409: "No earlier generation is kept or can be used, or a run is writing."})
-KNOWN = NO_INDEX | refusals({409: "The set has this question already."})
-FILES: Responses = {
-    200: {"content": {media.partition(";")[0]: {"schema": {"type": "string"}} for media in log.MEDIA.values()}}
-}
+REFUSED = {409: "No earlier generation is kept or can be used, or a run is writing."}
+IN_SETTINGS = {409: "The site is in the settings, or a run is under way."}
+KEPT = {409: "The key is needed, or its file can't be changed, or was meanwhile."}
 
 
 def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
     """Add the routes."""
     states, pages, asked = IndexStates(service, runs), IndexedPages(service), log.LoggedQuestions(service)
+    of_keys, of_sites = keys.AdminKeys(service), sites.Sites(service, runs)
     app.add_api_route(f"{SCRIPTS}/{{path}}.js", operation.script, methods=["GET"], include_in_schema=False)
-    for path, handler, summary, model, query in (
-        ("index", states.state, "The state of the service and its indexes", bodies.AdminIndexBody, IndexQuery),
-        ("generations", states.generations, "The kept generations of an index", bodies.GenerationList, IndexQuery),
-        ("runs", states.list_runs, "The last runs of an index", bodies.RunList, IndexQuery),
-        ("pages", pages.list_pages, "The indexed pages", bodies.PageList, PagesQuery),
-        ("page", pages.get_page, "One page with its Markdown and chunks", bodies.PageBody, PageQuery),
-        (
-            "chunks/{id:path}/neighbours",
-            pages.get_neighbours,
-            "The nearest chunks",
-            bodies.NeighbourList,
-            NeighboursQuery,
-        ),
-        ("chunks/{id:path}", pages.get_chunk, "One chunk as it is searched", bodies.OneChunkBody, IndexQuery),
-        ("question-log", asked.list_all, "The questions as they were asked", log.LogList, log.ListQuery),
-        ("question-log/days", asked.days, "The questions by day", log.DayList, log.LogQuery),
-        ("question-log/{id}", asked.one, "One question with its conversation", log.LoggedConversation, None),
-        ("settings", operation.settings, "The settings in force", bodies.SettingList, None),
-        ("prompts", operation.prompts, "The prompts in force", bodies.PromptList, None),
-        ("errors", operation.errors, "The last warnings and errors", bodies.ErrorList, None),
-        ("views", operation.list_views, "The views of plugins", bodies.ViewList, None),
-    ):
-        extra: dict[str, Any] = {"parameters": parameters(query)} if query else {}
-        answers = (NO_INDEX if query else ADMIN_ERRORS) | (FILES if model is log.LogList else {})
-        told = described(summary, model, answers, access=ADMIN, **extra)
-        app.add_api_route(f"/v1/admin/{path}", handler, methods=["GET"], **told)
-    summary, body = "Make the previous generation live again", body_of(RollbackRequest)
-    rollback = described(summary, bodies.RollbackBody, REFUSED, access=ADMIN, **body)
-    app.add_api_route("/v1/admin/rollback", states.rollback, methods=["POST"], **rollback)
-    _add_keys(app, keys.AdminKeys(service))
+    add_operator_routes(app, service, (
+        ("GET", "index", states.state, "The state of the service and its indexes", bodies.AdminIndexBody, None, {}),
+        ("GET", "generations", states.generations, "The kept generations of an index", bodies.GenerationList, None, {}),
+        ("POST", "rollback", states.rollback, "Make the previous generation live again", bodies.RollbackBody, RollbackRequest, REFUSED),
+        ("GET", "runs", states.list_runs, "The last runs of an index", bodies.RunList, None, {}),
+        ("GET", "pages", pages.list_pages, "The indexed pages", bodies.PageList, None, {}),
+        ("GET", "page", pages.get_page, "One page with its Markdown and chunks", bodies.PageBody, None, {}),
+        ("GET", "chunks/{id:path}/neighbours", pages.get_neighbours, "The nearest chunks", bodies.NeighbourList, None, {}),
+        ("GET", "chunks/{id:path}", pages.get_chunk, "One chunk as it is searched", bodies.OneChunkBody, None, {}),
+        ("GET", "question-log", asked.list_all, "The questions as they were asked, as JSON, CSV or JSON lines", log.LogList, None, {}),
+        ("GET", "question-log/days", asked.days, "The questions by day", log.DayList, None, {}),
+        ("GET", "question-log/{id}", asked.one, "One question with its conversation", log.LoggedConversation, None, {}),
+        ("GET", "settings", operation.settings, "The settings in force", bodies.SettingList, None, {}),
+        ("GET", "prompts", operation.prompts, "The prompts in force", bodies.PromptList, None, {}),
+        ("GET", "errors", operation.errors, "The last warnings and errors", bodies.ErrorList, None, {}),
+        ("GET", "views", operation.list_views, "The views of plugins", bodies.ViewList, None, {}),
+        ("GET", "keys", of_keys.list_keys, "The keys, without secrets", keys.KeyList, None, KEPT),
+        ("POST", "keys", of_keys.make, "Make a key", keys.KeyList, keys.NewKey, KEPT),
+        ("POST", "keys/limits", of_keys.limit, "Change the limits of a key", keys.KeyList, keys.KeyLimits, KEPT),
+        ("POST", "keys/revoke", of_keys.revoke, "Revoke a key", keys.KeyList, keys.KnownKey, KEPT),
+    ))  # fmt: skip
     if runs.can_start:
-        _add_sites(app, sites.Sites(service, runs))
+        add_operator_routes(app, service, (
+            ("GET", "sites", of_sites.list_sites, "The sites of the index", sites.SiteList, None, {}),
+            ("POST", "sites", of_sites.add, "Add a site", sites.SiteList, sites.SiteRequest, IN_SETTINGS),
+            ("POST", "sites/preview", of_sites.preview, "Show what a run would fetch of a site", sites.SitePreview, sites.SiteRequest, {}),
+            ("POST", "sites/pause", of_sites.pause, "Pause a site, or go on with it", sites.SiteList, sites.PauseRequest, {}),
+            ("POST", "sites/remove", of_sites.remove, "Remove a site with its pages", sites.SiteRemoved, sites.RemoveRequest, IN_SETTINGS),
+        ))  # fmt: skip
     summary, body = "Add a question to the question set", body_of(QuestionRequest)
-    adding = described(summary, bodies.QuestionObject, KNOWN, access=ADMIN, status=201, **body)
-    app.add_api_route("/v1/admin/questions", operation.add_question, methods=["POST"], **adding)
-
-
-def _add_sites(app: FastAPI, handlers: sites.Sites) -> None:
-    add_routes(app, "Operation", (
-        ("sites", "GET", "/v1/admin/sites", handlers.list_sites, "The sites of the index", sites.SiteList, NO_INDEX, {"access": ADMIN}),
-        ("add_site", "POST", "/v1/admin/sites", handlers.add, "Add a site", sites.SiteList,
-         NO_INDEX | refusals({409: "The site is in the settings."}), {"access": ADMIN, **body_of(sites.SiteRequest)}),
-        ("preview_site", "POST", "/v1/admin/sites/preview", handlers.preview, "Show what a run would fetch of a site",
-         sites.SitePreview, NO_INDEX, {"access": ADMIN, **body_of(sites.SiteRequest)}),
-        ("pause_site", "POST", "/v1/admin/sites/pause", handlers.pause, "Pause a site, or go on with it", sites.SiteList, NO_INDEX,
-         {"access": ADMIN, **body_of(sites.PauseRequest)}),
-        ("remove_site", "POST", "/v1/admin/sites/remove", handlers.remove, "Remove a site with its pages", sites.SiteRemoved,
-         REFUSED | refusals({409: "The site is in the settings, or a run is under way."}), {"access": ADMIN, **body_of(sites.RemoveRequest)}),
-    ))  # fmt: skip
-
-
-def _add_keys(app: FastAPI, handlers: keys.AdminKeys) -> None:
-    refused = ADMIN_ERRORS | refusals({
-        400: "A value is wrong.", 404: "There is no such key.", 409: "The key is needed, or its file can't be changed, or was meanwhile.",
-    })  # fmt: skip
-    add_routes(app, "Operation", (
-        ("keys", "GET", "/v1/admin/keys", handlers.list_keys, "The keys, without secrets", keys.KeyList, refused, {"access": ADMIN}),
-        *((name, "POST", f"/v1/admin/keys{path}", handler, summary, keys.KeyList, refused, {"access": ADMIN, **body_of(model)})
-          for name, path, handler, summary, model in (
-              ("make_key", "", handlers.make, "Make a key", keys.NewKey),
-              ("limit_key", "/limits", handlers.limit, "Change the limits of a key", keys.KeyLimits),
-              ("revoke_key", "/revoke", handlers.revoke, "Revoke a key", keys.KnownKey),
-          )),
-    ))  # fmt: skip
+    failures = OPERATOR_FAILURES | refusals({409: "The set has this question already."})
+    adding = described(summary, bodies.QuestionObject, failures, access=ADMIN, status=201, **body)
+    checked = [Depends(service.operator)]
+    app.add_api_route("/v1/admin/questions", operation.add_question, methods=["POST"], dependencies=checked, **adding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +106,12 @@ class Operation:
     recent: RecentProblems = field(default_factory=RecentProblems)
     views: Sequence[AdminView] = ()
 
-    async def settings(self, request: Request) -> Response:
+    async def settings(self) -> Response:
         """All settings; secrets are only said to be set."""
-        self.service.check_admin(request, "Settings can't be looked at")
         return unstored({"object": "list", "data": described_settings(self.service.settings, self.origins)})
 
-    async def list_views(self, request: Request) -> Response:
+    async def list_views(self) -> Response:
         """The views of plugins."""
-        self.service.check_admin(request, "The pages of operators can't be looked at")
         data = [
             filled(bodies.ViewBody, view, script=f"{SCRIPTS[1:]}/{view.path}.js" if view.script else "")
             for view in self.views
@@ -167,14 +125,12 @@ class Operation:
             raise HTTPException(404)
         return FileResponse(view.script, media_type="text/javascript", headers={"cache-control": "no-cache"})
 
-    async def errors(self, request: Request) -> Response:
+    async def errors(self) -> Response:
         """The last warnings and errors of this process."""
-        self.service.check_admin(request, "Errors can't be looked at")
         return unstored(bodies.ErrorList(object="list", data=self.recent.all()))
 
     async def add_question(self, request: Request) -> Response:
         """201 with the row that was added, and the file that has it."""
-        self.service.check_admin(request, "Questions can't be added")
         asked = await self.service.read(request, QuestionRequest)
         row = await self._row(request, asked)
         file = await asyncio.to_thread(QuestionSet(Path(self.service.settings.tuning.question_sets)).add, row)
@@ -203,9 +159,8 @@ class Operation:
         optional = {"also": others, "answer": asked.answer, "evidence": asked.evidence}
         return row | {"doc": first} | {name: value for name, value in optional.items() if value}
 
-    async def prompts(self, request: Request) -> Response:
+    async def prompts(self) -> Response:
         """The prompts in force, which `overrides` of a chat request can replace."""
-        self.service.check_admin(request, "Prompts can't be read")
         shipped, files = shipped_files(), self.service.assistants.prompts.files
         data: list[bodies.PromptObject] = [
             {"object": "prompt", "file": file, "text": text, "changed": text.strip() != shipped.get(file, "").strip()}
@@ -234,8 +189,7 @@ class QuestionSet:
         name = ANSWERABLE if "doc" in row else UNANSWERABLE
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            with (self.directory / "questions.lock").open("w") as lock:  # closing it releases the lock
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with locked(self.directory):
                 for file in (ANSWERABLE, UNANSWERABLE):
                     self._refuse_known(row, file)
                 path = self.directory / name

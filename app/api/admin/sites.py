@@ -124,9 +124,8 @@ class Sites:
     def _store(self) -> Store:
         return chosen_index(self.service, "").store  # to which runs write
 
-    async def list_sites(self, request: Request) -> Response:
+    async def list_sites(self) -> Response:
         """All sites with their pages and errors."""
-        self.service.check_admin(request, "Sites can't be looked at")
         store = self._store()
         records, kept = await recorded_sites(self.service)
         history = await readable_runs_of(store)
@@ -169,11 +168,10 @@ class Sites:
             kept = await KeptSites.of(self._store())
             site = KeptSite(iso(time.time()), by, wanted.options)
             await replace(kept, added={**kept.added, wanted.url: site}).write(self._store())
-        return await self.list_sites(request)
+        return await self.list_sites()
 
     async def preview(self, request: Request) -> Response:
         """What a run would fetch of a site that isn't added yet, or of a known one, which is named by its address alone."""
-        started_by(self.service, request)
         wanted = await self.service.read(request, SiteRequest)
         records, kept = await recorded_sites(self.service)
         if wanted.options.keys() == {"url"} and wanted.url in kept.added:
@@ -196,7 +194,7 @@ class Sites:
             paused = {url: one for url, one in kept.paused.items() if url != wanted.url}
             paused |= {wanted.url: KeptSite(iso(time.time()), by)} if wanted.paused else {}
             await replace(kept, paused=paused).write(self._store())
-        return await self.list_sites(request)
+        return await self.list_sites()
 
     async def remove(self, request: Request) -> Response:
         """The run that removes its pages, which takes it off the list at its end; without pages, it is off at once."""

@@ -4,16 +4,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from urllib.parse import urlencode
 
 import numpy as np
+from fastapi import Query as Parameters
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.admin.answer_models import Neighbour, NeighbourList, OneChunkBody, PageBody, PageList, PageRow
 from app.api.admin.index import chunk_bodies, page_row
-from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, looked_at
+from app.api.admin.queries import IndexQuery, NeighboursQuery, PageQuery, PagesQuery, chosen_index
 from app.api.bodies import filled, unstored
 from app.api.service import Service
 from app.core.errors import RequestError, StoreError, quoted
@@ -80,9 +81,9 @@ class IndexedPages:
 
     service: Service
 
-    async def list_pages(self, request: Request) -> Response:
+    async def list_pages(self, request: Request, query: Annotated[PagesQuery, Parameters()]) -> Response:
         """The pages that match, a part of them at a time, with the number of pages for each value of each filter."""
-        query, index = looked_at(self.service, request, PagesQuery)
+        index = chosen_index(self.service, query.index)
         live, now = await index.store.live(), datetime.now(UTC)
         rows = [page_row(page, now) for page in await as_last_read(index.store, await live.pages())]
         if query.q:
@@ -104,9 +105,9 @@ class IndexedPages:
         }
         return unstored(body)
 
-    async def get_page(self, request: Request) -> Response:
+    async def get_page(self, query: Annotated[PageQuery, Parameters()]) -> Response:
         """One page."""
-        query, index = looked_at(self.service, request, PageQuery)
+        index = chosen_index(self.service, query.index)
         live = await index.store.live()
         page = await live.page(query.url) or await live.page(query.url.partition("#")[0])
         if page is None:
@@ -128,9 +129,9 @@ class IndexedPages:
         }
         return unstored(body)
 
-    async def get_chunk(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+    async def get_chunk(self, id: str, query: Annotated[IndexQuery, Parameters()]) -> Response:  # noqa: A002  # as in the path
         """One chunk with its page."""
-        _, index = looked_at(self.service, request, IndexQuery)
+        index = chosen_index(self.service, query.index)
         live = await index.store.live()
         chunk = await _chunk(live, id)
         page = await live.page(chunk.url)
@@ -150,9 +151,9 @@ class IndexedPages:
         }
         return unstored(body)
 
-    async def get_neighbours(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+    async def get_neighbours(self, id: str, query: Annotated[NeighboursQuery, Parameters()]) -> Response:  # noqa: A002
         """The nearest chunks."""
-        query, index = looked_at(self.service, request, NeighboursQuery)
+        index = chosen_index(self.service, query.index)
         live = await index.store.live()
         chunk = await _chunk(live, id)
         body: NeighbourList = {

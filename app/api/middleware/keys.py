@@ -216,19 +216,16 @@ class KeyFile:
         self._settings = settings
         self._signature = self._look()
         self._keys = self._read()
-        self.removed_origins = frozenset[str]()
-        """The origins of keys that were removed since the start."""
 
     def current(self) -> dict[bytes, Access]:
         """The keys of the file as it is now."""
         if (signature := self._look()) != self._signature:
             self._signature = signature
             try:
-                before, self._keys = self._keys, self._read()
+                self._keys = self._read()
             except SettingsError as error:
                 log.error("%s The keys that were read before stay in use.", error)  # noqa: TRY400  # says enough
             else:
-                self.removed_origins = self.removed_origins.union(*(key.origins for key in before.values()))
                 log.info("read the keys of %s again: %d", self._settings.keys, len(self._keys))
         return self._keys
 
@@ -298,10 +295,6 @@ class Keys:
         """The origins of all keys of widgets."""
         keys = self._file.current().values() if self._file else ()
         return frozenset[str]().union(*(key.origins for key in keys))
-
-    def removed_origins(self) -> frozenset[str]:
-        """The origins of all keys of widgets that were removed from the file since the start."""
-        return self._file.removed_origins if self._file else frozenset()
 
     def access(self, request: Request) -> Access:
         """Returns what the sender of this request may do.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.middleware.door import info_of, route_path
 from app.core.errors import RequestError, quoted
@@ -120,26 +120,16 @@ def _is_address(name: str) -> bool:
 
 SHARED = ("chat/completions", "search", "models", "interface", "answers", "passages", "conversations")
 """Routes below /v1/ that pages of other origins may use: what readers need, and nothing for operators."""
-REFUSALS = (401, 403)
 HOURS = 2
 """Browsers ask for permission again after this time; Chromium allows no more."""
 
 
 class AllowedOrigins:
-    """The origins whose pages may use the routes in `SHARED`: those of DOCS_ORIGINS, and those that keys have now.
+    """The origins whose pages may use the routes in `SHARED`: those of DOCS_ORIGINS, and those that keys have now."""
 
-    Pages of keys that were removed (`of_removed_keys`) may only read that they are refused.
-    """
-
-    def __init__(
-        self,
-        allowed: Iterable[str],
-        of_keys: Callable[[], Collection[str]] = frozenset,
-        of_removed_keys: Callable[[], Collection[str]] = frozenset,
-    ) -> None:
+    def __init__(self, allowed: Iterable[str], of_keys: Callable[[], Collection[str]] = frozenset) -> None:
         self._allowed = frozenset(allowed)
         self._of_keys = of_keys
-        self._of_removed_keys = of_removed_keys
 
     def allowed(self, scope: Scope, origin: str) -> bool:
         """True if a page of this origin may send this request."""
@@ -148,10 +138,6 @@ class AllowedOrigins:
     def known(self, origin: str) -> bool:
         """True if pages of this origin may ask, where the route is a shared one."""
         return is_among(origin, self._allowed) or is_among(origin, self._of_keys())
-
-    def may_read_refusals(self, origin: str) -> bool:
-        """True if pages of this origin may read why they are refused."""
-        return self.known(origin) or is_among(origin, self._of_removed_keys())
 
 
 def is_among(origin: str, allowed: Collection[str]) -> bool:
@@ -183,23 +169,15 @@ class Cors(CORSMiddleware):
         # a response to GET may be kept, and must say that it depends on the origin; each event of a stream would cost a call
         applies = origin or scope.get("method") == "GET"
         if scope.get("method") == "OPTIONS":
-            applies = self._origins.may_read_refusals(origin)
+            applies = self._origins.known(origin)
         if applies and scope["type"] == "http" and is_shared(scope):
             await super().__call__(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
     def is_allowed_origin(self, origin: str) -> bool:
-        """True if pages of this origin may send a request, if only to read why it is refused."""
-        return self._origins.may_read_refusals(origin)
-
-    async def send(self, message: Message, send: Send, request_headers: Headers) -> None:
-        """Send a part of the response. Pages of a removed key can read it only if it is a refusal."""
-        origin = request_headers.get("origin")
-        hidden = message["type"] == "http.response.start" and message["status"] not in REFUSALS
-        if origin and hidden and not self._origins.known(origin):
-            request_headers = Headers()
-        await super().send(message, send, request_headers)
+        """True if pages of this origin may send a request."""
+        return self._origins.known(origin)
 
 
 def is_shared(scope: Scope) -> bool:

@@ -149,13 +149,10 @@ def write_fields(root: HtmlElement, present: frozenset[str]) -> None:
     for fields in select(root, _LISTS, present):
         before = fields.getprevious()
         follows = before is not None and len(before) and before[-1].tag == "ul"  # another list would be the same one
-        if follows or any(part.tag == "dd" and _names(part) for part in fields):
+        # a list, or a name with what is said of it; other fields are definitions like any other
+        bodies = (part for part in fields if part.tag == "dd")
+        if follows or any(select(body, "/ul|/ol") or _name_of(_line_of(body)) is not None for body in bodies):
             _fields(fields)
-
-
-def _names(body: HtmlElement) -> bool:
-    """True of a list, or a name with what is said of it; other fields are definitions like any other."""
-    return bool(select(body, "/ul|/ol")) or _name_of(_line_of(body)) is not None
 
 
 def _fields(fields: HtmlElement) -> None:

@@ -5,7 +5,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from lxml.html import HtmlElement
 
@@ -19,6 +19,7 @@ from ingestion.convert.reader import source_of
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError
+from ingestion.urls import joined
 
 MOST = 0.6
 """The share of pages from which on a block is one of the site."""
@@ -127,14 +128,7 @@ def _is_pager(page: Sampled, leaf: Leaf) -> bool:
 
 def _targets(page: Sampled, leaf: Leaf) -> list[Link]:
     """(address, text) of the block's links."""
-    return [(_joined(page.url, href), text) for href, text, _ in leaf.links]
-
-
-def _joined(url: str, href: str) -> str:
-    try:
-        return urljoin(url, href)
-    except ValueError:  # not a valid address
-        return ""
+    return [(joined(page.url, href), text) for href, text, _ in leaf.links]
 
 
 def _is_above(target: str, url: str) -> bool:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from itertools import islice
-from urllib.parse import urlsplit
 
 import html_to_markdown
 import lxml.html
@@ -19,7 +18,7 @@ from ingestion.convert.html.clean import clean_root, find_root, text_of
 from ingestion.convert.html.dom import drop, escape_marked, unmarked
 from ingestion.crawl.exchange import HTML_TYPES
 from ingestion.errors import NOINDEX, ConversionError, NeedsJavaScript, PageLeftOut
-from ingestion.urls import joined
+from ingestion.urls import host, joined
 
 _PUBLISHED = ("article:published_time", "datepublished", "datecreated", "dcterms.created", "dcterms.issued", "date")
 _MODIFIED = ("article:modified_time", "og:updated_time", "datemodified", "dcterms.modified", "last-modified", "revised")
@@ -297,14 +296,10 @@ def _links(page: lxml.html.HtmlElement, rel: str) -> list[lxml.html.HtmlElement]
     return [e for e in page.iter("link") if rel in (e.get("rel") or "").lower().split() and e.get("href")]
 
 
-def _same_host(url: str, other: str) -> bool:
-    return urlsplit(url).netloc.lower() == urlsplit(other).netloc.lower()
-
-
 def _canonical(page: lxml.html.HtmlElement, url: str) -> str:
     for element in _links(page, "canonical"):
         href = joined(url, element.get("href")).partition("#")[0]
-        return href if _same_host(href, url) else ""
+        return href if host(href) == host(url) else ""
     return ""
 
 
@@ -314,4 +309,4 @@ def _alternates(page: lxml.html.HtmlElement, url: str) -> Mapping[str, str]:
         for element in _links(page, "alternate")
         if element.get("hreflang")
     }
-    return {language: href for language, href in alternates.items() if _same_host(href, url)}
+    return {language: href for language, href in alternates.items() if host(href) == host(url)}

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.text.blocks import blocks, code_spans, fenced, outside_fences
+from app.text.blocks import blocks, closes, code_spans, fenced, outside_fences
 from ingestion.convert.document import KINDS
 from ingestion.convert.html.boxes import label
 
@@ -67,7 +67,6 @@ _PLAIN = frozenset({
     "button-ref"
 })  # fmt: skip
 _LINKED = frozenset({"doc", "download"})
-_STRONG = frozenset({"guilabel", "menuselection", "strong"})
 _SILENT = frozenset({"octicon", "fas", "fab", "far", "index", "material-regular", "material-outlined"})
 _DEEPEST, _NEAR = 12, 3
 
@@ -173,12 +172,8 @@ def _fenced_body(lines: Sequence[str], at: int, opening: re.Match[str]) -> tuple
 def _end(lines: Sequence[str], start: int, fence: str, indent: float = math.inf) -> int:
     """The line that closes a fence of code, about as far to the right where that is given, or the end of all lines."""
     for at in range(start, len(lines)):
-        bare = lines[at].strip(" \t>")
-        if (
-            len(bare) >= len(fence)
-            and not bare.strip(fence[0])
-            and len(lines[at]) - len(lines[at].lstrip(" ")) <= indent + _NEAR
-        ):
+        own = len(lines[at]) - len(lines[at].lstrip(" "))
+        if own <= indent + _NEAR and closes(lines[at], fence):
             return at
     return len(lines)
 
@@ -237,9 +232,7 @@ def _title(one: _Directive, name: str) -> str:
 def _code(name: str, words: str, options: dict[str, str], body: Sequence[str]) -> Iterator[str]:
     title = options.get("caption") or options.get("filename") or ""
     yield from [f"**{title}**", ""] if title else []
-    language = (
-        words.split(maxsplit=1)[0] if words and name in _CODE else "" if name in _CODE else name.removeprefix("eval-")
-    )
+    language = words.partition(" ")[0] if name in _CODE else name.removeprefix("eval-")
     yield from fenced("\n".join(body).strip("\n"), language).split("\n")
 
 
@@ -274,7 +267,7 @@ def _said(role: str, text: str) -> str:
         target = (aimed["target"] if aimed else text).removesuffix(".md")
         shown = shown if aimed else target.rpartition("/")[2]
         return shown if target.startswith("/") or "://" in target else f"[{shown}]({target})"
-    if name in _STRONG:
+    if name in ("guilabel", "menuselection", "strong"):
         return f"**{shown}**"
     if name == "math":
         return f"${shown}$"

@@ -67,15 +67,18 @@ def _fenced(found: re.Match[str], end: re.Match[str]) -> str:
 def _without_markup(prose: str) -> str:
     if "{%" not in prose and "{{" not in prose:
         return prose
-    prose = replaced(prose, _RAW, _RAW_END, _as_written)
-    prose = outside_code(
-        prose, lambda text: _TAG.sub(lambda found: found["path"] or "", without(text, _WHOLE, _WHOLE_END))
+    prose = replaced(
+        prose,
+        _RAW,
+        _RAW_END,
+        lambda *tags: between(*tags).replace("{{", f"{{{_HELD}{{").replace("{%", f"{{{_HELD}%"),
     )
-    return outside_code(prose, lambda text: _SHORTCODE.sub(_shown, text))
+    return outside_code(prose, _without_tags)
 
 
-def _as_written(found: re.Match[str], end: re.Match[str]) -> str:
-    return between(found, end).replace("{{", f"{{{_HELD}{{").replace("{%", f"{{{_HELD}%")
+def _without_tags(text: str) -> str:
+    text = _TAG.sub(lambda found: found["path"] or "", without(text, _WHOLE, _WHOLE_END))
+    return _SHORTCODE.sub(_shown, text)
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -132,15 +132,16 @@ _MARKER = re.compile(r"[^\s>]")
 _LABEL = re.compile(
     r"\[(?P<bracket>[^\[\]\n]++)\]|\b(?:title|file(?:name)?|name)=(?:\"(?P<double>[^\"\n]++)\"|'(?P<single>[^'\n]++)')"
 )
-_ATTRIBUTES = r"(?:[^<>\"']|\"[^\"\n]*+\"|'[^'\n]*+')*+"
-_COMPONENT = re.compile(rf"(?<!\\)<(?P<close>/?)(?P<name>[A-Z][\w.]*+)(?P<rest>(?=[\s/>]){_ATTRIBUTES})>")
+_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}"
+_COMPONENT = re.compile(
+    rf"(?:(?<![\w\\])<|(?P<close></))(?P<name>[A-Z][\w.]*+)(?P<rest>(?=[\s/>])(?:[^<>\"'{{}}]|\"[^\"\n]*+\"|'[^'\n]*+'|{_BRACES})*+)>"
+)
 _CLOSING = re.compile(r"</([A-Z][\w.]*+)")
 _BADGE = re.compile(
-    rf"(?:(?<![ \t])[ \t]++)?<(?P<tag>sup|span|i|em|small)\b(?P<rest>{_ATTRIBUTES})>(?:(?P<said>[^<>\n]*+)</(?:sup|span|i|em|small)>)?"
+    r"[ \t]*+<(?P<tag>sup|span|i|em|small)\b(?=[^<>]*?\bclass=\"[^\"\n]*?badge)(?P<rest>[^<>]*+)>(?:(?P<said>[^<>\n]*+)</(?P=tag)>)?"
 )
-_BADGE_CLASS = re.compile(r"\bclass=\"[^\"\n]*?badge")
 _TEXT = re.compile(r"\b(?:data-)?text=\"([^\"\n]++)\"")
-_TITLE = re.compile(r"\b(?:title|label)=\"([^\"\n]++)\"")
+_TITLE = re.compile(r"\b(?:title|label|value)=(?:\{\s*+)?([\"'`])([^\"'`\n]++)\1")
 _ENCODED = re.compile(
     rf"!?\[([^\[\]\n]*+)\]\(<?(?:data:[^\s()<>]*+|[^\s()<>]{{{LONGEST_ADDRESS},}}+)>?(?:[ \t]++\"[^\"\n]*+\")?\)"
 )
@@ -172,24 +173,20 @@ def _clean(prose: str) -> str:
     if "<" not in prose:
         return prose
     prose = POWER.sub(lambda found: power(*found.groups()), prose)
-    prose = "\n".join(_unbadged(line) if "<" in line else line for line in prose.split("\n"))
+    prose = _BADGE.sub(_unbadged, prose)
     closed = frozenset(_CLOSING.findall(prose))
     return _COMPONENT.sub(lambda found: _shown(found, closed), prose)
 
 
-def _unbadged(line: str) -> str:
-    """The line with the words of badges between parentheses; a heading only with those that its anchor is made of too."""
-    heading = line.startswith("#")
+def _unbadged(found: re.Match[str]) -> str:
+    """The words of a badge between parentheses; an attribute's words aren't part of the anchor of a heading."""
+    attribute = _TEXT.search(found["rest"]) if not _line_before(found).startswith("#") else None
+    said = (found["said"] or "").strip() or (attribute[1] if attribute else "")
+    return f" ({said})" if said else ""
 
-    def words(found: re.Match[str]) -> str:
-        if not _BADGE_CLASS.search(found["rest"]):
-            return found[0]
-        if said := (found["said"] or "").strip():
-            return f" ({said})"
-        attribute = _TEXT.search(found["rest"])
-        return f" ({attribute[1]})" if attribute and not heading else ""
 
-    return _BADGE.sub(words, line)
+def _line_before(found: re.Match[str]) -> str:
+    return found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.start()]
 
 
 def _shown(found: re.Match[str], closed: frozenset[str]) -> str:
@@ -199,25 +196,29 @@ def _shown(found: re.Match[str], closed: frozenset[str]) -> str:
         return found[0]
     if said := _TEXT.search(rest):
         return f"({said[1]})"
-    title = _TITLE.search(rest)
-    text = "" if found["close"] else label(component_kind(found["name"], rest), title[1] if title else "")
-    return f"**{text}**\n\n" if text else ""
+    return _labels(found)
 
 
-_ESM = re.compile(r"(?m)^(?:import\s+(?:[\w{*\"'])|export\s+(?:default|const|let|var|function|async|class|\{|\*))")
+def _labels(found: re.Match[str]) -> str:
+    """The kind and title of a callout, or the label of a tab, on a line of its own."""
+    title = _TITLE.search(found["rest"])
+    kind = component_kind(found["name"], found["rest"])
+    text = "" if found["close"] else label(kind, title[2].strip() if title else "")
+    goes_on = found.start() == 0 or _COMPONENT.sub("", _line_before(found)).strip()
+    return ("\n" if goes_on else "") + f"**{text}**\n\n" if text else ""
+
+
+_ESM = re.compile(
+    r"(?m)^(?:import\s+[\w{*\"']|export\s+(?:default|const|let|var|function|async|class|\{|\*))[^\n]*+"
+    r"(?:(?<=[\[{(])\n(?:(?![\]})])[^\n]*+\n){0,200}+[\]})][^\n]*+)?\n?"
+)
+"""A statement, and the lines up to the one that begins with the bracket that closes it."""
+
 _JSX_COMMENT, _JSX_COMMENT_END = re.compile(r"\{\s*+/\*"), re.compile(r"\*/\s*+\}")
 _BLANK = re.compile(r"\{\s*+([\"'`])[ \t]*+\1\s*+\}")
-_TAG = re.compile(r"(?:(?<![\w\\])<|</)([A-Z][\w.]*+)(?=[\s/>])|(?<!\w)</?>")
-_JSX_LABEL = re.compile(r"""\b(?:title|label|value)=(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`]*)["'`]\s*\})""")
+_FRAGMENT = re.compile(r"(?<!\w)</?>")
 _OPENS = re.compile(r"\A<([A-Z][\w.]*+)(?![^\n]*(?:/>|</\1\s*+>)\s*+$)")
 _CLOSES = re.compile(r"\A[^<\n]*+</[A-Z][\w.]*+\s*+>\s*+$")
-_MAX_PASSES = 10
-"""The greatest number of scans of a text for the missing ends of tags and statements."""
-
-_PAIRS = {"{": "}", "[": "]", "(": ")"}
-# letter by letter, a long page would take ten times as long
-_STATEMENT_SIGN = re.compile(r"\\.|[\"'`{}\[\]()\n]", re.DOTALL)
-_TAG_SIGN = re.compile(r"[\"'`{}>]")
 
 
 def clean_mdx(text: str) -> str:
@@ -250,72 +251,6 @@ def _dedent(text: str) -> str:
 
 
 def _without_jsx(prose: str) -> str:
-    return re.sub(
-        r"\n(?:[ \t]*+\n){2,}+",
-        "\n\n",
-        _drop_tags(_BLANK.sub(" ", without(_drop_modules(prose), _JSX_COMMENT, _JSX_COMMENT_END))),
-    )
-
-
-def _drop_modules(prose: str) -> str:
-    """Without import and export statements, each up to the line on which its brackets are closed."""
-    pieces, at = list[str](), 0
-    budget = _MAX_PASSES * len(prose)
-    while budget > 0 and (match := _ESM.search(prose, at)):
-        pieces.append(prose[at : match.start()])
-        at = _end_of(prose, match.start(), _STATEMENT_SIGN, "\n")
-        if at < 0:  # a statement that never closes ends with its line, so that the rest of the page stays
-            budget -= len(prose) - match.start()
-            at = _line_end(prose, match.start())
-    return "".join([*pieces, prose[at:]])
-
-
-def _end_of(text: str, start: int, signs: re.Pattern[str], last: str) -> int:
-    """The end of what is closed by the `last` sign outside of quotes and brackets; -1 when there is none."""
-    open_brackets, quote = list[str](), ""
-    for sign in signs.finditer(text, start):
-        char = sign[0] if quote else sign[0][-1]  # a backslash protects a sign only in a string
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'`":
-            quote = char
-        elif char in _PAIRS:
-            open_brackets.append(_PAIRS[char])
-        elif open_brackets and char == open_brackets[-1]:
-            open_brackets.pop()
-        elif char == last and not open_brackets:
-            return sign.end()
-    return len(text) if last == "\n" and not (quote or open_brackets) else -1
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end + 1
-
-
-def _drop_tags(prose: str) -> str:
-    pieces, at = list[str](), 0
-    budget = _MAX_PASSES * len(prose)
-    while budget > 0 and (match := _TAG.search(prose, at)):
-        end = _end_of(prose, match.end() - (1 if match[0].endswith(">") else 0), _TAG_SIGN, ">")
-        if end < 0:  # no tag at all: a lone "<Name"
-            budget -= len(prose) - match.end()
-            pieces.append(prose[at : match.end()])
-            at = match.end()
-            continue
-        tag = prose[match.start() : end]
-        pieces.append(prose[at : match.start()])
-        if text := _label(tag, match[1] or ""):
-            before = pieces[-1].rstrip(" ")
-            pieces += ["\n" if not before or before.endswith("\n") else "", f"**{text}**\n\n"]
-        at = end
-    return "".join([*pieces, prose[at:]])
-
-
-def _label(tag: str, name: str) -> str:
-    """Returns what readers see of a component's attributes: the kind and title of a callout, the label of a tab."""
-    if tag.startswith("</"):
-        return ""
-    match = _JSX_LABEL.search(tag)
-    title = next((group for group in match.groups() if group), "") if match else ""
-    return label(component_kind(name, tag), title.strip())
+    prose = _BLANK.sub(" ", without(_ESM.sub("", prose), _JSX_COMMENT, _JSX_COMMENT_END))
+    prose = _FRAGMENT.sub("", _COMPONENT.sub(_labels, prose))
+    return re.sub(r"\n(?:[ \t]*+\n){2,}+", "\n\n", prose)

@@ -5,8 +5,6 @@ paragraphs, lists, code and tables of lines. The HTML that they write goes the w
 """
 
 import re
-import time
-from collections.abc import Iterator
 from contextlib import closing
 
 from ingestion.convert.document import Document, SourceText
@@ -14,13 +12,10 @@ from ingestion.convert.files import written_document
 from ingestion.errors import ConversionError
 from plugins.formats import PDF
 from plugins.formats.pdf.blocks import place_in_rows, written
-from plugins.formats.pdf.characters import Line, PageLines, Pdf, open_pdf
+from plugins.formats.pdf.characters import Line, open_pdf
 from plugins.formats.pdf.headings import headed, title_of, without_furniture
 
 MOST_PAGES = 3_000
-MOST_CHARACTERS = 10_000_000
-LONGEST = 60.0
-"""Seconds of CPU time for the pages of a file; the longest manuals need 10."""
 
 
 class PdfConverter:
@@ -34,7 +29,9 @@ class PdfConverter:
         """The document; raises `ConversionError` for a file that is damaged, encrypted, too large or without text."""
         with closing(open_pdf(source.body, source.url)) as pdf:
             facts = pdf.facts()
-            pages = list(_pages(pdf, source.url))
+            if len(pdf) > MOST_PAGES:
+                raise ConversionError(f"{source.url} has {len(pdf):,} pages: more than {MOST_PAGES:,} aren't read")
+            pages = list(pdf.pages())
             if not any(re.search(r"\w", line.text) for page in pages for line in page.lines):
                 what = "it is scanned pictures" if any(page.pictured for page in pages) else "it is empty"
                 raise ConversionError(f"{source.url} holds no text: {what}")
@@ -44,19 +41,6 @@ class PdfConverter:
             document = headed(text_pages, pdf.outline())
         title = title_of(document, facts, source.url)
         return written_document(source, f"<main>{written(document, title)}</main>", title, facts)
-
-
-def _pages(pdf: Pdf, url: str) -> Iterator[PageLines]:
-    if len(pdf) > MOST_PAGES:
-        raise ConversionError(f"{url} has {len(pdf):,} pages: more than {MOST_PAGES:,} aren't read")
-    began, characters = time.process_time(), 0
-    for page in pdf.pages():
-        characters += page.characters
-        if characters > MOST_CHARACTERS:
-            raise ConversionError(f"{url} has more than {MOST_CHARACTERS:,} characters of text")
-        if time.process_time() - began > LONGEST:
-            raise ConversionError(f"{url} takes longer than {LONGEST:.0f} s to be read, at page {page.number}")
-        yield page
 
 
 __all__ = ["Line", "PdfConverter"]

@@ -17,16 +17,18 @@ SAME_RULE = 3.0
 def place_in_rows(page: PageLines) -> None:
     """Note on each line the ruled table, by its number on the page, and the row that it is in."""
     for number, (left, right, heights) in enumerate(_grids(page.rules)):
-        inside = [line for line in page.lines if _is_inside(line, left, right, heights)]
+        inside = [
+            line
+            for line in page.lines
+            if heights[0] - SAME_RULE < line.y < heights[-1]
+            and left - SAME_RULE < line.x0
+            and line.x1 < right + SAME_RULE
+        ]
         rows = [bisect(heights, line.y) for line in inside]
         several = {row for line, row in zip(inside, rows, strict=True) if len(line.cells) > 1}
         if len(several) >= FEWEST_ROWS and len(several) >= len(set(rows)) / 2:
             for line, row in zip(inside, rows, strict=True):
                 line.row = number, -row
-
-
-def _is_inside(line: Line, left: float, right: float, heights: Sequence[float]) -> bool:
-    return heights[0] - SAME_RULE < line.y < heights[-1] and left - SAME_RULE < line.x0 and line.x1 < right + SAME_RULE
 
 
 def _grids(rules: Iterable[Rule]) -> list[tuple[float, float, list[float]]]:
@@ -155,18 +157,17 @@ def _heading(heading: Heading) -> str:
     return f'<h{heading.level} id="page={heading.page}">{html.escape(text)}</h{heading.level}>'
 
 
-def _is_mark(line: Line, body: float) -> bool:
-    """True for the raised number of a note."""
-    return line.size < SMALL * body and _NUMBER_ONLY.fullmatch(line.text) is not None
-
-
 def _without_contents(lines: Sequence[Line], body: float) -> list[Line]:
     """The lines without those of a table of contents or an index, whose words lead to a page number, and marks of notes."""
     led = [bool(_LEADERS.search(line.text.rstrip("0123456789ivxlcIVXLC, "))) for line in lines]
     text_lines = []
     for at, line in enumerate(lines):
         numbered = len(line.cells) > 1 and _NUMBER_ONLY.fullmatch(line.text.rpartition(" ")[2])
-        if not led[at] and not (numbered and any(led[max(0, at - 2) : at + 3])) and not _is_mark(line, body):
+        if (
+            not led[at]
+            and not (numbered and any(led[max(0, at - 2) : at + 3]))
+            and not (line.size < SMALL * body and _NUMBER_ONLY.fullmatch(line.text))
+        ):
             text_lines.append(line)
     return text_lines
 
@@ -191,7 +192,8 @@ def _block(lines: Sequence[Line], at: int) -> tuple[int, str]:
     """(its end, its kind) of the block that begins with this line."""
     first = lines[at]
     if first.row is not None:
-        return _while(lines, at, _is_same_grid), "table"
+        grid = first.page, first.row[0]
+        return _while(lines, at, lambda _, line: line.row is not None and (line.page, line.row[0]) == grid), "table"
     if first.is_code:
         return _while(lines, at, lambda _, line: line.is_code), "code"
     if len(first.cells) > 1 and not _is_item(first):
@@ -208,10 +210,6 @@ def _while(lines: Sequence[Line], at: int, belongs: Callable[[Line, Line], bool]
     while end < len(lines) and belongs(lines[end - 1], lines[end]):
         end += 1
     return end
-
-
-def _is_same_grid(before: Line, line: Line) -> bool:
-    return before.row is not None and line.row is not None and (before.page, before.row[0]) == (line.page, line.row[0])
 
 
 def _in_table(first: Line, before: Line, line: Line) -> bool:
@@ -274,15 +272,12 @@ def _text(lines: Sequence[Line], joined: Callable[[str], str]) -> str:
     runs: list[Run] = []
     for line in lines:
         for cell in line.cells:
-            if runs and not runs[-1].text.endswith((" ", SOFT_HYPHEN)) and not _is_in_address(runs[-1].text):
+            before = runs[-1].text if runs else " "
+            goes_on_in_address = before.endswith(_IN_ADDRESS) and "://" in before.rpartition(" ")[2]
+            if not before.endswith((" ", SOFT_HYPHEN)) and not goes_on_in_address:
                 runs.append(Run(" ", 0, 0, mono=runs[-1].mono and cell[0].mono, bold=False))
             runs += cell
     return _inline(runs, joined)
-
-
-def _is_in_address(text: str) -> bool:
-    """True when a line ends within the address of a page."""
-    return text.endswith(_IN_ADDRESS) and "://" in text.rpartition(" ")[2]
 
 
 def _inline(runs: Sequence[Run], joined: Callable[[str], str]) -> str:

@@ -95,7 +95,6 @@ class PageLines:
     height: float
     lines: list[Line]
     rules: list[Rule]
-    characters: int = 0
     pictured: bool = False
 
 
@@ -171,11 +170,10 @@ class Pdf:
             except self.pdfium.PdfiumError:  # the others may be whole
                 continue
             text = page.get_textpage()
-            count = text.count_chars()
-            lines = list(_lines(self._runs(text, count), number))
+            lines = list(_lines(self._runs(text, text.count_chars()), number))
             pictured = not lines and any(True for _ in page.get_objects(filter=[self.pdfium.raw.FPDF_PAGEOBJ_IMAGE]))
             rules = self._drawn(page, lines)
-            yield PageLines(number, page.get_height(), lines, rules, count, pictured)
+            yield PageLines(number, page.get_height(), lines, rules, pictured)
             text.close()
             page.close()
 

@@ -1,6 +1,5 @@
 """Directives of Sphinx and its extensions: what readers see of each, without Sphinx and without running any code."""
 
-import ast
 import html
 import posixpath
 import re
@@ -10,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import Directive, directives
+from docutils.parsers.rst import Directive
 from docutils.parsers.rst.directives.misc import Include
 from docutils.parsers.rst.directives.tables import CSVTable
 from docutils.statemachine import StringList
@@ -53,12 +52,14 @@ class Unknown(Directive):  # type: ignore[misc]
     arguments: Any
     content: Any
     shown = "text"
-    """How readers see the argument: as `text`, in `bold` with its further lines as content, or not at all."""
+    """How readers see the argument: as `text`, in `bold` or as `code` with its further lines as content, or not at all."""
 
     def run(self) -> list[nodes.Node]:
         node = nodes.container("")
         told = self.first_line() if self.shown != "text" else self.argument
-        if told and self.shown:
+        if told and self.shown == "code":
+            node += nodes.paragraph("", "", nodes.literal("", told))
+        elif told and self.shown:
             inline, _ = self.state.inline_text(told, self.lineno)
             node += nodes.paragraph("", "", *([nodes.strong("", "", *inline)] if self.shown == "bold" else inline))
         self.parse(node)
@@ -108,16 +109,9 @@ class Nothing(Unknown):
 
 
 class Generated(Unknown):
-    """Directive that Sphinx makes of code: the names alone."""
+    """Directive that Sphinx makes of code: the name alone."""
 
-    def run(self) -> list[nodes.Node]:
-        if "summary" in self.name:
-            names = [line.strip().lstrip("~") for line in self.content if line.strip()]
-            items = [nodes.list_item("", nodes.paragraph("", "", nodes.literal("", name))) for name in names]
-            return [nodes.bullet_list("", *items)] if items else []
-        node = nodes.container("")
-        self.parse(node)
-        return [*(nodes.paragraph("", "", nodes.literal("", argument)) for argument in self.arguments), *node.children]
+    shown = "code"
 
 
 class Version(Unknown):
@@ -230,62 +224,40 @@ _NAME = re.compile(r"(?<![\w:~.$])((?:::)?+[\w~.$]++(?:::?+[\w~.$]++)*+)\s*+(?:\
 _PARAMETER = frozenset({"param", "parameter", "arg", "argument", "key", "keyword", "kwarg", "kwparam"})
 _VARIABLE = frozenset({"var", "ivar", "cvar"})
 _RAISES = frozenset({"raises", "raise", "except", "exception", "throws"})
-_OPTIONS = (
-    *("noindex", "no-index", "async", "canonical", "module", "type", "value", "abstractmethod", "classmethod"),
-    *("staticmethod", "final", "default", "nocontentsentry", "no-contents-entry", "no-typesetting", "property"),
-    *("noindexentry", "no-index-entry", "single-line-parameter-list", "deprecated", "annotation"),
-)
 _LABELS = {"param": "Parameters", "var": "Variables", "raises": "Raises", "returns": "Returns", "yields": "Yields"}
 
 
-class CurrentModule(Directive):  # type: ignore[misc]
+class CurrentModule(Content):
     """The module that the following symbols are in."""
 
-    required_arguments = 1
-    has_content = True
-    option_spec = dict.fromkeys(("synopsis", "platform", "deprecated", "noindex", "no-index"), directives.unchanged)
-
     def run(self) -> list[nodes.Node]:
-        name = self.arguments[0].strip()
-        env_of(self.state.document).module = "" if name == "None" else name
-        node = nodes.container("")
-        self.state.nested_parse(self.content, self.content_offset, node, match_titles=1)
-        if synopsis := self.options.get("synopsis"):
-            node.insert(0, nodes.paragraph("", synopsis))
-        return list(node.children)
+        env_of(self.state.document).module = "" if self.argument == "None" else self.argument
+        return [nodes.paragraph("", self.options.get("synopsis", "")), *super().run()]
 
 
-class Program(Directive):  # type: ignore[misc]
+class Program(Nothing):
     """The program whose options follow."""
 
-    required_arguments = 1
-    final_argument_whitespace = True
-
     def run(self) -> list[nodes.Node]:
-        name = "-".join(self.arguments[0].split())
+        name = "-".join(self.argument.split())
         env_of(self.state.document).program = "" if name == "None" else name
-        return []
+        return super().run()
 
 
-class Described(Directive):  # type: ignore[misc]
+class Described(Unknown):
     """A symbol: a signature in each line of the argument, and what is said of it."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-    has_content = True
-    option_spec = dict.fromkeys(_OPTIONS, directives.unchanged)
 
     def run(self) -> list[nodes.Node]:
         env = env_of(self.state.document)
         domain, _, kind = self.name.lower().rpartition(":")
         domain = domain or ("std" if kind in _NAMED else "py")
-        lines = re.sub(r"\\\n\s*", "", self.arguments[0]).splitlines()
+        lines = re.sub(r"\\\n\s*", "", self.argument).splitlines()
         names: list[str] = []
         terms = "".join(self._term(line.strip(), domain, kind, env, names) for line in lines if line.strip())
         if kind in _OWNERS and names:
             env.outer.append(names[0])
         body = nodes.container("")
-        self.state.nested_parse(self.content, self.content_offset, body, match_titles=1)
+        self.parse(body)
         if kind in _OWNERS and names:
             env.outer.pop()
         for fields in [child for child in body.children if isinstance(child, nodes.field_list)]:
@@ -404,7 +376,7 @@ def _entry(name: str, body: nodes.Element, kind: str) -> Iterator[nodes.Node]:
 
 def listing(text: str, options: Mapping[str, str]) -> str:
     """The lines that the options choose."""
-    lines = _object(text, options["pyobject"]) if options.get("pyobject") else text.expandtabs(8).splitlines()
+    lines = text.expandtabs(8).splitlines()
     if options.get("lines"):
         lines = _numbered(lines, options["lines"])
     lines = _between(lines, options)
@@ -436,22 +408,6 @@ def _between(lines: list[str], options: Mapping[str, str]) -> list[str]:
             at = next((number for number, line in enumerate(lines) if wanted in line), None)
             lines = lines[: at + beside] if at is not None else lines
     return lines
-
-
-def _object(text: str, name: str) -> list[str]:
-    """The lines of a class or function of Python."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    node: ast.AST | None = None
-    for part in name.split("."):
-        node = next((child for child in body if getattr(child, "name", None) == part), None)
-        body = getattr(node, "body", [])
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return []
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return text.splitlines()[first - 1 : node.end_lineno]
 
 
 class Listing(Unknown):
@@ -535,10 +491,6 @@ _BY_CLASS: Mapping[type[Directive], str] = {
     Nothing: "raw contents sectnum section-numbering header footer meta index tabularcolumns sectionauthor codeauthor "
     "moduleauthor testsetup testcleanup target-notes title default-domain local-toc sidebar-links tags "
     "inheritance-diagram currentlibrary autosummary-hidden",
-    Generated: "automodule autoclass autofunction autoexception automethod autodata autoattribute autodecorator "
-    "autoproperty autosummary autoenum autopydantic_model autopydantic_settings doxygenclass doxygenfunction doxygenfile "
-    "doxygenstruct doxygenenum doxygengroup doxygentypedef doxygenvariable doxygenindex argparse click autoprogram "
-    "autoclasstree autojsonschema autoflask",
     Version: " ".join(VERSIONS),
     SeeAlso: "seealso todo",
     Only: "only",
@@ -564,6 +516,6 @@ def directive_named(original: Callable[..., Any]) -> Callable[..., Any]:
         if short in OBJECTS and (domain or short not in ("role", "directive")):
             return Described, []
         directive, _ = original(name, language, document)
-        return directive or Unknown, []
+        return directive or (Generated if short.startswith(("auto", "doxygen")) else Unknown), []
 
     return lookup

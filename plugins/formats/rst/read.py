@@ -15,7 +15,6 @@ from docutils.writers import html5_polyglot
 
 from ingestion.convert.document import SourceText
 from ingestion.convert.files import Tree
-from ingestion.errors import ConversionError
 from plugins.formats.rst.directives import directive_named
 from plugins.formats.rst.files import Env, Files, env_of, with_target, without_target
 
@@ -174,20 +173,9 @@ _OF_BUILD = ("|version|", "|release|", "|today|")
 
 _ROLE = re.compile(r"^:[\w:.+-]+:(?=`)|(?<=`):[\w:.+-]+:$")
 
-MOST_UNCLOSED = 3_000
-"""Starts of markup in a block that nothing ends. docutils searches the rest of the block for the end of each: 20,000 took 19 s."""
-
-_BLOCK = re.compile(r"\n[ \t]*+\n")
-_START = re.compile(r"(?<![^\W_])(?<![*`|])[*`|]++(?=\w)")
-_END = re.compile(r"(?<![\s*`|])[*`|]++(?!\w)")
-
 
 def html_of(source: SourceText) -> str:
-    """The page as HTML without a theme, with the ids that Sphinx gives its sections.
-
-    Raises `ConversionError` for a block that docutils would take too long for.
-    """
-    _require_closed_markup(source.text)
+    """The page as HTML without a theme, with the ids that Sphinx gives its sections."""
     env = Env(Files(source.file, Tree(source.root)))
     text = _with_surroundings(source.text.lstrip("\ufeff"), env)
     writer = html5_polyglot.Writer()
@@ -202,16 +190,6 @@ def html_of(source: SourceText) -> str:
             settings_overrides={**_SETTINGS, "env": env},
         )
     return f'<html><body><div itemprop="articleBody">{parts["fragment"]}</div></body></html>'
-
-
-def _require_closed_markup(text: str) -> None:
-    for block in _BLOCK.split(text):
-        unclosed = len(_START.findall(block)) - len(_END.findall(block))
-        if unclosed > MOST_UNCLOSED:
-            raise ConversionError(
-                f"has a paragraph with {unclosed:,} starts of emphasis, code or substitutions (* ` |) that nothing ends: "
-                f"more than {MOST_UNCLOSED:,} can't be read in time"
-            )
 
 
 def _with_surroundings(text: str, env: Env) -> str:

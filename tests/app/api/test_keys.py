@@ -208,33 +208,12 @@ async def test_a_key_is_revoked_while_the_service_runs_and_a_broken_file_changes
         assert await statuses() == [200, 401, 401]
 
 
-async def test_a_page_can_read_that_its_key_was_removed_or_is_over_and_nothing_else(tmp_path):
-    """Also on a service that is open without a key: the removed key's page reads no answer, and other pages read nothing."""
+async def test_a_page_can_read_that_its_key_is_over(tmp_path):
     file, page = tmp_path / "keys.toml", {"origin": SITE}
-    mine = {"origins": f'["{SITE}"]'}
-    for is_open in (False, True):
-        write(file, entry("w", "widget", **mine), entry("r"))
-        async with served(scripted(keys=str(file), open=is_open)) as client:
-
-            async def told(method, path, headers, client=client):
-                ask = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
-                more = ask if method == "OPTIONS" else {}
-                response = await client.request(method, path, headers={**headers, **more}, json=ASKED)
-                return response.status_code, response.headers.get("access-control-allow-origin", "")
-
-            assert await told("POST", CHAT, key("w", **page)) == (200, SITE)
-            write(file, entry("w", "widget", expires=TODAY - timedelta(days=1), **mine), entry("r"))
-            assert await told("POST", CHAT, key("w", **page)) == (401, SITE)
-            write(file, entry("r"))
-            assert await told("OPTIONS", CHAT, page) == (200, SITE)
-            assert await told("POST", CHAT, key("w", **page)) == (403, SITE)
-            assert await told("GET", "/v1/interface", key("w", **page)) == (401, SITE)
-            assert await told("GET", "/v1/models", key("r", **page)) == (200, "")
-            for method, headers in (("OPTIONS", {}), ("POST", key("w")), ("GET", key("w"))):
-                other = {**headers, "origin": "https://evil.tld"}
-                status, origin = await told(method, CHAT, other)
-                assert (status >= 400, origin) == (True, "")
-            assert (await told("GET", "/v1/admin/index", key("w", **page)))[1] == ""
+    write(file, entry("w", "widget", expires=TODAY - timedelta(days=1), origins=f'["{SITE}"]'))
+    async with served(scripted(keys=str(file))) as client:
+        response = await client.post(CHAT, headers=key("w", **page), json=ASKED)
+        assert (response.status_code, response.headers["access-control-allow-origin"]) == (401, SITE)
 
 
 async def test_the_last_day_of_a_key_is_its_last(tmp_path):

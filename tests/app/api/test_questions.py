@@ -102,4 +102,4 @@ async def test_many_writers_at_once_lose_nothing_and_repeat_nothing(tmp_path: Pa
     questions = [case.question for case in load_cases(tmp_path / ANSWERABLE)]
     assert sorted(questions) == sorted(["first", *(f"q{n}" for n in range(40))])
     assert refused == ["question_exists"] * 40
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["questions.jsonl", "questions.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["questions.jsonl"]

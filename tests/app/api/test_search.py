@@ -121,6 +121,16 @@ async def test_a_search_as_you_type_finds_half_words_mistypes_and_words_without_
     assert (await search(typing, query="notebok mem", as_you_type=True)).json()["query"] == "notebook mem"
 
 
+async def test_a_page_named_like_the_query_comes_before_a_section_of_another_page(tmp_path):
+    more = {
+        "computed": "# Computed properties\n\nThey depend on others.\n\n## Caching\n\nIt is read again when they change.",
+        "performance": "# Performance\n\nMeasure first.\n\n## Computed\n\nComputed, computed twice.\n\n## Computed caching\n\nComputed.",
+    }
+    async with indexed(tmp_path, more=more) as service:
+        for query, first in (("comp", "computed"), ("computed", "computed"), ("caching twice", "performance")):
+            assert paths((await search(service, query=query, as_you_type=True)).json())[0] == first, query
+
+
 @pytest.fixture
 def alive():
     """What is alive of a kind that was made in the test: what was there before is frozen, so looking costs next to nothing."""

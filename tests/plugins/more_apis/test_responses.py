@@ -1,13 +1,12 @@
 """POST /v1/responses: what is taken, what comes back, whole and as a stream."""
 
 import orjson
-from pydantic import TypeAdapter
+from openai.types.responses import Response as OpenAIResponse
 
 from app.api.server import create_app
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Sampling, Source, Status, Text, Usage
-from plugins.more_apis.responses import ResponseObject, ResponseStreamEvent
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/volumes#create", "Create", "en", "snippet", 0.9)
@@ -29,7 +28,6 @@ def events(response):
         kind, data = block.split("\n")
         found.append(orjson.loads(data.removeprefix("data: ")))
         assert kind == f"event: {found[-1]['type']}"
-        assert TypeAdapter(ResponseStreamEvent).validate_python(found[-1], extra="forbid")
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
     return found
 
@@ -37,7 +35,7 @@ def events(response):
 async def test_a_whole_answer_is_a_response_object():
     _, response = await post(metadata={"a": "b"}, instructions="Be brief.")
     body = response.json()
-    assert TypeAdapter(ResponseObject).validate_python(body, extra="forbid")
+    assert OpenAIResponse.model_validate(body).output_text == "Ahoj č [1]."
     assert body["status"] == "completed"
     assert body["id"] == "resp_" + response.headers["x-request-id"]
     assert (body["metadata"], body["instructions"]) == ({"a": "b"}, "Be brief.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.core.turn import Unsupported, UnsupportedKind
 from app.proof.evidence import BYTES, CLOSE, FACTORS, SECONDS, Evidence, follows_from, values_of
-from app.proof.reading import CLOSING, Clause, clauses_of, words_in
+from app.proof.reading import CLOSING, clauses_of, words_in
 from app.text.analysis import RAISED, fold
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
@@ -395,10 +395,6 @@ class Checker:
         """What the nearest clause says, and its whole sentence."""
         near = self._evidence.clause(own.said, index)
         return self._denials.of(near.words if near else ()), self._denials.of(near.whole if near else ())
-
-    def _denies_apart(self, clause: Clause, index: int) -> bool:
-        own = self._denials.of(clause.words)
-        return bool(own.heads) != bool(self._nearest(own, index)[0].heads)
 
     def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str]) -> bool:
         """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies."""

@@ -26,7 +26,7 @@ from app.pipeline.steps import cite
 from plugins.steps.choices import Rerank
 from tests.app.cli.stored_index import SITE, Index, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
-from tests.plugins.steps.test_rerank import Server, server  # noqa: F401  # a fixture
+from tests.plugins.steps.test_choices import Server, server  # noqa: F401  # a fixture
 
 QUESTION = "How do I resize a volume?"
 RESIZE = "To resize a volume, detach the volume from its server first."
@@ -191,19 +191,6 @@ async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index
     assert trace.evidence is not None
     assert trace.evidence.enough
     assert trace.evidence.found > trace.evidence.needed == pytest.approx(0.416)
-
-
-@pytest.mark.plugins
-async def test_other_wordings_have_searches_of_their_own(index: Index, llm: FakeLLM, tmp_path: Path) -> None:
-    """Each of the steps that search tells what it searched for; a candidate says which of them found it."""
-    own = with_steps(tmp_path, '"detect", ["multi_query", "probe"], "retrieve", "relevance", "synthesize", "cite"')
-    llm.reply = lambda body: Reply(SAID) if body.get("stream") else Reply("Enlarge a disk\nGrow a volume")
-    async with service(index, llm, assistants=own) as assistants:
-        trace = await traced(assistants)
-    assert Counter(search.step for search in trace.searches) == {"multi_query": 2, "probe": 1}
-    wordings = {text["text"] for search in trace.searches if search.step == "multi_query" for text in search.texts}
-    assert wordings == {"Enlarge disk", "Grow volume"}
-    assert set(trace.candidates[0].found_by) == {"multi_query", "probe"}
 
 
 async def test_what_the_ranking_drops_says_why(index: Index, llm: FakeLLM) -> None:

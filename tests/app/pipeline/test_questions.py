@@ -1,4 +1,6 @@
-"""Detect, refine and keywords: what they ask the model and what they make of its answers."""
+"""Detect, refine and keywords: language and small talk, what they ask the model, and what they make of its answers."""
+
+from __future__ import annotations
 
 import pytest
 
@@ -7,12 +9,74 @@ from app.core.prompts import load_prompts
 from app.core.turn import Message, Question, Request, Turn
 from app.models import Model
 from app.pipeline.calls import picked_numbers
+from app.pipeline.conversation import KEPT_CHARACTERS, earlier
 from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Detect, Keywords, Refine
 from app.text.language import LanguageDetector, parse
 from tests.app.pipeline.turns import HURRIED, SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))
+STEP = Detect(LanguageDetector(PROMPTS.languages, "en"), PROMPTS)
+
+
+async def told(*messages: str) -> tuple[str, bool]:
+    """The language, and whether it is small talk."""
+    lines = tuple(Message("assistant" if i % 2 else "user", text) for i, text in enumerate(messages))
+    changes = await STEP(Turn(request=Request(lines)))
+    return changes["asked"].language, bool(changes["smalltalk"])
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Ahoj", "cs"),
+        ("dobry den", "cs"),
+        ("Díky, to je vše", "cs"),
+        ("Můžeš mi pomoct?", "cs"),
+        ("Dobrý den, mám dotaz", "cs"),
+        ("ahoj, jak se máš?", "cs"),
+        ("ano", "cs"),
+        ("Hello", "en"),
+        ("Hi there! What can you do?", "en"),
+        ("Thanks a lot, that worked!", "en"),
+        ("Hello, can you help me?", "en"),
+    ],
+)
+async def test_small_talk_is_recognised_in_its_language(text: str, language: str) -> None:
+    """Also as the first message, without diacritics, and in a conversation."""
+    assert await told(text) == (language, True)
+    assert (await told("Co je JupyterHub?" if language == "cs" else "What is a pod?", "-", text)) == (language, True)
+
+
+async def test_a_message_without_any_letter_asks_for_nothing() -> None:
+    """In the language so far."""
+    assert await told("Co je JupyterHub?", "-", "👍") == ("cs", True)
+    assert (await told("Co je JupyterHub?", "-", "512"))[1] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Ahoj, jak vytvořit projekt?", "cs"),
+        ("Ahoj, gpu quota", "cs"),
+        ("Dobrý den, mám dotaz na kvótu", "cs"),
+        ("Díky, a proč?", "cs"),
+        ("kam napsat o pomoc?", "cs"),
+        ("Thanks, and how?", "en"),
+        ("Can you do it?", "en"),
+        ("Hi, what is a pod?", "en"),
+        ("How does it work?", "en"),
+        ("How it works", "en"),
+        ("jak to funguje", "cs"),
+        ("hello world example", "en"),
+        ("thanks, and the quota?", "en"),
+        ("díky, a jak smažu projekt?", "cs"),
+    ],
+)
+async def test_a_question_behind_a_greeting_stays_a_question(text: str, language: str) -> None:
+    assert await told(text) == (language, False)
+
+
 DETECTOR = LanguageDetector(PROMPTS.languages, "en")
 
 
@@ -149,3 +213,51 @@ def test_numbers_as_models_write_them_and_sentences_that_are_none() -> None:
     for answer in (*SENTENCES, "1 or 2?"):
         with pytest.raises(ModelError, match="no list of numbers from 1 to 5"):
             picked_numbers(answer, 5, PROMPTS.vocabulary)
+
+
+def said(answer: str) -> list[str]:
+    """What is left of an answer in the middle of a conversation."""
+    messages = (Message("user", "Q"), Message("assistant", answer), Message("user", "And?"))
+    return [message.content for message in earlier(messages, PROMPTS)[1:]]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Yes [1].\n\n**Sources**\n\n1. [A](https://x)",
+        "Yes [1, 2].\r\n\r\n**Sources**\r\n\r\n1. [A](https://x)\r\n2. [B](https://y)",
+        "Yes.\n\nSources:\n- [A](https://x)",
+        "Yes.\n\n## Sources\n\n- A",
+        "Yes.\n**Sources:**\n\n- [A](https://x)",
+        "Yes.\n\n**Zdroje**\n1. [A](https://x)",
+        "Yes.\n\nMožná souvisejí tyto stránky:\n\n- [Kvóty](https://x/r)",
+        "Yes.\n\n**Sources**",
+        "**Sources**\n\n1. [A](https://x)\n\nYes.",
+    ],
+)
+def test_our_lists_and_numbers_are_left_out(answer: str) -> None:
+    """In whatever form a model imitates them: the numbers would point to passages of today."""
+    assert said(answer) == ["Yes."]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Files are\n\n**Sources**\n\nof truth",
+        "Run:\n\n```sh\necho ${array[1]} # [2]\n```",
+        "Call `list[0]` first.",
+        "1. Open it.\n2. Close it.",
+        "See [2](https://docs.example.org).",
+        "A \x007\x00 and \x00" + "9" * 500 + "\x00, then `b[1]`.",
+    ],
+)
+def test_what_an_answer_says_stays(answer: str) -> None:
+    assert said(answer) == [answer]
+
+
+def test_an_answer_of_a_list_alone_is_no_message() -> None:
+    assert said("**Sources**\n\n1. [A](https://x)") == []
+
+
+def test_long_answers_are_cut() -> None:
+    assert len(said("word " * 1000)[0]) == KEPT_CHARACTERS

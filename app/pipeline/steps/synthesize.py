@@ -40,7 +40,7 @@ from app.pipeline.conversation import (
     room_for_pages,
     with_answer_language,
 )
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.text.answer_language import AnswerLanguage, Verdict, profiles
 
 log = logging.getLogger("app.pipeline")
@@ -51,7 +51,7 @@ and OpenAI takes four."""
 
 
 @dataclass(frozen=True)
-class Synthesize(Declared):
+class Synthesize(Step):
     """Writes the events of the answer. If the model fails before any text, DOCS_TUNING__ON_MODEL_FAILURE decides what follows."""
 
     model: Model | None

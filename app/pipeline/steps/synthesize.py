@@ -100,7 +100,8 @@ class Synthesize(Step):
         """
         request, language = turn.request, turn.asked.language
         attempt = Attempt(AnswerLanguage(language, self.prompts.languages), whole=request.whole)
-        for firmer in ("", self.prompts.render(language, "answer_language")):
+        for again in (False, True):
+            firmer = self.prompts.render(language, "answer_language") if again else ""
             try:
                 async with aclosing(self._generate(model, turn, attempt, firmer)) as events:
                     async for event in events:
@@ -113,7 +114,7 @@ class Synthesize(Step):
                 return
             else:
                 return
-            log.info(LogMessage("answer in another language", id=request.id, language=language, again=not firmer))
+            log.info(LogMessage("answer in another language", id=request.id, language=language, again=again))
             attempt = Attempt(attempt.check, whole=request.whole, refused=refused, has_quotations=bool(turn.hits))
         *quoted, done = await self._extracted(turn)
         assert isinstance(done, Done)

@@ -536,12 +536,6 @@ export interface PromptObject {
   text: string;
 }
 
-export interface QuestionObject {
-  file: string;
-  object: "question";
-  row: Record<string, unknown>;
-}
-
 export interface ReadingRun {
   began_at: string;
   done: number;

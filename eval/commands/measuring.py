@@ -47,19 +47,16 @@ from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, indexed_docs, own_
 from eval.reports.pages import answers_page, refusals_page, retrieval_page
 
 WITHOUT_MODEL: Mapping[str, Any] = {**NO_MODEL, "summaries": False, "questions": False}
-MEASURE = (
-    flag("--deep", "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too"),
-    option("--against", "a saved result that the page compares with", "FILE"),
-)
+DEEP = flag("--deep", "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too")
 
 
-@command(f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}", *MEASURE)
+@command(f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}", DEEP)
 async def retrieval(options: Options, settings: Settings) -> int:
     """Measures on a question set whether the right pages are found."""
-    before = _checked(options)
+    check_writable(options)
     cases = load_cases(options.file)
     cases = sample(cases, options.limit or len(cases))
-    return _finished(options, await _searched(options, settings, cases, evaluate), before)
+    return _finished(options, await _searched(options, settings, cases, evaluate))
 
 
 async def _searched(
@@ -82,20 +79,14 @@ def plan_of(options: Options, settings: Settings) -> tuple[Plan, dict[str, Any]]
     return plan, {**options.overrides, **({"top_k": asked} if asked != settings.top_k else {})}
 
 
-def _checked(options: Options) -> Result | None:
-    """The result of --against. Raises `EvaluationError` before a run, for files that can't be written or read at its end."""
-    check_writable(options)
-    return load_result(options.against) if options.against else None
-
-
-def _finished(options: Options, result: Result, before: Result | None = None) -> int:
+def _finished(options: Options, result: Result) -> int:
     points = [asdict(point) for point in curve(result)]
-    return finish(options, result, result_text(result), lambda: retrieval_page(result, before), curve=points)
+    return finish(options, result, result_text(result), lambda: retrieval_page(result), curve=points)
 
 
 @command(
     f"--k --parallel {OUTPUT}",
-    *MEASURE,
+    DEEP,
     option("--docs", "another version of the documentation", "DIR", type=Path),
     option("--questions", "the question set of that version", "FILE", type=Path),
 )
@@ -104,8 +95,8 @@ async def docs(options: Options, settings: Settings) -> int:
 
     Needs no server and no model.
     """
-    before = _checked(options)  # the configured index is not what is measured
-    return _finished(options, await measure_docs(options, settings), before)
+    check_writable(options)
+    return _finished(options, await measure_docs(options, settings))
 
 
 async def measure_docs(options: Options, settings: Settings) -> Result:

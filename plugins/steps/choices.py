@@ -15,7 +15,7 @@ from app.models import Model
 from app.models.postprocessor import OutsideScores, Postprocessor, Scores
 from app.pipeline.calls import ask_helper, picked_numbers, retry_once
 from app.pipeline.conversation import numbered, standalone
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.postprocess import SCORE_TEST, wide_hits
 from app.text.growth import grown
 from app.text.language import without_stopwords
@@ -24,7 +24,7 @@ log = logging.getLogger("app.pipeline")
 
 
 @dataclass(frozen=True)
-class Rerank(Declared):
+class Rerank(Step):
     """Sends more candidates to the reranker than are kept; if it fails, the order stays."""
 
     reranker: Postprocessor
@@ -75,7 +75,7 @@ ROOM = 12_000  # characters of passages that the model is shown
 
 
 @dataclass(frozen=True)
-class Helpful:
+class Helpful(Step):
     """Keeps the passages that help, possibly none."""
 
     model: Model | None
@@ -122,7 +122,7 @@ MOST_CHOICES = 3
 
 
 @dataclass(frozen=True)
-class Clarify(Declared):
+class Clarify(Step):
     """Finds the readings of a short question that the passages support equally; never asks twice in a row."""
 
     prompts: Prompts

@@ -17,7 +17,7 @@ from app.core.turn import Message, Turn, WantedDates
 from app.core.types import Boost, Recency
 from app.models import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.text.language import without_stopwords
 
 log = logging.getLogger("app.pipeline")
@@ -321,7 +321,7 @@ def _today() -> dt.date:
 
 
 @dataclass(frozen=True)
-class AskedPeriod(Declared):
+class AskedPeriod(Step):
     """Finds the period by rules, or asks the model if the question names a time that the rules don't understand."""
 
     model: Model | None

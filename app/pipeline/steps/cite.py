@@ -26,7 +26,7 @@ from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
 from app.pipeline.conversation import as_found, with_answer_language
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.retrieve import embed
 from app.proof.check import Checker
 from app.proof.evidence import Evidence
@@ -45,7 +45,7 @@ REFUSED = "offered: the model finds no answer in the passages"
 
 
 @dataclass(frozen=True)
-class Cite(Declared):
+class Cite(Step):
     """Renumbers citations in the order of their first use, removes citations and addresses that no passage has, and
     appends the links and the questions that follow.
     """

@@ -40,7 +40,7 @@ from app.pipeline.conversation import (
     room_for_pages,
     with_answer_language,
 )
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.text.answer_language import AnswerLanguage, Verdict, profiles
 
 log = logging.getLogger("app.pipeline")
@@ -51,7 +51,7 @@ and OpenAI takes four."""
 
 
 @dataclass(frozen=True)
-class Synthesize(Declared):
+class Synthesize(Step):
     """Writes the events of the answer. If the model fails before any text, DOCS_TUNING__ON_MODEL_FAILURE decides what follows."""
 
     model: Model | None
@@ -95,44 +95,31 @@ class Synthesize(Declared):
             yield event
 
     async def _written(self, model: Model, turn: Turn) -> Events:
-        """The answer of the model. If it is in another language than the question, the model is asked once more."""
-        attempt = Attempt(AnswerLanguage(turn.asked.language, self.prompts.languages), whole=turn.request.whole)
-        try:
-            async with aclosing(self._generate(model, turn, attempt)) as events:
-                async for event in events:
-                    yield event
-        except WrongLanguage as wrong:
-            async with aclosing(self._corrected(model, turn, attempt.check, wrong)) as events:
-                async for event in events:
-                    yield event
-        except ModelError as error:
-            for event in await self._failed(turn, attempt, error):
-                yield event
-
-    async def _corrected(self, model: Model, turn: Turn, check: AnswerLanguage, wrong: WrongLanguage) -> Events:
-        """The second answer; if it is in another language, too, the pages are quoted."""
+        """The answer of the model. If it is in another language than the question, the model is asked once more, then the pages are
+        quoted, as many readers couldn't read a second such answer.
+        """
         request, language = turn.request, turn.asked.language
-        log.info(LogMessage("answer in another language, asked again", id=request.id, language=language))
-        attempt = Attempt(check, whole=request.whole, refused=wrong.events, has_quotations=bool(turn.hits))
-        try:
-            async with aclosing(
-                self._generate(model, turn, attempt, self.prompts.render(language, "answer_language"))
-            ) as events:
-                async for event in events:
+        attempt = Attempt(AnswerLanguage(language, self.prompts.languages), whole=request.whole)
+        for again in (False, True):
+            firmer = self.prompts.render(language, "answer_language") if again else ""
+            try:
+                async with aclosing(self._generate(model, turn, attempt, firmer)) as events:
+                    async for event in events:
+                        yield event
+            except WrongLanguage as wrong:
+                refused = wrong.events
+            except ModelError as error:
+                for event in await self._failed(turn, attempt, error):
                     yield event
-        except WrongLanguage:
-            for event in await self._quoted(turn):
-                yield event
-        except ModelError as error:
-            for event in await self._failed(turn, attempt, error):
-                yield event
-
-    async def _quoted(self, turn: Turn) -> Sequence[Event]:
-        """Quotations in place of a second answer in another language, which many readers couldn't read."""
-        log.info(LogMessage("answer language", id=turn.request.id, outcome="wrong"))
+                return
+            else:
+                return
+            log.info(LogMessage("answer in another language", id=request.id, language=language, again=again))
+            attempt = Attempt(attempt.check, whole=request.whole, refused=refused, has_quotations=bool(turn.hits))
         *quoted, done = await self._extracted(turn)
         assert isinstance(done, Done)
-        return [*quoted, replace(done, language="wrong")]
+        for event in (*quoted, replace(done, language="wrong")):
+            yield event
 
     async def _failed(self, turn: Turn, attempt: Attempt, error: ModelError) -> Sequence[Event]:
         """What follows the failure of the model. Raises it again if that is configured, and nothing was said."""

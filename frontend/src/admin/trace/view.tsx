@@ -11,7 +11,6 @@ import { address, go } from "../location";
 import type { ViewProps } from "../routes";
 import { ChoicesText, Compare, type Side } from "./compare";
 import { AgainForm, AskForm } from "./forms";
-import { QuestionForm } from "./question_form";
 import { Summary, TRACED } from "./sections";
 import "./trace.css";
 import { type Choices, type TracedAnswer, choicesIn, isAgain, parameters } from "./choices";
@@ -25,14 +24,10 @@ const NOT_ASKED: Run = { answer: null, problem: null };
 
 async function asked(api: Api, question: string, choices: Choices, signal: AbortSignal): Promise<TracedAnswer> {
   const numbers = Object.entries(choices.settings).map(([name, value]) => [name, name === "fusion" ? value : Number(value)]);
-  const prompts = Object.keys(choices.prompts).length ? { prompts: choices.prompts } : {};
-  const overrides = { ...Object.fromEntries(numbers), ...prompts };
-  const request = {
-    model: choices.model,
-    messages: [{ role: "user" as const, content: question }],
-    trace: true,
-    ...(Object.keys(overrides).length ? { overrides } : {}),
-  };
+  const { model, prompts } = choices;
+  const overrides = { ...Object.fromEntries(numbers), ...(Object.keys(prompts).length && { prompts }) };
+  const messages = [{ role: "user" as const, content: question }];
+  const request = { model, messages, trace: true, ...(Object.keys(overrides).length && { overrides }) };
   let text = "";
   try {
     // as a stream, because readers get one
@@ -72,7 +67,7 @@ function useAnswer(question: string, choices: Choices | null): Run & { again: ()
 }
 
 /** What is shown below the answer, by the parameter `part` of the address. */
-const PARTS = ["steps", "candidates", "links", "again", "add"] as const;
+const PARTS = ["steps", "candidates", "links", "again"] as const;
 type Part = (typeof PARTS)[number];
 
 export function Ask({ query }: ViewProps): JSX.Element {
@@ -106,10 +101,7 @@ export function Ask({ query }: ViewProps): JSX.Element {
       {second && one.answer && <Answered run={other} />}
       {here && (there ? <Compare first={here} second={there} /> : <Single {...here} />)}
       {here && <Below key={String(there !== null)} sides={there ? [here, there] : [here]} query={query} onClose={close}>
-        {{
-          again: <AgainForm key={`${question} ${JSON.stringify(second)}`} choices={second ?? first} language={here.answer.trace.language} onAsk={askAgain} />,
-          add: <QuestionForm key={question} trace={here.answer.trace} model={first.model} />,
-        }}
+        <AgainForm key={`${question} ${JSON.stringify(second)}`} choices={second ?? first} language={here.answer.trace.language} onAsk={askAgain} />
       </Below>}
     </div>
   );
@@ -120,7 +112,8 @@ interface BelowProps {
   sides: Side[];
   query: URLSearchParams;
   onClose: () => void;
-  children: Record<"again" | "add", JSX.Element>;
+  /** The form that asks again. */
+  children: JSX.Element;
 }
 
 /** The parts of a trace, one at a time; what is written into the forms stays while another one is shown. */
@@ -132,7 +125,7 @@ function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
   const { trace } = sides[side]!.answer;
   const given = Object.fromEntries(query);
   const content = (part: Part) => {
-    if (part === "again" || part === "add") return children[part];
+    if (part === "again") return children;
     const Traced = TRACED[part];
     return <Traced key={side} trace={trace} />;
   };

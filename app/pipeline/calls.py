@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache, partial
 from typing import TypeVar
@@ -35,16 +34,11 @@ async def ask_helper(
         raise ModelError(
             f"{step} was left out: a question may use {settings.tuning.helper_calls} helper calls (DOCS_TUNING__HELPER_CALLS)."
         )
-    turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
     options = CallOptions(temperature=0, max_tokens=LONGEST_ANSWER, timeout=settings.tuning.helper_timeout)
     complete = partial(model.complete, messages, options)
-    started = time.perf_counter()
-    try:
+    with turn.calls.call(step) as call:
         completion = await (retry_once(complete) if insist else complete())
-    except ModelError as error:
-        turn.calls.add(step, started, error=str(error))
-        raise
-    turn.calls.add(step, started, completion.usage)
+        call.usage = completion.usage
     return completion.text[:LONGEST_REPLY]
 
 

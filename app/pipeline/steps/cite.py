@@ -166,7 +166,7 @@ class _Answer:
     def _shown(self, written: str, *, replaceable: bool) -> list[Event]:
         self._written.append(written)
         self._said.append(written)
-        text = self._text.feed(self._wording.feed(written))
+        text = self._text.feed(self._wording.feed(written) if self._wording.left else written)
         if self._turn.request.whole and replaceable:
             self._waiting.append(text)  # all of it can be replaced at the end
             return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -14,7 +13,6 @@ from typing import Any
 import orjson
 import pytest
 
-from app.assistants import assistant
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.settings import Settings
@@ -22,7 +20,6 @@ from app.core.trace import Trace, TraceCandidate, TraceStep
 from app.core.turn import Done, Failure, Message, Request, Source, Text
 from app.core.types import Chunk, Derived, Filters, Page, PlainText, Section
 from app.pipeline import trace as tracing
-from app.pipeline.steps import cite
 from plugins.steps.choices import Rerank
 from tests.app.cli.stored_index import SITE, Index, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
@@ -325,30 +322,3 @@ async def test_failures_are_in_the_trace(assistants: Assistants, llm: FakeLLM) -
     assert isinstance(failed, Failure)
     assert failed.trace is not None
     assert "ModelUnavailable" in failed.trace.end.failure
-
-
-async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No step is wrapped, no event passes through the trace and no value is rendered; asked for, all of that is done."""
-    counted: Counter[str] = Counter()
-    names = ("shown", "_trace", "candidates")
-    for module, name in (
-        *((tracing, name) for name in names), (assistant, "Recorder"), (assistant, "traced"),
-        (cite, "cited_links"),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, counting(getattr(module, name), counted))
-    assert await end(assistants, asked(trace=False)) == Done(confidence=0.95)
-    assert counted == Counter()
-    plan = assistants.get("").plans
-    await end(assistants, asked())
-    assert counted.keys() == {*names, "Recorder", "traced", "cited_links"}
-    assert assistants.get("").plans is plan
-
-
-def counting(work: Callable[..., Any], counted: Counter[str]) -> Callable[..., Any]:
-    """The same work, counted."""
-
-    def counts(*given: Any, **named: Any) -> Any:
-        counted[work.__name__] += 1
-        return work(*given, **named)
-
-    return counts

@@ -2,14 +2,12 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from app.assistants.assembly import opened
 from app.core.errors import ModelError, ModelRateLimited, ModelUnavailable, SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
@@ -210,21 +208,6 @@ async def test_an_unavailable_reranker_stops_no_start(
     server.statuses = [503]
     await Rerank(reranker, SETTINGS).check_scores()
     assert "reranker not checked" in caplog.text
-
-
-async def test_the_assistants_do_not_open_with_such_a_reranker(server: Server, tmp_path: Path) -> None:
-    """Only where a step uses it."""
-    server.scores = {0: 8.2}
-    file = tmp_path / "assistants.toml"
-    more = {"rerank_url": server.url, "rerank_model": "m", "store": str(tmp_path / "data"), "assistants": str(file)}
-    plan = '[[assistant]]\nid = "a"\nsteps = ["detect", "retrieve", {}"synthesize"]\n'
-    file.write_text(plan.format('"rerank", '), "utf-8")
-    with pytest.raises(SettingsError, match="rerank can't be used"):
-        async with opened(Settings.load(None, **more)):
-            pass
-    file.write_text(plan.format(""), "utf-8")
-    async with opened(Settings.load(None, **more)) as made:
-        assert made.get("a")
 
 
 def scored(*scores: float | None) -> tuple:

@@ -19,6 +19,8 @@ const CUTS = [
   [/(?<=[, ]\w+=)(?=g\()/g, "/* @__PURE__ */"], // g builds one regular expression from others
 ];
 const DIALECT = /,(\w+)=\{\.\.\.\w+,(?:(?!getRegex\(\)\}).)*getRegex\(\)\}(?=,\w+=)/gs;
+/** A regular expression of an object, with the name that it has there. */
+const RULE = /\b(\w+):\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\]|\\.)*\])+\/\w*,/g;
 const CAMEL_CASE = /[a-z][A-Z]/; // the fields of tokens are lower case
 const BUILT_IN = [Array, Math, Number, Object, RegExp, String, WeakMap]
   .flatMap((kind) => [kind, kind.prototype ?? {}].flatMap(Object.getOwnPropertyNames))
@@ -58,5 +60,6 @@ export async function lexer(text, path) {
   cut = cut.replace(DIALECT, (rules, name) => (cut.split(new RegExp(`\\b${name}\\b`)).length > 2 ? rules : ""));
   const reserveProps = new RegExp(`^(?:${BUILT_IN.join("|")})$`);
   const options = { minify: true, treeShaking: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none" };
-  return (await transform(cut, { ...options, mangleProps: CAMEL_CASE, reserveProps })).code;
+  const { code } = await transform(cut, { ...options, mangleProps: CAMEL_CASE, reserveProps });
+  return code.replace(RULE, (rule, name) => (new RegExp(`\\.${name}\\b`).test(code) ? rule : ""));
 }

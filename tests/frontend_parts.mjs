@@ -65,6 +65,7 @@ console.log(JSON.stringify({
   widget: ["writing", "stopped", "done"].map(inWidget),
   interrupted: texts.map(([, t]) => t.chat.interrupted),
   blocked: await blocked(),
+  about: texts.map(([, t]) => t.page.about(1)),
   typed: [
     "$ cd a && \\\n  ls  # b\nc.md\n(venv) me@host:~/a$ pwd\n/a", "PS C:\\> dir\na", ">>> for a in b:\n...     a\n...\n1", "# no session\n> a",
   ].map(typed),

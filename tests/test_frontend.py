@@ -77,6 +77,11 @@ def test_readers_see_what_ended_an_answer_and_why_their_key_is_refused(tmp_path:
     with serving(app) as base:
         found = json.loads(run("node", str(script), f"{base}/"))
     assert found["typed"] == ["cd a && \\\n  ls  # b\npwd", "dir", "for a in b:\n    a\n", "# no session\n> a"]
+    assert [text.split(",")[0] for text in found["about"]] == [
+        "Answers come from the page of the documentation",
+        "Odpovědi vycházejí ze stránky dokumentace a odkazují na příslušné oddíly.",
+        "Die Antworten stammen aus der Seite der Dokumentation und verweisen auf die Abschnitte.",
+    ]
     assert found["cells"] == ["DOCS_PORT", "server.port", "8000", "port to listen on"]
     assert found["stopped"] == {"now": "stopped", "later": "stopped"}
     assert found["left"] == {"now": "interrupted", "later": "interrupted"}

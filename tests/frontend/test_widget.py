@@ -195,16 +195,18 @@ def imported(script: Path, found: set[Path]) -> set[Path]:
 
 
 def test_the_widget_is_small():
-    """What a reader fetches for an answer and a search, with styles and texts, compressed; every page of a site fetches less than half."""
+    """What a reader fetches for an answer and a search, with styles and texts, compressed; every page of a site fetches less than half, also
+    where the panel is beside the page.
+    """
     script, button = STATIC / "widget.js", STATIC / "widget/widget.js"
     if not button.exists():
         pytest.skip("not built: make frontend")
-    panel, search = (next(STATIC.glob(f"widget/{part}-*.js")) for part in ("panel", "search"))
+    panel, search, side = (next(STATIC.glob(f"widget/{part}-*.js")) for part in ("panel", "search", "side"))
     for language in ("en", "cs", "de"):
         every = {script} | imported(next(STATIC.glob(f"widget/{language}-*.js")), imported(button, set()))
         sizes = [
             sum(len(gzip.compress(file.read_bytes())) for file in files)
-            for files in (every, imported(search, imported(panel, set(every))))
+            for files in (every | {side}, imported(search, imported(panel, set(every))))
         ]
         assert sizes[0] < BUTTON
         assert sizes[1] < ALL

@@ -172,6 +172,82 @@ def test_selected_text_of_the_site_can_be_asked_about(page: Page, site: LocalSit
     expect(offer).to_have_count(0)
 
 
+BESIDE = """<p>Take a <b>storage quota</b> first.</p><button>Of the page</button>"""
+
+
+def test_a_panel_beside_the_page_leaves_it_to_read_and_stays_open(site: LocalSite, page: Page, service: Program, axe):
+    """Without a backdrop; the reader makes it wider by mouse and keyboard. On the next page it is as it was, and the focus stays with the page."""
+    put(site, service.url, plain(service.url, 'data-layout="panel"').replace("<h1>", f"{BESIDE}<h1>"))
+    page.goto(site.url)
+    host, panel = page.locator("docs-assistant"), page.locator("docs-assistant dialog")
+    launch, edge = host.locator(".da-launch"), host.get_by_role("separator", name="Width of the panel")
+    launch.click()
+    expect(panel.get_by_role("textbox")).to_be_focused()
+    expect(launch).to_be_hidden()
+    assert panel.bounding_box() == {"x": 860, "y": 0, "width": 420, "height": 800}
+    expect(page.locator("html")).to_have_css("margin-right", "420px")
+    axe(page, "docs-assistant")
+    page.get_by_role("button", name="Of the page").click()
+    page.keyboard.press("Escape")  # of the page, not of the panel
+    page.locator("b").dblclick()
+    host.get_by_role("button", name="Ask about this").click()
+    link = panel.locator(".da-card-link").first
+    expect(link).to_have_attribute("target", "_self")
+    edge.press("ArrowLeft")
+    expect(edge).to_have_attribute("aria-valuenow", "444")
+    page.mouse.move(840, 300)
+    page.mouse.down()
+    page.mouse.move(700, 320, steps=3)
+    page.mouse.up()
+    expect(edge).to_have_attribute("aria-valuenow", "580")
+    expect(page.locator("html")).to_have_css("margin-right", "580px")
+    assert page.evaluate("getSelection().toString()").strip() in ("", "quota", "storage")
+
+    page.reload()
+    expect(panel.locator(".da-card-link").first).to_be_visible()
+    assert panel.bounding_box()["width"] == 580
+    assert page.evaluate("document.activeElement.tagName") == "BODY"
+    page.set_viewport_size({"width": 900, "height": 800})  # no room for both
+    expect(page.locator("html")).to_have_css("margin-right", "0px")
+    panel.get_by_role("textbox").focus()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(launch).to_be_visible()
+    page.reload()
+    expect(launch).to_be_visible()
+    expect(panel).to_be_hidden()
+
+
+def test_a_panel_on_the_left_is_a_sheet_on_a_phone(site: LocalSite, page: Page, service: Program, axe):
+    """In Czech; a page that can't become narrower lies below the panel."""
+    wide = '<p style="width: 1200px">Široká</p><h1>'
+    attributes = 'data-layout="panel" data-position="bottom-left"'
+    put(site, service.url, plain(service.url, attributes, "cs"))
+    page.goto(site.url)
+    panel = page.locator("docs-assistant dialog")
+    page.locator("docs-assistant .da-launch").click()
+    expect(panel.get_by_role("textbox")).to_be_focused()
+    assert panel.bounding_box() == {"x": 0, "y": 0, "width": 420, "height": 800}
+    expect(page.locator("html")).to_have_css("margin-left", "420px")
+    page.locator("docs-assistant").get_by_role("separator", name="Šířka panelu").press("ArrowRight")
+    expect(page.locator("html")).to_have_css("margin-left", "444px")
+    site.put("/wide", plain(service.url, attributes, "cs").replace("<h1>", wide))
+    page.goto(f"{site.url}/wide")
+    expect(panel).to_be_visible()
+    expect(page.locator("html")).to_have_css("margin-left", "0px")
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(site.url)
+    expect(panel).to_be_hidden()
+    page.locator("docs-assistant .da-launch").click()
+    panel.evaluate("dialog => Promise.all(dialog.getAnimations().map(({ finished }) => finished))")
+    assert panel.bounding_box() == {"x": 0, "y": 0, "width": 390, "height": 844}
+    expect(panel.locator(".da-edge")).to_be_hidden()
+    axe(page, "docs-assistant")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+
+
 def test_thumbs_and_a_comment_are_stored_changed_and_taken_back(
     site: LocalSite, page: Page, service: Program, llm: FakeLLM
 ):

@@ -4,8 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import type { Api } from "../shared/api";
 import { ApiError } from "../shared/api";
-import type { Conversation } from "../shared/conversation";
-import type { History } from "../shared/history";
+import type { History, KeptConversation } from "../shared/history";
 import { useInterface } from "../shared/interface";
 import { KeyForm, Problem } from "../shared/problems";
 import type { Storage } from "../shared/storage";
@@ -97,7 +96,7 @@ function chosen(known: InterfaceBody | null, id: string): InterfaceAssistant | n
 /** What the address shows; the browser's back button goes through it. */
 function usePlace(history: History) {
   const [address, setAddress] = useState<Address>(currentAddress);
-  const fresh = useRef<Conversation>(null);
+  const fresh = useRef<KeptConversation>(null);
   const found = address.chat ? history.get(address.chat) : null;
   if (!found && (!fresh.current || fresh.current.exchanges.length)) fresh.current = history.begin();
   const conversation = found ?? fresh.current!;
@@ -121,10 +120,8 @@ function useLook(language: string, theme: string, title: string): void {
   useEffect(() => {
     document.documentElement.lang = language;
     document.documentElement.dataset["theme"] = theme;
-  }, [language, theme]);
-  useEffect(() => {
     if (title) document.title = title;
-  }, [title]);
+  }, [language, theme, title]);
 }
 
 /** Asks what `?q=` says, once, as soon as the assistant is known. */

@@ -81,10 +81,7 @@ function useField(conversation: Conversation) {
   return field;
 }
 
-interface StartProps {
-  known: InterfaceBody | null;
-  assistant: InterfaceAssistant | null;
-  language: string;
+interface StartProps extends Pick<Props, "known" | "assistant" | "language"> {
   onAsk: (question: string) => void;
   children: ComponentChildren;
 }
@@ -104,11 +101,8 @@ function Start({ known, assistant, language, onAsk, children }: StartProps): JSX
   );
 }
 
-interface ExchangeProps {
+interface ExchangeProps extends Pick<Props, "known" | "assistant" | "conversation"> {
   exchange: Exchange;
-  known: InterfaceBody | null;
-  assistant: InterfaceAssistant | null;
-  conversation: Conversation;
   /** Asks in place of this question; the exchanges after it are dropped. */
   onAsk: (question: string) => void;
   /** Of the last one. */

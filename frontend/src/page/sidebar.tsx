@@ -2,8 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asMarkdown } from "../shared/answer";
-import { type Conversation, LONGEST_TITLE } from "../shared/conversation";
-import type { History, Kept } from "../shared/history";
+import { type History, type Kept, type KeptConversation, LONGEST_TITLE } from "../shared/history";
 import { Icon, IconButton } from "../shared/icons";
 import { useUi } from "../shared/ui";
 import type { Address } from "./address";
@@ -134,7 +133,7 @@ function Name({ title, onEnd }: { title: string; onEnd: (name: string) => void }
 }
 
 /** Saves the conversation as a file of Markdown. */
-function save(conversation: Conversation | null, heading: string): void {
+function save(conversation: KeptConversation | null, heading: string): void {
   if (!conversation) return;
   const parts = conversation.exchanges.map(({ question, answer }) => `## ${question.trim()}\n\n${asMarkdown(answer, heading)}\n`);
   const link = document.createElement("a");

@@ -33,18 +33,8 @@ export function CodeBlock({ code, language }: { code: string; language?: string 
 function useHighlighter(): Highlighter | null {
   const [, render] = useState({});
   useEffect(() => {
-    if (ready || !highlighter.load) return;
-    let gone = false;
-    highlighter.load().then(
-      (loaded) => {
-        ready = loaded;
-        if (!gone) render({});
-      },
-      (error: unknown) => console.warn("code stays without colours:", error),
-    );
-    return () => {
-      gone = true;
-    };
+    if (ready) return;
+    highlighter.load?.().then((loaded) => render((ready = loaded)), (error: unknown) => console.warn("code stays without colours:", error));
   }, []);
   return ready;
 }

@@ -4,7 +4,6 @@ import { type Api, asApiError } from "./api";
 import { type ChatEvent, type Message, type Options, chat } from "./chat";
 import type { Answer, Exchange } from "./types";
 
-export const LONGEST_TITLE = 80; // characters
 const MOST_SENT = 12; // earlier exchanges; the service reads the last messages only
 const INTERVAL = 40; // milliseconds between two updates of the screen
 
@@ -27,23 +26,10 @@ export class Conversation {
     readonly id = newId(),
     /** When it was last asked something, in milliseconds. */
     public at = Date.now(),
-    /** What the reader calls it; empty for its first question. */
-    public name = "",
   ) {}
 
   get busy(): boolean {
     return this.stopper !== null;
-  }
-
-  get title(): string {
-    if (this.name) return this.name;
-    const question = this.exchanges[0]?.question.replace(/\s+/g, " ").trim() ?? "";
-    return question.length > LONGEST_TITLE ? `${question.slice(0, LONGEST_TITLE)}…` : question;
-  }
-
-  rename(name: string): void {
-    this.name = name.trim().slice(0, LONGEST_TITLE);
-    this.notify();
   }
 
   /** Calls the function after each change; returns how to end that. */
@@ -83,13 +69,6 @@ export class Conversation {
     this.stopper = null;
   }
 
-  /** Go on from these exchanges, which another tab has asked. */
-  replace(exchanges: Exchange[], at: number): void {
-    this.exchanges = exchanges;
-    this.at = at;
-    this.notify();
-  }
-
   /** Change an answer, for example its rating. */
   change(id: string, fields: Partial<Answer>): void {
     this.update(id, (answer) => ({ ...answer, ...fields }), true);
@@ -104,7 +83,7 @@ export class Conversation {
     else this.timer ||= window.setTimeout(() => this.notify(), INTERVAL);
   }
 
-  private notify(): void {
+  protected notify(): void {
     window.clearTimeout(this.timer);
     this.timer = 0;
     for (const listener of this.listeners) listener();

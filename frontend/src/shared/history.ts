@@ -5,6 +5,7 @@ import { folded } from "./quotes";
 import { type Storage, namesIn } from "./storage";
 import type { Exchange } from "./types";
 
+export const LONGEST_TITLE = 80; // characters
 const MOST_KEPT = 100; // conversations
 
 export interface Kept {
@@ -19,9 +20,32 @@ interface Entry extends Kept {
   exchanges: Exchange[];
 }
 
+/** A conversation of the list, which the reader can name and other tabs go on with. */
+export class KeptConversation extends Conversation {
+  /** What the reader calls it; empty for its first question. */
+  name = "";
+
+  get title(): string {
+    if (this.name) return this.name;
+    const question = this.exchanges[0]?.question.replace(/\s+/g, " ").trim() ?? "";
+    return question.length > LONGEST_TITLE ? `${question.slice(0, LONGEST_TITLE)}…` : question;
+  }
+
+  rename(name: string): void {
+    this.name = name.trim().slice(0, LONGEST_TITLE);
+    this.notify();
+  }
+
+  /** Go on from these exchanges, which another tab has asked. */
+  replace(exchanges: Exchange[], at: number): void {
+    Object.assign(this, { exchanges, at });
+    this.notify();
+  }
+}
+
 export class History {
   /** Those of this page, which may still be answering. */
-  private readonly open = new Map<string, Conversation>();
+  private readonly open = new Map<string, KeptConversation>();
   private readonly listeners = new Set<() => void>();
 
   constructor(
@@ -54,16 +78,18 @@ export class History {
   }
 
   /** The conversation; null if it was deleted. */
-  get(id: string): Conversation | null {
+  get(id: string): KeptConversation | null {
     const known = this.open.get(id);
     if (known) return known;
     const entry = this.read(`chat:${id}`);
-    return entry ? this.opened(new Conversation(this.api, entry.exchanges, entry.id, entry.at, entry.name)) : null;
+    if (!entry) return null;
+    const { exchanges, at, name = "" } = entry;
+    return this.opened(Object.assign(new KeptConversation(this.api, exchanges, id, at), { name }));
   }
 
   /** A new one, which is kept from its first question on. */
-  begin(): Conversation {
-    return this.opened(new Conversation(this.api));
+  begin(): KeptConversation {
+    return this.opened(new KeptConversation(this.api));
   }
 
   /** Calls the function when the list has changed, in any tab; returns how to end that. */
@@ -76,7 +102,7 @@ export class History {
     };
   }
 
-  private keep(conversation: Conversation): void {
+  private keep(conversation: KeptConversation): void {
     const { id, title, at, name } = conversation;
     // not at each word
     if (conversation.exchanges.at(-1)?.answer.state === "writing" && conversation.busy) return;
@@ -101,7 +127,7 @@ export class History {
     for (const listener of this.listeners) listener();
   }
 
-  private opened(conversation: Conversation): Conversation {
+  private opened(conversation: KeptConversation): KeptConversation {
     this.open.set(conversation.id, conversation);
     conversation.onChange(() => this.keep(conversation));
     window.addEventListener("pagehide", () => conversation.stop("interrupted"));

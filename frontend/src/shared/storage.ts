@@ -21,23 +21,14 @@ export class Storage {
 
   /** Whether the browser keeps the value. An empty one is removed. */
   set(name: string, value: string): boolean {
-    if (!value) return this.remove(name);
+    const key = this.prefix + name;
+    memory.delete(key);
     try {
-      window[this.kind].setItem(this.prefix + name, value);
-      memory.delete(this.prefix + name);
+      if (value) window[this.kind].setItem(key, value);
+      else window[this.kind].removeItem(key);
       return true;
     } catch {
-      memory.set(this.prefix + name, value); // full, or forbidden
-      return false;
-    }
-  }
-
-  private remove(name: string): boolean {
-    memory.delete(this.prefix + name);
-    try {
-      window[this.kind].removeItem(this.prefix + name);
-      return true;
-    } catch {
+      if (value) memory.set(key, value); // full, or forbidden
       return false;
     }
   }

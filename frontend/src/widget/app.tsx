@@ -7,7 +7,6 @@ import { uiLanguage } from "../shared/texts";
 import { UiProvider } from "../shared/ui";
 import { usePageLanguage, useTexts } from "./language";
 import type { Options } from "./options";
-import type { Panel } from "./panel";
 import { useSelected } from "./selection";
 import { shownKeys } from "./shortcut";
 
@@ -19,21 +18,27 @@ export interface Control {
 
 export function App({ options, control }: { options: Options; control: Control }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [opened, setOpened] = useState({ times: 0, question: "" });
+  const [opened, setOpened] = useState({ times: 0, question: "", quietly: false });
   const language = usePageLanguage(options.language);
   const shownLanguage = uiLanguage(language);
   const t = useTexts(shownLanguage);
   const api = useMemo(() => new Api(options.service, options.key, language), [language]);
   const ui = useMemo(() => t && { api, t, target: "_self" as const }, [api, t]);
-  const shown = usePanel(opened.times > 0);
+  const shown = useLoaded(opened.times > 0, () => import("./panel"));
+  const beside = options.layout === "panel";
+  const side = useLoaded(beside, () => import("./side"));
+  const open = (question = "", quietly = false) => setOpened(({ times }) => ({ times: times + 1, question, quietly }));
   const close = () => dialog.current?.close();
   useLayoutEffect(() => {
     control.close = close;
-    control.open = (question) => setOpened(({ times }) => ({ times: times + 1, question }));
+    control.open = open;
   }, []);
   useLayoutEffect(() => {
-    if (opened.times && !dialog.current?.open) dialog.current?.showModal();
-  }, [opened.times, ui !== null]);
+    if (!opened.times || !dialog.current || dialog.current.open) return;
+    if (!beside) dialog.current.showModal();
+    else side?.show(dialog.current, opened.quietly);
+  }, [opened.times, ui !== null, side]);
+  useEffect(() => (side && ui ? side.attach(dialog.current!, options, ui.t.widget.width, () => open("", true)) : undefined), [side, ui]);
   useVisibleHeight(dialog);
   const [selected, unselect] = useSelected(options.selection);
   if (!ui) return <></>;
@@ -45,13 +50,13 @@ export function App({ options, control }: { options: Options; control: Control }
       <div class="da-root" lang={shownLanguage}>
         {!options.hidden && (
           <button type="button" class="da-launch" aria-haspopup="dialog" title={keys && `${label} (${keys})`}
-            onClick={() => control.open("")}>
+            onClick={() => open()}>
             <Icon name="ask" size={20} /> <span>{label}</span>
           </button>
         )}
         {selected && (
           <button type="button" class="da-launch da-selected" style={{ left: `${selected.x}px`, top: `${selected.y}px` }}
-            onClick={() => { unselect(); control.open(widget.about(selected.text)); }}>
+            onClick={() => { unselect(); open(widget.about(selected.text)); }}>
             <Icon name="ask" size={16} /> <span>{widget.askAbout}</span>
           </button>
         )}
@@ -63,11 +68,11 @@ export function App({ options, control }: { options: Options; control: Control }
   );
 }
 
-/** What is in the panel, loaded when it is opened first. */
-function usePanel(wanted: boolean): { Panel: typeof Panel } | null {
-  const [loaded, setLoaded] = useState<{ Panel: typeof Panel } | null>(null);
+/** A part of the widget, loaded as soon as it is wanted. */
+function useLoaded<T>(wanted: boolean, load: () => Promise<T>): T | null {
+  const [loaded, setLoaded] = useState<T | null>(null);
   useEffect(() => {
-    if (wanted) void import("./panel").then(setLoaded);
+    if (wanted) void load().then((part) => setLoaded(() => part));
   }, [wanted]);
   return loaded;
 }
@@ -90,11 +95,8 @@ function useVisibleHeight(dialog: { current: HTMLDialogElement | null }): void {
       dialog.current?.style.setProperty("--da-top", `${visible.offsetTop}px`);
     };
     fit();
-    visible.addEventListener("resize", fit);
-    visible.addEventListener("scroll", fit);
-    return () => {
-      visible.removeEventListener("resize", fit);
-      visible.removeEventListener("scroll", fit);
-    };
+    const until = new AbortController();
+    for (const kind of ["resize", "scroll"]) visible.addEventListener(kind, fit, until);
+    return () => until.abort();
   }, []);
 }

@@ -10,16 +10,15 @@ export function watchDark(changed: (dark: boolean) => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const observer = new MutationObserver(look);
   for (const element of [document.documentElement, document.body]) observer.observe(element, { attributes: true });
-  system.addEventListener("change", look);
+  const until = new AbortController();
+  system.addEventListener("change", look, until);
   // colours that fade have their last value only then; a style sheet may come late
-  document.addEventListener("transitionend", look);
-  window.addEventListener("load", look);
+  document.addEventListener("transitionend", look, until);
+  window.addEventListener("load", look, until);
   look();
   return () => {
     observer.disconnect();
-    system.removeEventListener("change", look);
-    document.removeEventListener("transitionend", look);
-    window.removeEventListener("load", look);
+    until.abort();
   };
 }
 

@@ -11,6 +11,7 @@ export interface Options {
   greeting: string;
   button: string;
   position: "bottom-right" | "bottom-left";
+  layout: "bubble" | "panel";
   hidden: boolean;
   /** Whether the button follows selected text. */
   selection: boolean;
@@ -35,6 +36,7 @@ export function options(given: Given, service: string): Options {
     greeting: text("greeting"),
     button: text("button"),
     position: text("position") === "bottom-left" ? "bottom-left" : "bottom-right",
+    layout: text("layout") === "panel" ? "panel" : "bubble",
     hidden: isOn(given.hidden),
     selection: isOn(given.selection ?? true) && !isOn(given.hidden),
     shortcut: text("shortcut") || "Mod+K",

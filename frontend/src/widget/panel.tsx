@@ -21,7 +21,7 @@ highlighter.load = () => import("../shared/highlight");
 interface Props {
   options: Options;
   /** How often it was opened, and what to ask at once. */
-  opened: { times: number; question: string };
+  opened: { times: number; question: string; quietly: boolean };
   onClose: () => void;
 }
 
@@ -42,7 +42,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     void conversation.ask(question, request(options, assistant, info, api.language), at);
   };
   useEffect(() => {
-    field.current?.focus();
+    if (!opened.quietly) field.current?.focus();
     if (!opened.question || !info || asked.current === opened.times) return;
     asked.current = opened.times;
     ask(opened.question);
@@ -55,7 +55,9 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   // not left to the browser, because a site's script may have its own use for Escape, also while the browser's controls have the focus
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
-      if (event.key !== "Escape" || event.defaultPrevented || !sheet.current?.closest("dialog")?.open) return;
+      const dialog = sheet.current!.closest("dialog")!;
+      const elsewhere = !dialog.matches(":modal") && !event.composedPath().includes(dialog); // beside the page, which has its own use for Escape
+      if (event.key !== "Escape" || event.defaultPrevented || !dialog.open || elsewhere) return;
       event.preventDefault();
       event.stopPropagation();
       if (conversation.busy) conversation.stop();
@@ -94,11 +96,11 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   );
 }
 
-/** A source on this site opens in this tab: the panel gives way, so that one sees the section. */
+/** A source on this site opens in this tab: a panel over the page gives way, so that one sees the section. */
 function onLink(event: MouseEvent, onClose: () => void): void {
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   const plain = !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0;
-  if (link && plain && link.target !== "_blank") onClose();
+  if (link?.closest(":modal") && plain && link.target !== "_blank") onClose();
 }
 
 /** The language, if the service is made for it; it refuses others. */

@@ -16,9 +16,8 @@ export function useSelected(wanted: boolean): [Selected | null, () => void] {
       window.setTimeout(() => select(current())); // a click that ends the selection ends it after this event
     };
     const until = new AbortController();
-    const { signal } = until;
-    for (const kind of ["pointerup", "keyup"]) document.addEventListener(kind, ended, { signal });
-    document.addEventListener("scroll", none, { signal, capture: true });
+    for (const kind of ["pointerup", "keyup"]) document.addEventListener(kind, ended, until);
+    document.addEventListener("scroll", none, { signal: until.signal, capture: true });
     return () => until.abort();
   }, [wanted]);
   return [selected, none];

@@ -24,14 +24,10 @@ const NOT_ASKED: Run = { answer: null, problem: null };
 
 async function asked(api: Api, question: string, choices: Choices, signal: AbortSignal): Promise<TracedAnswer> {
   const numbers = Object.entries(choices.settings).map(([name, value]) => [name, name === "fusion" ? value : Number(value)]);
-  const prompts = Object.keys(choices.prompts).length ? { prompts: choices.prompts } : {};
-  const overrides = { ...Object.fromEntries(numbers), ...prompts };
-  const request = {
-    model: choices.model,
-    messages: [{ role: "user" as const, content: question }],
-    trace: true,
-    ...(Object.keys(overrides).length ? { overrides } : {}),
-  };
+  const { model, prompts } = choices;
+  const overrides = { ...Object.fromEntries(numbers), ...(Object.keys(prompts).length && { prompts }) };
+  const messages = [{ role: "user" as const, content: question }];
+  const request = { model, messages, trace: true, ...(Object.keys(overrides).length && { overrides }) };
   let text = "";
   try {
     // as a stream, because readers get one

@@ -121,7 +121,7 @@ export const cs: Texts = {
     signIn: { send: "Přihlásit se", refused: "Přihlášení proběhlo, ale nemáte roli, která se tu smí ptát.", failed: "Přihlášení se nedokončilo. Zkuste to znovu." },
     skip: "Přejít k otázce",
     welcome: "Co byste chtěli vědět?",
-    about: (pages) => `Odpovědi vycházejí ze stránek dokumentace (je jich ${pages}) a odkazují na příslušné oddíly.`,
+    about: (pages) => `Odpovědi vycházejí ${pages === 1 ? "ze stránky dokumentace" : `ze stránek dokumentace (je jich ${pages})`} a odkazují na příslušné oddíly.`,
     noModel: "Bez jazykového modelu stránky doslova citují.",
     modes: "Ptát se, nebo hledat",
     newChat: "Nová konverzace",
@@ -166,6 +166,7 @@ export const cs: Texts = {
     restart: "Nová konverzace",
     askAbout: "Zeptat se na to",
     about: (text: string) => `Co zde znamená „${text}“?`,
+    width: "Šířka panelu",
     close: "Zavřít",
   },
 };

@@ -122,7 +122,7 @@ export const de: Partial<Texts> = {
     signIn: { send: "Anmelden", refused: "Sie sind angemeldet, haben aber keine Rolle, die hier fragen darf.", failed: "Die Anmeldung wurde abgebrochen. Versuchen Sie es noch einmal." },
     skip: "Zur Frage springen",
     welcome: "Was möchten Sie wissen?",
-    about: (pages) => `Die Antworten stammen aus den ${pages} Seiten der Dokumentation und verweisen auf die Abschnitte.`,
+    about: (pages) => `Die Antworten stammen aus ${pages === 1 ? "der Seite" : `den ${pages} Seiten`} der Dokumentation und verweisen auf die Abschnitte.`,
     noModel: "Ohne Sprachmodell zitieren sie die Seiten wörtlich.",
     modes: "Fragen oder suchen",
     newChat: "Neues Gespräch",
@@ -167,6 +167,7 @@ export const de: Partial<Texts> = {
     restart: "Neues Gespräch",
     askAbout: "Danach fragen",
     about: (text: string) => `Was bedeutet hier „${text}“?`,
+    width: "Breite des Fensters",
     close: "Schließen",
   },
 };

@@ -122,7 +122,7 @@ export const en = {
     signIn: { send: "Sign in", refused: "You have signed in, but nobody has given you a role that may ask here.", failed: "Signing in was broken off. Try again." },
     skip: "Skip to the question",
     welcome: "What would you like to know?",
-    about: (pages: number) => `Answers come from the ${pages} pages of the documentation, with links to the sections.`,
+    about: (pages: number) => `Answers come from the ${pages === 1 ? "page" : `${pages} pages`} of the documentation, with links to the sections.`,
     noModel: "Without a language model, they quote the pages word for word.",
     modes: "Ask or search",
     newChat: "New chat",
@@ -167,6 +167,7 @@ export const en = {
     restart: "New conversation",
     askAbout: "Ask about this",
     about: (text: string) => `What does “${text}” mean here?`,
+    width: "Width of the panel",
     close: "Close",
   },
 };

@@ -19,7 +19,7 @@ from app.core.prompts import Prompts
 from app.core.turn import AnswerRecord, Calls, Events, Link, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
-from app.index.reading import reading
+from app.index.run_history import reading
 from app.models import Embedder, Model
 from app.models.protocols import Closable
 from app.pipeline.conversation import with_answer_language
@@ -257,9 +257,7 @@ class Assistants:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
         states, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
         first, *others = states.values()
-        details: dict[str, Any] = {"memory_mb": peak_mb()} | (
-            {"index": told} if (told := first.problem or first.lost) else {}
-        )
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
         if others:
             named = zip(list(states)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}

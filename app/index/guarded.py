@@ -15,7 +15,11 @@ from app.index.run_history import RunHistory
 MOST_BYTES = 16_000_000
 """About what the plain texts of 500 pages of documentation take, or 5,000 chunks, or the units of 10,000."""
 
-_BORDER, _SECTION, _PLACE, _CHUNK, _ID = 40, 400, 200, 600, 250  # bytes that one takes
+_WIDE, _SECTION, _PLACE = (
+    2,
+    400,
+    100,
+)  # bytes that a letter takes at the most, a section or chunk, and a place in a text
 
 T = TypeVar("T")
 
@@ -57,26 +61,12 @@ class Recent(Generic[T]):
 
 def size_of_text(plain: PlainText) -> int:
     """About how many bytes the plain text of a page takes."""
-    return (
-        _letters(plain.text)
-        + _BORDER * len(plain.borders)
-        + _SECTION * len(plain.sections)
-        + _PLACE * len(plain.places)
-    )
+    return _WIDE * len(plain.text) + _SECTION * len(plain.sections) + _PLACE * (len(plain.places) + len(plain.borders))
 
 
 def size_of_chunk(chunk: Chunk) -> int:
     """About how many bytes a chunk takes, with its questions."""
-    return _letters(chunk.text) + _letters(chunk.questions_text) + _SECTION * len(chunk.sections) + _CHUNK
-
-
-def size_of_units(units: bytes) -> int:
-    """About how many bytes the packed units of a chunk take, with its id."""
-    return len(units) + _ID
-
-
-def _letters(text: str) -> int:
-    return len(text) * (1 if text.isascii() else 2)
+    return _WIDE * (len(chunk.text) + len(chunk.questions_text)) + _SECTION * (1 + len(chunk.sections))
 
 
 class GuardedStore:
@@ -86,7 +76,7 @@ class GuardedStore:
         self._store = store
         self._breaker = Breaker("store", name, (StoreUnavailable,), StoreUnavailable)
         self._breaker.facts = store.facts
-        self._kept = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk), Recent[bytes](size_of_units)
+        self._kept = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk), Recent[bytes](len)
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:
@@ -105,7 +95,7 @@ class GuardedStore:
             return await self._store.runs()
 
 
-FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary", "lost"})
+FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary"})
 """What a generation reads once and keeps: a success of these calls proves nothing about the server."""
 
 

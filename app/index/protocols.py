@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -128,9 +129,6 @@ class Generation(Protocol):
     async def first_chunks(self) -> tuple[Candidate, ...]:
         """The first chunk of each page that has one, by address, with a score of 0: a small part of what `pages` reads."""
 
-    async def lost(self) -> str:
-        """Returns the damage that is made up for, so that answers are worse; empty if nothing is damaged."""
-
 
 class Draft(Protocol):
     """The next generation, being written. Leaving the context without `publish` discards it."""
@@ -180,6 +178,13 @@ class Draft(Protocol):
     ) -> None: ...
 
 
+def described(id_: int, recipe: Recipe, pages: Mapping[str, Page], sources: tuple[SourceRecord, ...]) -> GenerationInfo:
+    """The facts about a generation that is published now, with these pages by address."""
+    now, languages = datetime.now(UTC).isoformat(timespec="seconds"), {page.language for page in pages.values()}
+    chunks = sum(len(page.derived.chunk_ids) for page in pages.values())
+    return GenerationInfo(id_, recipe, now, tuple(sorted(languages)), len(pages), chunks, sources)
+
+
 def check_vectors(
     recipe: Recipe, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector], known: Collection[str]
 ) -> None:
@@ -223,8 +228,7 @@ class Store(Protocol):
 
         Another recipe than the live one's means a full rebuild beside the live generation. So does `rebuild`, which also
         works where nothing that is there can be read, and keeps no earlier generation once it is published. Raises
-        `StoreBusy` while another draft is written, in any process. A store may let two drafts begin as long as
-        nothing was written: the second to write then raises it, so that it never publishes over the first.
+        `StoreBusy` while another draft is written, in any process.
         """
 
     async def generations(self) -> tuple[GenerationInfo, ...]:

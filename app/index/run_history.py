@@ -1,14 +1,17 @@
-"""The history of an index's runs, and the check that it can be read."""
+"""The runs of an index: their history, how far one is, and the check that what they left can be read."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from app.core.brand import Brand
@@ -221,8 +224,6 @@ async def _damage(generation: Generation) -> str:
 class Checkup:
     """Checks the live generation of a store, at most every few seconds and only on demand.
 
-    `lost` is what a damage costs although questions are answered.
-
     `index` is the name of the index; empty for the configured one.
     """
 
@@ -230,7 +231,6 @@ class Checkup:
         self._index = index
         self._of: GenerationInfo | None = None
         self._known: str | None = None
-        self.lost = ""
         self._until = 0.0
         self._looking: asyncio.Task[None] | None = None
 
@@ -245,19 +245,15 @@ class Checkup:
         return self._known or ""
 
     async def _look(self, generation: Generation) -> None:
-        problem = lost = ""
+        problem = ""
         try:
             await check_readable(generation)
-            lost = await generation.lost()
         except StoreUnavailable as error:
             problem = str(error)
         except StoreError as error:
             problem = damage_message(error, self._index)
         if generation.info == self._of:
             self._known, self._until = problem, time.monotonic() + FRESH
-            self.lost = (
-                lost and f"{lost} Its words are counted at each start instead. `{_run(self._index)}` writes them again."
-            )
 
 
 def unreadable(what: str, error: Exception) -> StoreError:
@@ -272,8 +268,59 @@ def unreadable(what: str, error: Exception) -> StoreError:
 
 def damage_message(error: StoreError, index: str = "") -> str:
     """The message for operators, with the command that repairs the index."""
-    return f"{error} `{_run(index, ' --rebuild')}` builds it again."
+    return f"{error} `docs-assistant ingest --rebuild{f' --index {index}' if index else ''}` builds it again."
 
 
-def _run(index: str, options: str = "") -> str:
-    return f"docs-assistant ingest{options}" + (f" --index {index}" if index else "")
+FILE = "reading.json"
+STILL_READING = 120.0
+"""Seconds after which a file was left by a run that was killed."""
+
+
+def minutes_left(done: int, total: int, seconds: float) -> int:
+    """The whole minutes that the rest takes, if so much is done after these seconds; 0 if nothing is, or nothing is left."""
+    return max(0, math.ceil(seconds / done * (total - done) / 60)) if done else 0
+
+
+def tell_reading(directory: Path, done: int, total: int, seconds: float, trigger: str = "") -> None:
+    """Write that so many pages of so many are read after these seconds. A file that can't be written costs only this.
+
+    `trigger` is that of the run.
+    """
+    told = {
+        "done": done,
+        "total": total,
+        "minutes": max(1, minutes_left(done, total, seconds)),
+        "trigger": trigger,
+        "began": time.time() - seconds,
+    }
+    with suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True)
+        new = directory / f"{FILE}.{os.getpid()}"
+        new.write_text(json.dumps(told), encoding="utf-8")
+        new.replace(directory / FILE)
+
+
+def forget_reading(directory: Path) -> None:
+    """Remove the file, at the end of a run."""
+    with suppress(OSError):
+        (directory / FILE).unlink(missing_ok=True)
+
+
+def reading(directory: Path | None) -> Mapping[str, int] | None:
+    """`done` and `total` pages and the `minutes` left of the run at this index; None if none is known."""
+    told = run_reading(directory)
+    return None if told is None else {name: told[name] for name in ("done", "total", "minutes")}
+
+
+def run_reading(directory: Path | None) -> Mapping[str, Any] | None:
+    """The same, with the `trigger` of the run, and when it `began` to read, in Unix seconds."""
+    if directory is None:
+        return None
+    try:
+        if time.time() - (directory / FILE).stat().st_mtime > STILL_READING:
+            return None
+        told = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        numbers = {name: int(told[name]) for name in ("done", "total", "minutes")}
+        return {**numbers, "trigger": str(told["trigger"]), "began": float(told["began"])}
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

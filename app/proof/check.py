@@ -5,14 +5,27 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from app.core.turn import Unsupported, UnsupportedKind
-from app.proof.evidence import BYTES, CLOSE, FACTORS, SECONDS, Evidence, follows_from, values_of
-from app.proof.reading import CLOSING, Clause, clauses_of, words_in
+from app.proof.evidence import (
+    BYTES,
+    CLOSE,
+    FACTORS,
+    NAME,
+    SECONDS,
+    Evidence,
+    follows_from,
+    literals_of,
+    names_in,
+    values_of,
+)
+from app.proof.reading import CLOSING, clauses_of, stem_of, words_in
 from app.text.analysis import RAISED, fold
+from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
 
@@ -24,16 +37,20 @@ NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
-NEAR_ENOUGH, OF_WORDS = 0.4, 0.7
+NEAR_ENOUGH, OF_WORDS = 0.3, 0.7
 """The cosine of a sentence that its pages say with the nearest stretch of them, plus this much of the share of its words that a passage has."""
 AS_NEAR = 0.1  # the difference of two cosines that says nothing
 NEAR_ENOUGH_ACROSS = 0.06  # the cosine alone, where the pages are in another language
+MOVED = 0.6
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
 FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
 NEAR = 0.6
-NEAR_BACK = 0.5
+NEAR_BACK = 0.3
 SHORTEST_FORM = 4  # letters that forms of a word have in common
 LONGEST_REFUSAL = 400  # characters
+MOST_UNTOLD = (
+    7  # words of a refusal that neither the question nor a passage has; with more, it says something else, too
+)
 DIGITS_OF_POWER = 4
 SMALL = 12  # larger numbers don't count what the answer itself lists
 
@@ -42,11 +59,6 @@ CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\
 _MARK = re.compile(r"^\s*(?:>\s*)*(?:(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?|#{1,6}\s+)*")
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+|\]\([^)\s(]*+\)")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+")
-_NAME = re.compile(
-    r"(?<![\w/.-])(?<!\d,)(?:--[a-z][\w-]+|-[a-z](?![\w-])|(?:~|\.{1,2})?(?:/[\w.-]*\w)+|\w+(?:_\w+)+|[\w.]*\w\(\)"
-    r"|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,5}(?![\w.])|v\d[\w.]*\d|[^\W\d_]+-?\d\w*|\d+[^\W\d_]\w*(?!\w))",
-    re.IGNORECASE,
-)
 _PROPER = re.compile(r"(?:(?<=[^\WA-Z\d_] )|(?<=, ))[A-Z][^\W\d_A-Z]{3,}(?![\w-])")  # within a sentence
 _PRODUCT = re.compile(r"\d[\d,.]{0,20}(?:\s?[×x*]\s?\d[\d,.]{0,20}){1,7}")
 _PLACEHOLDER = re.compile(
@@ -98,7 +110,8 @@ def _alike(one: Polarity, other: Polarity) -> bool:
 def _denies_too(around: Polarity, own: Polarity) -> bool:
     """True if the sentence around a clause denies something that the clause may go on with, or the same in another form."""
     return bool(
-        around.firm or {head[:SHORTEST_FORM] for head in around.heads} & {head[:SHORTEST_FORM] for head in own.heads}
+        around.firm - own.heads
+        or {head[:SHORTEST_FORM] for head in around.heads} & {head[:SHORTEST_FORM] for head in own.heads}
     )
 
 
@@ -122,23 +135,10 @@ class Checker:
     def sentence(self, text: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a sentence, an item or a row; empty if it is proved or can't be judged."""
         plain = _plain(text)
-        if kind := next(self._unproven_literals(plain), None):
+        if kind := next(self._unproven_literals(plain), None) or next(self._misplaced(plain), None):
             return [Unsupported(text, kind, *self._place(plain))]
         fault = self._statement(text, plain)
         return [fault] if fault else []
-
-    def doubt(self, text: str) -> Unsupported | None:
-        """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
-        plain = _plain(text)
-        said = self._stems(plain)
-        announces = plain.rstrip(CLOSING).endswith((":", "?"))
-        if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
-            return None
-        index, share = self._evidence.near(said - self._evidence.question.stems, self._own)
-        decided = index >= 0 and share >= SUPPORTED
-        if decided and not any(self._denies_apart(clause, index) for clause in clauses_of(plain)):
-            return None
-        return Unsupported(text, "statement", *self._place(plain))
 
     def repeats(self, text: str) -> bool:
         """True if a sentence has nothing that says something but words of the question: no number, and no code."""
@@ -167,12 +167,25 @@ class Checker:
                 yield "name"
             text = _EMAIL.sub(" ", text)
         text = _POWER.sub(self._without_proved, text)
-        for name in _NAME.findall(text):
+        for name in NAME.findall(text):
             if not self._has_name(name):
                 yield "name"
         if not self._is_mixed and any(map(self._is_new, _PROPER.findall(text))):
             yield "name"
         yield from self._numbers(text)
+
+    def _misplaced(self, plain: str) -> Iterator[UnsupportedKind]:
+        """The kind of each literal that the passages have, but with other words than those of the sentence."""
+        literals = [] if self._is_mixed or _ARITHMETIC.search(plain) else list(literals_of(plain))
+        if not literals:
+            return
+        said = self._stems(plain) | names_in(plain)
+        for kind, values in literals:
+            own = frozenset[str]().union(*(others for other, others in literals if other == kind))
+            rest = said - values - {stem_of(word) for value in values for word in words_in(value)}
+            asked = any(map(self._evidence.question.small.__contains__, values))
+            if not asked and self._evidence.rows.misplaced(kind, values, rest, own):
+                yield "name" if kind.startswith("`") else "number"
 
     def _is_new_unit(self, unit: str, text: str) -> bool:
         """True if the text speaks of a unit that the evidence never names."""
@@ -209,7 +222,7 @@ class Checker:
             yield "number"
         if not _DIGIT.search(text):
             return
-        found = list(amounts(_NAME.sub(lambda name: name[0] if any(u for _, u in amounts(name[0])) else " ", text)))
+        found = list(amounts(NAME.sub(lambda name: name[0] if any(u for _, u in amounts(name[0])) else " ", text)))
         signs = bool(_ARITHMETIC.search(text))
         proved, doubted, at = list[str](), list[tuple[str, str]](), 0
         for number, unit in found:
@@ -281,6 +294,8 @@ class Checker:
     def _has_code(self, code: str) -> bool:
         """True if the evidence has the code, or each of its parts; what a reader has to fill in is no part."""
         small = " ".join(code.casefold().split())
+        if len(small) == 1 and small.isalpha():
+            return self._evidence.holds(small)
         if not small or self._evidence.holds(small) or (small.startswith("-") and self._evidence.has_ending(small)):
             return True
         parts = [part for part in _SPLIT.split(_PLACEHOLDER.sub(" ", _QUOTED.sub(" ", small))) if part]
@@ -320,7 +335,8 @@ class Checker:
         comparable = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
         comparable = comparable and self.compares and (self._across or not self._is_mixed)
         if share < (SUPPORTED if comparable else _needed(stems)):
-            tells_nothing = end.endswith(":") or self.refuses(plain) or (self._is_mixed and not comparable)
+            refuses = len(stems) * (1 - share) < MOST_UNTOLD and self.refuses(plain)
+            tells_nothing = end.endswith(":") or refuses or (self._is_mixed and not comparable)
             return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
         return self._negation(text, plain, said)
 
@@ -340,14 +356,16 @@ class Checker:
             unproven = near < NEAR_ENOUGH_ACROSS
         else:
             unproven = near + OF_WORDS * fault.score < NEAR_ENOUGH
-        if unproven:
+        if unproven or AnswerLanguage(self._language.code, self._wording.languages).early(plain) == "wrong":
             return [fault]
         negation = None if lacks_words or self._is_mixed else self._negation(fault.text, plain, said)
         return [negation] if negation else []
 
     # ---- citations -------------------------------------------------------------------------------
 
-    def sources(self, text: str, cited: list[int], nearness: Mapping[int, float]) -> list[int]:
+    def sources(
+        self, text: str, cited: list[int], nearness: Mapping[int, float], before: Sequence[int] = ()
+    ) -> list[int]:
         """The numbers of the passages that a proved sentence rests on: those of `cited` that support it, else the one that does.
 
         None if nothing is cited, and the sentence only announces or asks something. Where words don't tell, the meaning decides if
@@ -355,31 +373,42 @@ class Checker:
         """
         plain = _plain(text)
         said = self._stems(plain)
-        passages = self._evidence.passages
-        numbers = set[str]()
-        if _DIGIT.search(plain):
-            numbers = {
-                one.strip("./-") for one in _TOKEN.findall(plain.casefold()) if len(one) > 1 and _DIGIT.search(one)
-            }
-        held = {
-            i + 1: (said & passages[i].stems) | {one for one in numbers if one in passages[i].small} for i in self._own
-        }
-        best = max(held, key=lambda number: len(held[number]), default=0)
-        unclear = not best or len(held[best]) < SUPPORTED * (len(said) + len(numbers))
+        held = self._held(plain, said)
+        weight = Counter(chain.from_iterable(held.values()))
+        worth = {number: sum(1 / weight[one] for one in own) for number, own in held.items()}
+        best = max(worth, key=worth.__getitem__, default=0)
+        unclear = not best or len(held[best]) < SUPPORTED * len(said)
         if unclear and nearness:
             best = max(nearness, key=nearness.__getitem__)
-            kept = [one for one in cited if nearness.get(one, -1.0) + AS_NEAR > nearness[best]]
+            kept = [
+                one
+                for one in cited
+                if nearness.get(one, -1.0) + AS_NEAR > nearness[best] or worth.get(one, 0.0) > worth.get(best, 0.0)
+            ]
             return kept or ([best] if cited or not self._announces(plain, said) else [])
-        if unclear or len(said) + len(numbers) < FEWEST_WORDS[bool(cited)]:
+        if unclear or len(held[best]) < FEWEST_WORDS[len(cited) > 1 or bool(cited and before and cited != before)]:
             return cited
         if not cited:
             return [] if self._announces(plain, said) else [best]
-        if not all(1 <= number <= len(passages) for number in cited):
+        if not all(1 <= number <= len(self._evidence.passages) for number in cited):
             return cited
         # one in another language can't be compared
-        kept = [one for one in cited if one not in held or 2 * len(held[one]) > len(held[best])]
+        kept = [one for one in cited if one not in held or worth[one] > MOVED * worth[best]]
         # beside the right one, a passage may say the rest
         return [one for one in cited if one in kept or not held[one] <= held[best]] if kept else [best]
+
+    def _held(self, plain: str, said: AbstractSet[str]) -> Mapping[int, AbstractSet[str]]:
+        """What the passages of the answer's language have of the words, numbers and names of a sentence, by number."""
+        exact = names_in(plain)
+        if _DIGIT.search(plain):
+            exact |= {
+                one.strip("./-") for one in _TOKEN.findall(plain.casefold()) if len(one) > 1 and _DIGIT.search(one)
+            }
+        passages = self._evidence.passages
+        return {
+            i + 1: (said & passages[i].stems) | frozenset(one for one in exact if one in passages[i].small)
+            for i in self._own
+        }
 
     def _announces(self, plain: str, said: AbstractSet[str]) -> bool:
         """True if a sentence only announces or asks something, or says no more than the question."""
@@ -408,10 +437,6 @@ class Checker:
         """What the nearest clause says, and its whole sentence."""
         near = self._evidence.clause(own.said, index)
         return self._denials.of(near.words if near else ()), self._denials.of(near.whole if near else ())
-
-    def _denies_apart(self, clause: Clause, index: int) -> bool:
-        own = self._denials.of(clause.words)
-        return bool(own.heads) != bool(self._nearest(own, index)[0].heads)
 
     def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str]) -> bool:
         """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies."""

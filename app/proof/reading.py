@@ -92,7 +92,7 @@ class _Part:
     """A section of a passage, read."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self.text = text
         parts = text.casefold().split()
         self.small = " ".join(parts)
         distinct = set(parts)
@@ -101,7 +101,7 @@ class _Part:
 
     @cached_property
     def clauses(self) -> tuple[Clause, ...]:
-        return clauses_of(self._text)
+        return clauses_of(self.text)
 
 
 _part = lru_cache(maxsize=KEPT)(_Part)
@@ -115,9 +115,9 @@ class Reading:
     """
 
     def __init__(self, text: str) -> None:
-        self._parts = [_part(part) for part in _SECTIONS.split(text)]
-        self.small = " ".join([part.small for part in self._parts])
-        self.stems = frozenset[str]().union(*[part.stems for part in self._parts])
+        self.parts = [_part(part) for part in _SECTIONS.split(text)]
+        self.small = " ".join([part.small for part in self.parts])
+        self.stems = frozenset[str]().union(*[part.stems for part in self.parts])
 
     @cached_property
     def folded(self) -> str:
@@ -127,4 +127,4 @@ class Reading:
     @property
     def clauses(self) -> Iterator[Clause]:
         """Its clauses."""
-        return chain.from_iterable(part.clauses for part in self._parts)
+        return chain.from_iterable(part.clauses for part in self.parts)

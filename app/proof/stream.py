@@ -20,6 +20,7 @@ REPEATED = 6  # words of a sentence that nobody writes twice
 LONGEST_SENTENCE = 400  # characters; a longer one may go round in circles
 LONGEST_CIRCLE = 80
 ROUNDS = 4
+LONGEST_ROUND = 8  # sentences or items
 FIRST = 2  # sentences of an answer, one of which says that there is none
 UNTOLD = 0.5  # of an answer is taken as proved if it only repeats the question
 HELD = 60  # characters of a line that can be a sign of another turn
@@ -96,7 +97,7 @@ class Prover:
         self._begun = False  # something of the answer has come
         self._fresh = True  # nothing of the line has
         self._may_repeat = True  # the sentence can still be one that was said
-        self._repeated, self._last = 0, ""  # sentences
+        self._repeated, self._order = 0, list[str]()  # sentences, the last ones
         self._source: list[int] = []  # passages that were cited last
         self._cites = True  # sentences without a number get one
 
@@ -164,11 +165,6 @@ class Prover:
         ends = self._final and not self.asks and self._fence
         return text + (f"\n{self._fence}{self._closing()}" if ends else "")
 
-    def doubted(self, faults: Sequence[Unsupported]) -> str:
-        """What readers get below the answer of statements of it that a second opinion found unproved."""
-        self.faults += faults
-        return "".join(f"\n\n{CITATION.sub('', fault.text)} {self._sign}" for fault in faults)
-
     def _read(self, *, final: bool) -> str:
         parts = list[str]()
         while not (self.ending or self._asked) and (at := self._held.find("\n")) >= 0:
@@ -194,7 +190,10 @@ class Prover:
         if not self._fence:
             self._fence = sign
             return line
-        if not line.strip().startswith(self._fence) or line.strip(" \t\n`~"):
+        closes, rest = line.strip().startswith(self._fence), line.strip(" \t\n`~")
+        if closes and _TOKEN.match(rest):
+            self.ending, line = "turned", f"{self._fence}\n"
+        elif not closes or rest:
             return self._coded(line)
         self._fence = ""
         return line + self._closing(line.endswith("\n"))
@@ -335,7 +334,7 @@ class Prover:
         if known or not (numbers or self._may_cite(bare)):
             self._source = numbers or self._source
             return text
-        wanted = self._checker.sources(bare, numbers, nearness)
+        wanted = self._checker.sources(bare, numbers, nearness, self._source)
         if not numbers and ((wanted == self._source and _ITEM.match(bare)) or self._checker.refuses(bare)):
             return text
         self._source = wanted or self._source
@@ -375,13 +374,15 @@ class Prover:
         """
         if mark := _ITEM.match(sentence):
             sentence = sentence[mark.end() :]
-        again = sentence == self._last or (sentence in self._said and len(sentence.split()) >= REPEATED)
+        long = len(sentence.split()) >= REPEATED
+        order = self._order = [*self._order[1 - 2 * LONGEST_ROUND :], sentence]
+        rounds = [size for size in range(1, len(order) // 2 + 1) if order[-size:] == order[-2 * size : -size]]
+        again = bool(rounds) or (long and sentence in self._said)
         self._repeated += again
         self._said.add(sentence)
-        self._last = sentence
         if self._repeated >= ROUNDS - 1:
             self.ending = "looped"
-        return again and (len(sentence.split()) >= REPEATED or bool(self.ending))
+        return again and (long or rounds != [1] or bool(self.ending))
 
 
 def _citations(sentence: str) -> list[re.Match[str]]:

@@ -99,8 +99,10 @@ class Denials:
         for word in words:
             if self._denies(word):
                 double = bool(own[at:]) and own[at][0] in self._opposites  # "not disabled"
+                next_one = {name for _, name in own[at : at + 1] or own[at - 1 :][: word is words[-1]]}
+                firm |= next_one
                 if not double:
-                    firm |= {name for _, name in own[at : at + 1]}
+                    heads |= next_one
                     telling = islice((i for i in range(at, len(own)) if self._says(own[i][0])), SCOPE)
                     denied |= {name for _, name in own[at : max(telling, default=-1) + 1]}
             elif word in self._only:
@@ -113,11 +115,7 @@ class Denials:
         first = next((at for at, word in enumerate(words) if word not in self._joining), len(words))
         # "but not in ..." says what else is denied, not of what
         fragment = first + 1 < len(words) and self._denies(words[first]) and not self._name(words[first + 1])
-        said, heads, limits = (
-            {name for word, name in own if self._says(word)},
-            heads | firm,
-            self._limiting & set(words),
-        )
+        said, limits = {name for word, name in own if self._says(word)}, self._limiting & set(words)
         conditional = not self._conditional.isdisjoint(words)
         return Polarity(
             said, {name for _, name in own}, heads, firm, denied | heads, only, limits, fragment, conditional

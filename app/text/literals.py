@@ -24,7 +24,9 @@ _SYMBOLS: Mapping[str, str] = {
     "s": r"(?<=\d)s",  # "s" apart may be a word
     "min": "mins?",
     "h": "h",
-    **dict.fromkeys(("day", "week", "month", "year"), ""),
+    "day": r"(?<=\d)d",
+    "week": r"(?<=\d)w",
+    **dict.fromkeys(("month", "year"), ""),
 }
 """Units, each with the symbols that every language writes; the words are those of `[units]` in language.toml."""
 

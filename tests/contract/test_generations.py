@@ -151,13 +151,6 @@ async def test_an_aborted_rebuild_leaves_nothing(store):
     assert await found(await store.live(), "one aborted") == ["one"]
 
 
-async def test_an_untouched_rebuild_keeps_the_live_index(store):
-    first = await publish(store, {"/a": ["one"]})
-    async with await store.draft(replace(RECIPE, splitter="other")) as draft:
-        assert await draft.publish() == first
-    assert (await store.live()).info == first
-
-
 async def test_as_many_generations_are_kept_as_set(store):
     infos = [await publish(store, {"/a": [f"text {n}"]}) for n in range(4)]
     assert await store.generations() == (infos[3], infos[2])
@@ -194,16 +187,6 @@ async def test_a_rollback_is_refused_while_another_writes(store, open_store):
         await put(draft, SITE + "/a", "three")
         with pytest.raises(StoreBusy):
             await (await open_store()).rollback()
-
-
-async def test_what_a_rollback_dropped_can_come_again(store):
-    await publish(store, {"/a": ["one"]})
-    await publish(store, {"/a": ["two"]})
-    await store.rollback()
-    await publish(store, {"/a": ["two"]})
-    live = await store.live()
-    assert await found(live, "one two") == ["two"]
-    assert len(await near(live, vector("two"))) == 1
 
 
 # ---- runs --------------------------------------------------------------------------------------

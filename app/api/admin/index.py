@@ -27,8 +27,7 @@ from app.core.generation import GenerationInfo, SourceRecord
 from app.core.types import Chunk, Page
 from app.index import directory_of
 from app.index.kept_sites import KeptSites
-from app.index.reading import run_reading
-from app.index.run_history import EndedRun, RunHistory
+from app.index.run_history import EndedRun, RunHistory, run_reading
 
 AGES: tuple[tuple[PageAge, timedelta], ...] = (
     ("week", timedelta(days=7)),

@@ -5,8 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
 from io import BufferedWriter
 from types import TracebackType
@@ -34,7 +33,7 @@ from app.index.embedded.tables import (
     unit,
     write_words,
 )
-from app.index.protocols import check_vectors
+from app.index.protocols import check_vectors, described
 from app.index.ranking.units import packed
 
 log = logging.getLogger(__name__)
@@ -130,24 +129,25 @@ class DraftTable:
 BATCH = 1000  # rows per write, because every write adds a file and a version
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Start of a draft: the pointer, the live generation if it can be shared, and the write lock."""
-
-    pointer: Pointer
-    base: EmbeddedGeneration | None
-    lock: BufferedWriter
-    keep: int
-    grace: float
-
-
 class EmbeddedDraft:
-    """See `app.index.protocols.Draft`. Holds the write lock until its context is left."""
+    """See `app.index.protocols.Draft`. Holds the write lock until its context is left. `base` is the live generation, if it can
+    be shared.
+    """
 
-    def __init__(self, tables: Tables, recipe: Recipe, start: Start) -> None:
-        self._tables = tables
-        self._recipe = recipe
-        self._start = start
+    def __init__(  # noqa: PLR0913 - parts of the store, most of them by name
+        self,
+        tables: Tables,
+        recipe: Recipe,
+        pointer: Pointer,
+        base: EmbeddedGeneration | None,
+        *,
+        lock: BufferedWriter,
+        keep: int,
+        grace: float,
+    ) -> None:
+        self._tables, self._recipe = tables, recipe
+        self._pointer, self._base = pointer, base
+        self._lock, self._keep, self._grace = lock, keep, grace
         self._writing = asyncio.Lock()
         self._began = time.time()
         self._open = True
@@ -155,8 +155,8 @@ class EmbeddedDraft:
         self._base_chunks: frozenset[str] = frozenset()
         self._known: dict[str, dict[str, Any]] = {}
         self._changed = self._touched = False
-        self._sources = start.pointer.generations[0].info.sources if start.pointer.generations else ()
-        live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[TableVersion]())
+        self._sources = pointer.generations[0].info.sources if pointer.generations else ()
+        live, named = (pointer.live, pointer.tables) if base else (None, frozenset[TableVersion]())
         self._schemas = schemas(recipe.dimension, questions=bool(recipe.questions))
         self._chunks, self._texts, self._summaries = (
             DraftTable(tables, kind, self._schemas[kind], live, named) for kind in KEYS
@@ -164,7 +164,7 @@ class EmbeddedDraft:
 
     async def load(self) -> Self:
         """Read the pages and digests that the draft starts from."""
-        base = self._start.base
+        base = self._base
         if base is not None:
             self._pages = {page.url: page for page in await base.pages()}
             self._chunks.rows = await base.column("digest")
@@ -176,7 +176,7 @@ class EmbeddedDraft:
     @property
     def rebuilds(self) -> bool:
         """True if nothing can be shared with the live generation (another recipe, or none is live)."""
-        return self._start.base is None
+        return self._base is None
 
     async def page_states(self) -> Mapping[str, Page]:
         """The pages as the draft has them, by address, without Markdown."""
@@ -232,13 +232,13 @@ class EmbeddedDraft:
         self._check_open()
         self._sources = tuple(sources) or self._sources
         async with self._writing, self._in_place():
-            base = self._start.base  # where its words are damaged, the next generation has its own
-            changed = self._changed or (base is not None and await base.lost())
+            base = self._base  # where its words are damaged, the next generation has its own
+            changed = self._changed or (base is not None and await base.published_words() is None)
             pointer = await (self._next_generation() if changed else self._same_generation())
-            if pointer != self._start.pointer:
+            if pointer != self._pointer:
                 await self._tables.protect(pointer.live.tables.values())
                 await self._tables.sync_to_disk(self._began)
-                embedded_pointer.confirm(self._tables.directory, self._start.lock)
+                embedded_pointer.confirm(self._tables.directory, self._lock)
                 embedded_pointer.write(self._tables.directory, pointer)
                 await self._clean_up(pointer)
             self._close()
@@ -255,7 +255,7 @@ class EmbeddedDraft:
     async def _clean_up(self, pointer: Pointer) -> None:
         """Clean up while the lock is still held. A failure doesn't affect the published generation."""
         try:
-            await self._tables.clean_up(pointer.without_retired(time.time() - self._start.grace).tables)
+            await self._tables.clean_up(pointer.without_retired(time.time() - self._grace).tables)
         except StoreError as error:
             log.warning("index published, but not cleaned up: %s", error)
 
@@ -265,12 +265,12 @@ class EmbeddedDraft:
         try:
             yield
         except StoreError:
-            embedded_pointer.confirm(self._tables.directory, self._start.lock)
+            embedded_pointer.confirm(self._tables.directory, self._lock)
             raise
 
     def _close(self) -> None:
         self._open = False
-        self._start.lock.close()
+        self._lock.close()
 
     def _check_open(self) -> None:
         if not self._open:
@@ -297,37 +297,29 @@ class EmbeddedDraft:
 
     async def _flush(self) -> None:
         known = [id_ for id_ in self._chunks.pending if id_ in self._base_chunks]
-        if self._start.base and known:
-            self._known |= await self._start.base.columns(("vector", UNITS), known)
+        if self._base and known:
+            self._known |= await self._base.columns(("vector", UNITS), known)
         for table in (self._chunks, self._texts, self._summaries):
             await table.flush()
         self._known.clear()
 
     async def _same_generation(self) -> Pointer:
         """The pointer with the live generation unchanged except for touched records and its sources."""
-        live = self._start.pointer.live
+        live = self._pointer.live
         if not self._touched and self._sources == live.info.sources:
-            return self._start.pointer
+            return self._pointer
         tables = live.tables | ({"pages": await self._write_pages()} if self._touched else {})
         live = Published(replace(live.info, sources=self._sources), tables)
-        return self._start.pointer.with_live(live, time.time())
+        return self._pointer.with_live(live, time.time())
 
     async def _next_generation(self) -> Pointer:
         await self._flush()
         chunks, texts = await self._chunks.finish(index_chunks), await self._texts.finish()
-        info = GenerationInfo(
-            id=self._start.pointer.last_id + 1,
-            recipe=self._recipe,
-            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            languages=tuple(sorted({page.language for page in self._pages.values()})),
-            pages=len(self._pages),
-            chunks=sum(len(page.derived.chunk_ids) for page in self._pages.values()),
-            sources=self._sources,
-        )
+        info = described(self._pointer.last_id + 1, self._recipe, self._pages, self._sources)
         tables = {"chunks": chunks, "texts": texts, "pages": await self._write_pages()}
         tables |= {"summaries": await self._summaries.finish()} if self._recipe.summaries else {}
         entry = Published(info, tables | {"words": await write_words(self._tables, chunks)})
-        return self._start.pointer.with_generation(entry, self._start.keep, time.time())
+        return self._pointer.with_generation(entry, self._keep, time.time())
 
     async def _write_pages(self) -> TableVersion:
         """Write all page records to a new table; they are small and change with every fetch."""

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from app.index.embedded.tables import (
 from app.index.protocols import TranslationSets
 from app.index.ranking.legs import (
     PAGES,
+    best_first,
     best_of_each_page,
     centres,
     nearest,
@@ -93,8 +95,7 @@ class Columns:
         places = np.searchsorted(self._rows, rows)
         urls, languages, *others = (column.at(places) for column in self._repeated)
         ids = self._ids.take(places).to_pylist()
-        candidates = starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))
-        return tuple(sorted(sorted(candidates, key=attrgetter("id")), key=attrgetter("score"), reverse=True))
+        return tuple(best_first(starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))))
 
     def rows_of(self, ids: Sequence[str]) -> Mapping[str, int]:
         """The row ids of the chunks with these ids; without unknown ones."""
@@ -189,7 +190,7 @@ ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """See `app.index.protocols.Generation`. `words` is None where `words_damage` says why they can't be read.
+    """See `app.index.protocols.Generation`. `words` is None where they can't be read.
 
     `with_units` is False for an index that has none.
     """
@@ -201,10 +202,9 @@ class EmbeddedGeneration:
     summaries: Any = None
     words: Any = None
     with_units: bool = True
-    words_damage: str = ""
     _columns: Shared[Columns] = field(default_factory=Shared)
     _vectors: Shared[Vectors] = field(default_factory=Shared)
-    _vocabulary: Shared[tuple[Vocabulary, str]] = field(default_factory=Shared)
+    _vocabulary: Shared[Vocabulary] = field(default_factory=Shared)
     _translation_sets: Shared[TranslationSets] = field(default_factory=Shared)
     _language_centres: Shared[Mapping[str, Vector]] = field(default_factory=Shared)
 
@@ -212,15 +212,13 @@ class EmbeddedGeneration:
     async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
         """Open the generation of this entry."""
         opened = {kind: await tables.open_version(pinned) for kind, pinned in entry.tables.items() if kind != "words"}
-        words, damage = None, ""
-        try:
+        words = None
+        with suppress(IndexDamaged):  # they are counted again
             words = await tables.open_version(entry.tables["words"])
-        except IndexDamaged as error:
-            damage = str(error)
         with lance_errors(f"read the columns of {entry.tables['chunks'].name}"):
             units = UNITS in (await opened["chunks"].schema()).names
         chunks, texts, records = opened["chunks"], opened["texts"], opened["pages"]
-        return cls(entry.info, chunks, texts, records, opened.get("summaries"), words, units, damage)
+        return cls(entry.info, chunks, texts, records, opened.get("summaries"), words, units)
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -298,21 +296,21 @@ class EmbeddedGeneration:
 
     async def vocabulary(self) -> Vocabulary:
         """The words of the chunks. The first call reads them; where they are damaged, it reads all chunks."""
-        return (await self._vocabulary.get(self._read_vocabulary))[0]
+        return await self._vocabulary.get(self._read_vocabulary)
 
-    async def lost(self) -> str:
-        """Returns the damage that is made up for, so that questions are answered nevertheless; empty without damage."""
-        return (await self._vocabulary.get(self._read_vocabulary))[1]
+    async def _read_vocabulary(self) -> Vocabulary:
+        if (words := await self.published_words()) is None:
+            log.warning(
+                "the words of the chunks are counted again, because theirs can't be read; a run writes them anew"
+            )
+            words = await count_words(self.chunks)
+        return words
 
-    async def _read_vocabulary(self) -> tuple[Vocabulary, str]:
-        damage = self.words_damage
-        try:
-            if not damage:
-                return await read_words(self.words), ""
-        except IndexDamaged as error:
-            damage = str(error)
-        log.warning("the words of the chunks are counted again, because theirs can't be read: %s", damage)
-        return await count_words(self.chunks), damage
+    async def published_words(self) -> Vocabulary | None:
+        """The words of the chunks as they were written; None if they are damaged."""
+        with suppress(IndexDamaged):
+            return None if self.words is None else await read_words(self.words)
+        return None
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""

@@ -13,7 +13,7 @@ from typing import Any
 from app.core.errors import IndexDamaged, StoreError
 from app.core.generation import GenerationInfo, Recipe
 from app.index.embedded import pointer as embedded_pointer
-from app.index.embedded.draft import EmbeddedDraft, Start
+from app.index.embedded.draft import EmbeddedDraft
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer
 from app.index.embedded.tables import Tables, load_lancedb
@@ -69,8 +69,8 @@ class EmbeddedStore:
             base = None
             if pointer.generations and pointer.live.info.recipe == recipe:
                 base = await EmbeddedGeneration.open(self._tables, pointer.live)
-            start = Start(pointer, base, lock, self._keep, self._grace)
-            return await EmbeddedDraft(self._tables, recipe, start).load()
+            draft = EmbeddedDraft(self._tables, recipe, pointer, base, lock=lock, keep=self._keep, grace=self._grace)
+            return await draft.load()
         except BaseException:
             lock.close()
             raise

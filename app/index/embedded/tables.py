@@ -170,11 +170,6 @@ REMOTE = "lance_namespace_urllib3_client"
 two thirds of the seconds that its import takes, and 18 MB, in every process that opens an index in a directory."""
 
 
-CHECKED = "overrides"
-"""A check that each method which lancedb marks as overriding another one does so. It disassembles the code of the classes for that,
-each time they are imported: a fifth of the rest."""
-
-
 def load_lancedb() -> Any:
     """Import lancedb, without its warnings on every query. Raises `SettingsError` if it isn't installed."""
     os.environ.setdefault("LANCE_LOG", "error")
@@ -212,29 +207,19 @@ class _UnusedFinder(MetaPathFinder, Loader):
         pass
 
 
-def _unchecked() -> ModuleType:
-    """The module `CHECKED` without its checks."""
-    module = ModuleType(CHECKED)
-    vars(module).update(override=lambda method: method, EnforceOverrides=type("EnforceOverrides", (), {}))
-    return module
-
-
 @contextmanager
 def _without_remote_catalogs() -> Iterator[None]:
-    """Gives empty classes from `REMOTE`, and no checks of `CHECKED`, to what is imported in this context; what is imported
-    later gets the real ones.
-    """
-    if {"lancedb", REMOTE, CHECKED} & sys.modules.keys():
+    """Gives empty classes from `REMOTE` to what is imported in this context; what is imported later gets the real ones."""
+    if {"lancedb", REMOTE} & sys.modules.keys():
         yield
         return
     finder = _UnusedFinder()
     sys.meta_path.insert(0, finder)
-    sys.modules[CHECKED] = _unchecked()
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if name.partition(".")[0] in {REMOTE, CHECKED, "lance_namespace"}]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in {REMOTE, "lance_namespace"}]:
             del sys.modules[name]
 
 

@@ -2,32 +2,29 @@
 
 import asyncio
 import logging
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from app.core.errors import NoIndex, StoreBusy, StoreError
+from app.core.errors import NoIndex, StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Chunk, Page, Vector
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.rows import (
-    Searched,
     chunk_row,
     chunk_row_id,
     page_record,
     page_row,
     page_row_id,
+    searched,
     set_of,
     to_chunk,
     to_page,
 )
 from app.index.opensearch.writing import Batch, Rows, WriterLock, delete_rows, discard, reopen_rows, searched_of
-from app.index.protocols import check_vectors
-from app.index.ranking.units import packed
+from app.index.protocols import check_vectors, described
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +74,7 @@ class OpenSearchDraft:
         self._removed: set[str] = set()
         self._touched: dict[str, Page] = {}
         self._done = ""
-        self._id_claimed = plan.base is None
+        self._wrote = plan.base is None
         self._turn = asyncio.Lock()
         self._sources = plan.live.info.sources if plan.live else ()
 
@@ -108,7 +105,7 @@ class OpenSearchDraft:
         async with self._turn:
             self._check_open()
             check_vectors(self._plan.recipe, page, chunks, vectors, self._base_chunks)
-            await self._claim_id()
+            self._wrote = True
             if page.url in self._put or page.url in self._removed:
                 await self._revert(page.url)
             known = await self._known(page.url)
@@ -128,11 +125,8 @@ class OpenSearchDraft:
             for id_ in sorted(leaving):
                 await self._end(self._plan.target.chunks, known[id_][0])
             for chunk in changed:
-                if chunk.id in known:
-                    searched = kept[known[chunk.id][0]]
-                else:
-                    searched = Searched(vectors[chunk.id], units=b64encode(packed(chunk, vectors)).decode())
-                row = chunk_row(chunk, replace(searched, questions=vectors.get(chunk.questions_id)), self._plan.id)
+                found_by = kept[known[chunk.id][0]] if chunk.id in known else searched(chunk, vectors)
+                row = chunk_row(chunk, found_by, vectors.get(chunk.questions_id), self._plan.id)
                 await self._batch.index(self._plan.target.chunks, chunk_row_id(chunk.id, self._plan.id), row)
             if page.url in self._base:
                 await self._end(self._plan.target.pages, self._base[page.url][0])
@@ -151,7 +145,7 @@ class OpenSearchDraft:
             self._touched.pop(url, None)
             self._pages.pop(url, None)
             if url in self._base and url not in self._removed:
-                await self._claim_id()
+                self._wrote = True
                 self._removed.add(url)
                 for row_id, _ in (await self._known(url)).values():
                     await self._end(self._plan.target.chunks, row_id)
@@ -167,8 +161,6 @@ class OpenSearchDraft:
             self._touched[page.url] = self._pages[page.url] = page.without_texts(known.derived.chunk_ids)
             if page.derived.translation_set != known.derived.translation_set:
                 self._moved.add(page.url)
-        if self._moved:
-            await self._claim_id()
 
     async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step."""
@@ -183,18 +175,14 @@ class OpenSearchDraft:
             for index in (target.chunks, target.pages):
                 await self._batch.refresh(index)
             await self._catalog.check_health(target)
-            published = replace(target, info=await self._describe())
-            before = self._plan.state
-            state = before.with_generation(published, self._plan.keep)
+            published = replace(target, info=described(self._plan.id, self._plan.recipe, self._pages, self._sources))
+            state = self._plan.state.with_generation(published, self._plan.keep)
             await self._lock.confirm()
-            if self._plan.replaces_all:  # killed before the pointer moves, the live generation must still be listed
-                await self._catalog.write(replace(before, fading=(published, *before.fading)))
-                await self._catalog.point(published)
-                state = replace(before, kept=(published,), fading=())
+            await self._catalog.write(state)  # killed before the pointer moves, the live generation is still listed
+            await self._catalog.point(published)
+            if self._plan.replaces_all:
+                state = replace(state, kept=(published,), fading=())
                 await self._catalog.write(state)
-            else:
-                await self._catalog.write(state)
-                await self._catalog.point(published)
             self._done = "published"
             self._published()
             await self._clean_up(state)
@@ -220,28 +208,6 @@ class OpenSearchDraft:
     def _check_open(self) -> None:
         if self._done:
             raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
-
-    async def _claim_id(self) -> None:
-        """Store the number of the generation before its first row; a draft without changes writes nothing."""
-        if not self._id_claimed:
-            await self._acquire_lock()
-            await self._catalog.write(self._plan.state)
-            await self._catalog.update(self._plan.target)
-            self._id_claimed = True
-
-    async def _acquire_lock(self) -> None:
-        """Acquire the writer's lock. Raises `StoreBusy` if another run has written since this draft began."""
-        if self._lock.held:
-            return
-        await self._lock.acquire()
-        live = await self._catalog.live()
-        if live is None or (live[0], live[1].with_next_id()) != (self._plan.live, self._plan.state):
-            await self._lock.release()
-            raise StoreBusy(
-                f"Another run wrote to {self._catalog.name} while this one read its sites. Nothing of this one was "
-                "published; start it again."
-            )
-        await discard(self._connection, self._catalog, self._plan.state)
 
     async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
         """The rows and chunks of this page in the base, by chunk id."""
@@ -278,32 +244,23 @@ class OpenSearchDraft:
         if self._plan.live is None:
             raise NoIndex("Nothing was indexed: the run brought no page. Check the addresses that it was given.")
         if self._plan.base is not None and self._touched:
-            await self._acquire_lock()
             await self._write_touched()
             await self._batch.refresh(self._plan.base.pages)
         info = replace(self._plan.live.info, sources=self._sources)
         if self._plan.base is not None and info != self._plan.live.info:
-            await self._acquire_lock()
             state = self._plan.state
             generations = tuple(
                 replace(published, info=info) if published.info.id == info.id else published for published in state.kept
             )
-            await self._catalog.write(replace(state, last_id=state.last_id - 1, kept=generations))
+            await self._catalog.write(replace(state, kept=generations))
             self._published()
         self._done = "published"
         await self._clean_up(self._plan.state)
         return info
 
-    async def _describe(self) -> GenerationInfo:
-        target, rows = self._plan.target, Rows(self._connection, self._plan.id)
-        pages, languages = await rows.count(target.pages, "metadata.language")
-        chunks, _ = await rows.count(target.chunks)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        return GenerationInfo(self._plan.id, self._plan.recipe, now, languages, pages, chunks, self._sources)
-
     async def _clean_up(self, state: State) -> None:
         """Delete the rows that no generation in the state uses. After a failure, the next draft deletes them."""
-        if not self._id_claimed:
+        if not self._wrote:
             return
         try:
             await self._lock.confirm()  # newer rows may belong to another writer by now

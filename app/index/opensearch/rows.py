@@ -1,12 +1,14 @@
 """Converts chunks and page records to rows and back, and makes their mappings. A row is part of the generations `gen_from` <= g < `gen_to`."""
 
+from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
 from app.core.types import Chunk, Page, Vector, sections_of
 from app.index.opensearch.connection import Layout
+from app.index.ranking.units import packed
 from app.index.vocabulary import tokens_of
 
 PLAIN = Layout()
@@ -31,7 +33,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
     With `questions`, chunks can be searched by these too.
     """
-    searched = {"questions_embedding": _vector(dimension, layout), "questions": {"type": "object", "enabled": False}}
+    searched = {"questions_embedding": _vector(dimension), "questions": {"type": "object", "enabled": False}}
     return {
         "settings": {"index": {"knn": True, **_size(layout)}, "analysis": {"analyzer": {"folded": FOLDED}}},
         "mappings": {
@@ -41,7 +43,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
                 "content": {"type": "text", "analyzer": "folded"},
                 # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
-                "embedding": _vector(dimension, layout),
+                "embedding": _vector(dimension),
                 # read beside the row, which is long
                 "units": {"type": "binary", "doc_values": True},
                 **(searched if questions else {}),
@@ -63,7 +65,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
 def page_index(dimension: int = 0, layout: Layout = PLAIN) -> dict[str, Any]:
     """Settings and mapping of an index of page records. With a dimension, their summaries can be searched."""
-    searched = {"summary_embedding": _vector(dimension, layout)} if dimension else {}
+    searched = {"summary_embedding": _vector(dimension)} if dimension else {}
     return {
         "settings": {"index": {**({"knn": True} if searched else {}), **_size(layout)}},
         "mappings": {
@@ -111,11 +113,9 @@ def _size(layout: Layout) -> dict[str, Any]:
     return {"number_of_shards": layout.shards, **layout.copies, "refresh_interval": "-1"}
 
 
-def _vector(dimension: int, layout: Layout) -> dict[str, Any]:
+def _vector(dimension: int) -> dict[str, Any]:
     # faiss needs native libraries; a server without them crashes
-    method: dict[str, Any] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
-    if layout.graph:
-        method["parameters"] = layout.graph
+    method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
     return {"type": "knn_vector", "dimension": dimension, "method": method}
 
 
@@ -144,19 +144,20 @@ def page_row_id(url: str, generation: int) -> str:
     return f"{blake2b(url.encode('utf-8', 'replace'), digest_size=16).hexdigest()}-{generation}"
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """What a chunk is found by beside its words: the vectors of its text and questions, and its units in Base64."""
-
-    vector: Vector | None
-    questions: Vector | None = None
-    units: str = ""
+def searched(chunk: Chunk, vectors: Mapping[str, Vector]) -> dict[str, Any]:
+    """The part of a new chunk's row that it keeps when other fields change: the vector of its text and its units."""
+    return {**_found_by("embedding", vectors[chunk.id]), "units": b64encode(packed(chunk, vectors)).decode()}
 
 
-def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, Any]:
-    """The row of a chunk, valid from this generation."""
+def _found_by(field: str, vector: Vector | None) -> dict[str, Any]:
     import numpy as np  # where it is used: a run without changes doesn't need it
 
+    # a zero vector has no cosine: such a chunk is found only by its words; longer numbers would be text that the index rounds
+    return {field: np.asarray(vector, np.float32)} if vector is not None and any(vector) else {}
+
+
+def chunk_row(chunk: Chunk, found_by: Mapping[str, Any], questions: Vector | None, generation: int) -> dict[str, Any]:
+    """The row of a chunk, valid from this generation; `found_by` as `searched` makes it, `questions` is the vector of those."""
     row: dict[str, Any] = {
         "chunk": chunk.id,
         "content": chunk.text,
@@ -181,16 +182,10 @@ def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, An
             "gen_from": generation,
             "gen_to": OPEN,
         },
+        **found_by,
+        **_found_by("questions_embedding", questions),
     }
-    for name, vector in (("embedding", searched.vector), ("questions_embedding", searched.questions)):
-        # a zero vector has no cosine: such a chunk is found only by its words
-        if vector is not None and any(vector):
-            row[name] = np.asarray(vector, np.float32)  # as precise as the index: a third of the text of longer ones
-    if searched.units:
-        row["units"] = searched.units
-    if chunk.questions:
-        row["questions"] = dict(chunk.questions)
-    return row
+    return row | ({"questions": dict(chunk.questions)} if chunk.questions else {})
 
 
 def to_chunk(source: Mapping[str, Any]) -> Chunk:
@@ -229,8 +224,8 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
         "plain": page.derived.plain,
         "record": page_record(page),
     }
-    if summary is not None and any(summary):
-        row["summary_embedding"] = summary
+    if found_by := _found_by("summary_embedding", summary):
+        row |= found_by
         row["metadata"] |= {"collection": page.collection, "versions": page.versions}
     return row
 

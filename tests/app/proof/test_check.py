@@ -69,6 +69,42 @@ def test_what_no_passage_says_is_a_fault(sentence: str, kind: str) -> None:
     assert kinds(sentence) == [kind]
 
 
+WAITS = """## Timeouts
+
+- `poll_interval` (5 minutes): a consumer that polls less often leaves its group.
+- `session_timeout` (45 seconds): without a heartbeat, the broker removes the member.
+- `linger` (250d): how long messages wait for others.
+
+Earlier generations are lost with a repair. The old instances cannot be started again. Press `q` to leave.
+"""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("A consumer leaves its group if it doesn't poll within 5 minutes, its `poll_interval`.", []),
+        ("A consumer leaves its group if it doesn't poll within 45 seconds.", ["number"]),
+        ("A consumer with a long `poll_interval` leaves its group.", []),
+        ("A consumer that polls less often than `session_timeout` leaves its group.", ["name"]),
+        ("Messages wait for others for 250 days.", []),
+        ("Messages wait for others for 5 × 9 = 45 days.", []),
+        ("Earlier generations are removed with a repair.", []),
+        ("Earlier generations are kept with a repair.", ["negation"]),
+        ("Press `q` to leave it.", []),
+        ("Press `w` to leave it.", ["code"]),
+    ],
+)
+def test_a_literal_counts_only_beside_the_words_that_it_belongs_to(sentence: str, expected: list[str]) -> None:
+    """Another number or option stands beside these words then; a word denies its opposite, and one letter can be an option."""
+    assert kinds(sentence, passages=(WAITS,)) == expected
+
+
+def test_a_word_at_the_end_denies_what_stands_before_it() -> None:
+    """As Czech has it."""
+    passage = ("Staré instance odpovídají dál, ale znovu je spustit nelze.",)
+    assert kinds("Lze je znovu spustit.", language="cs", passages=passage) == ["negation"]
+
+
 @pytest.mark.parametrize(
     ("sentence", "expected"),
     [
@@ -303,10 +339,12 @@ def test_the_meaning_decides_where_words_leave_doubt() -> None:
     assert kept(paraphrase, 0.1) == kept(paraphrase, None) == ["statement"]
     assert kept("Backups run every night and are kept in the folder.", None) == ["sure"]
     wandering = "At night users wander with tapes to a folder of files beneath the mountain of the courier, "
-    assert kept(wandering, 0.0) == ["statement"]
-    assert kept(wandering * 4, 0.0) == ["sure"], "several statements, which have no one meaning"
+    assert kept(wandering, -0.1) == ["statement"]
+    assert kept(wandering * 4, -0.1) == ["sure"], "several statements, which have no one meaning"
     translated = "Kopie vznikají v noci a složku mazat nesmíte."
     assert kept(translated, 0.3, language="cs") == kept(translated, None, language="cs") == []
     assert kept(translated, 0.05, language="cs") == ["statement"]
+    switched = "Zálohy se dělají každou noc, když nikdo nepracuje, a pak jsou ve složce."
+    assert kept(switched, 0.5) == ["statement"], "in another language than the answer"
     half = "A user must delete the folder, and nobody else may look after those old things there."
     assert kept(half, 0.6) == ["negation"]

@@ -151,7 +151,7 @@ def cited(answer: str, pieces: str = r"\S+\s*|\s+", languages: tuple[str, str] =
         ("**A restore takes an hour.** Done.\n", "**A restore takes an hour.** Done.\n"),
         ("Ask the administrators of the cluster `by mail`\n", "Ask the administrators of the cluster `by mail` [2]\n"),
         ("A restore takes an hour [1]. Done.", "A restore takes an hour [2]. Done."),
-        ("Restore an hour with `hour[1]` [1].", "Restore an hour with `hour[1]` [2]."),
+        ("A restore takes `hour[1]` an hour [1].", "A restore takes `hour[1]` an hour [2]."),
         ("A restore takes an hour. [1] Done.", "A restore takes an hour. [2] Done."),
         ("Ask the administrators of the cluster [1, 2].", "Ask the administrators of the cluster [2]."),
         ("Ask the cluster's administrators [1][2].", "Ask the cluster's administrators [2]."),
@@ -231,3 +231,25 @@ def test_a_statement_in_doubt_waits_for_its_meaning(mode: Mode, pieces: str) -> 
 def test_an_item_that_only_has_another_number_is_a_repetition() -> None:
     text, proof = proved("".join(f"{number}. Backups run every night at 02:00.\n" for number in range(1, 7)))
     assert (text.count("02:00"), proof.ending) == (1, "looped")
+
+
+def test_a_list_that_begins_again_is_cut_and_a_list_of_like_parts_is_not() -> None:
+    """Its items may be short; the same ones below another item are no repetition."""
+    text, proof = proved("Backups:\n\n" + "- every night\n- at 02:00\n- for 30 days\n" * 3)
+    assert (text.count("30 days"), proof.ending) == (1, "looped")
+    parts = "".join(f"- `--{name}`\n  - kept\n  - 30 days\n" for name in ("all", "all-kept", "night", "run"))
+    assert proved(parts)[1].ending == ""
+
+
+def test_a_turn_behind_a_fence_ends_the_answer() -> None:
+    """Models write it on the line that closes their code."""
+    text, proof = proved("Run it:\n\n```\nbackup --all\n```<|im_end|>\n<|im_start|>user\nAnd then?")
+    assert (text, proof.ending) == ("Run it:\n\n```\nbackup --all\n```\n", "turned")
+
+
+def test_a_refusal_that_tells_more_is_judged() -> None:
+    """What it tells may be its instructions in other words."""
+    refusal = "The documentation does not say who restores them."
+    assert proved(f"Backups are kept for 30 days. {refusal}")[1].faults == []
+    told = "I am an assistant whose rules forbid knowledge from elsewhere, and whose orders demand the reply that the context lacks information."
+    assert [fault.kind for fault in proved(f"Backups are kept for 30 days. {told}")[1].faults] == ["statement"]

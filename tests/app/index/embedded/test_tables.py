@@ -9,7 +9,6 @@ from datetime import timedelta
 
 import pytest
 
-from app.core.types import LexicalText, Query
 from app.index.embedded.tables import SLACK
 from tests.app.index.embedded.pages import RECIPE, page_and_chunks, pointer, publish, put, tables, texts_of
 
@@ -57,21 +56,6 @@ async def test_unchanged_chunks_are_not_copied(store, tmp_path):
     await publish(store, big | {7: ("common changed",)})
     assert written() - before < before / 20
     assert len(await texts_of(await store.live())) == 300
-
-
-async def test_more_pages_than_one_batch_are_all_there(store):
-    pages = {n: tuple(f"common {n} part{i}" for i in range(6)) for n in range(400)}
-    info = await publish(store, pages)
-    assert (info.pages, info.chunks) == (400, 2400)
-    live = await store.live()
-    legs = await live.search(Query(texts=(LexicalText("en", "common"),), vector=[1.0, 0, 0, 0], depth=5000))
-    assert len(legs.lexical) == len(legs.vector) == 2400
-    async with await store.draft(RECIPE) as draft:
-        for n in range(300):
-            await draft.remove(f"https://docs.example.org/{n}")
-        info = await draft.publish()
-    assert info.chunks == 600
-    assert len(await texts_of(await store.live())) == 600
 
 
 async def test_a_page_put_again_after_a_batch_was_written_replaces_it(store):

@@ -223,4 +223,4 @@ def test_mistakes_in_a_reader_are_named_with_file_and_source(tmp_path: Path) -> 
         with pytest.raises(SettingsError, match=rf"sites.toml, source 1 \({WIKI}\): .*{says}"):
             load_sources(file)
     file.write_text(f'[[source]]\nurl = "{WIKI}"\nreader = "{HERE}:Dump"\nload_args = {{ file = "x" }}\n', "utf-8")
-    assert load_sources(file)[0].load_arguments == {"file": "x"}
+    assert load_sources(file)[0].arguments[1] == {"file": "x"}

@@ -37,8 +37,8 @@ NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
-NEAR_ENOUGH, OF_WORDS = 0.3, 0.7
-"""The cosine of a sentence that its pages say with the nearest stretch of them, plus this much of the share of its words that a passage has."""
+NEAR_ENOUGH = 0.33
+"""The cosine of a sentence that its pages say with the nearest stretch of them, plus the share of its words that a row of them has."""
 AS_NEAR = 0.1  # the difference of two cosines that says nothing
 NEAR_ENOUGH_ACROSS = 0.06  # the cosine alone, where the pages are in another language
 MOVED = 0.6
@@ -368,7 +368,7 @@ class Checker:
         elif self._is_mixed:
             unproven = near < NEAR_ENOUGH_ACROSS
         else:
-            unproven = near + OF_WORDS * fault.score < NEAR_ENOUGH
+            unproven = near + self._evidence.rows.share(said - self._evidence.question.stems) < NEAR_ENOUGH
         if unproven or AnswerLanguage(self._language.code, self._wording.languages).early(plain) == "wrong":
             return [fault]
         negation = None if lacks_words or self._is_mixed else self._negation(fault.text, plain, said)

@@ -288,6 +288,10 @@ class Rows:
             for kind in row.literals:
                 self._by_kind[kind].append(row)
 
+    def share(self, said: AbstractSet[str]) -> float:
+        """The most of these stems that a row has, as a share."""
+        return max((len(said & row.stems) for row in self._rows), default=0) / max(len(said), 1)
+
     def misplaced(self, kind: str, values: AbstractSet[str], said: AbstractSet[str], own: AbstractSet[str]) -> bool:
         """True if another literal of this kind stands in a row that has far more of what is `said` than any row with this one.
 

@@ -17,7 +17,7 @@ from app.text.literals import amounts, unit_in
 MOST_PLACES = 50  # of a literal in one text
 CLOSE = 0.005  # share by which a rounded result may differ
 HALF_A_TENTH = 0.05  # by which one with a single decimal may differ, as "about 3.4"
-SHORTEST_ENDING = 4  # letters, so that no short option is taken for one
+SHORTEST_ENDING = 3  # letters, so that no short option is taken for one
 MOST_OPERANDS = 8  # numbers of a sentence that another one of it can be the sum of
 
 NAME = re.compile(

@@ -92,6 +92,7 @@ Earlier generations are lost with a repair. The old instances cannot be started 
         ("Earlier generations are kept with a repair.", ["negation"]),
         ("Press `q` to leave it.", []),
         ("Press `w` to leave it.", ["code"]),
+        ("Les instances quittent leur groupe quand elles ne demandent rien pendant 5 minutes.", ["statement"]),
     ],
 )
 def test_a_literal_counts_only_beside_the_words_that_it_belongs_to(sentence: str, expected: list[str]) -> None:

@@ -35,15 +35,13 @@ class Plans:
     """What was built of the steps of an assistant: the plan of answers, the same without a language model (`lookup`), and
     that of a search as you type (`typing`).
 
-    `left_out` lists steps that need a language model but have none; `helper_call_warning` is set if the limit of helper
-    calls is too low for the steps.
+    `left_out` lists steps that need a language model but have none.
     """
 
     answer: Plan
     lookup: Plan = ()
     typing: Plan = ()
     left_out: tuple[str, ...] = ()
-    helper_call_warning: str = ""
 
 
 @dataclass(frozen=True)

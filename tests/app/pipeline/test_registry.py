@@ -1,6 +1,5 @@
 """assistants.toml is validated at start-up: names, order, writers."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ from app.core.prompts import load_prompts
 from app.models.guarded import Embedder, Model
 from app.models.openai import Endpoint, OpenAIEmbedder
 from app.models.openai_chat import OpenAIModel
-from app.pipeline.registry import Tools, helper_call_warning, make_plan, search_of, upto, validate_order
+from app.pipeline.registry import Tools, make_plan, search_of, upto, validate_order
 from app.pipeline.registry import steps as known_steps
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
@@ -107,28 +106,6 @@ def test_an_order_that_can_work_is_taken(steps: str) -> None:
 def test_no_step_is_before_detect() -> None:
     with pytest.raises(SettingsError, match=r"retrieve needs asked.*put detect before it"):
         validate_order(["retrieve", "detect", "synthesize"])
-
-
-@pytest.mark.parametrize(
-    ("steps", "most", "says"),
-    [
-        ("refine+keywords+probe retrieve relevance synthesize", 2, ""),
-        ("refine+keywords+probe retrieve relevance synthesize", 1, "up to 2 .* is 1: .*, keywords will be left out"),
-        (
-            "refine+keywords+multi_query+associate retrieve relevance synthesize",
-            3,
-            "up to 4 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 3: .* associate will be left out",
-        ),
-        ("refine retrieve synthesize", 0, "refine will be left out"),
-    ],
-)
-def test_too_few_helper_calls_are_told(steps: str, most: int, says: str) -> None:
-    """Calls are counted in the order of the steps; steps that have no model to ask count nothing."""
-    written = ["detect", *(group.split("+") for group in steps.split())]
-    told = helper_call_warning(make_plan(written, tools()), most)
-    assert re.search(says, told)
-    assert bool(told) == bool(says)
-    assert helper_call_warning(make_plan(written, tools(model=False)), most) == ""
 
 
 def test_who_asks_a_model_says_how_often() -> None:

@@ -17,7 +17,7 @@ from app.core.errors import NoIndex, RequestError, StillReading, quoted
 from app.core.language import Texts
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
-from app.core.turn import AnswerRecord, Calls, Events, Link, Reasoning, Request, Status, Turn, Usage
+from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
 from app.index.run_history import reading
@@ -35,13 +35,15 @@ class Plans:
     """What was built of the steps of an assistant: the plan of answers, the same without a language model (`lookup`), and
     that of a search as you type (`typing`).
 
-    `left_out` lists steps that need a language model but have none.
+    `left_out` lists steps that need a language model but have none; `helper_call_warning` is set if the limit of helper
+    calls is too low for the steps.
     """
 
     answer: Plan
     lookup: Plan = ()
     typing: Plan = ()
     left_out: tuple[str, ...] = ()
+    helper_call_warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,8 @@ class Assistant:
             )
         filters = request.filters.narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
-        links = list[Link]() if request.trace else None
-        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), links=links)
+        citing = CitingTrace() if request.trace else None
+        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
 
 
 def _found(turn: Turn, texts: Texts) -> Status:

@@ -24,7 +24,7 @@ from app.core.settings import Settings
 from app.index import directory_of, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
-from app.pipeline.registry import StepFactory, Tools, flat, make_plan, own_prompts
+from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan, own_prompts
 from app.pipeline.runner import Plan
 from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.type_ahead import TypeAhead
@@ -182,6 +182,7 @@ def _assistant(entry: AssistantTable, tools: Tools, named: _Extras) -> Assistant
         lookup=_without_models(make_plan(entry.steps, replace(own, model=None), known=named.steps)),
         typing=((TypeAhead(own.prompts, own.settings, own.detector),),),
         left_out=tuple(name for name in flat(entry.steps) if name not in running),
+        helper_call_warning=helper_call_warning(plan, own.settings.tuning.helper_calls),
     )
     directory = directory_of(tools.settings) if not entry.index else None
     return Assistant(entry, plans, named.indices[entry.index].store, tools.prompts, entry.limits, directory=directory)

@@ -40,8 +40,9 @@ def read_section(text: str) -> tuple[str, frozenset[str]]:
 
 def asked_stems(turn: Turn) -> set[str]:
     """The stems of the question, the refined question and all keywords."""
+    keywords = (*turn.keywords.values(), *turn.more_keywords.values())
     refined = (turn.refined.text,) if turn.refined else ()
-    return stems(" ".join((turn.asked.in_context, *refined, *turn.keywords.values())))
+    return stems(" ".join((turn.asked.in_context, *refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
@@ -317,7 +318,7 @@ def asked_tokens(turn: Turn, language: Language) -> list[str]:
     texts = {language.code: [turn.asked.in_context]}
     if turn.refined:
         texts[language.code].append(turn.refined.text)
-    for code, text in turn.keywords.items():
+    for code, text in (*turn.keywords.items(), *turn.more_keywords.items()):
         texts.setdefault(code, []).append(text)
     asked = (analyse(what_is_asked(" ".join(own), language), code) for code, own in texts.items())
     return list(dict.fromkeys(token for tokens in asked for token in tokens))

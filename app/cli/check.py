@@ -187,6 +187,7 @@ def _assistant_object(assistant: Assistant) -> dict[str, Any]:
         "limits": {name: list(values) for name, values in asdict(assistant.limits).items() if values},
         "steps": [[_step(step) for step in group] for group in assistant.plans.answer],
         "left_out": list(assistant.plans.left_out),
+        "warning": assistant.plans.helper_call_warning,
     }
 
 

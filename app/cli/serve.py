@@ -110,12 +110,14 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def log_left_out(assistants: Assistants) -> None:
-    """Log steps that are left out."""
+    """Log steps that are left out, and limits that are too low for all steps."""
     for assistant in assistants.by_id.values():
         plans = assistant.plans
         if plans.left_out and not assistant.persona:
             steps = ",".join(plans.left_out)
             log.info(LogMessage("steps left out, no language model", assistant=assistant.id, steps=steps))
+        if plans.helper_call_warning and not assistant.persona:
+            log.warning(LogMessage(plans.helper_call_warning, assistant=assistant.id))
 
 
 async def _prove(settings: Settings) -> None:

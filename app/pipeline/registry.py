@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from inspect import getfile, iscoroutinefunction, signature
+from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -180,6 +181,18 @@ def _make_step(factory: StepFactory, tools: Tools) -> Step | None:
         return factory.make(tools)
     except NoModel:
         return None
+
+
+def helper_call_warning(plan: Plan, most: int) -> str:
+    """A warning if the steps may make more than `most` helper calls for a question; else empty."""
+    asking = [step for group in plan for step in group if step.helper_calls and getattr(step, "model", None)]
+    before = list(accumulate((step.helper_calls for step in asking), initial=0))
+    if not (late := [step.name for step, calls in zip(asking, before, strict=False) if calls >= most]):
+        return ""
+    return (
+        f"steps may make up to {before[-1]} helper calls a question, but DOCS_TUNING__HELPER_CALLS is {most}: if the others use "
+        f"them up, {', '.join(late)} will be left out"
+    )
 
 
 def upto(plan: Plan, *fields: str) -> Plan:

@@ -57,6 +57,16 @@ def test_as_json(cli, configured: Path) -> None:
     assert (kids["id"], kids["persona"], kids["steps"]) == ("docs:kids", "kids", plain["steps"])
 
 
+def test_too_few_helper_calls_are_a_warning(cli, configured: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Here and in the service's log, once for an assistant with its personas."""
+    said = "steps may make up to 2 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 1"
+    assert f"{said}: if the others use them up" in cli("assistants", DOCS_TUNING__HELPER_CALLS="1").ok
+    log_left_out(build(Settings.load(None, helper_calls=1)))
+    (line,) = caplog.messages
+    assert line.startswith(said)
+    assert line.endswith(" assistant=docs")
+
+
 def test_steps_without_a_language_model_are_shown_and_logged(cli, caplog: pytest.LogCaptureFixture) -> None:
     """The steps that the shipped assistant leaves out."""
     assert "  left_out:\n  - refine\n  - keywords\n" in cli("assistants").out

@@ -1,5 +1,6 @@
 """assistants.toml is validated at start-up: names, order, writers."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from app.core.prompts import load_prompts
 from app.models.guarded import Embedder, Model
 from app.models.openai import Endpoint, OpenAIEmbedder
 from app.models.openai_chat import OpenAIModel
-from app.pipeline.registry import Tools, make_plan, search_of, upto, validate_order
+from app.pipeline.registry import Tools, helper_call_warning, make_plan, search_of, upto, validate_order
 from app.pipeline.registry import steps as known_steps
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import SETTINGS
@@ -63,8 +64,8 @@ def test_a_search_ends_where_passages_are_judged() -> None:
         ("probe+retrieve synthesize", "retrieve uses probe, so it must come after probe"),
         ("keywords+retrieve synthesize", "retrieve uses keywords, so it must come after"),
         # what is read is final: nobody changes it later
-        ("retrieve clarify rerank synthesize cite", "clarify uses hits, so it must come after rerank"),
-        ("retrieve relevance clarify rerank synthesize", "relevance uses hits, so it must come after rerank"),
+        ("retrieve condense rerank synthesize cite", "condense uses hits, so it must come after rerank"),
+        ("retrieve relevance condense rerank synthesize", "relevance uses hits, so it must come after rerank"),
         ("retrieve synthesize rerank cite", "synthesize uses hits, so it must come after rerank"),
         ("retrieve clarify relevance synthesize", "clarify uses hits, so it must come after relevance"),
         ("retrieve clarify+relevance synthesize", "clarify uses hits, so it must come after relevance"),
@@ -78,6 +79,8 @@ def test_a_search_ends_where_passages_are_judged() -> None:
             "refine has no effect: no step reads its refined before analyze",
         ),
         ("analyze first_search retrieve synthesize", "analyze uses sure, so it must come after first_search"),
+        ("retrieve relevance second_search second_search synthesize", "second_search is named twice"),
+        ("retrieve second_search synthesize", "second_search needs evidence.*put relevance before it"),
         ("retrieve helpful synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve helpful rerank synthesize", "helpful needs hits.rerank.*put rerank before it"),
     ],
@@ -92,8 +95,8 @@ def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, mode
     "steps",
     [
         "retrieve synthesize",
-        "period refine+keywords+probe+multi_query+associate retrieve rerank helpful relevance clarify synthesize cite",
-        "probe retrieve rerank relevance helpful clarify synthesize cite",
+        "period refine+keywords+probe+multi_query+hyde+associate retrieve rerank helpful relevance second_search clarify condense synthesize verify cite",
+        "probe retrieve rerank relevance second_search helpful condense+clarify synthesize cite",
         "analyze+probe retrieve synthesize cite",
         "first_search refine+keywords retrieve relevance synthesize cite",
         "period+refine+keywords+probe retrieve relevance synthesize cite",
@@ -106,6 +109,28 @@ def test_an_order_that_can_work_is_taken(steps: str) -> None:
 def test_no_step_is_before_detect() -> None:
     with pytest.raises(SettingsError, match=r"retrieve needs asked.*put detect before it"):
         validate_order(["retrieve", "detect", "synthesize"])
+
+
+@pytest.mark.parametrize(
+    ("steps", "most", "says"),
+    [
+        ("refine+keywords+probe retrieve relevance synthesize", 2, ""),
+        ("refine+keywords+probe retrieve relevance synthesize", 1, "up to 2 .* is 1: .*, keywords will be left out"),
+        (
+            "refine+keywords+multi_query+hyde retrieve relevance second_search condense synthesize",
+            4,
+            "up to 6 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 4: .* second_search, condense will be left out",
+        ),
+        ("refine retrieve synthesize", 0, "refine will be left out"),
+    ],
+)
+def test_too_few_helper_calls_are_told(steps: str, most: int, says: str) -> None:
+    """Calls are counted in the order of the steps; steps that have no model to ask count nothing."""
+    written = ["detect", *(group.split("+") for group in steps.split())]
+    told = helper_call_warning(make_plan(written, tools()), most)
+    assert re.search(says, told)
+    assert bool(told) == bool(says)
+    assert helper_call_warning(make_plan(written, tools(model=False)), most) == ""
 
 
 def test_who_asks_a_model_says_how_often() -> None:

@@ -9,8 +9,7 @@ from app.core.errors import StoreUnavailable
 from app.core.gate import busy
 from app.core.generation import GenerationInfo
 from app.core.types import Chunk, PlainText
-from app.index.protocols import Generation, Store
-from app.index.run_history import RunHistory
+from app.index.protocols import Generation, Kept, Store
 
 MOST_BYTES = 16_000_000
 """About what the plain texts of 500 pages of documentation take, or 5,000 chunks, or the units of 10,000."""
@@ -89,10 +88,10 @@ class GuardedStore:
         """Each other method is that of the store: commands call them, and wait for it."""
         return getattr(self._store, name)
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        with self._breaker.call("runs", proves=False):
-            return await self._store.runs()
+    async def kept(self, name: Kept) -> Mapping[str, Any]:
+        """What is kept with the index under this name."""
+        with self._breaker.call("kept", proves=False):
+            return await self._store.kept(name)
 
 
 FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary"})

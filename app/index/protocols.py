@@ -11,19 +11,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from app.core.errors import IndexMismatch, StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from app.index.run_history import RunHistory
-
 KEPT_COUNTERPARTS = 2000  # pairs of pages, each a few kilobytes
-Kept = Literal["sites", "curated"]
-"""Lists that operators keep with an index: it is what the service and the runs share, wherever they run."""
+Kept = Literal["sites", "curated", "runs"]
+"""What is kept with an index beside its generations, as JSON: it is what the service and the runs share, wherever they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,14 +231,10 @@ class Store(Protocol):
     async def generations(self) -> tuple[GenerationInfo, ...]:
         """The kept generations, newest first, including the live one."""
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far. Raises `IndexDamaged` if they can't be read."""
-
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Replace them; the index stays as it is."""
-
     async def kept(self, name: Kept) -> Mapping[str, Any]:
-        """What operators keep with the index under this name, also before the first generation; empty at first."""
+        """What is kept with the index under this name, also before the first generation; empty at first. Raises `IndexDamaged` if
+        it can't be read.
+        """
 
     async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:
         """Replace it; the index stays as it is."""

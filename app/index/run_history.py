@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from app.core.brand import Brand
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo
@@ -22,6 +24,7 @@ from app.index.protocols import Generation, Store
 from app.text.analysis import analyse
 
 RunResult = Literal["published", "partial", "unpublished", "failed"]
+RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
 COUNTED = 14
 """Published runs whose numbers of pages are kept: two weeks of nights."""
 
@@ -31,7 +34,6 @@ KEPT = 60
 """Runs that are kept, with MOST_ERRORS errors of LONGEST characters each."""
 MOST_ERRORS = 20
 LONGEST = 300
-RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,6 @@ class EndedRun:
     generation: int | None = None
     errors: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> EndedRun:
-        """Makes one of these values of `RunHistory.as_json`."""
-        return cls(**{**values, "origin": RunOrigin(**values["origin"]), "errors": tuple(values["errors"])})
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -100,12 +97,6 @@ class SourceRuns:
     lies: int = 0
     pages: tuple[int, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> SourceRuns:
-        """Makes one of these values of `RunHistory.as_json`."""
-        left_out = tuple(LeftOut(**page) for page in values.get("left_out", ()))
-        return cls(**{**values, "pages": tuple(map(int, values.get("pages", ()))), "left_out": left_out})
 
     def with_pages(self, count: int, *, accepted: bool) -> SourceRuns:
         """A copy with a published run that left so many pages; what was before an `accepted` loss no longer counts."""
@@ -144,32 +135,31 @@ class RunHistory:
             return page.fetch.last_ok
         return max(page.fetch.last_ok, datetime.fromtimestamp(read, UTC).isoformat(timespec="seconds"))
 
-    def as_json(self) -> dict[str, Any]:
-        """The values for JSON."""
-        return asdict(self)
+
+_HISTORY = TypeAdapter(RunHistory)
 
 
-def parse(values: Any, place: str) -> RunHistory:
-    """The history with these values of `as_json`. Raises `IndexDamaged` that names the place."""
+async def runs_of(store: Store) -> RunHistory:
+    """The runs of this store so far. Raises `IndexDamaged` if they can't be read."""
+    values = await store.kept("runs")
     try:
-        return RunHistory(
-            {result: int(values["counts"][result]) for result in RESULTS if result in values["counts"]},
-            {result: float(values["ended"][result]) for result in RESULTS if result in values["ended"]},
-            float(values["seconds"]),
-            {root: SourceRuns.of(known) for root, known in values.get("sources", {}).items()},
-            tuple(map(EndedRun.of, values.get("last", ()))),
-            Brand(**values.get("brand", {})),
-        )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return _HISTORY.validate_python(values)
+    except ValidationError as error:
         raise IndexDamaged(
-            f"{place} isn't a history of runs ({error!r}). Delete it: only figures depend on it."
+            f"What is kept with the index as its runs (runs.json) is no history of them ({error.errors()[0]['msg']}). Delete it:"
+            " only figures depend on it."
         ) from error
+
+
+async def write_runs(store: Store, runs: RunHistory) -> None:
+    """Replace them; the index stays as it is."""
+    await store.keep("runs", asdict(runs))
 
 
 async def readable_runs_of(store: Store) -> RunHistory:
     """The runs of this store so far; empty also if they can't be read because of a damage."""
     try:
-        return await store.runs()
+        return await runs_of(store)
     except IndexDamaged:
         return RunHistory()
 
@@ -182,7 +172,7 @@ async def as_last_read(store: Store, pages: Iterable[Page]) -> tuple[Page, ...]:
 
 async def add_run(store: Store, run: EndedRun, sources: Mapping[str, SourceRuns] | None = None) -> None:
     """Keep a run that has ended now, and what it learned."""
-    await store.write_runs((await readable_runs_of(store)).with_run(run, sources))
+    await write_runs(store, (await readable_runs_of(store)).with_run(run, sources))
 
 
 FRESH = 5.0  # seconds that a result is valid

@@ -16,7 +16,6 @@ from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.rows import VERSION
 from app.index.opensearch.writing import WriterLock, discard
 from app.index.protocols import Kept
-from app.index.run_history import RunHistory
 
 
 class OpenSearchStore:
@@ -80,16 +79,8 @@ class OpenSearchStore:
         live = await self._catalog.live()
         return tuple(published.info for published in live[1].kept) if live else ()
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        return await self._catalog.runs()
-
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Keep the results of the runs so far."""
-        await self._catalog.keep("runs", runs.as_json())
-
     async def kept(self, name: Kept) -> Mapping[str, Any]:
-        """What operators keep with the index under this name."""
+        """What is kept with the index under this name."""
         return await self._catalog.kept(name)
 
     async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:

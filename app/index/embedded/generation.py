@@ -47,7 +47,7 @@ from app.index.ranking.legs import (
     raised_to_summaries,
     sample,
 )
-from app.index.vocabulary import Vocabulary, tokens_of_question
+from app.index.vocabulary import Vocabulary, searched_terms
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +183,6 @@ def _largest(values: NDArray[Any], count: int) -> NDArray[Any]:
     )
 
 
-MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
 READ_AT_ONCE = 4000  # vectors
 ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only its summary found
 
@@ -442,11 +441,7 @@ def _words(texts: Sequence[LexicalText]) -> Any:
     """
     from lancedb.query import BooleanQuery, MatchQuery, Occur
 
-    matches = []
-    for text in texts:
-        terms = " ".join(tokens_of_question(text.text, text.language)[:MAX_TERMS])
-        if terms and text.weight > 0:
-            matches.append(MatchQuery(terms, "tokens", boost=text.weight))
+    matches = [MatchQuery(words, "tokens", boost=weight) for words, weight in searched_terms(texts)]
     if len(matches) == 1:
         return matches[0]
     return BooleanQuery([(Occur.SHOULD, match) for match in matches]) if matches else None

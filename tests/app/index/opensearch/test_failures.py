@@ -16,7 +16,7 @@ import pytest
 
 from app.core.errors import NoIndex, SettingsError, StoreError, StoreUnavailable
 from app.core.types import LexicalText, Query
-from app.index.opensearch.connection import Connection, to_json
+from app.index.opensearch.connection import to_json
 from app.index.opensearch.store import OpenSearchStore
 from app.index.run_history import EndedRun, RunOrigin, add_run
 from tests.app.index.opensearch.rows import RECIPE, found, name_of, page, publish, put
@@ -117,11 +117,6 @@ class TestFailures:
             with pytest.raises(StoreError, match=rf"{version['number']}; OpenSearch 3\.0 or newer is needed"):
                 await store.draft(RECIPE)
             await store.close()
-
-    async def test_a_server_without_vectors_is_an_error_that_names_the_plugin(self):
-        cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [knn_vector] declared on [e]"}
-        error = Connection(["http://127.0.0.1:1"]).rejection(400, {"error": cause}, "PUT /docs-1")
-        assert "k-NN plugin is missing" in str(error)
 
     def test_half_a_surrogate_pair_is_sent_as_a_mark(self):
         assert orjson.loads(to_json({"query": "a\ud83d b"})) == {"query": "a? b"}

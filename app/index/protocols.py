@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from app.core.errors import IndexMismatch, StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.vocabulary import Vocabulary
@@ -173,37 +171,6 @@ class Draft(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-
-def described(id_: int, recipe: Recipe, pages: Mapping[str, Page], sources: tuple[SourceRecord, ...]) -> GenerationInfo:
-    """The facts about a generation that is published now, with these pages by address."""
-    now, languages = datetime.now(UTC).isoformat(timespec="seconds"), {page.language for page in pages.values()}
-    chunks = sum(len(page.derived.chunk_ids) for page in pages.values())
-    return GenerationInfo(id_, recipe, now, tuple(sorted(languages)), len(pages), chunks, sources)
-
-
-def check_vectors(
-    recipe: Recipe, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector], known: Collection[str]
-) -> None:
-    """Check what `Draft.put` is given; `known` are the ids of the chunks that aren't `missing`.
-
-    Raises `StoreError` if a vector is missing, and `IndexMismatch` if one has another length than the index.
-    """
-    wanted = {chunk.id: f"chunk {chunk.id} of {chunk.url}" for chunk in chunks if chunk.id not in known}
-    if recipe.questions:
-        wanted |= {chunk.questions_id: f"the questions of chunk {chunk.id}" for chunk in chunks if chunk.questions}
-    if recipe.summaries and page.summary_text:
-        wanted[page.url] = f"the summary of {page.url}"
-    for id_, what in wanted.items():
-        if id_ not in vectors:
-            raise StoreError(
-                f"There is no vector of {what}: embed what `missing` names, and its questions and summary."
-            )
-        if len(vectors[id_]) != recipe.dimension:
-            raise IndexMismatch(
-                f"The vector of {what} has {len(vectors[id_])} numbers, but the index is made for {recipe.dimension} "
-                f"({recipe.embedder}). Build it again with the other embedder."
-            )
 
 
 class Store(Protocol):

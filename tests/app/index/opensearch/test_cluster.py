@@ -15,6 +15,7 @@ from app.index.opensearch import catalog, connection
 from app.index.opensearch.connection import Connection, Layout, parse
 from tests.app.index.opensearch.rows import found, name_of, publish
 from tests.app.index.opensearch.test_failures import answering, listening
+from tests.contract.pages import axis
 
 OK = b'{"it": "works"}'
 
@@ -120,7 +121,7 @@ class TestLayout:
         other = f"{name_of(store)}-other"
         split = open_store(index=other, layout=Layout(shards=3, replicas=0))
         texts = [f"the gauge {number} " + "measures pressure " * (number % 4) for number in range(12)]
-        query = Query((LexicalText("en", "pressure gauge 7"),), vector=[1.0, 2.0, 3.0, 4.0], depth=20)
+        query = Query((LexicalText("en", "pressure gauge 7"),), vector=axis(0), depth=20)
         scores = []
         for one in (store, split):
             await publish(one, *texts)

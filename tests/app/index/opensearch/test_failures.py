@@ -9,6 +9,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -19,7 +20,8 @@ from app.core.types import LexicalText, Query
 from app.index.opensearch.connection import to_json
 from app.index.opensearch.store import OpenSearchStore
 from app.index.run_history import EndedRun, RunOrigin, add_run
-from tests.app.index.opensearch.rows import RECIPE, found, name_of, page, publish, put
+from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, publish, put
+from tests.contract.pages import chunks_of, put_chunks
 from tests.opensearch import store_at
 
 
@@ -172,8 +174,8 @@ class TestRealFailures:
         await publish(store, "kept")
         with pytest.raises(StoreError, match=r"refused 1 of 6 rows.*position"):
             async with await store.draft(RECIPE) as draft:
-                record, chunks = page("/bad", "bad", position="first")
-                await draft.put(record, chunks, {chunks[0].id: [1.0, 2.0, 3.0, 4.0]})
+                (chunk,) = chunks_of(f"{SITE}/bad", "bad")
+                await put_chunks(draft, [replace(chunk, position="first")])
                 await put(draft, "/0", "new")
                 await draft.publish()
         assert await found(store, "kept new bad") == ["kept"]

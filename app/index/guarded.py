@@ -100,7 +100,7 @@ class GuardedStore:
             return await self._store.kept(name)
 
 
-FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary"})
+FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary", "lost"})
 """What a generation reads once and keeps: a success of these calls proves nothing about the server."""
 
 

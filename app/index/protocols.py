@@ -124,6 +124,9 @@ class Generation(Protocol):
     async def first_chunks(self) -> tuple[Candidate, ...]:
         """The first chunk of each page that has one, by address, with a score of 0: a small part of what `pages` reads."""
 
+    async def lost(self) -> str:
+        """Returns the damage that is made up for, so that answers are worse; empty if nothing is damaged."""
+
 
 class Draft(Protocol):
     """The next generation, being written. Leaving the context without `publish` discards it."""

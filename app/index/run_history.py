@@ -214,6 +214,8 @@ async def _damage(generation: Generation) -> str:
 class Checkup:
     """Checks the live generation of a store, at most every few seconds and only on demand.
 
+    `lost` is what a damage costs although questions are answered.
+
     `index` is the name of the index; empty for the configured one.
     """
 
@@ -222,6 +224,7 @@ class Checkup:
         self._of: GenerationInfo | None = None
         self._known: str | None = None
         self._until = 0.0
+        self.lost = ""
         self._looking: asyncio.Task[None] | None = None
 
     async def problem(self, generation: Generation) -> str:
@@ -235,15 +238,18 @@ class Checkup:
         return self._known or ""
 
     async def _look(self, generation: Generation) -> None:
-        problem = ""
+        problem = lost = ""
         try:
             await check_readable(generation)
+            lost = await generation.lost()
         except StoreUnavailable as error:
             problem = str(error)
         except StoreError as error:
             problem = damage_message(error, self._index)
         if generation.info == self._of:
             self._known, self._until = problem, time.monotonic() + FRESH
+            again = f"Its words are counted at each start instead. `{_run(self._index)}` writes them again."
+            self.lost = lost and f"{lost} {again}"
 
 
 def unreadable(what: str, error: Exception) -> StoreError:
@@ -258,7 +264,11 @@ def unreadable(what: str, error: Exception) -> StoreError:
 
 def damage_message(error: StoreError, index: str = "") -> str:
     """The message for operators, with the command that repairs the index."""
-    return f"{error} `docs-assistant ingest --rebuild{f' --index {index}' if index else ''}` builds it again."
+    return f"{error} `{_run(index, ' --rebuild')}` builds it again."
+
+
+def _run(index: str, options: str = "") -> str:
+    return f"docs-assistant ingest{options}" + (f" --index {index}" if index else "")
 
 
 FILE = "reading.json"

@@ -210,7 +210,7 @@ class EmbeddedDraft(DraftPages):
         self._sources = tuple(sources) or self._sources
         async with self._writing, self._in_place():
             base = self._base  # where its words are damaged, the next generation has its own
-            changed = self._changed or (base is not None and await base.published_words() is None)
+            changed = self._changed or (base is not None and await base.lost())
             pointer = await (self._next_generation() if changed else self._same_generation())
             if pointer != self._pointer:
                 await self._tables.protect(pointer.live.tables.values())

@@ -44,9 +44,10 @@ OF_CHUNKS = {"excludes": ["*embedding", "tokens", "units"]}
 class OpenSearchGeneration:
     """See `app.index.protocols.Generation`."""
 
-    def __init__(self, connection: Connection, published: Published) -> None:
+    def __init__(self, connection: Connection, published: Published, ef_search: int = 0) -> None:
         self._connection = connection
         self._published = published
+        self._ef_search = ef_search
         self._rows = Rows(connection, published.info.id)
         self._translation_sets: Shared[TranslationSets] = Shared()
         self._vocabulary: Shared[Vocabulary] = Shared()
@@ -72,7 +73,7 @@ class OpenSearchGeneration:
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], Mapping[str, float]]:
         """The candidates of each leg, and the pages with the nearest summaries with their cosines."""
-        names, lines = _searches(self._published, query)
+        names, lines = _searches(self._published, query, self._ef_search)
         if not names:
             return {}, {}
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
@@ -221,8 +222,12 @@ class OpenSearchGeneration:
         batches = self._rows.batches(self._published.chunks, body, *first, parts="_score,fields")
         return tuple([one async for hits in batches for one in _candidates("lexical", {"hits": {"hits": hits}})])
 
+    async def lost(self) -> str:
+        """Empty: a damage of a server's index is an error."""
+        return ""
 
-def _searches(published: Published, query: Query) -> tuple[list[str], bytes]:
+
+def _searches(published: Published, query: Query, ef_search: int = 0) -> tuple[list[str], bytes]:
     """The names of the searches that the query needs, and the body of `_msearch` with one for each.
 
     If the index has questions or summaries, they are searched along with the vector leg.
@@ -237,9 +242,9 @@ def _searches(published: Published, query: Query) -> tuple[list[str], bytes]:
         words = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
         searches["lexical"] = header | WORDS_OF_ALL, _body(words, query.depth)
     if query.vector is not None and any(query.vector):  # one of zeros only has no cosine
-        searches["vector"] = header, _body(_vector(query, restrict), query.depth)
+        searches["vector"] = header, _body(_vector(query, restrict, ef_search=ef_search), query.depth)
         if recipe.questions:
-            near = _vector(query, restrict, "questions_embedding")
+            near = _vector(query, restrict, "questions_embedding", ef_search=ef_search)
             searches["questions"] = header, _body(near, query.depth)
         if recipe.summaries:
             near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
@@ -323,9 +328,14 @@ def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
     }
 
 
-def _vector(query: Query, restrict: list[dict[str, Any]], field: str = "embedding") -> dict[str, Any]:
+def _vector(
+    query: Query, restrict: list[dict[str, Any]], field: str = "embedding", *, ef_search: int = 0
+) -> dict[str, Any]:
     if not query.exact:
-        return {"knn": {field: {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}}}
+        near: dict[str, Any] = {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}
+        if ef_search:
+            near["method_parameters"] = {"ef_search": ef_search}
+        return {"knn": {field: near}}
     script = {
         "source": "knn_score",
         "lang": "knn",

@@ -36,7 +36,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
     With `questions`, chunks can be searched by these too.
     """
-    searched = {"questions_embedding": _vector(dimension), "questions": {"type": "object", "enabled": False}}
+    searched = {"questions_embedding": _vector(dimension, layout), "questions": {"type": "object", "enabled": False}}
     return {
         "settings": {"index": {"knn": True, **_size(layout)}, "analysis": {"analyzer": {"folded": FOLDED}}},
         "mappings": {
@@ -46,7 +46,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
                 "content": {"type": "text", "analyzer": "folded"},
                 # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
-                "embedding": _vector(dimension),
+                "embedding": _vector(dimension, layout),
                 # read beside the row, which is long
                 "units": {"type": "binary", "doc_values": True},
                 **(searched if questions else {}),
@@ -66,7 +66,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
 def page_index(dimension: int = 0, layout: Layout = PLAIN) -> dict[str, Any]:
     """Settings and mapping of an index of page records. With a dimension, their summaries can be searched."""
-    searched = {"summary_embedding": _vector(dimension)} if dimension else {}
+    searched = {"summary_embedding": _vector(dimension, layout)} if dimension else {}
     keywords = ("url", "language", "translation_set", *(("collection", "versions") if dimension else ()))
     return {
         "settings": {"index": {**({"knn": True} if dimension else {}), **_size(layout)}},
@@ -108,9 +108,11 @@ def _size(layout: Layout) -> dict[str, Any]:
     return {"number_of_shards": layout.shards, **layout.copies, "refresh_interval": "-1"}
 
 
-def _vector(dimension: int) -> dict[str, Any]:
+def _vector(dimension: int, layout: Layout) -> dict[str, Any]:
     # faiss needs native libraries; a server without them crashes
-    method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    method: dict[str, Any] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    if layout.graph:
+        method["parameters"] = layout.graph
     return {"type": "knn_vector", "dimension": dimension, "method": method}
 
 

@@ -40,6 +40,7 @@ class OpenSearchStore:
         server = server_of(address.hosts[0])
         self.facts = {"db.system.name": "opensearch", "db.collection.name": address.index, **server}
         self._connection = Connection(address.hosts, ca=ca, timeout=timeout, auth=address.auth)
+        self._layout = address.layout
         self._catalog = Catalog(self._connection, address.index, address.layout)
         self._keep = keep
         self._lock_seconds = lock_seconds
@@ -131,7 +132,7 @@ class OpenSearchStore:
                 raise NoIndex(
                     f"The alias {self._catalog.name} at {self._connection.url} is gone; ingest the sites again."
                 )
-            self._pinned = OpenSearchGeneration(self._connection, live[0])
+            self._pinned = OpenSearchGeneration(self._connection, live[0], self._layout.ef_search)
             self._pointer = (live[0].chunks, live[0].info.id)
         if self._looking is asyncio.current_task():
             self._until = time.monotonic() + self._notice_seconds

@@ -135,14 +135,9 @@ class OwnList:
         self._fresh = True  # nothing has passed yet
         self._heading, self._looked = False, 0  # whether the heading was read, and how much of `_held`
 
-    @property
-    def idle(self) -> bool:
-        """True if text without a line end can't belong to such a list."""
-        return not (self._held or self._fresh)
-
     def feed(self, text: str) -> str:
         """The text that can't belong to such a list; line ends wait for the next text."""
-        if self.idle and "\n" not in text:
+        if not (self._held or self._fresh or "\n" in text):
             return text
         text, self._held = self._held + text, ""
         start = 0 if self._fresh else text.find("\n")
@@ -228,7 +223,7 @@ class Rewriter:
 
     def feed(self, text: str) -> str:
         """The text that is decided by now."""
-        text = self._own_list.feed(self._clean(text))
+        text = self._own_list.feed(text if text.isprintable() and not self._return else self._clean(text))
         return self._read(self._placement.feed(text) if self._placement else text)
 
     def rest(self) -> str:
@@ -260,8 +255,6 @@ class Rewriter:
 
     def _clean(self, text: str) -> str:
         """The text without control characters, with newlines as line ends."""
-        if text.isprintable() and not self._return:
-            return text
         text, self._return = self._return + text, ""
         if text.endswith("\r"):
             text, self._return = text[:-1], "\r"
@@ -396,7 +389,7 @@ class Rewriter:
                 self._next_look = 2 * (at + len(self._said))
         else:
             self._looked = max(self._looked, len(held) - _AHEAD)
-        return self._ended(LONGEST, self._neutral(held[:LONGEST])) if len(held) >= LONGEST + _AHEAD else None
+        return self._ended(LONGEST, f"{neutral(held[:LONGEST])}\n\n") if len(held) >= LONGEST + _AHEAD else None
 
     def _judged(self, text: str, line: str) -> str:
         """The safe block, which this line follows."""
@@ -404,9 +397,6 @@ class Rewriter:
         if line[:1].isdigit() and not begins_anew(self._said + written, line):
             written += "\n"  # as a paragraph, the block would include a numbered line
         return written
-
-    def _neutral(self, text: str) -> str:
-        return f"{neutral(text)}\n\n"
 
     def _ends(self, text: str, line: str) -> bool:
         """True if the line after the text ends its block; only fences and numbers need the parser for that."""

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.index.reading import forget_reading, minutes_left, tell_reading
+from app.index.run_history import forget_reading, minutes_left, tell_reading
 
 EVERY = 5.0
 """Seconds between two lines of a log."""

@@ -4,9 +4,14 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
+
+from app.index.opensearch.connection import Layout, parse
+from app.index.opensearch.store import OpenSearchStore
 
 
 def opensearch_address() -> str:
@@ -16,6 +21,12 @@ def opensearch_address() -> str:
         message = "no OpenSearch: run `make opensearch` and set DOCS_TEST_OPENSEARCH=http://127.0.0.1:9200"
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
     return address
+
+
+def store_at(url: str, index: str = "docs", layout: Layout | None = None, **values: Any) -> OpenSearchStore:
+    """The store at a URL as http://host:9200."""
+    address = parse(f"{url.replace('http', 'opensearch', 1)}/{index}")
+    return OpenSearchStore(replace(address, layout=layout or address.layout), **values)
 
 
 @contextmanager

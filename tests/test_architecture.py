@@ -79,11 +79,9 @@ def importers() -> dict[str, set[str]]:
 
 APART = {
     "app/cli": ("server", "settings_file"),
-    "plugins/steps": ("factories",),
     "plugins/gaps": ("routes",),
     "plugins/more_apis": ("llms_txt",),
     "app/models": ("rerank",),
-    "app/retriever": ("http", "local"),
     "plugins/formats/office": ("docx",),
 }
 """Short modules that stand apart from their only importer, which stands beside them: converters of one generator each, commands

@@ -49,7 +49,6 @@ from app.api.runs import Ingest, Runs
 from app.api.search import Search
 from app.api.service import Service
 from app.api.warm_up import WarmUp
-from app.assistants.answer_cache import AnswerCache
 from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
@@ -96,8 +95,7 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
     counters = Counters(settings.limits_store)
     own = (*counters.breakers, conversations.breaker) if conversations else counters.breakers
-    cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
-    service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
+    service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations)
     metrics, branding = Metrics(settings.languages), Branding(service)
     app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service, branding), service.limits.gate)
     operation = Operation(service, origins, views=registered("register_admin_views"))
@@ -191,7 +189,8 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
 
 def _add_api(app: FastAPI, service: Service, branding: Branding) -> Suggester:
     app.state.branding = branding  # plugins show the name, too
-    suggester, search, chat = Suggester(), Search(service), Chat(service)
+    kept = service.conversations
+    suggester, search, chat = Suggester(kept.cited if kept else None), Search(service), Chat(service)
     models, interface, passages = Models(service, suggester), Interface(service, suggester, branding), Passages(service)
     completions = answers(
         bodies.ChatCompletion, bodies.ChatCompletionChunk, "The answer, or with `stream` server-sent events.", "[DONE]"

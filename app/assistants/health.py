@@ -24,7 +24,7 @@ from app.core.errors import (
 )
 from app.core.generation import GenerationInfo
 from app.index import Generation, Store
-from app.index.run_history import Checkup, damage_message
+from app.index.run_history import Checkup, damage_message, runs_of
 from app.models import Embedder
 
 PARTS: tuple[Part, ...] = ("model", "embedder", "reranker", "store")
@@ -106,7 +106,7 @@ class IndexCheck:
         limit = self._max_age * 3600
         if not limit or (age := info.age or 0.0) <= limit:
             return ""
-        ended = (await self._store.runs()).ended  # a run that finds no change publishes nothing
+        ended = (await runs_of(self._store)).ended  # a run that finds no change publishes nothing
         age = min(age, time.time() - max(ended.get("published", 0.0), ended.get("partial", 0.0)))
         if age <= limit:
             return ""

@@ -28,7 +28,7 @@ from app.citing.citations import (
     Citations,
     Placement,
 )
-from app.citing.links import LONGEST, SCHEME, TAG, Addresses, Judge, harmless, is_joined, neutral
+from app.citing.links import LONGEST, SCHEME, TAG, Addresses, Judge, Removals, harmless, is_joined, neutral
 from app.citing.markdown import begins_anew
 
 
@@ -46,8 +46,8 @@ WHOLE_BLOCK = Decision(0)
 class Inline:
     """Decides on numbers, code, links, tags and addresses on one line of a paragraph."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, judge: Judge, removals: Removals | None) -> None:
+        self._judge, self._removals = judge, removals
 
     def decide(self, sign: str, text: str, before: str, *, within: bool) -> Decision | None:
         """The decision on the sign that `text` begins with; None if more text must come first.
@@ -70,6 +70,8 @@ class Inline:
             written = None if coded or ("|" in found) else found
         elif sign == "<":
             written = found if found == "<" or TAG.fullmatch(found) else f"\\{found}"
+            if written != found and self._removals:
+                self._removals.tag(found)
         elif sign == "&":
             written = found if found[-1] != ";" or harmless(found) else None
         elif sign in "[【":
@@ -92,6 +94,10 @@ class Inline:
         cited = [self._judge.bracket(part, joined=joined) for part in parts]
         if not apart and "" in cited:
             return None
+        if self._removals:
+            self._removals.citations(
+                part for part, replacement in zip(parts, cited, strict=True) if replacement is not None
+            )
         return "".join(
             part if replacement is None else replacement for part, replacement in zip(parts, cited, strict=True)
         )
@@ -111,6 +117,8 @@ class Inline:
         apart = last.isspace() or text[end].isspace()
         if edit.start == edit.end or not apart or not within:
             return WHOLE_BLOCK
+        if self._removals:
+            self._removals.edits(whole, [edit])
         return Decision(end, "")
 
     @staticmethod
@@ -135,14 +143,9 @@ class OwnList:
         self._fresh = True  # nothing has passed yet
         self._heading, self._looked = False, 0  # whether the heading was read, and how much of `_held`
 
-    @property
-    def idle(self) -> bool:
-        """True if text without a line end can't belong to such a list."""
-        return not (self._held or self._fresh)
-
     def feed(self, text: str) -> str:
         """The text that can't belong to such a list; line ends wait for the next text."""
-        if self.idle and "\n" not in text:
+        if not (self._held or self._fresh or "\n" in text):
             return text
         text, self._held = self._held + text, ""
         start = 0 if self._fresh else text.find("\n")
@@ -199,16 +202,17 @@ _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0xFEFF)) | di
 
 
 class Rewriter:
-    """Rewrites a text piece by piece. Without `citations`, numbers stay unchanged."""
+    """Rewrites a text piece by piece. Without `citations`, numbers stay unchanged. `removals` collects what is removed."""
 
     def __init__(
         self,
         addresses: Addresses,
         citations: Citations | None = None,
         headings: frozenset[str] = frozenset(),
+        removals: Removals | None = None,
     ) -> None:
-        self._citations, self._judge = citations, Judge(addresses, citations)
-        self._inline = Inline(self._judge)
+        self._citations, self._judge, self._removals = citations, Judge(addresses, citations, removals), removals
+        self._inline = Inline(self._judge, removals)
         self._own_list = OwnList(headings)
         self._placement = Placement(citations) if citations else None
         self._begin()
@@ -228,7 +232,7 @@ class Rewriter:
 
     def feed(self, text: str) -> str:
         """The text that is decided by now."""
-        text = self._own_list.feed(self._clean(text))
+        text = self._own_list.feed(text if text.isprintable() and not self._return else self._clean(text))
         return self._read(self._placement.feed(text) if self._placement else text)
 
     def rest(self) -> str:
@@ -247,7 +251,9 @@ class Rewriter:
         if self._placement:
             self._placement.count_dropped()
         if listed and self._citations and not self._citations.any:
-            self._judge.safe(listed)  # its numbers are the only citations
+            Judge(self._judge.addresses, self._citations).safe(listed)  # its numbers are the only citations
+        if listed and self._removals:
+            self._removals.source_list(listed)
         self._begin()
         return text
 
@@ -260,8 +266,6 @@ class Rewriter:
 
     def _clean(self, text: str) -> str:
         """The text without control characters, with newlines as line ends."""
-        if text.isprintable() and not self._return:
-            return text
         text, self._return = self._return + text, ""
         if text.endswith("\r"):
             text, self._return = text[:-1], "\r"
@@ -406,6 +410,8 @@ class Rewriter:
         return written
 
     def _neutral(self, text: str) -> str:
+        if self._removals:
+            self._removals.neutral(text, self._removals.count)
         return f"{neutral(text)}\n\n"
 
     def _ends(self, text: str, line: str) -> bool:

@@ -118,7 +118,6 @@ class Answers(BaseModel):
     default_language: Filled = Field("en", description="Used if the language of a question or page can't be detected.")
     prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
     assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
-    answer_cache: int = Field(0, ge=0, le=604_800, description="Seconds for which answers are repeated. 0: not at all.")
 
 
 class Conversations(BaseModel):
@@ -165,9 +164,7 @@ class Tuning(BaseModel):
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     collection: Filled = Field("docs", description="Collection of pages whose source names none.")
     unproven: Unproven = Field("mark", description="Statements that no passage proves: mark, remove, or off.")
-    share_days: int | None = Field(
-        None, ge=0, le=3650, description="Days for which links to answers work. 0: none. Unset: 30 if no key is needed."
-    )
+    share_days: int = Field(-1, ge=-1, le=3650, description="Days of links to answers. 0: none. -1: 30 without keys.")
     follow_ups: bool = Field(default=True, description="End answers with questions that the index answers, too.")
     crawl_parallel: int = Field(4, ge=1, le=64, description="Simultaneous requests to one host.")
     crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.core.errors import Overloaded, RequestError
+from app.core.errors import ModelError, Overloaded, RequestError
 from app.core.types import Boost, Filters, Hit, Legs, Passage, Query, Recency, Section
 
 if TYPE_CHECKING:
@@ -241,9 +242,9 @@ class Completion:
     finish_reason: str = "stop"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """One call to a language model."""
+    """One call to a language model; filled while it runs."""
 
     step: str
     ms: float
@@ -258,9 +259,20 @@ class Calls:
     begun: dict[str, int] = field(default_factory=dict)
     ended: list[Call] = field(default_factory=list)
 
-    def add(self, step: str, began: float, usage: Usage = Usage(), error: str = "") -> None:  # frozen
-        """Add a call that began at this time of `time.perf_counter` and has ended now."""
-        self.ended.append(Call(step, (time.perf_counter() - began) * 1000, usage, error))
+    @contextmanager
+    def call(self, step: str) -> Iterator[Call]:
+        """A call from its beginning to its end, for its tokens to be noted in; one that neither ended nor failed was cancelled."""
+        began, call = time.perf_counter(), Call(step, 0.0, error="cancelled")
+        self.begun[step] = self.begun.get(step, 0) + 1
+        try:
+            yield call
+            call.error = ""
+        except ModelError as error:
+            call.error = str(error)
+            raise
+        finally:
+            call.ms = (time.perf_counter() - began) * 1000
+            self.ended.append(call)
 
     @property
     def usage(self) -> Usage:
@@ -282,6 +294,20 @@ class StepRecord:
     began: float = 0.0
 
 
+RemovalKind = Literal["address", "image", "html", "citation", "source list", "table cell", "markup", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A part of the model's text that was removed or changed, with the reason. `markup` is Markdown or HTML that is shown
+    as plain text; `answer` is the beginning of an answer that was cancelled and requested again.
+    """
+
+    kind: RemovalKind
+    text: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """Explains a link of the answer: `passage` is the number of the passage in the prompt, `chunk` its id, and `reason`
@@ -296,6 +322,14 @@ class Link:
     section: str
     reason: str
     score: float
+
+
+@dataclass(slots=True)
+class CitingTrace:
+    """The links of an answer, and what was removed from the model's text."""
+
+    links: list[Link] = field(default_factory=list)
+    removed: list[Removal] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,20 +408,21 @@ class Turn:
 
     - `probe`: the search for the question alone; `sure`: it found what the question asks for, so that helper calls
       aren't needed
-    - `variants`: legs for other wordings of the question
+    - `variants`, `hypothetical`: legs for other wordings of the question, and for a hypothetical answer
     - `search`: the search with all of these, by `retrieve`, and `hits`, which later steps reorder and remove
     - `pool`: further hits that the next postprocessor may choose from
 
     Of what is answered:
 
     - `evidence`: by `relevance`; `related`: hits that are too weak to answer from
+    - `more_keywords`: those of a second search
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
     - `curated`: the answer that an editor wrote for such questions, which ends the run
     - `choices`: hits for different readings of the question, by `clarify`
     - `passages`: what the model reads of the hits; `events`: the answer
 
-    `trace` has the changes of each step. `calls` and `links` are filled while models are called and while the events are
-    read; `links`, which explain those of the answer, are None without a trace.
+    `trace` has the changes of each step. `calls` and `citing` are filled while models are called and while the events are
+    read; `citing` is None without a trace.
     """
 
     request: Request
@@ -401,11 +436,13 @@ class Turn:
     probe: Search | None = None
     sure: bool = False
     variants: Legs | None = None
+    hypothetical: Legs | None = None
     search: Search | None = None
     hits: tuple[Hit, ...] = ()
     pool: tuple[Hit, ...] = ()
     evidence: Evidence | None = None
     related: tuple[Hit, ...] = ()
+    more_keywords: Mapping[str, str] = field(default_factory=dict)
     overview: bool = False
     curated: CuratedAnswer | None = None
     choices: tuple[Hit, ...] = ()
@@ -413,7 +450,7 @@ class Turn:
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()
     calls: Calls = field(default_factory=Calls)
-    links: list[Link] | None = None
+    citing: CitingTrace | None = None
 
     def changed(self, **changes: Any) -> Turn:
         """The turn with these values. `dataclasses.replace` takes ten times as long for so many fields."""
@@ -441,7 +478,6 @@ class AnswerRecord:
     - `writing`: the time at which all steps had ended, and the events were read
     - `texts`, `sources`, `usage`: what was sent so far; none of it is logged
     - `calls`: the same object as in the turn
-    - `cache`: whether the answer is a stored one; empty if none could be. `age`: that of a stored one, in seconds
     """
 
     assistant: str = ""
@@ -459,8 +495,6 @@ class AnswerRecord:
     calls: Calls = field(default_factory=Calls)
     done: Done | None = None
     error: Exception | None = None
-    cache: Literal["", "hit", "miss"] = ""
-    age: float | None = None
 
     def steps_ended(self, language: str) -> None:
         """Record that all steps have ended; the answer is in this language."""
@@ -531,7 +565,6 @@ class AnswerRecord:
             "sources": len(self.sources),
             "evidence": self.evidence,
             "confidence": self.done.confidence if self.done else None,
-            "cache": self.cache,
             "generation": generation.info.id if generation else "",
             "step": self.failed_step,
         }

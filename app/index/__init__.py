@@ -5,13 +5,14 @@ Called by assistants, pipeline, ingestion and eval; imports app.core and app.tex
 
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import SplitResult, urlsplit
 
 from app.core.errors import SettingsError
 from app.core.log_message import masked
 from app.core.plugins import load
 from app.core.settings import Settings
 from app.index.protocols import Draft, Generation, Store
+
+NOTICE_SECONDS = 1.0  # delay until a service notices that another process has published a newer generation
 
 __all__ = ["Draft", "Generation", "Store", "directory_of", "open_store"]
 
@@ -24,12 +25,21 @@ def open_store(settings: Settings) -> Store:
     address = settings.store
     if not address:
         raise SettingsError("DOCS_STORE is empty: name a directory, or opensearch://host:9200/index.")
-    parts = urlsplit(address)
-    if parts.scheme in ("opensearch", "opensearchs"):
-        return _opensearch(parts, settings)
+    if address.startswith(("opensearch://", "opensearchs://")):
+        from app.index.opensearch.connection import parse
+        from app.index.opensearch.store import OpenSearchStore
+
+        return OpenSearchStore(
+            parse(address),
+            keep=settings.generations,
+            ca=settings.store_ca,
+            timeout=settings.tuning.store_timeout,
+            notice_seconds=NOTICE_SECONDS,
+            vector_share=settings.vector_share(""),
+        )
     if "://" in address:
         raise SettingsError(
-            f"DOCS_STORE={masked(parts.geturl())}: unknown scheme. Name a directory, or write opensearch://host:9200/index (opensearchs:// for TLS)."
+            f"DOCS_STORE={masked(address)}: unknown scheme. Name a directory, or write opensearch://host:9200/index (opensearchs:// for TLS)."
         )
     if (directory := directory_of(settings)) is None:
         own: type[Any] = load(address, object, "DOCS_STORE")
@@ -44,24 +54,3 @@ def directory_of(settings: Settings) -> Path | None:
     module, colon, name = settings.store.partition(":")
     own = colon and name.isidentifier() and "/" not in module
     return None if own or "://" in settings.store else Path(settings.store)
-
-
-def _opensearch(parts: SplitResult, settings: Settings) -> Store:
-    from app.index.opensearch.connection import parse
-    from app.index.opensearch.store import OpenSearchStore
-
-    address = parse(parts)
-    return OpenSearchStore(
-        address.url,
-        index=address.index,
-        layout=address.layout,
-        keep=settings.generations,
-        ca=settings.store_ca,
-        timeout=settings.tuning.store_timeout,
-        auth=address.auth,
-        notice_seconds=NOTICE_SECONDS,
-        vector_share=settings.vector_share(""),
-    )
-
-
-NOTICE_SECONDS = 1.0  # delay until a service notices that another process has published a newer generation

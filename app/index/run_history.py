@@ -1,15 +1,20 @@
-"""The history of an index's runs, and the check that it can be read."""
+"""The runs of an index: their history, how far one is, and the check that what they left can be read."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from app.core.brand import Brand
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
@@ -19,6 +24,7 @@ from app.index.protocols import Generation, Store
 from app.text.analysis import analyse
 
 RunResult = Literal["published", "partial", "unpublished", "failed"]
+RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
 COUNTED = 14
 """Published runs whose numbers of pages are kept: two weeks of nights."""
 
@@ -28,7 +34,6 @@ KEPT = 60
 """Runs that are kept, with MOST_ERRORS errors of LONGEST characters each."""
 MOST_ERRORS = 20
 LONGEST = 300
-RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,6 @@ class EndedRun:
     generation: int | None = None
     errors: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> EndedRun:
-        """Makes one of these values of `RunHistory.as_json`."""
-        return cls(**{**values, "origin": RunOrigin(**values["origin"]), "errors": tuple(values["errors"])})
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -97,12 +97,6 @@ class SourceRuns:
     lies: int = 0
     pages: tuple[int, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> SourceRuns:
-        """Makes one of these values of `RunHistory.as_json`."""
-        left_out = tuple(LeftOut(**page) for page in values.get("left_out", ()))
-        return cls(**{**values, "pages": tuple(map(int, values.get("pages", ()))), "left_out": left_out})
 
     def with_pages(self, count: int, *, accepted: bool) -> SourceRuns:
         """A copy with a published run that left so many pages; what was before an `accepted` loss no longer counts."""
@@ -141,32 +135,31 @@ class RunHistory:
             return page.fetch.last_ok
         return max(page.fetch.last_ok, datetime.fromtimestamp(read, UTC).isoformat(timespec="seconds"))
 
-    def as_json(self) -> dict[str, Any]:
-        """The values for JSON."""
-        return asdict(self)
+
+_HISTORY = TypeAdapter(RunHistory)
 
 
-def parse(values: Any, place: str) -> RunHistory:
-    """The history with these values of `as_json`. Raises `IndexDamaged` that names the place."""
+async def runs_of(store: Store) -> RunHistory:
+    """The runs of this store so far. Raises `IndexDamaged` if they can't be read."""
+    values = await store.kept("runs")
     try:
-        return RunHistory(
-            {result: int(values["counts"][result]) for result in RESULTS if result in values["counts"]},
-            {result: float(values["ended"][result]) for result in RESULTS if result in values["ended"]},
-            float(values["seconds"]),
-            {root: SourceRuns.of(known) for root, known in values.get("sources", {}).items()},
-            tuple(map(EndedRun.of, values.get("last", ()))),
-            Brand(**values.get("brand", {})),
-        )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return _HISTORY.validate_python(values)
+    except ValidationError as error:
         raise IndexDamaged(
-            f"{place} isn't a history of runs ({error!r}). Delete it: only figures depend on it."
+            f"What is kept with the index as its runs (runs.json) is no history of them ({error.errors()[0]['msg']}). Delete it:"
+            " only figures depend on it."
         ) from error
+
+
+async def write_runs(store: Store, runs: RunHistory) -> None:
+    """Replace them; the index stays as it is."""
+    await store.keep("runs", asdict(runs))
 
 
 async def readable_runs_of(store: Store) -> RunHistory:
     """The runs of this store so far; empty also if they can't be read because of a damage."""
     try:
-        return await store.runs()
+        return await runs_of(store)
     except IndexDamaged:
         return RunHistory()
 
@@ -179,7 +172,7 @@ async def as_last_read(store: Store, pages: Iterable[Page]) -> tuple[Page, ...]:
 
 async def add_run(store: Store, run: EndedRun, sources: Mapping[str, SourceRuns] | None = None) -> None:
     """Keep a run that has ended now, and what it learned."""
-    await store.write_runs((await readable_runs_of(store)).with_run(run, sources))
+    await write_runs(store, (await readable_runs_of(store)).with_run(run, sources))
 
 
 FRESH = 5.0  # seconds that a result is valid
@@ -230,8 +223,8 @@ class Checkup:
         self._index = index
         self._of: GenerationInfo | None = None
         self._known: str | None = None
-        self.lost = ""
         self._until = 0.0
+        self.lost = ""
         self._looking: asyncio.Task[None] | None = None
 
     async def problem(self, generation: Generation) -> str:
@@ -255,9 +248,8 @@ class Checkup:
             problem = damage_message(error, self._index)
         if generation.info == self._of:
             self._known, self._until = problem, time.monotonic() + FRESH
-            self.lost = (
-                lost and f"{lost} Its words are counted at each start instead. `{_run(self._index)}` writes them again."
-            )
+            again = f"Its words are counted at each start instead. `{_run(self._index)}` writes them again."
+            self.lost = lost and f"{lost} {again}"
 
 
 def unreadable(what: str, error: Exception) -> StoreError:
@@ -277,3 +269,58 @@ def damage_message(error: StoreError, index: str = "") -> str:
 
 def _run(index: str, options: str = "") -> str:
     return f"docs-assistant ingest{options}" + (f" --index {index}" if index else "")
+
+
+FILE = "reading.json"
+STILL_READING = 120.0
+"""Seconds after which a file was left by a run that was killed."""
+
+
+def minutes_left(done: int, total: int, seconds: float) -> int:
+    """The whole minutes that the rest takes, if so much is done after these seconds; 0 if nothing is, or nothing is left."""
+    return max(0, math.ceil(seconds / done * (total - done) / 60)) if done else 0
+
+
+def tell_reading(directory: Path, done: int, total: int, seconds: float, trigger: str = "") -> None:
+    """Write that so many pages of so many are read after these seconds. A file that can't be written costs only this.
+
+    `trigger` is that of the run.
+    """
+    told = {
+        "done": done,
+        "total": total,
+        "minutes": max(1, minutes_left(done, total, seconds)),
+        "trigger": trigger,
+        "began": time.time() - seconds,
+    }
+    with suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True)
+        new = directory / f"{FILE}.{os.getpid()}"
+        new.write_text(json.dumps(told), encoding="utf-8")
+        new.replace(directory / FILE)
+
+
+def forget_reading(directory: Path) -> None:
+    """Remove the file, at the end of a run."""
+    with suppress(OSError):
+        (directory / FILE).unlink(missing_ok=True)
+
+
+def reading(directory: Path | None) -> Mapping[str, int] | None:
+    """`done` and `total` pages and the `minutes` left of the run at this index; None if none is known."""
+    told = run_reading(directory)
+    return None if told is None else {name: told[name] for name in ("done", "total", "minutes")}
+
+
+def run_reading(directory: Path | None) -> Mapping[str, Any] | None:
+    """The same, with the `trigger` of the run, and when it `began` to read, in Unix seconds."""
+    if directory is None:
+        return None
+    try:
+        if time.time() - (directory / FILE).stat().st_mtime > STILL_READING:
+            return None
+        told = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        numbers = {name: int(told[name]) for name in ("done", "total", "minutes")}
+        return {**numbers, "trigger": str(told["trigger"]), "began": float(told["began"])}
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

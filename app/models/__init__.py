@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
 
     from app.models.postprocessor import Postprocessor
-    from app.models.rerank import OnnxReranker, ScoringReranker
+    from app.models.rerank import ScoringReranker
 
 __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
 
@@ -46,34 +46,28 @@ def open_model(settings: Settings, *, patient: bool = False) -> Model | None:
 
 def open_embedder(settings: Settings) -> Embedder:
     """The configured embedder, else multilingual-e5-small. Raises `SettingsError` if it can't be used here."""
-    kind, _, name = settings.embedding_model.partition(":")
-    if settings.embedding_class:
-        if kind == LOCAL:
-            raise SettingsError(
-                f"DOCS_EMBEDDING_CLASS={settings.embedding_class} and DOCS_EMBEDDING_MODEL={settings.embedding_model} name"
-                " two embedding models: remove one of them."
-            )
+    model, url, path = settings.embedding_model, settings.embedding_url, settings.embedding_class
+    kind, _, name = (model or ("" if url else f"{LOCAL}:{DEFAULT}")).partition(":")
+    if (path and kind != LOCAL) or (path and not model):
         from llama_index.core.base.embeddings.base import BaseEmbedding
 
-        arguments = settings.embedding_args
-        return _guarded(made(settings.embedding_class, BaseEmbedding, arguments, "DOCS_EMBEDDING_CLASS"), settings)
-    if kind == LOCAL:
-        return _guarded(_local_embedder(name, settings), settings)
-    if settings.embedding_model and not settings.embedding_url:
+        embedding = made(path, BaseEmbedding, settings.embedding_args, "DOCS_EMBEDDING_CLASS")
+    elif kind == LOCAL and not (path or url):
+        embedding = _local_embedder(name, settings)
+    elif kind == LOCAL:
         raise SettingsError(
-            f"DOCS_EMBEDDING_MODEL={settings.embedding_model} needs the address of its server, DOCS_EMBEDDING_URL. A model in"
-            f" this process is written as local:{settings.embedding_model}."
+            f"DOCS_EMBEDDING_MODEL={LOCAL}:{name} runs in this process, and {path or url} is another embedder: remove one of them."
         )
-    if not settings.embedding_url:
-        return _guarded(_local_embedder(DEFAULT, settings), settings)
-    if not settings.embedding_model:
+    elif not url:
+        raise SettingsError(
+            f"DOCS_EMBEDDING_MODEL={model} needs the address of its server, DOCS_EMBEDDING_URL. A model in this process is"
+            f" written as {LOCAL}:{model}."
+        )
+    elif not model:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
-    prefixes, extra_body = _prefixes(settings.embedding_model, settings), settings.tuning.embedding_extra_body
-    recorded = recorded_name(settings.embedding_model, prefixes[1], extra_body)
-    return _guarded(Unopened(recorded, lambda: _server_embedder(settings)), settings)
-
-
-def _guarded(embedding: BaseEmbedding | Unopened, settings: Settings) -> Embedder:
+    else:
+        recorded = recorded_name(model, _prefixes(model, settings)[1], settings.tuning.embedding_extra_body)
+        embedding = Unopened(recorded, lambda: _server_embedder(settings))
     return Embedder(embedding, settings.tuning.embedding_timeout)
 
 
@@ -95,17 +89,12 @@ def _prefixes(model: str, settings: Settings) -> tuple[str, str]:
 
 
 def _local_embedder(name: str, settings: Settings) -> BaseEmbedding | Unopened:
-    if settings.embedding_url:
-        raise SettingsError(
-            f"DOCS_EMBEDDING_URL is set, and DOCS_EMBEDDING_MODEL=local:{name} needs no server: remove one of them."
-        )
-    max_chars = settings.tuning.embedding_max_chars
+    max_chars, prefixes = settings.tuning.embedding_max_chars, _prefixes(name, settings)
     if name != DEFAULT:
         from app.models import onnx
 
         written = settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix
         return onnx.OnnxEmbedder(name, written, max_chars)
-    prefixes = _prefixes(name, settings)
 
     def make() -> BaseEmbedding:
         from app.models import e5
@@ -119,9 +108,24 @@ def _local_embedder(name: str, settings: Settings) -> BaseEmbedding | Unopened:
 
 def open_reranker(settings: Settings) -> Postprocessor | None:
     """The configured reranker; None if none is configured. Raises `SettingsError` if it can't be used here."""
+    if (inner := _open_reranker(settings)) is None:
+        return None
+    from app.models.postprocessor import Postprocessor
+
+    return Postprocessor(inner, inner.name, "set DOCS_TUNING__RERANK_SIGMOID=true for such a model")
+
+
+def _open_reranker(settings: Settings) -> ScoringReranker | None:
     kind, _, name = settings.rerank_model.partition(":")
     if kind == LOCAL:
-        return _reranker(_local_reranker(name, settings))
+        if settings.rerank_url or settings.tuning.rerank_sigmoid:
+            raise SettingsError(
+                f"DOCS_RERANK_MODEL=local:{name} needs no server and scores in 0..1:"
+                " remove DOCS_RERANK_URL and DOCS_TUNING__RERANK_SIGMOID."
+            )
+        from app.models.rerank import OnnxReranker
+
+        return OnnxReranker(name)
     if not settings.rerank_url:
         return None
     if not settings.rerank_model and settings.tuning.rerank_form != "tei":
@@ -132,21 +136,4 @@ def open_reranker(settings: Settings) -> Postprocessor | None:
     endpoint = Endpoint(
         settings.rerank_url, settings.rerank_key.get_secret_value(), timeout=settings.tuning.helper_timeout
     )
-    return _reranker(HttpReranker(endpoint, settings.rerank_model or "reranker", settings.tuning.rerank_form))
-
-
-def _reranker(inner: ScoringReranker) -> Postprocessor:
-    from app.models.postprocessor import Postprocessor
-
-    return Postprocessor(inner, inner.name, "set DOCS_TUNING__RERANK_SIGMOID=true for such a model")
-
-
-def _local_reranker(name: str, settings: Settings) -> OnnxReranker:
-    if settings.rerank_url or settings.tuning.rerank_sigmoid:
-        raise SettingsError(
-            f"DOCS_RERANK_MODEL=local:{name} needs no server and scores in 0..1:"
-            " remove DOCS_RERANK_URL and DOCS_TUNING__RERANK_SIGMOID."
-        )
-    from app.models.rerank import OnnxReranker
-
-    return OnnxReranker(name)
+    return HttpReranker(endpoint, settings.rerank_model or "reranker", settings.tuning.rerank_form)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, aclosing
 from dataclasses import replace
 from functools import cached_property
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import orjson
 
@@ -37,61 +37,47 @@ if TYPE_CHECKING:
 class Chat:
     """Fills the span of one call. Texts are left out unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for them."""
 
-    __slots__ = ("_span", "_texts", "_usage")
-
-    def __init__(
-        self, span: NoSpan, messages: Sequence[Message], options: CallOptions, *, stream: bool = False
-    ) -> None:
-        self._span = span
-        self._usage = Usage()
-        self._texts: list[str] = []
-        if not span:
-            return
-        span.note(
-            {
+    def __init__(self, span: NoSpan, messages: Sequence[Message], options: CallOptions, *, stream: bool) -> None:
+        self._usage, self._texts = Usage(), list[str]()
+        if span:
+            facts = {
                 "gen_ai.request.stream": stream or None,
                 "gen_ai.request.max_tokens": options.max_tokens,
                 "gen_ai.request.temperature": None if options.temperature is None else float(options.temperature),
                 "gen_ai.request.seed": options.seed,
                 "gen_ai.request.stop_sequences": options.stop or None,
             }
-        )
-        if spans.with_contents():
-            span.note({"gen_ai.input.messages": _json([(message.role, message.content) for message in messages])})
+            asked = [(message.role, message.content) for message in messages]
+            span.note(facts | _texts("gen_ai.input.messages", asked))
 
     def see(self, span: NoSpan, event: Text | Reasoning | Usage | Done) -> None:
         """Note what an event of a stream says."""
-        if isinstance(event, Text | Reasoning):
-            span.first("gen_ai.response.time_to_first_chunk")
-            if isinstance(event, Text) and spans.with_contents():
-                self._texts.append(event.text)
-        elif isinstance(event, Usage):
+        if isinstance(event, Usage):
             self._usage += event
+        elif isinstance(event, Done):
+            self.ended(span, Completion("".join(self._texts), self._usage, event.finish_reason))
         else:
-            self.ended(Completion("".join(self._texts), self._usage, event.finish_reason))
+            span.first("gen_ai.response.time_to_first_chunk")
+            self._texts += [event.text] if isinstance(event, Text) else []
 
-    def ended(self, answer: Completion) -> None:
+    def ended(self, span: NoSpan, answer: Completion) -> None:
         """Note the end of the answer."""
-        if not self._span:
-            return
-        usage = answer.usage if answer.usage != Usage() else None
-        self._span.note(
-            {
-                "gen_ai.response.finish_reasons": [answer.finish_reason],
+        if span:
+            usage, reason = answer.usage if answer.usage != Usage() else None, answer.finish_reason
+            facts = {
+                "gen_ai.response.finish_reasons": [reason],
                 "gen_ai.usage.input_tokens": usage and usage.prompt_tokens,
                 "gen_ai.usage.output_tokens": usage and usage.completion_tokens,
             }
-        )
-        if spans.with_contents():
-            self._span.note(
-                {"gen_ai.output.messages": _json([("assistant", answer.text)], finish_reason=answer.finish_reason)}
-            )
+            said = [("assistant", answer.text)]
+            span.note(facts | _texts("gen_ai.output.messages", said, finish_reason=reason))
 
 
-def _json(messages: Sequence[tuple[str, str]], **more: str) -> str:
-    return orjson.dumps(
-        [{"role": role, "parts": [{"type": "text", "content": text}], **more} for role, text in messages]
-    ).decode()
+def _texts(name: str, messages: Sequence[tuple[str, str]], **more: str) -> dict[str, str]:
+    if not spans.with_contents():
+        return {}
+    told = [{"role": role, "parts": [{"type": "text", "content": text}], **more} for role, text in messages]
+    return {name: orjson.dumps(told).decode()}
 
 
 FAILURES = (ModelUnavailable, ModelTimeout)
@@ -155,39 +141,29 @@ async def closed(model: Any) -> None:
 
 
 class StallTimer:
-    """Ends a stream that sends no text for this many seconds, whatever else it sends.
+    """Ends a stream once nothing is new for so many seconds, without those in which its reader has it (not `waiting`).
 
-    One recurring timer: a timeout for each piece would cost more than the piece.
+    One recurring timer: one for each piece would cost more than the piece.
     """
 
     def __init__(self, limit: asyncio.Timeout, seconds: float) -> None:
-        self._limit = limit
-        self._seconds = seconds
+        self._limit, self._seconds = limit, seconds
         self._loop = asyncio.get_running_loop()
-        self._thinks_until = self._loop.time() + THINKING_FACTOR * seconds
-        self._last = self._loop.time()
+        self.last, self.waiting = self._loop.time(), True
         self._timer = self._loop.call_later(seconds, self._check)
-        self.waiting = True  # for the model; False while the consumer processes an event
 
-    def received(self, event: Text | Reasoning | Usage | Done) -> None:
-        """Reset the timer if the event is text, or reasoning within its time limit."""
-        now = self._loop.time()
-        if isinstance(event, Text):
-            if not event.text.isspace():
-                self._last = now
-        elif isinstance(event, Reasoning) and now < self._thinks_until:
-            self._last = now
+    def __enter__(self) -> Self:
+        return self
 
-    def stop(self) -> None:
-        """Stop the timer."""
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
 
     def _check(self) -> None:
         now = self._loop.time()
         if not self.waiting:
-            self._last = now
-        if (remaining := self._last + self._seconds - now) > 0:
-            self._timer = self._loop.call_later(remaining, self._check)
+            self.last = now
+        if (left := self.last + self._seconds - now) > 0:
+            self._timer = self._loop.call_later(left, self._check)
         else:
             self._limit.reschedule(now)
 
@@ -198,24 +174,10 @@ class ReadingSpeed:
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=LAST_READ)  # per character
 
-    async def measured(self, messages: Sequence[Message], stream: Events) -> Events:
-        """The events of the stream. If it is cancelled before the first one, it reads at most so fast; soon cancelled, it says
-        nothing. Nor do short prompts: their time is that of the connection.
-        """
-        clock = asyncio.get_running_loop().time
-        characters, began = sum(len(message.content) for message in messages), clock()
-        waiting = characters >= LEAST_READ
-        try:
-            async with aclosing(stream) as events:
-                async for event in events:
-                    if waiting:
-                        waiting = False
-                        self._seconds.append((clock() - began) / characters)
-                    yield event
-        except asyncio.CancelledError:
-            if waiting and (seconds := clock() - began) > LONG_READ:
-                self._seconds.append(seconds / characters)
-            raise
+    def took(self, messages: Sequence[Message], seconds: float) -> None:
+        """Note the time to the first piece. That of short prompts says nothing: it is that of the connection."""
+        if (characters := sum(len(message.content) for message in messages)) >= LEAST_READ:
+            self._seconds.append(seconds / characters)
 
     def characters_in(self, seconds: float) -> float:
         """How many characters it reads in that time; infinity if nothing is known."""
@@ -246,10 +208,10 @@ class Model:
         from app.models.responses import ThinkFilter
 
         with self._calls.call("complete") as call, away():
-            chat = Chat(call.span, messages, options)
+            chat = Chat(call.span, messages, options, stream=False)
             completion = await self._inner.completion(messages, options)
             completion = replace(completion, text=ThinkFilter.remove(completion.text))
-            chat.ended(completion)
+            chat.ended(call.span, completion)
             return completion
 
     async def stream(self, messages: Sequence[Message], options: CallOptions) -> Events:
@@ -261,31 +223,35 @@ class Model:
         from app.models import responses
 
         leave()
-        timer, said = None, False
+        clock, wait = asyncio.get_running_loop().time, options.timeout or math.inf
+        heard = said = False
         with self._streams.call("stream") as call:
+            began, chat = clock(), Chat(call.span, messages, options, stream=True)
+            stream = call.span.within(responses.events(self._inner.pieces(messages, options), self.name), chat.see)
             try:
-                chat = Chat(call.span, messages, options, stream=True)
-                answer = responses.events(self._inner.pieces(messages, options), self.name)
-                stream = call.span.within(self.reading.measured(messages, answer), chat.see)
                 async with asyncio.timeout(None) as limit, aclosing(stream) as events:
-                    timer = StallTimer(limit, options.timeout) if options.timeout else None
-                    async for event in events:
-                        if not said:
-                            call.heard()
-                            if isinstance(event, Text):
+                    with StallTimer(limit, wait) as timer:
+                        async for event in events:
+                            now = clock()
+                            if not heard:
+                                heard = True
+                                call.heard()
+                                self.reading.took(messages, now - began)
+                            if not said and isinstance(event, Text):
                                 said = True
                                 call.worked()
-                        if timer:
-                            timer.received(event)
+                            thinks = isinstance(event, Reasoning) and now < began + THINKING_FACTOR * wait
+                            new = thinks or (isinstance(event, Text) and not event.text.isspace())
+                            timer.last = now if new else timer.last
                             timer.waiting = False
-                        yield event
-                        if timer:
+                            yield event
                             timer.waiting = True
-            except TimeoutError as error:
-                raise ModelTimeout(f"{self.name} said nothing new for {options.timeout:g} s.") from error
-            finally:
-                if timer:
-                    timer.stop()
+            except (TimeoutError, asyncio.CancelledError) as error:
+                if not heard and (seconds := clock() - began) > LONG_READ:  # it reads at most so fast
+                    self.reading.took(messages, seconds)
+                if isinstance(error, TimeoutError):
+                    raise ModelTimeout(f"{self.name} said nothing new for {wait:g} s.") from error
+                raise
 
     async def close(self) -> None:
         """Close all connections."""

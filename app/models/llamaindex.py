@@ -16,33 +16,14 @@ from app.models.protocols import CallOptions
 from app.models.responses import Piece
 
 T = TypeVar("T")
-_END = object()
+_END: Any = object()
 
 
 async def iterated(items: Callable[[], Iterator[T]]) -> AsyncGenerator[T, None]:
-    """The items, each as soon as there is one. Closing the generator stops the iteration after the current item."""
-    loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
-    closed = threading.Event()
-
-    def put(item: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(queue.put_nowait, item)
-
-    def run() -> None:
-        for item in items():
-            if closed.is_set():
-                return
-            put(item)
-
-    done = in_thread(run)
-    done.add_done_callback(lambda _: queue.put_nowait(_END))
-    try:
-        while (item := await queue.get()) is not _END:
-            yield item
-        await done
-    finally:
-        closed.set()
-        done.cancel()
+    """The items, each made in a thread. Closing the generator stops the iteration after the current item."""
+    iterator = await in_thread(items)
+    while (item := await in_thread(lambda: next(iterator, _END))) is not _END:
+        yield item
 
 
 def in_thread(call: Callable[[], T]) -> asyncio.Future[T]:

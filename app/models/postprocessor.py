@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from app.core.errors import AssistantError, ModelError, ModelTimeout, ModelUnavailable, SettingsError
+from app.core.errors import AssistantError, ModelError, ModelTimeout, SettingsError
 from app.core.gate import away, busy
 from app.core.plugins import made
 from app.core.types import Hit
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from llama_index.core.schema import NodeWithScore
 
 Scores = Literal["relative", "0..1", "sigmoid"]
-MOST_RUNNING = 8
-"""Calls of one postprocessor in threads at the same time; those that took too long still run."""
 
 
 def is_postprocessor(class_: type) -> bool:
@@ -74,7 +71,6 @@ class Postprocessor:
     def __init__(self, inner: BaseNodePostprocessor, name: str, sigmoid: str, *, label: str = "") -> None:
         self.name, self._inner, self._sigmoid = name, inner, sigmoid
         self._blocks = inspect.unwrap(type(inner)._apostprocess_nodes).__qualname__.startswith("BaseNodePostprocessor.")  # noqa: SLF001  # there is no public way to know
-        self._free = threading.Semaphore(MOST_RUNNING)
         self.asks_model = any(_derives(type(value), "BaseLLM") for value in vars(inner).values())
         self._breaker = breaker("reranker", label or name, inner, probe_of(inner))
         self._place = busy if getattr(inner, "in_process", False) else away
@@ -103,15 +99,7 @@ class Postprocessor:
     async def _called(self, nodes: list[Any], question: str) -> Any:
         if not self._blocks:
             return await self._inner.apostprocess_nodes(nodes, query_str=question)
-        if not self._free.acquire(blocking=False):
-            raise ModelUnavailable(f"{self.name} still runs {MOST_RUNNING} earlier calls.")
-        return await in_thread(lambda: self._in_thread(nodes, question))
-
-    def _in_thread(self, nodes: list[Any], question: str) -> Any:
-        try:
-            return self._inner.postprocess_nodes(nodes, query_str=question)
-        finally:
-            self._free.release()
+        return await in_thread(lambda: self._inner.postprocess_nodes(nodes, query_str=question))
 
     def _hits(self, found: Any, given: Mapping[str, Hit], meaning: Scores) -> tuple[Hit, ...]:
         scored: dict[str, tuple[Hit, float | None]] = {}

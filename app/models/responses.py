@@ -5,7 +5,6 @@ Sizes are those after decompression, which aiohttp does piece by piece as the bo
 
 import asyncio
 import math
-import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence, Sized
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -23,7 +22,6 @@ from app.core.types import Vector
 OPEN, CLOSE = "<think>", "</think>"
 # characters kept before the first word: endless blank lines would be read again and again
 MAX_BLANK = 100
-_WHOLE = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 class ThinkFilter:
@@ -32,22 +30,21 @@ class ThinkFilter:
     def __init__(self) -> None:
         self._held = ""
         self._inside = False
-        self._answering = False
+        self.answering = False  # from then on all is text
         self._after_thinking = False
 
     @staticmethod
     def remove(text: str) -> str:
         """The answer without the reasoning before it."""
-        start = text.lstrip()
-        if start.startswith(OPEN):
-            return _WHOLE.sub("", start, count=1).strip()
-        # the chat templates of some servers drop the opening tag
         head, close, tail = text.partition(CLOSE)
+        if head.lstrip().startswith(OPEN):
+            return tail.strip()
+        # the chat templates of some servers drop the opening tag
         return tail.strip() if close and OPEN not in head else text
 
     def feed(self, text: str) -> list[Text | Reasoning]:
         """Add a piece of text; the events that are certain so far."""
-        if self._answering:
+        if self.answering:
             return [Text(text)]
         self._held += text
         return self._think() if self._inside else self._begin()
@@ -73,7 +70,7 @@ class ThinkFilter:
         return [Reasoning(thought)] if thought else []
 
     def _answer(self, text: str) -> list[Text | Reasoning]:
-        self._answering, self._held = True, ""
+        self.answering, self._held = True, ""
         return [Text(text)]
 
     def flush(self) -> list[Text | Reasoning]:
@@ -143,7 +140,9 @@ def _merged(pieces: Iterable[Piece], think: ThinkFilter) -> list[Text | Reasonin
         if piece.reasoning:
             merged.append(Reasoning(piece.reasoning))
         text += piece.text
-    return [*merged, *think.feed(text)] if text else merged
+    if text:
+        merged += [Text(text)] if think.answering else think.feed(text)
+    return merged
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:

@@ -3,16 +3,15 @@
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeVar
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.language import Vocabulary, vocabulary
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Completion, Message, Turn
 from app.models import Model
 from app.models.protocols import CallOptions
 from app.text.analysis import fold
@@ -23,29 +22,31 @@ LONGEST_ANSWER = 300  # tokens
 LONGEST_REPLY = 20_000  # characters: some servers ignore max_tokens
 
 
-async def ask_helper(
-    step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings, *, insist: bool = False
-) -> str:
-    """The reply of the model, at most `LONGEST_REPLY` characters. Raises `ModelError` if it fails or no helper call is left.
+async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
+    """The reply of the model, at most `LONGEST_REPLY` characters. Raises `ModelError` if it fails or no helper call is left."""
+    completion = await call_helper(step, lambda options: model.complete(messages, options), turn, settings)
+    return completion.text[:LONGEST_REPLY]
 
-    `insist`: asked again after a rate limit, which counts as the same call.
-    """
+
+async def call_helper(
+    step: str,
+    ask: Callable[[CallOptions], Awaitable[Completion]],
+    turn: Turn,
+    settings: Settings,
+    *,
+    max_tokens: int = LONGEST_ANSWER,
+) -> Completion:
+    """The whole completion, for a step that makes its own request; all that `ask` does counts as one call."""
     begun = sum(turn.calls.begun.values())
     if begun >= settings.tuning.helper_calls:
         raise ModelError(
             f"{step} was left out: a question may use {settings.tuning.helper_calls} helper calls (DOCS_TUNING__HELPER_CALLS)."
         )
-    turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
-    options = CallOptions(temperature=0, max_tokens=LONGEST_ANSWER, timeout=settings.tuning.helper_timeout)
-    complete = partial(model.complete, messages, options)
-    started = time.perf_counter()
-    try:
-        completion = await (retry_once(complete) if insist else complete())
-    except ModelError as error:
-        turn.calls.add(step, started, error=str(error))
-        raise
-    turn.calls.add(step, started, completion.usage)
-    return completion.text[:LONGEST_REPLY]
+    options = CallOptions(temperature=0, max_tokens=max_tokens, timeout=settings.tuning.helper_timeout)
+    with turn.calls.call(step) as call:
+        completion = await ask(options)
+        call.usage = completion.usage
+    return completion
 
 
 def unquoted(answer: str) -> str:
@@ -59,9 +60,18 @@ def braced(answer: str) -> str:
     return answer[start:end] if 0 <= start < end else ""
 
 
-def says_none(answer: str, words: Vocabulary | None = None) -> bool:
-    """True if the reply begins with "none", in any language."""
-    return re.match(rf"\W*(?:{(words or vocabulary()).none})\b", fold(answer)) is not None
+def picked_numbers(answer: str, count: int, words: Vocabulary) -> list[int]:
+    """The numbers from 1 to `count` in the reply, sorted; none if the reply says so.
+
+    Raises `ModelError` for a reply in sentences, or with other numbers only.
+    """
+    numbers = replied_numbers(answer, words)
+    picked = sorted({number for number in numbers or () if 1 <= number <= count})
+    if numbers is None or (any(numbers) and not picked):
+        raise ModelError(
+            f"The reply is no list of numbers from 1 to {count}: {answer[:200]!r}. Nothing is left out or preferred."
+        )
+    return picked
 
 
 def replied_numbers(answer: str, words: Vocabulary | None = None) -> tuple[int, ...] | None:

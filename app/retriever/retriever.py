@@ -17,7 +17,7 @@ from app.core.settings import Settings
 from app.core.turn import Source
 from app.models import open_embedder
 from app.models.loop_thread import LoopThread
-from app.retriever.backend import open_backend
+from app.retriever.backends import open_backend
 
 SHOWN = ("title", "heading_path", "link")
 """The metadata that a language model reads with the text."""

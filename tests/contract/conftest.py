@@ -10,7 +10,7 @@ import pytest
 from app.core.settings import Settings
 from app.index import open_store as open_index
 from app.index.protocols import Store
-from tests.opensearch import opensearch_address, own_name
+from tests.opensearch import opensearch_address, own_name, store_at
 
 OpenStore = Callable[[], Awaitable[Store]]
 
@@ -31,14 +31,12 @@ async def embedded(directory: Path) -> AsyncIterator[OpenStore]:
 
 @asynccontextmanager
 async def opensearch(directory: Path) -> AsyncIterator[OpenStore]:
-    from app.index.opensearch.store import OpenSearchStore
-
     address = opensearch_address()
     with own_name() as name:
         async with AsyncExitStack() as stores:
 
             async def open_store() -> Store:
-                store = OpenSearchStore(address, index=name, keep=2, ca="", timeout=120.0, auth=None)
+                store = store_at(address, name, keep=2, timeout=120.0)
                 stores.push_async_callback(store.close)
                 return store
 

@@ -16,7 +16,6 @@ from tests.contract.pages import (
     page_of,
     publish,
     put,
-    put_chunks,
     semantic,
     vector,
 )
@@ -70,35 +69,6 @@ async def test_a_second_draft_is_refused_while_one_is_open(store, open_store):
         assert list(await draft.page_states()) == [SITE + "/a"]
 
 
-@pytest.mark.parametrize("writes", ["puts", "removes", "touches"])
-async def test_of_two_writers_only_one_publishes(store, open_store, writes):
-    """The second is refused when it begins, or with its first write; it never undoes what the first one did."""
-    await publish(store, {"/one": ["one"], "/two": ["two"]})
-    async with await store.draft(RECIPE) as first:
-        with pytest.raises(StoreBusy):
-            async with await (await open_store()).draft(RECIPE) as second:
-                await put(first, SITE + "/one", "one more")
-                await first.publish()
-                if writes == "puts":
-                    await put(second, SITE + "/one", "another one")
-                elif writes == "removes":
-                    await second.remove(SITE + "/one")
-                else:
-                    await second.touch(
-                        [
-                            replace(page, fetch=replace(page.fetch, status=500))
-                            for page in (await second.page_states()).values()
-                        ]
-                    )
-                await second.publish()
-        if not (await store.live()).info.id > 1:
-            await put(first, SITE + "/one", "one more")
-            await first.publish()
-    live = await store.live()
-    assert sorted(await found(live, "one two more another")) == ["one more", "two"]
-    assert {page.fetch.status for page in await live.pages()} != {500}
-
-
 async def test_a_finished_draft_refuses_more(store):
     async with await store.draft(RECIPE) as published:
         await put(published, SITE + "/a", "one")
@@ -117,32 +87,11 @@ async def test_a_finished_draft_refuses_more(store):
 # ---- what is written ---------------------------------------------------------------------------
 
 
-async def test_only_new_chunks_are_missing(store):
-    await publish(store, {"/a": ["one", "two"]})
-    old = chunks_of(SITE + "/a", "one", "two")
-    new = chunks_of(SITE + "/a", "three")
-    async with await store.draft(RECIPE) as draft:
-        assert not draft.rebuilds
-        assert await draft.missing(old + new) == new
-
-
 async def test_a_missing_vector_is_refused(store):
     chunks = chunks_of(SITE + "/a", "one")
     async with await store.draft(RECIPE) as draft:
         with pytest.raises(StoreError, match=chunks[0].id):
             await draft.put(page_of(SITE + "/a", chunks), chunks, {})
-
-
-async def test_an_unchanged_chunk_is_not_written_again(store):
-    """`position` is of the first writing, so a chunk that moved but stayed the same shows its old one."""
-    await publish(store, {"/a": ["one", "two"]})
-    moved = chunks_of(SITE + "/a", "zero", "one", "two")
-    async with await store.draft(RECIPE) as draft:
-        await put_chunks(draft, moved)
-        await draft.publish()
-    live = await store.live()
-    assert [c.position for c in await live.fetch([c.id for c in moved])] == [0, 0, 1]
-    assert (await live.page(SITE + "/a")).derived.chunk_ids == tuple(c.id for c in moved)
 
 
 async def test_changed_fields_are_rewritten_with_the_vector_that_is_there(store):
@@ -165,15 +114,6 @@ async def test_changed_fields_are_rewritten_with_the_vector_that_is_there(store)
         "2024-04-01",
     ]  # a page that never changed is of the day it came out
     assert await found(live, "renamed") == ["one text"]
-
-
-async def test_chunks_that_left_the_page_leave_both_legs(store):
-    await publish(store, {"/a": ["stays here", "goes away"], "/b": ["other page"]})
-    await publish(store, {"/a": ["stays here"]})
-    live = await store.live()
-    assert live.info.chunks == 2
-    assert await found(live, "stays goes") == ["stays here"]
-    assert sorted(await near(live, vector("goes away"))) == ["other page", "stays here"]
 
 
 async def test_the_last_put_of_a_page_counts(store):
@@ -206,18 +146,6 @@ async def test_a_removed_page_can_be_put_back(store):
     assert (info.pages, info.chunks) == (2, 3)
     assert sorted(await found(live, "kept added")) == ["added", "kept"]
     assert "kept" in await near(live, vector("kept"))
-
-
-async def test_removed_pages_leave_and_unknown_ones_are_no_error(store):
-    await publish(store, {"/a": ["one"], "/b": ["two"]})
-    async with await store.draft(RECIPE) as draft:
-        await draft.remove(SITE + "/a")
-        await draft.remove(SITE + "/unknown")
-        info = await draft.publish()
-    live = await store.live()
-    assert (info.pages, info.chunks) == (1, 1)
-    assert [p.url for p in await live.pages()] == [SITE + "/b"]
-    assert await found(live, "one two") == ["two"]
 
 
 async def test_an_index_may_become_empty_and_answers_still(store):
@@ -261,30 +189,3 @@ async def test_touch_replaces_records_and_writes_no_chunk(store):
         states = await draft.page_states()
         assert states[SITE + "/a"] == replace(expected, markdown="")
         assert sorted(states) == [SITE + "/a", SITE + "/b"]
-
-
-async def test_touched_records_are_part_of_the_next_generation(store):
-    first = await publish(store, {"/a": ["one"], "/b": ["two"]})
-    page = await (await store.live()).page(SITE + "/a")
-    async with await store.draft(RECIPE) as draft:
-        await draft.touch([replace(page, fetch=replace(page.fetch, etag='"new"'))])
-        await put(draft, SITE + "/b", "changed")
-        second = await draft.publish()
-    assert second.id > first.id
-    stored = await (await store.live()).page(SITE + "/a")
-    assert (stored.fetch.etag, stored.markdown) == ('"new"', "one")
-
-
-async def test_touched_records_of_an_aborted_draft_are_lost(store):
-    await publish(store, {"/a": ["one"]})
-    page = await (await store.live()).page(SITE + "/a")
-    async with await store.draft(RECIPE) as draft:
-        await draft.touch([replace(page, fetch=replace(page.fetch, etag='"new"'))])
-    assert await (await store.live()).page(SITE + "/a") == page
-
-
-async def test_nothing_put_or_removed_is_no_new_generation(store):
-    first = await publish(store, {"/a": ["one"]})
-    async with await store.draft(RECIPE) as draft:
-        assert await draft.publish() == first
-    assert await store.generations() == (first,)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.types import Boost, Filters, LexicalText, Query
+from app.core.types import Filters, LexicalText, Query
 from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, search, vector
 
 ODD = '/it\'s 100%_"quoted"\\*?[x]/'
@@ -24,19 +24,6 @@ async def both_legs(live, filters):
     query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), filters=filters)
     legs = await live.search(query)
     return legs.lexical, legs.vector
-
-
-async def test_pages_of_a_boosted_collection_or_place_come_first(store):
-    live = await three_kinds(store)
-    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"))
-    for boost, first in (
-        (Boost(9, collections=("odd",)), {"odd"}),
-        (Boost(9, url_prefixes=(SITE + "/cs/",), collections=("odd",)), {"odd", "czech"}),
-    ):
-        hits = await search(live, replace(query, boosts=(boost,)))
-        assert {hit.chunk.text.split()[1] for hit in hits if hit.boost == 9} == first
-        assert {hit.chunk.text.split()[1] for hit in hits[: len(first)]} == first
-        assert len(hits) == 4
 
 
 OF_KINDS: list[tuple[Filters, set[str]]] = [

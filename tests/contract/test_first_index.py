@@ -7,7 +7,7 @@ import pytest
 
 from app.core.errors import NoIndex
 from app.core.types import Chunk, Derived, PlainText, Section
-from tests.contract.pages import RECIPE, SITE, chunks_of, found, page_of, publish, put, put_chunks, vector
+from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, put, put_chunks, vector
 
 
 async def test_before_the_first_publish_there_is_no_index(store):
@@ -16,13 +16,6 @@ async def test_before_the_first_publish_there_is_no_index(store):
     with pytest.raises(NoIndex):
         await store.rollback()
     assert await store.generations() == ()
-
-
-async def test_an_open_first_draft_is_not_served(store):
-    async with await store.draft(RECIPE) as draft:
-        await put(draft, SITE + "/a", "one text")
-        with pytest.raises(NoIndex):
-            await store.live()
 
 
 async def test_a_first_draft_without_pages_is_no_index(store):
@@ -157,12 +150,3 @@ async def test_a_page_may_have_no_chunks(store):
         info = await draft.publish()
     assert (info.pages, info.chunks) == (2, 1)
     assert (await (await store.live()).page(SITE + "/empty")).derived.chunk_ids == ()
-
-
-async def test_a_published_index_outlives_the_process(store, open_store):
-    info = await publish(store, {"/a": ["durable text"]})
-    await store.close()
-    await store.close()
-    again = await (await open_store()).live()
-    assert again.info == info
-    assert await found(again, "durable") == ["durable text"]

@@ -80,14 +80,6 @@ async def test_each_text_is_analysed_in_its_own_language(store):
     assert {c.language for c in (await live.search(both)).lexical} == {"cs", "en"}
 
 
-async def test_diacritics_are_folded_on_both_sides(store):
-    texts = ["Zálohujte úložiště", "Zalohujte uloziste"]
-    await publish(store, {"/a": [texts[0]], "/b": [texts[1]], "/c": ["něco jiného"]}, language="cs")
-    live = await store.live()
-    for question in ("úložiště", "uloziste", "ÚLOŽIŠTĚ"):
-        assert sorted(await found(live, question, "cs")) == sorted(texts)
-
-
 async def test_titles_and_headings_are_searched(store):
     plain = chunks_of(SITE + "/a", "some text", title="Quota")[0]
     deep = replace(chunks_of(SITE + "/b", "more text", title="Other")[0], sections=(Section(0, ("Top", "Snapshots")),))
@@ -115,13 +107,6 @@ async def test_identifiers_are_found_whole_and_in_parts(store):
             assert await found(live, question) == [text], question
 
 
-async def test_depth_limits_each_leg(store):
-    await publish(store, {f"/{i}": [f"common text{i}"] for i in range(12)})
-    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), depth=7)
-    legs = await (await store.live()).search(query)
-    assert len(legs.lexical) == len(legs.vector) == 7
-
-
 async def test_exact_search_finds_the_same_on_a_small_index(store):
     texts = [f"word{i} word{i % 7} word{i % 3}" for i in range(60)]
     await publish(store, {f"/{i}": [text] for i, text in enumerate(texts)})
@@ -135,38 +120,6 @@ async def test_exact_search_finds_the_same_on_a_small_index(store):
 
 
 # ---- the whole search --------------------------------------------------------------------------
-
-
-async def test_the_reader_s_language_is_preferred_not_required(store):
-    async with await store.draft(RECIPE) as draft:
-        await put(draft, SITE + "/cs/a", "kubernetes quota", language="cs")
-        await put(draft, SITE + "/en/a", "kubernetes quota", language="en")
-        await draft.publish()
-    live = await store.live()
-    for language in ("cs", "en"):
-        query = Query(
-            texts=(LexicalText(language, "kubernetes quota"),), vector=vector("kubernetes quota"), language=language
-        )
-        hits = await search(live, query)
-        assert hits[0].chunk.language == language
-        assert len(hits) == 2
-        assert hits[1].fused < hits[0].fused
-
-
-async def test_a_search_brings_hits_with_their_raw_scores(store):
-    await publish(store, {"/a": ["storage quota", "storage limits", "storage"], "/b": ["storage of things"]})
-    live = await store.live()
-    query = Query(
-        texts=(LexicalText("en", "storage quota"),), vector=vector("storage quota"), language="en", limit=3, per_page=2
-    )
-    hits = await search(live, query)
-    legs = await live.search(query)
-    raw = {c.id: c.score for c in legs.lexical}
-    assert hits[0].chunk.text == "storage quota"
-    assert sorted(h.chunk.url for h in hits) == [SITE + "/a", SITE + "/a", SITE + "/b"]
-    assert [h.lexical for h in hits] == pytest.approx([raw[h.chunk.id] for h in hits])
-    assert hits[0].cosine == pytest.approx(1.0, abs=1e-3)
-    assert [h.fused for h in hits] == sorted((h.fused for h in hits), reverse=True)
 
 
 async def test_a_search_without_evidence_finds_nothing(store):

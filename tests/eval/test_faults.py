@@ -1,17 +1,17 @@
-"""`eval faults`: the kept set reaches its goals, and a check that sees nothing does not."""
+"""`bench.faults`: the kept set reaches its goals, and a check that sees nothing does not."""
 
-from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.models import open_embedder
-from eval.measure.faults import GOALS, LITERALS, Kept, Meaning, measure
+from bench.faults import GOALS, LITERALS, Kept, Meaning, measure
 
 PROMPTS = load_prompts(("cs", "en"), "")
 KEPT, BY_HAND, OF_OTHERS = (
-    str(files("eval").joinpath("sets", f"{name}.jsonl")) for name in ("faults", "faults_by_hand", "faults_of_others")
+    Path(__file__).parents[2] / "bench" / f"{name}.jsonl" for name in ("faults", "faults_by_hand", "faults_of_others")
 )
 
 

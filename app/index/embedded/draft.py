@@ -5,8 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
 from io import BufferedWriter
 from types import TracebackType
@@ -15,6 +14,7 @@ from typing import Any, Self
 from app.core.errors import StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Chunk, Page, Vector
+from app.index.drafts import DraftPages, check_vectors
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer, Published, TableVersion
@@ -34,7 +34,6 @@ from app.index.embedded.tables import (
     unit,
     write_words,
 )
-from app.index.protocols import check_vectors
 from app.index.ranking.units import packed
 
 log = logging.getLogger(__name__)
@@ -130,41 +129,38 @@ class DraftTable:
 BATCH = 1000  # rows per write, because every write adds a file and a version
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Start of a draft: the pointer, the live generation if it can be shared, and the write lock."""
+class EmbeddedDraft(DraftPages):
+    """See `app.index.protocols.Draft`. Holds the write lock until its context is left. `base` is the live generation, if it can
+    be shared.
+    """
 
-    pointer: Pointer
-    base: EmbeddedGeneration | None
-    lock: BufferedWriter
-    keep: int
-    grace: float
-
-
-class EmbeddedDraft:
-    """See `app.index.protocols.Draft`. Holds the write lock until its context is left."""
-
-    def __init__(self, tables: Tables, recipe: Recipe, start: Start) -> None:
-        self._tables = tables
-        self._recipe = recipe
-        self._start = start
-        self._writing = asyncio.Lock()
+    def __init__(  # noqa: PLR0913 - parts of the store, most of them by name
+        self,
+        tables: Tables,
+        recipe: Recipe,
+        pointer: Pointer,
+        base: EmbeddedGeneration | None,
+        *,
+        lock: BufferedWriter,
+        keep: int,
+        grace: float,
+    ) -> None:
+        live = pointer.live if pointer.generations else None
+        super().__init__(recipe, live.info if live else None, rebuilds=base is None)
+        self._tables, self._pointer, self._base = tables, pointer, base
+        self._lock, self._keep, self._grace = lock, keep, grace
         self._began = time.time()
-        self._open = True
-        self._pages: dict[str, Page] = {}
-        self._base_chunks: frozenset[str] = frozenset()
         self._known: dict[str, dict[str, Any]] = {}
         self._changed = self._touched = False
-        self._sources = start.pointer.generations[0].info.sources if start.pointer.generations else ()
-        live, named = (start.pointer.live, start.pointer.tables) if start.base else (None, frozenset[TableVersion]())
+        shared, named = (live, pointer.tables) if base else (None, frozenset[TableVersion]())
         self._schemas = schemas(recipe.dimension, questions=bool(recipe.questions))
         self._chunks, self._texts, self._summaries = (
-            DraftTable(tables, kind, self._schemas[kind], live, named) for kind in KEYS
+            DraftTable(tables, kind, self._schemas[kind], shared, named) for kind in KEYS
         )
 
     async def load(self) -> Self:
         """Read the pages and digests that the draft starts from."""
-        base = self._start.base
+        base = self._base
         if base is not None:
             self._pages = {page.url: page for page in await base.pages()}
             self._chunks.rows = await base.column("digest")
@@ -172,19 +168,6 @@ class EmbeddedDraft:
             self._texts.rows = dict.fromkeys(self._pages, b"")
             self._summaries.rows = await base.summary_digests()
         return self
-
-    @property
-    def rebuilds(self) -> bool:
-        """True if nothing can be shared with the live generation (another recipe, or none is live)."""
-        return self._start.base is None
-
-    async def page_states(self) -> Mapping[str, Page]:
-        """The pages as the draft has them, by address, without Markdown."""
-        return dict(self._pages)
-
-    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """The chunks that the draft doesn't have yet: `put` needs vectors for them."""
-        return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these; `vectors` are by chunk id, for the `missing` chunks."""
@@ -217,35 +200,26 @@ class EmbeddedDraft:
             self._summaries.drop(url)
             self._changed |= self._pages.pop(url, None) is not None
 
-    async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages without writing chunks; unknown pages are ignored."""
-        self._check_open()
-        for page in pages:
-            known = self._pages.get(page.url)
-            if known is not None:
-                self._pages[page.url] = page.without_texts(known.derived.chunk_ids)
-                self._touched |= self._pages[page.url] != known
-                self._changed |= page.derived.translation_set != known.derived.translation_set
+    def _note_touched(self, page: Page, *, changed: bool, moved: bool) -> None:  # noqa: ARG002
+        self._touched |= changed
+        self._changed |= moved
 
     async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept."""
         self._check_open()
         self._sources = tuple(sources) or self._sources
         async with self._writing, self._in_place():
-            base = self._start.base  # where its words are damaged, the next generation has its own
+            base = self._base  # where its words are damaged, the next generation has its own
             changed = self._changed or (base is not None and await base.lost())
             pointer = await (self._next_generation() if changed else self._same_generation())
-            if pointer != self._start.pointer:
+            if pointer != self._pointer:
                 await self._tables.protect(pointer.live.tables.values())
                 await self._tables.sync_to_disk(self._began)
-                embedded_pointer.confirm(self._tables.directory, self._start.lock)
+                embedded_pointer.confirm(self._tables.directory, self._lock)
                 embedded_pointer.write(self._tables.directory, pointer)
                 await self._clean_up(pointer)
             self._close()
         return pointer.live.info
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -255,7 +229,7 @@ class EmbeddedDraft:
     async def _clean_up(self, pointer: Pointer) -> None:
         """Clean up while the lock is still held. A failure doesn't affect the published generation."""
         try:
-            await self._tables.clean_up(pointer.without_retired(time.time() - self._start.grace).tables)
+            await self._tables.clean_up(pointer.without_retired(time.time() - self._grace).tables)
         except StoreError as error:
             log.warning("index published, but not cleaned up: %s", error)
 
@@ -265,16 +239,12 @@ class EmbeddedDraft:
         try:
             yield
         except StoreError:
-            embedded_pointer.confirm(self._tables.directory, self._start.lock)
+            embedded_pointer.confirm(self._tables.directory, self._lock)
             raise
 
     def _close(self) -> None:
         self._open = False
-        self._start.lock.close()
-
-    def _check_open(self) -> None:
-        if not self._open:
-            raise StoreError("This draft was published or left already: begin another one with `store.draft`.")
+        self._lock.close()
 
     def _chunk_ids(self, url: str) -> set[str]:
         return set(self._pages[url].derived.chunk_ids) if url in self._pages else set()
@@ -297,37 +267,29 @@ class EmbeddedDraft:
 
     async def _flush(self) -> None:
         known = [id_ for id_ in self._chunks.pending if id_ in self._base_chunks]
-        if self._start.base and known:
-            self._known |= await self._start.base.columns(("vector", UNITS), known)
+        if self._base and known:
+            self._known |= await self._base.columns(("vector", UNITS), known)
         for table in (self._chunks, self._texts, self._summaries):
             await table.flush()
         self._known.clear()
 
     async def _same_generation(self) -> Pointer:
         """The pointer with the live generation unchanged except for touched records and its sources."""
-        live = self._start.pointer.live
+        live = self._pointer.live
         if not self._touched and self._sources == live.info.sources:
-            return self._start.pointer
+            return self._pointer
         tables = live.tables | ({"pages": await self._write_pages()} if self._touched else {})
         live = Published(replace(live.info, sources=self._sources), tables)
-        return self._start.pointer.with_live(live, time.time())
+        return self._pointer.with_live(live, time.time())
 
     async def _next_generation(self) -> Pointer:
         await self._flush()
         chunks, texts = await self._chunks.finish(index_chunks), await self._texts.finish()
-        info = GenerationInfo(
-            id=self._start.pointer.last_id + 1,
-            recipe=self._recipe,
-            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            languages=tuple(sorted({page.language for page in self._pages.values()})),
-            pages=len(self._pages),
-            chunks=sum(len(page.derived.chunk_ids) for page in self._pages.values()),
-            sources=self._sources,
-        )
+        info = self._described(self._pointer.last_id + 1)
         tables = {"chunks": chunks, "texts": texts, "pages": await self._write_pages()}
         tables |= {"summaries": await self._summaries.finish()} if self._recipe.summaries else {}
         entry = Published(info, tables | {"words": await write_words(self._tables, chunks)})
-        return self._start.pointer.with_generation(entry, self._start.keep, time.time())
+        return self._pointer.with_generation(entry, self._keep, time.time())
 
     async def _write_pages(self) -> TableVersion:
         """Write all page records to a new table; they are small and change with every fetch."""

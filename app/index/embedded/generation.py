@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from app.core.gate import Shared
 from app.core.generation import GenerationInfo
 from app.core.process import give_back_memory
 from app.core.types import Candidate, Chunk, Legs, LexicalText, Page, PlainText, Query, Vector
-from app.index.embedded.pointer import Published
+from app.index.embedded.pointer import Published, TableVersion
 from app.index.embedded.tables import (
     QUESTIONS,
     TRANSLATION_SET,
@@ -38,6 +38,7 @@ from app.index.embedded.tables import (
 from app.index.protocols import TranslationSets
 from app.index.ranking.legs import (
     PAGES,
+    best_first,
     best_of_each_page,
     centres,
     nearest,
@@ -45,7 +46,7 @@ from app.index.ranking.legs import (
     raised_to_summaries,
     sample,
 )
-from app.index.vocabulary import Vocabulary, tokens_of_question
+from app.index.vocabulary import Vocabulary, searched_terms
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +94,7 @@ class Columns:
         places = np.searchsorted(self._rows, rows)
         urls, languages, *others = (column.at(places) for column in self._repeated)
         ids = self._ids.take(places).to_pylist()
-        candidates = starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))
-        return tuple(sorted(sorted(candidates, key=attrgetter("id")), key=attrgetter("score"), reverse=True))
+        return tuple(best_first(starmap(Candidate, zip(ids, urls, languages, scores, *others, strict=True))))
 
     def rows_of(self, ids: Sequence[str]) -> Mapping[str, int]:
         """The row ids of the chunks with these ids; without unknown ones."""
@@ -182,26 +182,25 @@ def _largest(values: NDArray[Any], count: int) -> NDArray[Any]:
     )
 
 
-MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
 READ_AT_ONCE = 4000  # vectors
 ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only its summary found
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """See `app.index.protocols.Generation`. `words` is None where `words_damage` says why they can't be read.
+    """See `app.index.protocols.Generation`. Its `words` are read by the first question, and counted again where they are damaged.
 
     `with_units` is False for an index that has none.
     """
 
     info: GenerationInfo
+    tables: Tables
+    words: TableVersion
     chunks: Any
     texts: Any
     records: Any
     summaries: Any = None
-    words: Any = None
     with_units: bool = True
-    words_damage: str = ""
     _columns: Shared[Columns] = field(default_factory=Shared)
     _vectors: Shared[Vectors] = field(default_factory=Shared)
     _vocabulary: Shared[tuple[Vocabulary, str]] = field(default_factory=Shared)
@@ -212,15 +211,11 @@ class EmbeddedGeneration:
     async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
         """Open the generation of this entry."""
         opened = {kind: await tables.open_version(pinned) for kind, pinned in entry.tables.items() if kind != "words"}
-        words, damage = None, ""
-        try:
-            words = await tables.open_version(entry.tables["words"])
-        except IndexDamaged as error:
-            damage = str(error)
         with lance_errors(f"read the columns of {entry.tables['chunks'].name}"):
             units = UNITS in (await opened["chunks"].schema()).names
         chunks, texts, records = opened["chunks"], opened["texts"], opened["pages"]
-        return cls(entry.info, chunks, texts, records, opened.get("summaries"), words, units, damage)
+        words = entry.tables["words"]
+        return cls(entry.info, tables, words, chunks, texts, records, opened.get("summaries"), units)
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -305,14 +300,12 @@ class EmbeddedGeneration:
         return (await self._vocabulary.get(self._read_vocabulary))[1]
 
     async def _read_vocabulary(self) -> tuple[Vocabulary, str]:
-        damage = self.words_damage
         try:
-            if not damage:
-                return await read_words(self.words), ""
+            words = await self.tables.open_version(self.words)
+            return await read_words(words), ""
         except IndexDamaged as error:
-            damage = str(error)
-        log.warning("the words of the chunks are counted again, because theirs can't be read: %s", damage)
-        return await count_words(self.chunks), damage
+            log.warning("the words of the chunks are counted again, because theirs can't be read: %s", error)
+            return await count_words(self.chunks), str(error)
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
@@ -444,11 +437,7 @@ def _words(texts: Sequence[LexicalText]) -> Any:
     """
     from lancedb.query import BooleanQuery, MatchQuery, Occur
 
-    matches = []
-    for text in texts:
-        terms = " ".join(tokens_of_question(text.text, text.language)[:MAX_TERMS])
-        if terms and text.weight > 0:
-            matches.append(MatchQuery(terms, "tokens", boost=text.weight))
+    matches = [MatchQuery(words, "tokens", boost=weight) for words, weight in searched_terms(texts)]
     if len(matches) == 1:
         return matches[0]
     return BooleanQuery([(Occur.SHOULD, match) for match in matches]) if matches else None

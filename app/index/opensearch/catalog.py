@@ -13,7 +13,7 @@ from app.core.generation import GenerationInfo, kept_after, stored_entry
 from app.core.log_message import LogMessage
 from app.index.opensearch.connection import SLOW, Connection, Layout
 from app.index.opensearch.rows import alive, chunk_index, meta_index, page_index, search_pipeline
-from app.index.run_history import RunHistory, parse, unreadable
+from app.index.run_history import unreadable
 
 log = logging.getLogger("app.index")
 
@@ -55,10 +55,6 @@ class State:
         """The generation with this id."""
         return next((p for p in (*self.kept, *self.fading) if p.info.id == generation), None)
 
-    def with_next_id(self) -> State:
-        """A copy with the next generation number in use."""
-        return replace(self, last_id=self.last_id + 1)
-
     def upto(self, generation: int) -> State:
         """A copy without later generations: aborted drafts, and generations that were rolled back.
 
@@ -74,7 +70,7 @@ class State:
         """A copy with a newer generation; the oldest kept one may become `fading`."""
         listed = (newest, *self.kept, *self.fading)
         keep = kept_after(self.kept[0].info.recipe if self.kept else None, newest.info.recipe, keep)
-        return replace(self, kept=listed[:keep], fading=listed[keep : keep + 1])
+        return replace(self, last_id=newest.info.id, kept=listed[:keep], fading=listed[keep : keep + 1])
 
 
 class Catalog:
@@ -105,9 +101,9 @@ class Catalog:
 
     async def state(self) -> State:
         """The document of the catalog; an empty state if there is none."""
-        answer = await self._connection.call("GET", f"/{self.meta}/_doc/state", allow=(404,))
+        values = await self.kept("state")
         try:
-            return _to_state(answer["_source"]) if answer else State()
+            return _to_state(values) if values else State()
         except (LookupError, TypeError) as error:
             raise unreadable(f"{self.meta} at {self._connection.url}", error) from error
 
@@ -152,8 +148,11 @@ class Catalog:
         """
         await self._check_place()
         await self._prepare_meta()
+        path, body = f"/_search/pipeline/{self.pipeline}", search_pipeline(vector_weight)
         try:
-            await self._prepare_pipeline(search_pipeline(vector_weight))
+            pipelines = await self._connection.call("GET", path, allow=(404,))
+            if not pipelines or pipelines[self.pipeline] != body:
+                await self._connection.call("PUT", path, body)
         except StoreUnavailable:
             raise
         except StoreError as error:  # the service itself doesn't need it
@@ -195,11 +194,6 @@ class Catalog:
                 "DOCS_STORE, then start the run again; GET /_cluster/allocation/explain tells more."
             )
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        values = await self.kept("runs")
-        return parse(values, f"/{self.meta}/_doc/runs") if values else RunHistory()
-
     async def kept(self, name: str) -> Mapping[str, Any]:
         """The document of this name beside the catalog; empty if there is none."""
         answer = await self._connection.call("GET", f"/{self.meta}/_doc/{name}", allow=(404,))
@@ -230,12 +224,6 @@ class Catalog:
         if not await self._connection.call("GET", f"/{self.meta}", allow=(404,)):
             await self._check_place()  # nothing is written to a server that a run refused
             await self._connection.call("PUT", f"/{self.meta}", meta_index(self._layout), allow=(400,), timeout=60)
-
-    async def _prepare_pipeline(self, body: dict[str, Any]) -> None:
-        path = f"/_search/pipeline/{self.pipeline}"
-        pipelines = await self._connection.call("GET", path, allow=(404,))
-        if not pipelines or pipelines[self.pipeline] != body:
-            await self._connection.call("PUT", path, body)
 
     async def delete_others(self, state: State) -> None:
         """Delete the indices of this store that no generation in the state uses."""

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import logging
+import re
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import orjson
 from opensearchpy import (
@@ -24,6 +25,7 @@ from app.core.errors import SettingsError, StoreError, StoreUnavailable
 from app.core.log_message import masked
 
 EXAMPLE = "opensearch://user:password@host:9200/index"
+INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {"shards": (1, 100), "replicas": (0, 10), "m": (2, 100), "ef_construction": (2, 1000), "ef_search": (2, 1000)}
@@ -59,40 +61,31 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address in parts; `url` has the scheme http or https and all hosts."""
+    """An address in parts; `hosts` have the scheme http or https, a name and a port."""
 
-    url: str
+    hosts: tuple[str, ...]
     index: str
-    auth: tuple[str, str] | None
-    layout: Layout
+    auth: tuple[str, str] | None = None
+    layout: Layout = Layout()
 
 
-def parse(parts: SplitResult) -> Address:
+def parse(address: str) -> Address:
     """The parts of an address as opensearch://user:password@host:9200,other:9200/index?replicas=1.
 
     Raises `SettingsError` that says what is wrong in it.
     """
-    shown = f"DOCS_STORE={masked(parts.geturl())}"
+    parts, shown = urlsplit(address), f"DOCS_STORE={masked(address)}"
     index = parts.path.strip("/")
     login, _, names = parts.netloc.rpartition("@")
-    if not names.strip(",") or not index or "/" in index:
+    if not names.strip(",") or not index:
         raise SettingsError(f"{shown}: write it as {EXAMPLE}.")
-    if index != index.lower() or index.startswith(("_", "-", "+", ".")):
-        raise SettingsError(f"{shown}: an OpenSearch index name is lower case and starts with a letter.")
-    hosts = ",".join(_host(name, shown) for name in names.split(","))
+    if not INDEX.fullmatch(index):
+        raise SettingsError(f"{shown}: use lower-case letters, digits and - _ . only for the index, at most 200.")
+    scheme = "https" if parts.scheme == "opensearchs" else "http"
+    hosts = tuple(f"{scheme}://{_host(name, shown)}" for name in names.split(","))
     user, _, password = login.partition(":")
-    return Address(
-        f"{'https' if parts.scheme == 'opensearchs' else 'http'}://{hosts}",
-        index,
-        (unquote(user), unquote(password)) if user else None,
-        _layout(parts.query, shown),
-    )
-
-
-def hosts_of(url: str) -> tuple[str, ...]:
-    """The address of each host in a URL with one or several of them, without user and password."""
-    parts = urlsplit(url)
-    return tuple(f"{parts.scheme}://{host}" for host in parts.netloc.rpartition("@")[2].split(","))
+    auth = (unquote(user), unquote(password)) if user else None
+    return Address(hosts, index, auth, _layout(parts.query, shown))
 
 
 def _host(name: str, shown: str) -> str:
@@ -135,16 +128,9 @@ UNREADY = (502, 503, 504)
 STARTING = "illegal_index_shard_state_exception"
 """The error of a read while its shard starts: for some milliseconds after another process made the index."""
 STARTS = 5.0  # seconds at most
-
-UNKNOWN_AUTHORITY = "Set DOCS_STORE_CA to the file of the authority that signed its certificate."
-OTHER_HOST = "Write the host in DOCS_STORE as the certificate names it, or have one made for this name."
-CERTIFICATES = {
-    9: "Its certificate is not valid yet: look at the clocks of both machines.",
-    10: "Its certificate has expired: renew it, or look at the clock of this machine.",
-    62: OTHER_HOST,
-    64: OTHER_HOST,
-}
-"""Advice on the result of a verification, by OpenSSL's numbers (X509_V_ERR_...)."""
+CERTIFICATE = (
+    "DOCS_STORE_CA names the file of its authority; it must be valid now, for the host as DOCS_STORE names it."
+)
 
 
 def to_json(value: Any) -> bytes:
@@ -182,18 +168,14 @@ class Connection:
     repeated if they read. A read of a shard that starts waits for it, `STARTS` seconds at most.
     """
 
-    def __init__(self, url: str, *, ca: str = "", timeout: float = 10.0, auth: tuple[str, str] | None = None) -> None:
-        hosts = [urlsplit(host) for host in hosts_of(url)]
-        if any(host.scheme not in ("http", "https") or not host.hostname for host in hosts):
-            raise SettingsError(f"The store's address {url!r} should be as http://host:9200 or https://host:9200.")
-        self.url = f"{hosts[0].scheme}://{','.join(host.netloc for host in hosts)}"
+    def __init__(
+        self, hosts: Sequence[str], *, ca: str = "", timeout: float = 10.0, auth: tuple[str, str] | None = None
+    ) -> None:
+        self.url = ",".join(hosts)
         self.timeout = timeout
         self._hosts = len(hosts)
-        tls = hosts[0].scheme == "https"
         self._arguments: dict[str, Any] = {
-            "hosts": [
-                {"host": host.hostname, "port": host.port or (443 if tls else 9200), "use_ssl": tls} for host in hosts
-            ],
+            "hosts": list(hosts),
             "http_auth": auth,
             "timeout": timeout,
             # we repeat calls ourselves; these errors let the pool leave the host out for a while
@@ -205,7 +187,7 @@ class Connection:
             "pool_maxsize": CONNECTIONS,
             "serializer": _Json(),
         }
-        if tls:
+        if hosts[0].startswith("https:"):
             self._arguments["ssl_context"] = _tls(ca)
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -324,8 +306,7 @@ class Connection:
         inner = getattr(cause, "certificate_error", None) or getattr(cause, "os_error", None) or cause
         if isinstance(inner, ssl.SSLError | ssl.CertificateError):
             said = getattr(inner, "verify_message", "") or inner
-            advice = CERTIFICATES.get(getattr(inner, "verify_code", 0), UNKNOWN_AUTHORITY)
-            return StoreUnavailable(f"No TLS with OpenSearch at {self.url} ({doing}): {said}. {advice}")
+            return StoreUnavailable(f"No TLS with OpenSearch at {self.url} ({doing}): {said}. {CERTIFICATE}")
         return StoreUnavailable(
             f"OpenSearch at {self.url} can't be reached ({doing}): {inner}. Start it, or correct DOCS_STORE "
             "(opensearchs:// when it speaks TLS)."

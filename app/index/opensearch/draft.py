@@ -1,33 +1,28 @@
 """The next generation, written as rows that readers of the live generation don't see."""
 
-import asyncio
 import logging
-from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
 
-from app.core.errors import NoIndex, StoreBusy, StoreError
-from app.core.generation import GenerationInfo, Recipe, SourceRecord
+from app.core.errors import NoIndex, StoreError
+from app.core.generation import GenerationInfo, SourceRecord
 from app.core.types import Chunk, Page, Vector
+from app.index.drafts import DraftPages, check_vectors
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.rows import (
-    Searched,
     chunk_row,
     chunk_row_id,
     page_record,
     page_row,
     page_row_id,
+    searched,
     set_of,
     to_chunk,
     to_page,
 )
 from app.index.opensearch.writing import Batch, Rows, WriterLock, delete_rows, discard, reopen_rows, searched_of
-from app.index.protocols import check_vectors
-from app.index.ranking.units import packed
 
 log = logging.getLogger(__name__)
 
@@ -51,18 +46,15 @@ class Plan:
         """The number of the new generation."""
         return self.target.info.id
 
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe of the new generation."""
-        return self.target.info.recipe
 
-
-class OpenSearchDraft:
+class OpenSearchDraft(DraftPages):
     """See `app.index.protocols.Draft`. Calls `published` after it has moved the pointer."""
 
     def __init__(
         self, connection: Connection, catalog: Catalog, lock: WriterLock, plan: Plan, published: Callable[[], None]
     ) -> None:
+        live = plan.live.info if plan.live else None
+        super().__init__(plan.target.info.recipe, live, rebuilds=plan.base is None)
         self._published = published
         self._connection = connection
         self._catalog = catalog
@@ -70,16 +62,11 @@ class OpenSearchDraft:
         self._plan = plan
         self._batch = Batch(connection, lock)
         self._base: dict[str, tuple[str, Page]] = {}
-        self._base_chunks: frozenset[str] = frozenset()
-        self._pages: dict[str, Page] = {}
         self._put: set[str] = set()
         self._moved: set[str] = set()
         self._removed: set[str] = set()
         self._touched: dict[str, Page] = {}
-        self._done = ""
-        self._id_claimed = plan.base is None
-        self._turn = asyncio.Lock()
-        self._sources = plan.live.info.sources if plan.live else ()
+        self._wrote = plan.base is None
 
     async def load(self) -> None:
         """Read the page records that the draft starts from."""
@@ -90,25 +77,12 @@ class OpenSearchDraft:
             self._pages = {url: page for url, (_, page) in self._base.items()}
             self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.derived.chunk_ids)
 
-    @property
-    def rebuilds(self) -> bool:
-        """True if nothing can be shared with the live generation."""
-        return self._plan.base is None
-
-    async def page_states(self) -> Mapping[str, Page]:
-        """The pages as the draft has them, by address, without Markdown."""
-        return dict(self._pages)
-
-    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """The chunks that the draft doesn't have yet."""
-        return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
-
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these."""
-        async with self._turn:
+        async with self._writing:
             self._check_open()
-            check_vectors(self._plan.recipe, page, chunks, vectors, self._base_chunks)
-            await self._claim_id()
+            check_vectors(self._recipe, page, chunks, vectors, self._base_chunks)
+            self._wrote = True
             if page.url in self._put or page.url in self._removed:
                 await self._revert(page.url)
             known = await self._known(page.url)
@@ -128,15 +102,12 @@ class OpenSearchDraft:
             for id_ in sorted(leaving):
                 await self._end(self._plan.target.chunks, known[id_][0])
             for chunk in changed:
-                if chunk.id in known:
-                    searched = kept[known[chunk.id][0]]
-                else:
-                    searched = Searched(vectors[chunk.id], units=b64encode(packed(chunk, vectors)).decode())
-                row = chunk_row(chunk, replace(searched, questions=vectors.get(chunk.questions_id)), self._plan.id)
+                found_by = kept[known[chunk.id][0]] if chunk.id in known else searched(chunk, vectors)
+                row = chunk_row(chunk, found_by, vectors.get(chunk.questions_id), self._plan.id)
                 await self._batch.index(self._plan.target.chunks, chunk_row_id(chunk.id, self._plan.id), row)
             if page.url in self._base:
                 await self._end(self._plan.target.pages, self._base[page.url][0])
-            summary = vectors[page.url] if self._plan.recipe.summaries and page.summary_text else None
+            summary = vectors[page.url] if self._recipe.summaries and page.summary_text else None
             record = page_row(page, tuple(c.id for c in chunks), summary, self._plan.id)
             await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
             self._pages[page.url] = page.without_texts(tuple(c.id for c in chunks))
@@ -144,71 +115,57 @@ class OpenSearchDraft:
 
     async def remove(self, url: str) -> None:
         """Remove the page and its chunks."""
-        async with self._turn:
+        async with self._writing:
             self._check_open()
             if url in self._put:
                 await self._revert(url)
             self._touched.pop(url, None)
             self._pages.pop(url, None)
             if url in self._base and url not in self._removed:
-                await self._claim_id()
+                self._wrote = True
                 self._removed.add(url)
                 for row_id, _ in (await self._known(url)).values():
                     await self._end(self._plan.target.chunks, row_id)
                 await self._end(self._plan.target.pages, self._base[url][0])
 
-    async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages when the draft is published."""
-        self._check_open()
-        for page in pages:
-            known = self._pages.get(page.url)
-            if known is None:
-                continue
-            self._touched[page.url] = self._pages[page.url] = page.without_texts(known.derived.chunk_ids)
-            if page.derived.translation_set != known.derived.translation_set:
-                self._moved.add(page.url)
-        if self._moved:
-            await self._claim_id()
+    def _note_touched(self, page: Page, *, changed: bool, moved: bool) -> None:  # noqa: ARG002
+        self._touched[page.url] = page
+        if moved:
+            self._moved.add(page.url)
 
     async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step."""
-        async with self._turn:
+        async with self._writing:
             self._check_open()
             self._sources = tuple(sources) or self._sources
             if not (self._put or self._removed or self._moved):
                 return await self._keep_live()
+            self._wrote = True
             await self._write_touched()
             await self._batch.flush()
             target = self._plan.target
             for index in (target.chunks, target.pages):
                 await self._batch.refresh(index)
             await self._catalog.check_health(target)
-            published = replace(target, info=await self._describe())
-            before = self._plan.state
-            state = before.with_generation(published, self._plan.keep)
+            published = replace(target, info=self._described(self._plan.id))
+            state = self._plan.state.with_generation(published, self._plan.keep)
             await self._lock.confirm()
-            if self._plan.replaces_all:  # killed before the pointer moves, the live generation must still be listed
-                await self._catalog.write(replace(before, fading=(published, *before.fading)))
-                await self._catalog.point(published)
-                state = replace(before, kept=(published,), fading=())
+            await self._catalog.write(state)  # killed before the pointer moves, the live generation is still listed
+            await self._catalog.point(published)
+            if self._plan.replaces_all:
+                state = replace(state, kept=(published,), fading=())
                 await self._catalog.write(state)
-            else:
-                await self._catalog.write(state)
-                await self._catalog.point(published)
-            self._done = "published"
+            self._open = False
             self._published()
             await self._clean_up(state)
             return published.info
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if not self._done:
-                self._done = "left"
+            if self._open:
+                self._open = False
                 # don't send deletions to a server that refuses writes: with a full disk, it tries for minutes
                 if not isinstance(error, StoreError):
                     await self._clean_up(self._plan.state)
@@ -216,32 +173,6 @@ class OpenSearchDraft:
             await self._lock.release()
 
     # ---- steps -------------------------------------------------------------------------------
-
-    def _check_open(self) -> None:
-        if self._done:
-            raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
-
-    async def _claim_id(self) -> None:
-        """Store the number of the generation before its first row; a draft without changes writes nothing."""
-        if not self._id_claimed:
-            await self._acquire_lock()
-            await self._catalog.write(self._plan.state)
-            await self._catalog.update(self._plan.target)
-            self._id_claimed = True
-
-    async def _acquire_lock(self) -> None:
-        """Acquire the writer's lock. Raises `StoreBusy` if another run has written since this draft began."""
-        if self._lock.held:
-            return
-        await self._lock.acquire()
-        live = await self._catalog.live()
-        if live is None or (live[0], live[1].with_next_id()) != (self._plan.live, self._plan.state):
-            await self._lock.release()
-            raise StoreBusy(
-                f"Another run wrote to {self._catalog.name} while this one read its sites. Nothing of this one was "
-                "published; start it again."
-            )
-        await discard(self._connection, self._catalog, self._plan.state)
 
     async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
         """The rows and chunks of this page in the base, by chunk id."""
@@ -278,32 +209,23 @@ class OpenSearchDraft:
         if self._plan.live is None:
             raise NoIndex("Nothing was indexed: the run brought no page. Check the addresses that it was given.")
         if self._plan.base is not None and self._touched:
-            await self._acquire_lock()
             await self._write_touched()
             await self._batch.refresh(self._plan.base.pages)
         info = replace(self._plan.live.info, sources=self._sources)
         if self._plan.base is not None and info != self._plan.live.info:
-            await self._acquire_lock()
             state = self._plan.state
             generations = tuple(
                 replace(published, info=info) if published.info.id == info.id else published for published in state.kept
             )
-            await self._catalog.write(replace(state, last_id=state.last_id - 1, kept=generations))
+            await self._catalog.write(replace(state, kept=generations))
             self._published()
-        self._done = "published"
+        self._open = False
         await self._clean_up(self._plan.state)
         return info
 
-    async def _describe(self) -> GenerationInfo:
-        target, rows = self._plan.target, Rows(self._connection, self._plan.id)
-        pages, languages = await rows.count(target.pages, "metadata.language")
-        chunks, _ = await rows.count(target.chunks)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        return GenerationInfo(self._plan.id, self._plan.recipe, now, languages, pages, chunks, self._sources)
-
     async def _clean_up(self, state: State) -> None:
         """Delete the rows that no generation in the state uses. After a failure, the next draft deletes them."""
-        if not self._id_claimed:
+        if not self._wrote:
             return
         try:
             await self._lock.confirm()  # newer rows may belong to another writer by now

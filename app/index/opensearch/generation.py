@@ -1,23 +1,36 @@
-"""One published state of an index on an OpenSearch server, for reading."""
+"""One published state of an index on an OpenSearch server, for reading: a search is one `_msearch` with a search for each leg."""
 
 import asyncio
+import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.core.errors import IndexMismatch
 from app.core.gate import Shared
 from app.core.generation import GenerationInfo
-from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
+from app.core.types import Candidate, Chunk, Filters, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
-from app.index.opensearch.connection import ALL_SHARDS, Connection
-from app.index.opensearch.query import ANSWER, SHOWN, best_of_pages, candidates, legs, summary_hits
+from app.index.opensearch.connection import ALL_SHARDS, Connection, to_lines
 from app.index.opensearch.rows import alive, to_chunk, to_page
 from app.index.opensearch.writing import Rows
 from app.index.protocols import TranslationSets
-from app.index.ranking.legs import SAMPLE, centres, nearest, pages_without_chunks, raised_to_summaries
-from app.index.vocabulary import Vocabulary
+from app.index.ranking.legs import PAGES, SAMPLE, centres, nearest, pages_without_chunks, raised_to_summaries
+from app.index.vocabulary import Vocabulary, chunks_with, searched_terms
+
+FACTS = ("url", "language", "dated", "versions", "collection")
+SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
+ANSWER = "responses.hits.hits._score,responses.hits.hits.fields,responses.error,responses.status"
+"""The parts of the response that are read; the server leaves out the rest."""
+
+RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
+"""Special characters of Lucene's regular expressions; opensearch-py has no function to escape them."""
+
+WORDS_OF_ALL = {"search_type": "dfs_query_then_fetch"}
+"""Parameter of searches by words: scores use the frequencies in all shards. The server ignores it for a single shard."""
 
 SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
 PAGES_AT_ONCE = 5000
@@ -34,8 +47,8 @@ class OpenSearchGeneration:
     def __init__(self, connection: Connection, published: Published, ef_search: int = 0) -> None:
         self._connection = connection
         self._published = published
-        self._rows = Rows(connection, published.info.id)
         self._ef_search = ef_search
+        self._rows = Rows(connection, published.info.id)
         self._translation_sets: Shared[TranslationSets] = Shared()
         self._vocabulary: Shared[Vocabulary] = Shared()
         self._language_centres: Shared[Mapping[str, Vector]] = Shared()
@@ -60,7 +73,7 @@ class OpenSearchGeneration:
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], Mapping[str, float]]:
         """The candidates of each leg, and the pages with the nearest summaries with their cosines."""
-        names, lines = legs(self._published, query, self._ef_search)
+        names, lines = _searches(self._published, query, self._ef_search)
         if not names:
             return {}, {}
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
@@ -68,8 +81,8 @@ class OpenSearchGeneration:
         for name, response in responses.items():
             if "error" in response:
                 raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
-        summaries = summary_hits(responses.pop("summaries", {}))
-        candidates_of = {name: candidates(name, response) for name, response in responses.items()}
+        summaries = _summary_hits(responses.pop("summaries", {}))
+        candidates_of = {name: _candidates(name, response) for name, response in responses.items()}
         if "questions" in candidates_of:
             candidates_of["vector"] = nearest(candidates_of["vector"], candidates_of.pop("questions"))
         return candidates_of, summaries
@@ -78,9 +91,9 @@ class OpenSearchGeneration:
         self, leg: tuple[Candidate, ...], summaries: Mapping[str, float], query: Query
     ) -> tuple[Candidate, ...]:
         if urls := pages_without_chunks(leg, summaries, query.depth):
-            body, params = best_of_pages(urls, query, self.info.id), ALL_SHARDS
+            body, params = _best_of_pages(urls, query, self.info.id), ALL_SHARDS
             answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
-            leg = (*leg, *candidates("vector", answer))
+            leg = (*leg, *_candidates("vector", answer))
         return raised_to_summaries(leg, summaries, query.depth)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
@@ -185,7 +198,7 @@ class OpenSearchGeneration:
         body = {"size": TOKENS_AT_ONCE, "_source": ["tokens"], "sort": [{"chunk": "asc"}]}
         read = 0
         async for hits in self._rows.batches(self._published.chunks, body, parts="_source.tokens"):
-            counts.update(await asyncio.to_thread(_count, hits))
+            counts.update(await asyncio.to_thread(chunks_with, [hit["_source"]["tokens"] for hit in hits]))
             if (read := read + len(hits)) >= MOST_READ:
                 break
         return await asyncio.to_thread(Vocabulary.of, counts)
@@ -207,12 +220,126 @@ class OpenSearchGeneration:
         body["sort"] = [{"metadata.url": "asc"}]
         first = ({"term": {"metadata.position": 0}}, {"term": {"metadata.translated_from": ""}})
         batches = self._rows.batches(self._published.chunks, body, *first, parts="_score,fields")
-        return tuple([one async for hits in batches for one in candidates("lexical", {"hits": {"hits": hits}})])
+        return tuple([one async for hits in batches for one in _candidates("lexical", {"hits": {"hits": hits}})])
 
     async def lost(self) -> str:
         """Empty: a damage of a server's index is an error."""
         return ""
 
 
-def _count(hits: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    return Counter(token for hit in hits for token in set(hit["_source"]["tokens"].split()))
+def _searches(published: Published, query: Query, ef_search: int = 0) -> tuple[list[str], bytes]:
+    """The names of the searches that the query needs, and the body of `_msearch` with one for each.
+
+    If the index has questions or summaries, they are searched along with the vector leg.
+    """
+    recipe = published.info.recipe
+    restrict = [*alive(published.info.id), *_restrictions(query.filters)]
+    header = {"index": published.chunks, **ALL_SHARDS}
+    searches: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    # the scores of a row are added up
+    should = [{"match": {"tokens": {"query": words, "boost": weight}}} for words, weight in searched_terms(query.texts)]
+    if should:
+        words = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
+        searches["lexical"] = header | WORDS_OF_ALL, _body(words, query.depth)
+    if query.vector is not None and any(query.vector):  # one of zeros only has no cosine
+        searches["vector"] = header, _body(_vector(query, restrict, ef_search=ef_search), query.depth)
+        if recipe.questions:
+            near = _vector(query, restrict, "questions_embedding", ef_search=ef_search)
+            searches["questions"] = header, _body(near, query.depth)
+        if recipe.summaries:
+            near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
+            body = _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]}
+            searches["summaries"] = header | {"index": published.pages}, body
+    return list(searches), to_lines(*(line for search in searches.values() for line in search))
+
+
+def _summary_hits(answer: Mapping[str, Any]) -> dict[str, float]:
+    """The cosines of the pages in the response to the search of summaries, best first."""
+    hits = answer.get("hits", {}).get("hits", ())
+    return {hit["fields"]["metadata.url"][0]: hit["_score"] * 2.0 - 1.0 for hit in hits}
+
+
+def _best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[str, Any]:
+    """A search for the chunk of each of these pages that is nearest to the vector of the query."""
+    within = [*alive(generation), *_restrictions(query.filters), {"terms": {"metadata.url": urls}}]
+    search = _vector(replace(query, exact=True), within)
+    return _body(search, len(urls)) | {"collapse": {"field": "metadata.url"}}
+
+
+_candidate: Callable[[tuple[Any, ...]], Candidate] = partial(tuple.__new__, Candidate)
+
+
+def _candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
+    """The candidates in the response to one search; lexical scores are BM25, vector scores are cosines."""
+    # Lucene's score is (1 + cosine) / 2
+    slope, offset = (1.0, 0.0) if leg == "lexical" else (2.0, -1.0)
+    # a list, and tuples without a call of Python: this is done for hundreds of candidates per question
+    return tuple(
+        [
+            _candidate(
+                (
+                    fields["chunk"][0],
+                    fields["metadata.url"][0],
+                    fields["metadata.language"][0],
+                    hit["_score"] * slope + offset,
+                    fields["metadata.dated"][0] if "metadata.dated" in fields else "",
+                    tuple(fields["metadata.versions"]) if "metadata.versions" in fields else (),
+                    fields["metadata.collection"][0],
+                )
+            )
+            for hit in answer.get("hits", {}).get("hits", ())
+            for fields in (hit["fields"],)
+        ]
+    )
+
+
+def _restrictions(filters: Filters) -> list[dict[str, Any]]:
+    """The filters as clauses of a query."""
+    clauses: list[dict[str, Any]] = []
+    if filters.collections:
+        clauses.append({"terms": {"metadata.collection": filters.collections}})
+    if filters.languages:
+        clauses.append({"terms": {"metadata.language": filters.languages}})
+    if filters.url_prefixes:
+        prefixes = [{"prefix": {"metadata.url": prefix}} for prefix in filters.url_prefixes]
+        clauses.append({"bool": {"should": prefixes, "minimum_should_match": 1}})
+    # the path begins after the host, whatever that is
+    if filters.sections and all(section.strip("/") for section in filters.sections):
+        clauses.append(_matches("", [section.strip("/") for section in filters.sections], "([/.?].*)?"))
+    if filters.versions:
+        in_path = _matches("(.*/)?v?", filters.versions, "(/.*)?")
+        stated = {"terms": {"metadata.versions": filters.said_versions}}
+        clauses.append({"bool": {"should": [in_path, stated], "minimum_should_match": 1}})
+    return clauses
+
+
+def _matches(before: str, values: Sequence[str], after: str) -> dict[str, Any]:
+    expression = f"[^/]+//[^/]+/{before}({'|'.join(RESERVED.sub(ESCAPED, value) for value in values)}){after}"
+    return {"regexp": {"metadata.url": {"value": expression}}}
+
+
+def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
+    return {
+        "size": depth,
+        "query": search,
+        "track_total_hits": False,
+        "stored_fields": "_none_",  # reading the stored text of a row costs more than finding the row
+        "docvalue_fields": SHOWN,
+    }
+
+
+def _vector(
+    query: Query, restrict: list[dict[str, Any]], field: str = "embedding", *, ef_search: int = 0
+) -> dict[str, Any]:
+    if not query.exact:
+        near: dict[str, Any] = {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}
+        if ef_search:
+            near["method_parameters"] = {"ef_search": ef_search}
+        return {"knn": {field: near}}
+    script = {
+        "source": "knn_score",
+        "lang": "knn",
+        "params": {"field": field, "query_value": query.vector, "space_type": "cosinesimil"},
+    }
+    within = {"bool": {"filter": [*restrict, {"exists": {"field": field}}]}}
+    return {"script_score": {"query": within, "script": script}}

@@ -1,12 +1,14 @@
 """Converts chunks and page records to rows and back, and makes their mappings. A row is part of the generations `gen_from` <= g < `gen_to`."""
 
+from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
 from app.core.types import Chunk, Page, Vector, sections_of
 from app.index.opensearch.connection import Layout
+from app.index.ranking.units import packed
 from app.index.vocabulary import tokens_of
 
 PLAIN = Layout()
@@ -17,10 +19,13 @@ OPEN = 2**31 - 1
 VERSION = 5
 """Increase it with every incompatible change below; the next run then rebuilds the index."""
 
-KEYWORDS = (
-    *("url", "title", "language", "collection", "heading_path", "anchor", "link", "file"),
-    *("published", "modified", "dated", "translated_from", "versions"),
-)
+TEXTS = ("url", "title", "language", "collection", "file", "published", "modified", "translated_from")
+KEYWORDS = (*TEXTS, "heading_path", "anchor", "link", "dated", "versions")
+SAME = (*TEXTS, "position")
+"""Fields of a chunk that its row has in `metadata` under their names."""
+
+GENERATIONS = {name: {"type": "integer"} for name in ("gen_from", "gen_to")}
+"""In `metadata`, so that other clients can filter by them too."""
 
 FOLDED = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}
 """The analyzer for other clients of the index; this product searches `tokens`."""
@@ -51,9 +56,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
                     "properties": {
                         **{name: _keyword() for name in KEYWORDS},
                         "position": {"type": "integer"},
-                        # in metadata, so that other clients can filter by them too
-                        "gen_from": {"type": "integer"},
-                        "gen_to": {"type": "integer"},
+                        **GENERATIONS,
                     },
                 },
             },
@@ -64,22 +67,16 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 def page_index(dimension: int = 0, layout: Layout = PLAIN) -> dict[str, Any]:
     """Settings and mapping of an index of page records. With a dimension, their summaries can be searched."""
     searched = {"summary_embedding": _vector(dimension, layout)} if dimension else {}
+    keywords = ("url", "language", "translation_set", *(("collection", "versions") if dimension else ()))
     return {
-        "settings": {"index": {**({"knn": True} if searched else {}), **_size(layout)}},
+        "settings": {"index": {**({"knn": True} if dimension else {}), **_size(layout)}},
         "mappings": {
             "dynamic": "strict",
             "properties": {
                 **searched,
                 "metadata": {
                     "dynamic": "strict",
-                    "properties": {
-                        "url": {"type": "keyword"},
-                        "language": {"type": "keyword"},
-                        "translation_set": {"type": "keyword"},
-                        **({name: {"type": "keyword"} for name in ("collection", "versions")} if searched else {}),
-                        "gen_from": {"type": "integer"},
-                        "gen_to": {"type": "integer"},
-                    },
+                    "properties": {name: {"type": "keyword"} for name in keywords} | GENERATIONS,
                 },
                 "chunk_ids": {"type": "keyword", "index": False, "doc_values": False},
                 # text without an index has no limit of its length
@@ -144,53 +141,40 @@ def page_row_id(url: str, generation: int) -> str:
     return f"{blake2b(url.encode('utf-8', 'replace'), digest_size=16).hexdigest()}-{generation}"
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """What a chunk is found by beside its words: the vectors of its text and questions, and its units in Base64."""
-
-    vector: Vector | None
-    questions: Vector | None = None
-    units: str = ""
+def searched(chunk: Chunk, vectors: Mapping[str, Vector]) -> dict[str, Any]:
+    """The part of a new chunk's row that it keeps when other fields change: the vector of its text and its units."""
+    return {**_found_by("embedding", vectors[chunk.id]), "units": b64encode(packed(chunk, vectors)).decode()}
 
 
-def chunk_row(chunk: Chunk, searched: Searched, generation: int) -> dict[str, Any]:
-    """The row of a chunk, valid from this generation."""
+def _found_by(field: str, vector: Vector | None) -> dict[str, Any]:
     import numpy as np  # where it is used: a run without changes doesn't need it
 
+    # a zero vector has no cosine: such a chunk is found only by its words; longer numbers would be text that the index rounds
+    return {field: np.asarray(vector, np.float32)} if vector is not None and any(vector) else {}
+
+
+def chunk_row(chunk: Chunk, found_by: Mapping[str, Any], questions: Vector | None, generation: int) -> dict[str, Any]:
+    """The row of a chunk, valid from this generation; `found_by` as `searched` makes it, `questions` is the vector of those."""
     row: dict[str, Any] = {
         "chunk": chunk.id,
         "content": chunk.text,
         "tokens": " ".join(tokens_of(chunk)),
         "sections": chunk.sections,
         "metadata": {
-            "url": chunk.url,
-            "title": chunk.title,
-            "language": chunk.language,
-            "collection": chunk.collection,
+            **{name: getattr(chunk, name) for name in SAME},
             "heading_path": " > ".join(chunk.heading_path),
             "anchor": chunk.sections[0].anchor if chunk.sections else "",
             "link": chunk.link,
-            "file": chunk.file,
-            "published": chunk.published,
-            "modified": chunk.modified,
             # searches return it for each candidate, so leave out an empty one
             **({"dated": chunk.dated} if chunk.dated else {}),
-            "translated_from": chunk.translated_from,
             "versions": chunk.versions,
-            "position": chunk.position,
             "gen_from": generation,
             "gen_to": OPEN,
         },
+        **found_by,
+        **_found_by("questions_embedding", questions),
     }
-    for name, vector in (("embedding", searched.vector), ("questions_embedding", searched.questions)):
-        # a zero vector has no cosine: such a chunk is found only by its words
-        if vector is not None and any(vector):
-            row[name] = np.asarray(vector, np.float32)  # as precise as the index: a third of the text of longer ones
-    if searched.units:
-        row["units"] = searched.units
-    if chunk.questions:
-        row["questions"] = dict(chunk.questions)
-    return row
+    return row | ({"questions": dict(chunk.questions)} if chunk.questions else {})
 
 
 def to_chunk(source: Mapping[str, Any]) -> Chunk:
@@ -198,17 +182,9 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
     known = source["metadata"]
     return Chunk(
         id=source["chunk"],
-        collection=known["collection"],
-        url=known["url"],
-        position=known["position"],
         text=source["content"],
-        language=known["language"],
-        title=known["title"],
         sections=sections_of(source.get("sections", ())),
-        file=known["file"],
-        published=known["published"],
-        modified=known["modified"],
-        translated_from=known["translated_from"],
+        **{name: known[name] for name in SAME},
         versions=tuple(known["versions"]),
         questions=tuple(source.get("questions", {}).items()),
     )
@@ -229,8 +205,8 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
         "plain": page.derived.plain,
         "record": page_record(page),
     }
-    if summary is not None and any(summary):
-        row["summary_embedding"] = summary
+    if found_by := _found_by("summary_embedding", summary):
+        row |= found_by
         row["metadata"] |= {"collection": page.collection, "versions": page.versions}
     return row
 

@@ -1,29 +1,25 @@
 """The store on an OpenSearch server: all generations with the same recipe share one index of chunks, behind an alias."""
 
 import asyncio
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.core.errors import IndexDamaged, NoIndex, SettingsError
+from app.core.errors import IndexDamaged, NoIndex
 from app.core.generation import GenerationInfo, Recipe
 from app.core.spans import server_of
 from app.index.opensearch.catalog import Catalog, Published, State
-from app.index.opensearch.connection import Connection, Layout, hosts_of
+from app.index.opensearch.connection import Address, Connection
 from app.index.opensearch.draft import OpenSearchDraft, Plan
 from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.rows import VERSION
 from app.index.opensearch.writing import WriterLock, discard
 from app.index.protocols import Kept
-from app.index.run_history import RunHistory
-
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
 
 class OpenSearchStore:
-    """See `app.index.protocols.Store`. Opens its connections with the first call. `url` may have several hosts of a cluster.
+    """See `app.index.protocols.Store`. Opens its connections with the first call.
 
     Times are in seconds: `timeout` applies to one call; the lock of a killed writer expires after `lock_seconds`; a
     reader caches the live generation for `notice_seconds` (0: asks with each call, 0.3 ms). `vector_share` is the weight (0..1) of
@@ -32,26 +28,20 @@ class OpenSearchStore:
 
     def __init__(  # noqa: PLR0913 - settings, all by name
         self,
-        url: str,
+        address: Address,
         *,
-        index: str,
-        layout: Layout = Layout(),  # noqa: B008 - it is frozen
         keep: int = 2,
         ca: str = "",
         timeout: float = 10.0,
-        auth: tuple[str, str] | None = None,
         lock_seconds: float = 60.0,
         notice_seconds: float = 0.0,
         vector_share: float = 0.3,
     ) -> None:
-        if not NAME.fullmatch(index):
-            raise SettingsError(
-                f"DOCS_STORE names the index {index!r}: use lower-case letters, digits and - _ . only, at most 200."
-            )
-        self.facts = {"db.system.name": "opensearch", "db.collection.name": index, **server_of(hosts_of(url)[0])}
-        self._connection = Connection(url, ca=ca, timeout=timeout, auth=auth)
-        self._layout = layout
-        self._catalog = Catalog(self._connection, index, layout)
+        server = server_of(address.hosts[0])
+        self.facts = {"db.system.name": "opensearch", "db.collection.name": address.index, **server}
+        self._connection = Connection(address.hosts, ca=ca, timeout=timeout, auth=address.auth)
+        self._layout = address.layout
+        self._catalog = Catalog(self._connection, address.index, address.layout)
         self._keep = keep
         self._lock_seconds = lock_seconds
         self._notice_seconds = notice_seconds
@@ -72,19 +62,12 @@ class OpenSearchStore:
         return await asyncio.shield(self._looking)
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> OpenSearchDraft:
-        """Begin the next generation. Raises `StoreBusy` while any process writes another draft.
-
-        If possible, the draft acquires the writer's lock with its first write, so that a run without changes writes nothing.
-        """
+        """Begin the next generation. Raises `StoreBusy` while any process writes another draft."""
         await self._catalog.prepare(self._vector_share)
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
-        live = await self._catalog.live() if not rebuild and await lock.is_free() else None
         try:
-            if live is not None and live[0].info.id == live[1].last_id and _shares(live[0], recipe):
-                plan = self._plan(*live, recipe)
-            else:  # an index must be created or cleaned up first
-                await lock.acquire()
-                plan = await (self._rebuilt(recipe) if rebuild else self._prepared(recipe))
+            await lock.acquire()
+            plan = await (self._rebuilt(recipe) if rebuild else self._prepared(recipe))
             draft = OpenSearchDraft(self._connection, self._catalog, lock, plan, self._forget)
             await draft.load()
         except BaseException:
@@ -97,16 +80,8 @@ class OpenSearchStore:
         live = await self._catalog.live()
         return tuple(published.info for published in live[1].kept) if live else ()
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        return await self._catalog.runs()
-
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Keep the results of the runs so far."""
-        await self._catalog.keep("runs", runs.as_json())
-
     async def kept(self, name: Kept) -> Mapping[str, Any]:
-        """What operators keep with the index under this name."""
+        """What is kept with the index under this name."""
         return await self._catalog.kept(name)
 
     async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:
@@ -118,8 +93,8 @@ class OpenSearchStore:
         if await self._catalog.pointer() is None:
             raise NoIndex(f"Nothing is indexed in {self._catalog.name} yet, so there is nothing to go back to.")
         lock = WriterLock(self._connection, self._catalog.meta, self._lock_seconds)
-        await lock.acquire()
         try:
+            await lock.acquire()
             live = await self._catalog.live()
             generations = live[1].kept if live else ()
             if len(generations) < 2:
@@ -169,9 +144,7 @@ class OpenSearchStore:
         live, state = published or (None, replace(await self._catalog.state(), kept=(), fading=()))
         plan = self._plan(live, state, recipe)
         await discard(self._connection, self._catalog, plan.state)
-        if plan.base is None:
-            await self._catalog.write(plan.state)
-            await self._catalog.make(plan.target)
+        await (self._catalog.update if plan.base else self._catalog.make)(plan.target)
         return plan
 
     async def _rebuilt(self, recipe: Recipe) -> Plan:
@@ -181,17 +154,16 @@ class OpenSearchStore:
         except IndexDamaged:
             state = State()
         state = replace(state, last_index=max(state.last_index, await self._catalog.highest()))
-        plan = replace(self._plan(None, state, recipe), replaces_all=True)
-        await self._catalog.write(plan.state)
+        every = len(state.kept) + 1  # until the pointer has moved, whichever generation is live must be listed
+        plan = replace(self._plan(None, state, recipe), replaces_all=True, keep=every)
         await self._catalog.make(plan.target)
         return plan
 
     def _plan(self, live: Published | None, state: State, recipe: Recipe) -> Plan:
-        """Assign the number of the next generation. It becomes permanent with the first write."""
         base = live if live is not None and _shares(live, recipe) else None
-        state = replace(state.with_next_id(), last_index=state.last_index + (base is None))
+        state = replace(state, last_index=state.last_index + (base is None))
         chunks = base.chunks if base else f"{self._catalog.name}-{state.last_index}"
-        info = GenerationInfo(state.last_id, recipe, built_at="", languages=(), pages=0, chunks=0)
+        info = GenerationInfo(state.last_id + 1, recipe, built_at="", languages=(), pages=0, chunks=0)
         return Plan(live, base, Published(info, chunks, VERSION), state, self._keep)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from app.core.errors import StoreBusy, StoreError
 from app.index.opensearch.catalog import Catalog, State
 from app.index.opensearch.connection import ALL_SHARDS, SLOW, Connection, to_lines
-from app.index.opensearch.rows import OPEN, Searched, alive
+from app.index.opensearch.rows import OPEN, alive
 
 log = logging.getLogger(__name__)
 
@@ -37,27 +37,11 @@ class WriterLock:
         self._heart: asyncio.Task[None] | None = None
         self._renewing = asyncio.Lock()
 
-    @property
-    def held(self) -> bool:
-        """True if this writer holds the lock."""
-        return self._heart is not None
-
-    async def is_free(self) -> bool:
-        """True if no lock exists, False if a dead writer left one; writes nothing. Raises `StoreBusy` while a writer holds it."""
-        lock = await self._connection.call("GET", self._path, allow=(404,))
-        if lock:
-            self._refuse_live_owner(lock["_source"])
-        return not lock
-
     async def acquire(self) -> None:
         """Acquire the lock and keep renewing it. Raises `StoreBusy` while another writer holds it."""
         _held.add(self._token)
-        try:
-            if not await self._write({"op_type": "create"}):
-                await self._take_over()
-        except BaseException:
-            _held.discard(self._token)
-            raise
+        if not await self._write({"op_type": "create"}):
+            await self._take_over()
         self._heart = asyncio.create_task(self._beat())
 
     async def confirm(self) -> None:
@@ -121,21 +105,14 @@ class WriterLock:
 
     async def _take_over(self) -> None:
         lock = await self._connection.call("GET", self._path, allow=(404,))
-        if lock:
-            self._refuse_live_owner(lock["_source"])
-        if not await self._write(_version_of(lock) if lock else {"op_type": "create"}):
-            raise self._busy(lock["_source"] if lock else {})
-
-    def _refuse_live_owner(self, owner: dict[str, Any]) -> None:
-        if owner["expires"] > time.time() and not _is_dead(owner):
-            raise self._busy(owner)
-
-    def _busy(self, owner: dict[str, Any]) -> StoreBusy:
-        return StoreBusy(
-            f"Another run is writing to this index: process {owner.get('pid', '?')} on {owner.get('host', '?')}, since "
-            f"{owner.get('since', 'just now')}. Wait until it is done; if it was killed, its lock ends by itself "
-            f"{self._seconds:g} s after its last sign of life."
-        )
+        owner = lock["_source"] if lock else {}
+        lives = lock and owner["expires"] > time.time() and not _is_dead(owner)
+        if lives or not await self._write(_version_of(lock) if lock else {"op_type": "create"}):
+            raise StoreBusy(
+                f"Another run is writing to this index: process {owner.get('pid', '?')} on {owner.get('host', '?')}, since "
+                f"{owner.get('since', 'just now')}. Wait until it is done; if it was killed, its lock ends by itself "
+                f"{self._seconds:g} s after its last sign of life."
+            )
 
 
 def _version_of(document: Mapping[str, Any]) -> dict[str, int]:
@@ -161,8 +138,8 @@ def _is_dead(owner: dict[str, Any]) -> bool:
         os.kill(owner["pid"], 0)
     except ProcessLookupError:
         return True
-    except OSError:
-        return False
+    except OSError:  # of another user
+        pass
     return False
 
 
@@ -246,19 +223,9 @@ class Rows:
             for hit in hits:
                 yield hit["_id"], hit["_source"]
 
-    async def count(self, index: str, field: str = "") -> tuple[int, tuple[str, ...]]:
-        """The number of rows, and the values of the field."""
-        filters = alive(self._generation)
-        body: dict[str, Any] = {"size": 0, "query": {"bool": {"filter": filters}}, "track_total_hits": True}
-        if field:
-            body["aggs"] = {"values": {"terms": {"field": field, "size": 1000}}}
-        answer = await self._connection.call("POST", f"/{index}/_search", body, params=ALL_SHARDS, timeout=60)
-        values = answer["aggregations"]["values"]["buckets"] if field else []
-        return answer["hits"]["total"]["value"], tuple(sorted(value["key"] for value in values if value["key"]))
 
-
-async def searched_of(connection: Connection, index: str, row_ids: Sequence[str]) -> dict[str, Searched]:
-    """The vectors of the texts in these rows, and their units, by the id of the row."""
+async def searched_of(connection: Connection, index: str, row_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The vectors of the texts in these rows, and their units, as parts of a row by its id."""
     if not row_ids:
         return {}
     params = {"_source_includes": "embedding,units"}
@@ -266,8 +233,7 @@ async def searched_of(connection: Connection, index: str, row_ids: Sequence[str]
     for row in answer["docs"]:
         if "error" in row:
             raise connection.rejection(500, row["error"], f"to read row {row['_id']} of {index}")
-    sources = {row["_id"]: row["_source"] for row in answer["docs"]}
-    return {id_: Searched(source.get("embedding"), units=source.get("units", "")) for id_, source in sources.items()}
+    return {row["_id"]: row["_source"] for row in answer["docs"]}
 
 
 async def delete_rows(connection: Connection, index: str, *filters: dict[str, Any]) -> None:

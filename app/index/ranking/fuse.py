@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from app.core.generation import newness, split_version
 from app.core.types import Boost, Candidate, Chunk, Hit, Legs, Query, Recency, Section
 from app.index.protocols import Counterparts, Generation, TranslationSet, TranslationSets
-from app.index.ranking.legs import nearest
+from app.index.ranking.legs import best_first, nearest
 from app.text.marks import marks, names
 
 COMPARED = 2
@@ -59,7 +59,7 @@ async def merge_translations(generation: Generation, scored: Scored, query: Quer
     asked = names(query.texts[0].text if query.texts else "")  # keywords have names that nobody asked for
     merged = Scored(dict(scored.candidates), dict(scored.scores), scored.boosts, sets.of)
     for group in groups:
-        _Merge(merged, compared, group, query.language).run(asked)
+        group.merge(merged, compared, query.language, asked)
     return merged
 
 
@@ -71,6 +71,41 @@ class _Group:
     own_url: str
     own: Sequence[Candidate]
     foreign: Sequence[Candidate]
+
+    def merge(
+        self, scored: Scored, compared: Mapping[_Pair, Counterparts], language: str, asked: frozenset[str]
+    ) -> None:
+        """Leave the candidates of one page, with the best scores of all: the reader's, unless it lacks what the best of the
+        others was found for. `asked` are the names in the question.
+        """
+        best, other = scored.best(self.own), scored.best(self.foreign)
+        assert other
+        if self.own_url and (best and scored.scores[best.id] >= scored.scores[other.id]):
+            lacks = False
+        else:
+            said = compared.get((other.url, self.own_url), Counterparts({}))
+            lacks = bool(asked & said.only_there) or not (best or other.id in said.of)
+        if lacks:
+            self._keep(scored, other)
+            return
+        for one in self.foreign:
+            same = compared[one.url, self.own_url]
+            # the chunk of the reader's page that says the same, else its best one
+            id_ = same.of.get(one.id) or (best.id if best else same.first)
+            del scored.candidates[one.id]
+            if id_ not in scored.candidates:
+                scored.candidates[id_] = one._replace(id=id_, url=self.own_url, language=language)
+            if id_ not in scored.scores or scored.scores[one.id] > scored.scores[id_]:
+                scored.scores[id_] = scored.scores[one.id]
+                scored.found_as[id_] = one
+
+    def _keep(self, scored: Scored, best: Candidate) -> None:
+        """Leave the page that the set is named after, else the page of the best candidate."""
+        kept = scored.best([one for one in self.foreign if one.url == self.id]) or best
+        scored.scores[kept.id] = scored.scores[best.id]
+        for one in (*self.own, *self.foreign):
+            if one.url != kept.url:
+                del scored.candidates[one.id]
 
 
 def _groups(scored: Scored, sets: TranslationSets, query: Query) -> list[_Group]:
@@ -102,54 +137,6 @@ async def _compared(
             found[theirs, ours] = counterparts(chunks.get(theirs, ()), chunks.get(ours, ()))
             sets.cache((theirs, ours), found[theirs, ours])
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Merge:
-    """Leaves one page of a group."""
-
-    scored: Scored
-    compared: Mapping[_Pair, Counterparts]
-    group: _Group
-    language: str
-
-    def run(self, asked: frozenset[str]) -> None:
-        """Leave the candidates of one page, with the best scores of all. `asked` are the names in the question."""
-        best, other = self.scored.best(self.group.own), self.scored.best(self.group.foreign)
-        assert other
-        if self.group.own_url and not self._lacks(best, other, asked):
-            for one in self.group.foreign:
-                self._move(one, best)
-        else:
-            self._keep(other)
-
-    def _lacks(self, best: Candidate | None, other: Candidate, asked: frozenset[str]) -> bool:
-        """True if the reader's page lacks what the best candidate of the others was found for."""
-        if best and self.scored.scores[best.id] >= self.scored.scores[other.id]:
-            return False
-        compared = self.compared[other.url, self.group.own_url]
-        return bool(asked & compared.only_there) or not (best or other.id in compared.of)
-
-    def _move(self, one: Candidate, best: Candidate | None) -> None:
-        """Move the score of a candidate to the chunk of the reader's page that says the same, else to its best one."""
-        compared = self.compared[one.url, self.group.own_url]
-        id_ = compared.of.get(one.id) or (best.id if best else compared.first)
-        candidates, scores = self.scored.candidates, self.scored.scores
-        del candidates[one.id]
-        if id_ not in candidates:
-            candidates[id_] = one._replace(id=id_, url=self.group.own_url, language=self.language)
-        if id_ not in scores or scores[one.id] > scores[id_]:
-            scores[id_] = scores[one.id]
-            self.scored.found_as[id_] = one
-
-    def _keep(self, best: Candidate) -> None:
-        """Leave the page that the set is named after, else the page of the best candidate."""
-        named = [one for one in self.group.foreign if one.url == self.group.id]
-        kept = self.scored.best(named) or best
-        self.scored.scores[kept.id] = self.scored.scores[best.id]
-        for one in (*self.group.own, *self.group.foreign):
-            if one.url != kept.url:
-                del self.scored.candidates[one.id]
 
 
 _Name = tuple[tuple[str, ...], str]
@@ -240,11 +227,11 @@ def scored(legs: Legs, query: Query) -> Scored:
     """All candidates of both legs with their fused scores."""
     candidates = {one.id: one for one in (*legs.vector[: query.depth], *legs.lexical[: query.depth])}
     words, vectors = leg_scores(legs, query)
-    scores = dict(vectors)
-    for id_, score in words.items():
-        scores[id_] = scores.get(id_, 0.0) + score
-    if (factor := query.of_another_language) != 1:
-        scores |= {id_: scores[id_] * factor for id_, one in candidates.items() if one.language != query.language}
+    other, language = query.of_another_language, query.language
+    scores = {
+        id_: (vectors.get(id_, 0.0) + words.get(id_, 0.0)) * (1.0 if one.language == language else other)
+        for id_, one in candidates.items()
+    }
     if scores and (most := max(scores.values())) > 1:
         scores = {id_: score / most for id_, score in scores.items()}
     boosts = factors(candidates, query)
@@ -263,8 +250,8 @@ def comparable(vector: Sequence[Candidate], query: Query) -> Sequence[Candidate]
     if not query.language_offsets:
         return vector
     nearer = dict(query.language_offsets)
-    moved = [candidate._replace(score=candidate.score - nearer.get(candidate.language, 0.0)) for candidate in vector]
-    return sorted(moved, key=lambda one: (-one.score, one.id))
+    moved = [one._replace(score=one.score - nearer[one.language]) if one.language in nearer else one for one in vector]
+    return best_first(moved)
 
 
 def in_order(found: Scored) -> list[Candidate]:
@@ -286,8 +273,11 @@ def hits(
     candidates: Sequence[Candidate], chunks: Mapping[str, Chunk], fused: Scored, legs: Legs, query: Query
 ) -> tuple[Hit, ...]:
     """The candidates with their chunks and scores; without those that have no chunk."""
-    raw_lexical, raw_vector = _scores(legs.lexical[: query.depth]), _scores(legs.vector[: query.depth])
     scored_as = {candidate.id: fused.found_as.get(candidate.id, candidate) for candidate in candidates}
+    ids = {candidate.id for candidate in scored_as.values()}
+    raw_lexical, raw_vector = (
+        {one.id: one.score for one in leg[: query.depth] if one.id in ids} for leg in (legs.lexical, legs.vector)
+    )
     return tuple(
         Hit(
             chunks[id_],
@@ -303,31 +293,29 @@ def hits(
     )
 
 
-_ID_AND_SCORE, _URL_AND_SCORE = (
-    itemgetter(Candidate._fields.index(of), Candidate._fields.index("score")) for of in ("id", "url")
-)
-
-
-def _scores(leg: Sequence[Candidate]) -> dict[str, float]:
-    return dict(map(_ID_AND_SCORE, leg))
-
-
 def leg_scores(legs: Legs, query: Query) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Returns the share of the words and of the vectors in the fused scores, by id, before all factors."""
-    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
+    lexical, vector = _cut(legs, query)
     if query.fusion == "rrf":
         return _rrf(lexical), _rrf(vector)
-    words, vectors = leg_weights(legs, query)
+    words, vectors = _weights(lexical, vector, query)
     of_units = OF_UNITS * vectors if legs.units else 0.0
-    near = {id_: (vectors - of_units) * score for id_, score in _stretched(vector, query).items()}
-    for id_, score in _stretched(comparable(legs.units, query), query).items():
-        near[id_] = near.get(id_, 0.0) + of_units * score
-    return {id_: words * score for id_, score in _stretched(lexical, query).items()}, near
+    near = _stretched(vector, query, vectors - of_units)
+    for id_, score in _stretched(comparable(legs.units, query), query, of_units).items():
+        near[id_] = near.get(id_, 0.0) + score
+    return _stretched(lexical, query, words), near
 
 
 def leg_weights(legs: Legs, query: Query) -> tuple[float, float]:
     """The weights of both legs for this question: the configured ones, moved towards the leg that decides more clearly."""
-    lexical, vector = legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
+    return _weights(*_cut(legs, query), query)
+
+
+def _cut(legs: Legs, query: Query) -> tuple[Sequence[Candidate], Sequence[Candidate]]:
+    return legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
+
+
+def _weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> tuple[float, float]:
     words, vectors = query.lexical_weight, query.vector_weight
     if lexical and vector:
         words, vectors = words * _distinctness(lexical), vectors * _distinctness(vector)
@@ -344,29 +332,27 @@ def _distinctness(leg: Sequence[Candidate]) -> float:
     scores = [candidate.score for candidate in leg]
     mean, most = sum(scores) / len(scores), max(scores)
     spread = math.dist(scores, [mean] * len(scores)) / math.sqrt(len(scores)) or 1.0
-    best_of_pages = dict(map(_URL_AND_SCORE, reversed(leg)))  # a leg is sorted, best first
+    best_of_pages = {candidate.url: candidate.score for candidate in reversed(leg)}  # a leg is sorted, best first
     return 1 / math.hypot(*[math.exp((score - most) / spread) for score in best_of_pages.values()])
 
 
-def _stretched(leg: Sequence[Candidate], query: Query) -> Mapping[str, float]:
-    """Scores scaled so that the best candidate in the reader's language is 1; all are 1 if all scores are equal.
+def _stretched(leg: Sequence[Candidate], query: Query, weight: float) -> dict[str, float]:
+    """Scores scaled so that the best candidate in the reader's language has the weight; all have it if all scores are equal.
 
-    If that language has only low scores, others exceed 1, so that its preference has less weight.
+    If that language has only low scores, others exceed it, so that its preference has less weight.
     """
-    scores = _scores(leg)
-    if not scores:
-        return {}
-    low, high = min(scores.values()), max(scores.values())
+    scores = [candidate.score for candidate in leg]
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
     if high == low:
-        return dict.fromkeys(scores, 1.0)
+        return {candidate.id: weight for candidate in leg}
     own = next((c.score for c in leg if not query.language or c.language == query.language), high)  # best first
     reach = max(own - low, (high - low) / MOST_SOFTENED)
-    return {id_: (score - low) / reach for id_, score in scores.items()}
+    return {candidate.id: weight * ((candidate.score - low) / reach) for candidate in leg}
 
 
 def _rrf(leg: Sequence[Candidate]) -> Mapping[str, float]:
     """Reciprocal rank fusion, scaled so that the first of both legs has 1 in all. Both legs have the same weight."""
-    ranked = enumerate(sorted(leg, key=lambda c: (-c.score, c.id)), start=1)
+    ranked = enumerate(best_first(leg), start=1)
     return {candidate.id: (RRF_K + 1) / 2 / (RRF_K + rank) for rank, candidate in ranked}
 
 
@@ -375,18 +361,15 @@ def one_version(order: Sequence[Candidate], query: Query) -> Sequence[Candidate]
     if query.filters.versions:
         return order
     versions_of = {candidate.url: candidate.versions for candidate in order}
-    said = {split_version(url): versions for url, versions in versions_of.items()}
-    if len({page for page, _ in said}) == len(said):
+    parts = {url: split_version(url) for url in versions_of}
+    if len({page for page, _ in parts.values()}) == len(parts):
         return order  # no page exists in two versions
-    newest: dict[str, str] = {}
-
-    def of_page(page: str, version: str) -> tuple[bool, int, tuple[int, ...]]:
-        return newness(version, query.versions, said[page, version])
-
-    for page, version in said:
-        if of_page(page, version) > of_page(page, newest.setdefault(page, version)):
-            newest[page] = version
-    return [candidate for candidate in order if newest[(of := split_version(candidate.url))[0]] == of[1]]
+    newest: dict[str, tuple[tuple[bool, int, tuple[int, ...]], str]] = {}
+    for url, (page, version) in parts.items():
+        key = newness(version, query.versions, versions_of[url])
+        if page not in newest or key > newest[page][0]:
+            newest[page] = key, version
+    return [one for one in order if newest[(of := parts[one.url])[0]][1] == of[1]]
 
 
 def with_cuts(order: Sequence[Candidate], fused: Scored, query: Query) -> Iterator[tuple[Candidate, LimitCut]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from app.core.types import Candidate, Vector
@@ -72,8 +73,8 @@ def raised_to_summaries(leg: Sequence[Candidate], pages: Mapping[str, float], de
     for candidate in leg:
         best[candidate.url] = max(candidate.score, best.get(candidate.url, candidate.score))
     rise = {url: max(0.0, score - best[url]) for url, score in pages.items() if url in best}
-    moved = [candidate._replace(score=candidate.score + rise.get(candidate.url, 0.0)) for candidate in leg]
-    return tuple(sorted(moved, key=lambda candidate: (-candidate.score, candidate.id))[:depth])
+    moved = (one._replace(score=one.score + rise[one.url]) if rise.get(one.url) else one for one in leg)
+    return tuple(best_first(moved)[:depth])
 
 
 def best_of_each_page(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -84,6 +85,14 @@ def best_of_each_page(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(best.values())
 
 
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates by score, those with equal scores by id."""
+    return sorted(sorted(candidates, key=_ID), key=_SCORE, reverse=True)
+
+
+_ID, _SCORE = (itemgetter(Candidate._fields.index(name)) for name in ("id", "score"))
+
+
 def nearest(*found: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Each candidate once, with its best score, best first."""
     best: dict[str, Candidate] = {}
@@ -91,4 +100,4 @@ def nearest(*found: Sequence[Candidate]) -> tuple[Candidate, ...]:
         for candidate in candidates:
             if candidate.id not in best or candidate.score > best[candidate.id].score:
                 best[candidate.id] = candidate
-    return tuple(sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.id)))
+    return tuple(best_first(best.values()))

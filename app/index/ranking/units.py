@@ -8,13 +8,14 @@ are one value in its row, so that they need no second index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import accumulate, count, takewhile
 from typing import TYPE_CHECKING
 
 from app.core.types import Candidate, Chunk, Legs, Query, Vector
 from app.index.protocols import Generation
+from app.index.ranking.legs import best_first
 from app.text.units import stretch_texts
 
 if TYPE_CHECKING:
@@ -95,10 +96,9 @@ async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
         leg.append(candidates[id_]._replace(score=best))
         if len(near) > 1:
             nearest[id_] = near.index(best)
-    leg.sort(key=lambda one: (-one.score, one.id))
     return replace(
         legs,
-        units=tuple(leg),
+        units=tuple(best_first(leg)),
         nearest=nearest,
         meaning=await _meaning(
             generation, query.language, asked, stretches, {id_: one.language for id_, one in candidates.items()}
@@ -130,18 +130,17 @@ class _Stretches:
         import numpy as np
 
         counts = [len(content) // (dimension + 4) for content in stored.values()]
-        self._ends = dict(zip(stored, accumulate(counts), strict=True))
+        ends = list(accumulate(counts))
+        self._bounds = list(zip(stored, [0, *ends[:-1]], ends, strict=True)) if stored else []
         parts = list(zip(stored.values(), counts, strict=True))
         self.steps = np.frombuffer(b"".join([content[: 4 * count] for content, count in parts]), "<f4")
         small = np.frombuffer(b"".join([content[4 * count :] for content, count in parts]), np.int8)
         self.small = small.reshape(-1, dimension).astype(np.float32)
 
-    def by_chunk(self, values: NDArray[np.float32]) -> Iterator[tuple[str, list[float]]]:
+    def by_chunk(self, values: NDArray[np.float32]) -> list[tuple[str, list[float]]]:
         """The values of the stretches of each chunk, by its id."""
-        every, begin = values.tolist(), 0
-        for id_, end in self._ends.items():
-            yield id_, every[begin:end]
-            begin = end
+        every = values.tolist()
+        return [(id_, every[begin:end]) for id_, begin, end in self._bounds]
 
 
 async def _meaning(

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.citing.citations import Citations, Wording, is_refusal
 from app.citing.headings import follow_ups
-from app.citing.links import Addresses, markdown_link, page_title, untagged
+from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.rewrite import Rewriter
 from app.citing.sections import Place, cited_links, nearest, nearest_list, offered_links, places
 from app.core.errors import StoreError
@@ -26,7 +26,7 @@ from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
 from app.pipeline.conversation import as_found, with_answer_language
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.retrieve import embed
 from app.proof.check import Checker
 from app.proof.evidence import Evidence
@@ -45,7 +45,7 @@ REFUSED = "offered: the model finds no answer in the passages"
 
 
 @dataclass(frozen=True)
-class Cite(Declared):
+class Cite(Step):
     """Renumbers citations in the order of their first use, removes citations and addresses that no passage has, and
     appends the links and the questions that follow.
     """
@@ -58,7 +58,7 @@ class Cite(Declared):
     words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
     reads = ("asked", "hits", "events")
-    uses = ("refined", "keywords", "choices", "related", "evidence", "overview", "passages")
+    uses = ("refined", "keywords", "more_keywords", "choices", "related", "evidence", "overview", "passages")
     writes = ("events",)
 
     def __post_init__(self) -> None:
@@ -114,7 +114,8 @@ class _Answer:
         self._images = step.images == "site"
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
         addresses = Addresses(_texts_shown(turn), self._pages)
-        self._text = Rewriter(addresses, self._citations, headings)
+        removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
+        self._text = Rewriter(addresses, self._citations, headings, removals)
         self._wording = Wording(
             self._language.replies.readers, lambda: " ".join((turn.asked.text, *_texts_shown(turn)))
         )
@@ -166,7 +167,7 @@ class _Answer:
     def _shown(self, written: str, *, replaceable: bool) -> list[Event]:
         self._written.append(written)
         self._said.append(written)
-        text = self._text.feed(self._wording.feed(written))
+        text = self._text.feed(self._wording.feed(written) if self._wording.left else written)
         if self._turn.request.whole and replaceable:
             self._waiting.append(text)  # all of it can be replaced at the end
             return []
@@ -190,13 +191,13 @@ class _Answer:
                 rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
             found = await nearest(self._turn, self._turn.hits, self._language)
             rest += quoted(nearest_list(found, self._language), self._pages)
-            if self._turn.links is not None:
-                self._turn.links.extend(offered_links((one.hit for one in found), REFUSED))
+            if self._turn.citing:
+                self._turn.citing.links += offered_links((one.hit for one in found), REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
             sources = self._sources(turn, "".join(self._said))
             event = self._followed(event, sources)
-        if turn.links is not None:
-            turn.links.extend(cited_links(turn, sources, cited=self._citations.any))
+        if turn.citing:
+            turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
         if sources and self._turn.request.links:
             rest += source_list(tuple(source for source, _ in sources), self._language)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]

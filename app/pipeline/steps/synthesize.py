@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from app.core.errors import ModelError
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn, Usage
+from app.core.turn import Call, Done, Event, Events, Failure, Message, Removal, Text, Turn, Usage
 from app.core.types import Legs
 from app.models import Model
 from app.models.protocols import CallOptions
@@ -40,18 +39,20 @@ from app.pipeline.conversation import (
     room_for_pages,
     with_answer_language,
 )
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.text.answer_language import AnswerLanguage, Verdict, profiles
 
 log = logging.getLogger("app.pipeline")
 
+OTHER_LANGUAGE = "it isn't in the language of the question: the model was asked again"
+STILL_OTHER = "it isn't in the language of the question either: the pages are quoted"
 SIGNS_OF_TURNS = ("<|im_", "<|e", "\n### Instruction", "\nUser:")
 """With which weak models go on as somebody else. Only sent with the short prompt: some models that need none refuse a request with `stop`,
 and OpenAI takes four."""
 
 
 @dataclass(frozen=True)
-class Synthesize(Declared):
+class Synthesize(Step):
     """Writes the events of the answer. If the model fails before any text, DOCS_TUNING__ON_MODEL_FAILURE decides what follows."""
 
     model: Model | None
@@ -59,7 +60,7 @@ class Synthesize(Declared):
     settings: Settings
     name = "synthesize"
     reads = ("asked", "hits", "generation")
-    uses = ("search", "refined", "keywords", "related", "choices", "overview", "evidence", "passages")
+    uses = ("search", "refined", "keywords", "more_keywords", "related", "choices", "overview", "evidence", "passages")
     writes = ("passages", "events")
 
     def __post_init__(self) -> None:
@@ -83,8 +84,8 @@ class Synthesize(Declared):
     async def _unwritten(self, turn: Turn) -> Events:
         """The answers that no model writes: which reading is meant, that nothing was found, or quotations."""
         if turn.choices:
-            if turn.links is not None:
-                turn.links.extend(offered_links(turn.choices, "offered: one of several readings of the question"))
+            if turn.citing:
+                turn.citing.links += offered_links(turn.choices, "offered: one of several readings of the question")
             choices = "\n".join(
                 f"- {markdown_link(page_title(hit.chunk) or hit.chunk.url, hit.chunk.url)}" for hit in turn.choices
             )
@@ -95,49 +96,43 @@ class Synthesize(Declared):
             yield event
 
     async def _written(self, model: Model, turn: Turn) -> Events:
-        """The answer of the model. If it is in another language than the question, the model is asked once more."""
-        attempt = Attempt(AnswerLanguage(turn.asked.language, self.prompts.languages), whole=turn.request.whole)
-        try:
-            async with aclosing(self._generate(model, turn, attempt)) as events:
-                async for event in events:
-                    yield event
-        except WrongLanguage as wrong:
-            async with aclosing(self._corrected(model, turn, attempt.check, wrong)) as events:
-                async for event in events:
-                    yield event
-        except ModelError as error:
-            for event in await self._failed(turn, attempt, error):
-                yield event
-
-    async def _corrected(self, model: Model, turn: Turn, check: AnswerLanguage, wrong: WrongLanguage) -> Events:
-        """The second answer; if it is in another language, too, the pages are quoted."""
-        request, language = turn.request, turn.asked.language
-        log.info(LogMessage("answer in another language, asked again", id=request.id, language=language))
-        attempt = Attempt(check, whole=request.whole, refused=wrong.events, has_quotations=bool(turn.hits))
-        try:
-            async with aclosing(
-                self._generate(model, turn, attempt, self.prompts.render(language, "answer_language"))
-            ) as events:
-                async for event in events:
-                    yield event
-        except WrongLanguage:
-            for event in await self._quoted(turn):
-                yield event
-        except ModelError as error:
-            for event in await self._failed(turn, attempt, error):
-                yield event
-
-    async def _quoted(self, turn: Turn) -> Sequence[Event]:
-        """Quotations in place of a second answer in another language, which many readers couldn't read."""
-        log.info(LogMessage("answer language", id=turn.request.id, outcome="wrong"))
-        *quoted, done = await self._extracted(turn)
-        assert isinstance(done, Done)
-        return [*quoted, replace(done, language="wrong")]
+        """The answer of the model. If it is in another language than the question, the model is asked once more, then the pages are
+        quoted, as many readers couldn't read a second such answer.
+        """
+        language, whole, options = turn.asked.language, turn.request.whole, self._options(turn)
+        attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole), ""
+        for _ in range(2):
+            try:
+                with turn.calls.call(self.name) as call:
+                    async with aclosing(model.stream(self._messages(turn, firmer), options)) as events:
+                        async for event in events:
+                            for shown in attempt.read(event, call):
+                                yield shown
+            except WrongLanguage as wrong:
+                refused = wrong.events
+                _note_removal(turn, Removal("answer", wrong.text, STILL_OTHER if firmer else OTHER_LANGUAGE))
+            except ModelError as error:
+                last = await self._failed(turn, attempt, error)
+                break
+            else:
+                last = attempt.last
+                break
+            log.info(LogMessage("answer in another language", id=turn.request.id, language=language, told=bool(firmer)))
+            attempt = Attempt(attempt.check, whole=whole, refused=refused, has_quotations=bool(turn.hits))
+            firmer = self.prompts.render(language, "answer_language")
+        else:
+            *quoted, done = await self._extracted(turn)
+            assert isinstance(done, Done)
+            last = [*quoted, replace(done, language="wrong")]
+        for shown in last:  # after the call is recorded, as its reader looks for that at the end
+            yield shown
 
     async def _failed(self, turn: Turn, attempt: Attempt, error: ModelError) -> Sequence[Event]:
         """What follows the failure of the model. Raises it again if that is configured, and nothing was said."""
         if attempt.refused and not attempt.said:
             log.warning(LogMessage("language model failed on correcting", id=turn.request.id, error=error))
+            if turn.citing:
+                turn.citing.removed.clear()  # all of it is of the answer that is shown now
             return attempt.refused  # better than no answer
         if not attempt.said and self.settings.tuning.on_model_failure == "error":
             raise error
@@ -150,8 +145,8 @@ class Synthesize(Declared):
         language = self.prompts.language(turn.asked.language)
         if found := await nearest(turn, turn.related, language):
             said.append(Text(nearest_list(found, language), quoted=True))
-            if turn.links is not None:
-                turn.links.extend(offered_links((one.hit for one in found), "offered: too weak to answer from"))
+            if turn.citing:
+                turn.citing.links += offered_links((one.hit for one in found), "offered: too weak to answer from")
         return [*said, Done(refused=True)]
 
     async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:
@@ -172,33 +167,6 @@ class Synthesize(Declared):
             Done(extractive=True, doubtful=doubtful),
         ]
 
-    async def _generate(self, model: Model, turn: Turn, attempt: Attempt, firmer: str = "") -> Events:
-        """Yields what of the model's answer may be shown; its duration and tokens are added to the turn's calls.
-
-        `firmer` is an instruction at the end of the prompt, where models follow it best.
-        """
-        began, usage, error = time.perf_counter(), Usage(), "cancelled"
-        turn.calls.begun[self.name] = turn.calls.begun.get(self.name, 0) + 1
-        last: Sequence[Event] = ()
-        try:
-            async with aclosing(model.stream(self._messages(turn, firmer), self._options(turn))) as events:
-                async for event in events:
-                    if isinstance(event, Done):
-                        error = ""
-                        last = attempt.ended(event)
-                        continue
-                    if isinstance(event, Usage):
-                        usage += event
-                    for shown in attempt.shown(event):
-                        yield shown
-        except ModelError as failed:
-            error = str(failed)
-            raise
-        finally:
-            turn.calls.add(self.name, began, usage, error)
-        for shown in last:  # after the call is recorded, as its reader looks for that at the end
-            yield shown
-
     def _options(self, turn: Turn) -> CallOptions:
         sampling, settings = turn.request.sampling, self.settings
         stop = sampling.stop or (SIGNS_OF_TURNS if reads_little(settings) else ())
@@ -211,6 +179,7 @@ class Synthesize(Declared):
         )
 
     def _messages(self, turn: Turn, firmer: str) -> Sequence[Message]:
+        """The prompt; `firmer` is an instruction at its end, where models follow it best."""
         history = earlier(turn.request.messages, self.prompts)
         system, question = self._system(turn), (turn.refined or turn.asked).text
         return [
@@ -239,11 +208,16 @@ ENOUGH = 2 * LONGEST_HELD  # of a first piece that is longer
 
 
 class WrongLanguage(Exception):
-    """The answer is in another language. `events` are all its events if it was read to the end."""
+    """The answer is in another language. `text` is what was read of it; `events` are all its events if it was read to the end."""
 
-    def __init__(self, events: tuple[Event, ...] = ()) -> None:
+    def __init__(self, text: str, events: tuple[Event, ...] = ()) -> None:
         super().__init__("The answer is in another language.")
-        self.events = events
+        self.text, self.events = text, events
+
+
+def _note_removal(turn: Turn, removal: Removal) -> None:
+    if turn.citing:
+        turn.citing.removed.append(removal)
 
 
 class Attempt:
@@ -263,13 +237,20 @@ class Attempt:
         has_quotations: bool = True,
     ) -> None:
         self.check, self.refused, self.said = check, refused, False
+        self.last: Sequence[Event] = ()
         self._whole, self._waiting = whole, list[Event]()
         self._texts = list[str]()
         self._has_quotations = has_quotations
         self._holding = has_quotations
 
-    def shown(self, event: Event) -> Sequence[Event]:
-        """The events that may be shown by now. Raises `WrongLanguage` before any text."""
+    def read(self, event: Event, call: Call) -> Sequence[Event]:
+        """The events that may be shown by now; those that the end shows are `last`. Raises `WrongLanguage` before any text."""
+        if isinstance(event, Usage):
+            call.usage += event
+        if isinstance(event, Done):
+            call.error = ""
+            self.last = self._ended(event)
+            return ()
         if isinstance(event, Text):
             if not self._texts and not event.text.strip():
                 return ()  # leading blank lines
@@ -286,7 +267,7 @@ class Attempt:
         self.said = self.said or isinstance(event, Text)
         return (event,)
 
-    def ended(self, done: Done) -> Sequence[Event]:
+    def _ended(self, done: Done) -> Sequence[Event]:
         """The rest, with the last event, whose `language` says a switch or the outcome of the second attempt.
 
         Raises `ModelError` for an empty answer, and `WrongLanguage` for a whole answer that switched.
@@ -299,17 +280,17 @@ class Attempt:
         if self.refused is not None:
             done = replace(done, language=self.check.outcome(text))
             if done.language == "wrong" and self._whole and self._has_quotations:
-                raise WrongLanguage
+                raise WrongLanguage(text)
         elif self.check.switched(text):
             done = replace(done, language="switched")
             if self._whole:
-                raise WrongLanguage((*rest, done))
+                raise WrongLanguage(text, (*rest, done))
         if done.language:
             log.info(LogMessage("answer language", id=REQUEST_ID.get(), outcome=done.language))
         return (*rest, done)
 
     def _released(self, held: str, verdict: Verdict) -> Text:
         if (self.check.beginning(held) if verdict == "unsure" else verdict) == "wrong":
-            raise WrongLanguage
+            raise WrongLanguage(held)
         self._holding = False
         return Text(held)

@@ -70,7 +70,6 @@ SHOWN_ON_DEMAND = re.compile(
 """Names of what is hidden until readers open it."""
 
 _CONTROLS = "//*[@aria-controls or @data-target or @data-bs-target]"
-_DEMO = re.compile(r"(?:^|[\s_-])(?:demo|card|playground|live-?example)s?(?=[\s_-]|$)", re.IGNORECASE)
 _LANDMARKS = frozenset({"header", "footer", "aside"})
 
 
@@ -117,7 +116,6 @@ def clean_root(
                 drop(element)
     _drop_marks(root, base)
     _drop_second_title(root)
-    _flatten_demos(root)
     if root.tag in ("body", "html", "main"):
         _drop_landmarks(root, kept)
     for path in _TITLES:
@@ -239,22 +237,6 @@ def _drop_second_title(root: HtmlElement) -> None:
             drop(title)
 
 
-def _flatten_demos(root: HtmlElement) -> None:
-    """Make bold lines of headings in demos and cards that no link leads to: the text after these isn't theirs.
-
-    What holds the page's first heading is the page itself, whatever it is called.
-    """
-    first = next(root.iter(*HEADINGS), None)
-    page = set(first.iterancestors()) if first is not None else set()
-    inside = set[HtmlElement]()
-    for element in list(root.iter("*")):
-        if element.getparent() in inside or (element not in page and _DEMO.search(element.get("class") or "")):
-            inside.add(element)
-    for heading in [element for element in inside if element.tag in HEADINGS]:
-        if not heading.get("data-anchor"):
-            bold_paragraph(heading)
-
-
 def _is_beside(link: HtmlElement, text: str, target: str) -> bool:
     """True for a link to the heading that it is in, if the heading's text is beside it."""
     heading = next((heading for heading in link.iterancestors(*HEADINGS) if heading.get("data-anchor") == target), None)
@@ -281,6 +263,3 @@ def _absolute_links(root: HtmlElement, base: str) -> None:
                 element.set(name, urljoin(base, target))
             except ValueError:  # not a valid address
                 element.attrib.pop(name)
-
-
-__all__ = ["SHOWN_ON_DEMAND", "clean_root", "find_root", "text_of"]

@@ -41,10 +41,6 @@ def test_pages_of_the_time_count_fifteen_times():
         assert boosted == {id_: pytest.approx(score * (15 if id_ in raised else 1)) for id_, score in PLAIN.items()}
 
 
-def test_places_are_boosted_by_the_beginning_of_their_address():
-    assert next(iter(fused(boosts=(Boost(2, url_prefixes=("https://x/new/", "https://y/")),)))) == "new"
-
-
 def test_the_page_of_the_reader_and_those_below_it_count_more_but_not_those_that_begin_like_it():
     """/new/ and what is below it twice, pages beside it once; /news/ isn't below /new/."""
     at = {"/a/new": 2, "/a/new/": 2, "/a/new/below/": 2, "/a/news/": 1, "/a/new.html": 1, "/a/": 1, "/b/new/": 0}

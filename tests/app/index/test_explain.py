@@ -11,7 +11,7 @@ import pytest
 
 from app.core.types import Boost, Candidate, Legs, Query, Recency
 from app.index.protocols import TranslationSets
-from app.index.ranking.fuse import explained, leg_scores, leg_weights
+from app.index.ranking.fuse import explained, leg_weights
 from tests.app.index.test_fuse import fuse
 
 QUERIES = [
@@ -78,15 +78,3 @@ async def test_what_is_dropped_for_its_language_would_be_a_hit_without_the_facto
             assert row.fused / row.language_factor > least
             checked += 1
     assert checked > 10
-
-
-async def test_the_legs_alone_add_up_in_both_fusions():
-    """`leg_scores` of both legs are the scores before all factors."""
-    legs = made(3)
-    for fusion in ("weighted", "rrf"):
-        query = Query(texts=(), limit=99, per_page=99, fusion=fusion)
-        words, vectors = leg_scores(legs, query)
-        sums = {id_: words.get(id_, 0) + vectors.get(id_, 0) for id_ in {**words, **vectors}}
-        most = max(1.0, *sums.values())
-        for ranked in fuse(legs, replace(query, filters=replace(query.filters, versions=("1",)))):
-            assert ranked.fused == pytest.approx(sums[ranked.chunk.id] / most)

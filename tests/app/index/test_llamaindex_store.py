@@ -20,7 +20,7 @@ from llama_index.core.vector_stores import FilterOperator, MetadataFilter, Metad
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
 
-from tests.opensearch import opensearch_address, own_name
+from tests.opensearch import opensearch_address, own_name, store_at
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.server]
 
@@ -77,7 +77,7 @@ async def index() -> AsyncIterator[tuple[OpenSearchStore, OpensearchVectorStore]
     """Our store, and LlamaIndex's on the same alias."""
     address = opensearch_address()
     with own_name() as name:
-        store = OpenSearchStore(address, index=name, vector_share=WEIGHT)
+        store = store_at(address, name, vector_share=WEIGHT)
         await publish(
             store,
             chunk("/en/storage", "Storage has a quota."),
@@ -172,17 +172,6 @@ async def test_the_pipeline_follows_the_settings_and_a_server_without_it_can_be_
     await publish(store, chunk("/en/storage", "Storage has one."))
     assert pipeline in caplog.text
     assert "neural-search" in caplog.text
-
-
-async def test_only_the_live_generation_is_retrieved(index):
-    """What was changed or removed is gone for a client of the alias, and back after a rollback."""
-    store, theirs = index
-    await publish(store, chunk("/en/storage", "Storage has no quota."), remove="/en/network")
-    live = {"Storage has no quota.", "Úložiště (storage) má kvótu.", "A GPU for each."}
-    assert set(await texts(theirs, "storage")) == live
-    await store.rollback()
-    before = {"Storage has a quota.", "Úložiště (storage) má kvótu.", "The network is fast.", "A GPU for each."}
-    assert set(await texts(theirs, "storage")) == before
 
 
 async def test_a_filter_on_gen_to_leaves_no_place_to_ended_rows(index):

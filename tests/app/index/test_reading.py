@@ -12,7 +12,7 @@ from app.assistants.assembly import opened
 from app.core.errors import NoIndex, StillReading
 from app.core.settings import Settings
 from app.core.turn import Message, Request
-from app.index.reading import FILE, FRESH, reading, run_reading, tell_reading
+from app.index.run_history import FILE, STILL_READING, reading, run_reading, tell_reading
 from ingestion import progress
 from ingestion.progress import open_progress
 
@@ -30,7 +30,7 @@ async def test_a_question_is_told_how_far_the_first_run_is_in_its_language(quest
         tell_reading(tmp_path, 30, 120, 60.0)
         with pytest.raises(StillReading, match=told):
             await anext(assistants.get("").answer(request))
-        old = (tmp_path / FILE).stat().st_mtime - FRESH - 1
+        old = (tmp_path / FILE).stat().st_mtime - STILL_READING - 1
         os.utime(tmp_path / FILE, (old, old))
         with pytest.raises(NoIndex, match="docs-assistant ingest"):
             await anext(assistants.get("").answer(request))

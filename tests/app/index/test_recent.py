@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.core.generation import GenerationInfo, Recipe
-from app.core.types import Chunk, PlainText
+from app.core.types import PlainText
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.store import EmbeddedStore
-from app.index.guarded import GuardedStore, Recent, size_of_chunk, size_of_text
+from app.index.guarded import GuardedStore, Recent, size_of_text
 from tests.contract.pages import publish
 
 FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)
 
 
 async def test_values_are_read_once_per_generation_and_the_oldest_make_room_for_new_ones():
-    recent, asked = Recent[PlainText](size_of_text, most=25), []
+    recent, asked = Recent[PlainText](lambda plain: len(plain.text), most=25), []
 
     async def read(keys):
         asked.append(list(keys))
@@ -41,12 +41,6 @@ async def test_a_generation_that_was_published_meanwhile_does_not_get_values_of_
 
     assert await recent.of(FIRST, ["a"], old) == {"a": PlainText("old")}
     assert await recent.of(replace(FIRST, id=2), ["a"], new) == {"a": PlainText("new")}
-
-
-def test_questions_of_a_chunk_take_their_share_of_the_memory():
-    chunk = Chunk("c", "docs", "https://docs.example.org/", 0, "Text.", "en", "Page")
-    asked = replace(chunk, questions=(("en", "?" * 1000), ("cs", "č" * 1000)))
-    assert size_of_chunk(asked) >= size_of_chunk(chunk) + 3000
 
 
 async def test_units_of_chunks_that_were_found_lately_need_no_store(tmp_path, monkeypatch):

@@ -110,13 +110,6 @@ def test_a_class_that_cannot_be_made_is_a_settings_error(path: str, says: str) -
         open_model(Settings.load(llm_class=path, llm_args={"nonsense": 1}))
 
 
-def test_a_class_and_a_local_model_for_embedding_are_one_too_many() -> None:
-    """Neither is ignored without a word."""
-    path = "llama_index.embeddings.openai_like:OpenAILikeEmbedding"
-    with pytest.raises(SettingsError, match=f"DOCS_EMBEDDING_CLASS={path} and DOCS_EMBEDDING_MODEL=local:mine "):
-        open_embedder(Settings.load(None, embedding_class=path, embedding_model="local:mine"))
-
-
 class InProcess(CustomLLM):
     """A model in this process: it blocks its thread between the words, and for good behind the last one if it `stalls`."""
 

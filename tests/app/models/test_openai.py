@@ -82,14 +82,6 @@ async def test_every_refusal_has_a_name(llm: FakeLLM, client: OpenAIModel, reply
         assert whole.value.retry_after == 7
 
 
-async def test_a_closed_port_is_named() -> None:
-    """Nobody listens: ModelUnavailable says where."""
-    model = Model(OpenAIModel(Endpoint("http://127.0.0.1:9/v1", timeout=1), "m"))
-    with pytest.raises(ModelUnavailable, match=r"127\.0\.0\.1:9"):
-        await model.complete(QUESTION, CallOptions())
-    await model.close()
-
-
 @pytest.mark.parametrize(
     "reply",
     [

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
 from app.core.turn import Call, Calls, Done, Message, Question, Request, Text, Turn, Usage
-from app.pipeline.runner import Fallback, answer, run
+from app.pipeline.runner import answer, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
 
@@ -97,21 +97,6 @@ async def test_a_failing_step_fails_the_run_with_its_own_error_and_cancels_the_r
         await run(((Box("alone", fail(StoreUnavailable("away"))),),), START)
 
 
-async def test_a_step_that_fails_may_go_on_with_less() -> None:
-    """The record has the error that it failed for, and what it made instead."""
-
-    def falls_back(_: Turn) -> Mapping[str, Any]:
-        try:
-            raise ModelTimeout("too slow")
-        except ModelTimeout as error:
-            raise Fallback({"asked": Question("less")}) from error
-
-    turn = await run(((Box("a", falls_back, optional=True),),), START)
-    assert turn.asked.text == "less"
-    assert turn.trace[0].error == "ModelTimeout: too slow"
-    assert turn.trace[0].changes == {"asked": Question("less")}
-
-
 async def test_the_tokens_of_all_calls_are_counted() -> None:
     """Those of the helper calls come once, before the end; a failed call has none."""
 
@@ -120,7 +105,7 @@ async def test_the_tokens_of_all_calls_are_counted() -> None:
         yield Usage(100, 20)
         yield Done()
 
-    ended = [Call("refine", 1.0, Usage(10, 2)), Call("keywords", 1.0, Usage(30, 5)), Call("analyze", 1.0, error="down")]
+    ended = [Call("refine", 1.0, Usage(10, 2)), Call("keywords", 1.0, Usage(30, 5)), Call("hyde", 1.0, error="down")]
     for calls, helpers in ((ended, Usage(40, 7)), ([], Usage())):
         found = [event async for event in answer(replace(START, events=answering(), calls=Calls(ended=calls)))]
         assert isinstance(found[-1], Done)

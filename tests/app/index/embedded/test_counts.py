@@ -6,7 +6,6 @@ import asyncio
 import time
 from contextlib import suppress
 
-from app.core.errors import StoreError
 from tests.app.index.embedded.pages import publish
 
 
@@ -52,13 +51,3 @@ async def test_a_cancelled_first_question_leaves_the_counts_of_words_right(store
         with suppress(asyncio.CancelledError):
             await first
         assert await live.frequencies(["word7", "word8", "none"]) == {"word7": 16, "word8": 16, "none": 0}, part
-
-
-async def test_counts_that_failed_are_made_anew(store, monkeypatch):
-    await publish(store, {1: ("common word",)})
-    live = await store.live()
-    with monkeypatch.context() as broken:
-        broken.setattr(type(live.chunks), "query", lambda _: 1 / 0)
-        with suppress(ZeroDivisionError, StoreError):
-            await live.frequencies(["common"])
-    assert await live.frequencies(["common"]) == {"common": 1}

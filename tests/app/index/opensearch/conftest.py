@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.index.opensearch.store import OpenSearchStore
-from tests.opensearch import opensearch_address, own_name
+from tests.opensearch import opensearch_address, own_name, store_at
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def open_store(address) -> AsyncIterator[Callable[..., OpenSearchStore]]:
     with own_name() as name:
 
         def open_(**values) -> OpenSearchStore:
-            store = OpenSearchStore(address, **({"index": name} | values))
+            store = store_at(address, **({"index": name} | values))
             opened.append(store)
             return store
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,12 +15,13 @@ from app.index.opensearch import catalog, connection
 from app.index.opensearch.connection import Connection, Layout, parse
 from tests.app.index.opensearch.rows import found, name_of, publish
 from tests.app.index.opensearch.test_failures import answering, listening
+from tests.contract.pages import axis
 
 OK = b'{"it": "works"}'
 
 
-def hosts(*ports: int) -> str:
-    return "http://" + ",".join(f"127.0.0.1:{port}" for port in ports)
+def hosts(*ports: int) -> list[str]:
+    return [f"http://127.0.0.1:{port}" for port in ports]
 
 
 async def cut_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -41,10 +41,8 @@ def first_host_first(monkeypatch) -> None:
 
 class TestAddress:
     def test_hosts_user_index_and_parameters_are_read(self):
-        address = parse(
-            urlsplit("opensearchs://me:p%40ss@a:9201,b,[::1]:9203/docs?replicas=0&shards=2&m=24&ef_search=200")
-        )
-        assert address.url == "https://a:9201,b:9200,[::1]:9203"
+        address = parse("opensearchs://me:p%40ss@a:9201,b,[::1]:9203/docs?replicas=0&shards=2&m=24&ef_search=200")
+        assert address.hosts == ("https://a:9201", "https://b:9200", "https://[::1]:9203")
         assert (address.index, address.auth) == ("docs", ("me", "p@ss"))
         assert address.layout == Layout(shards=2, replicas=0, m=24, ef_search=200)
 
@@ -53,6 +51,8 @@ class TestAddress:
             "a,,b/docs": "a host is missing",
             "a:1,b:x/docs": "port isn't a number",
             "a,b": "write it as opensearch://",
+            "a/Docs": "use lower-case letters",
+            "a/b/c": "use lower-case letters",
             "a/docs?replica=1": "'replica' is not a parameter.*shards, replicas, m,",
             "a/docs?shards=0": "shards must be a number from 1 to 100",
             "a/docs?ef_search=": "ef_search must be a number",
@@ -108,7 +108,7 @@ class TestFailover:
         async with listening(hang) as one, listening(hang) as other:
             pass
         calls = Connection(hosts(one, other), timeout=60)
-        with pytest.raises(StoreUnavailable, match=rf"127\.0\.0\.1:{one},127\.0\.0\.1:{other} can't be reached"):
+        with pytest.raises(StoreUnavailable, match=rf"127\.0\.0\.1:{one},http://127\.0\.0\.1:{other} can't be reached"):
             await calls.call("GET", "/")
         await calls.close()
 
@@ -121,7 +121,7 @@ class TestLayout:
         other = f"{name_of(store)}-other"
         split = open_store(index=other, layout=Layout(shards=3, replicas=0, m=24, ef_construction=60, ef_search=50))
         texts = [f"the gauge {number} " + "measures pressure " * (number % 4) for number in range(12)]
-        query = Query((LexicalText("en", "pressure gauge 7"),), vector=[1.0, 2.0, 3.0, 4.0], depth=20)
+        query = Query((LexicalText("en", "pressure gauge 7"),), vector=axis(0), depth=20)
         scores = []
         for one in (store, split):
             await publish(one, *texts)

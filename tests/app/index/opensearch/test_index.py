@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -22,14 +21,6 @@ class TestIndex:
             answer = await http.post(f"/{name_of(store)}-1/_doc", json=document)
             assert answer.status_code == 400
             assert answer.json()["error"]["type"] == "strict_dynamic_mapping_exception"
-
-    async def test_dates_are_words(self, store):
-        """A date that is none, after one that is, must not fail the row as a date field would."""
-        async with await store.draft(RECIPE) as draft:
-            await put(draft, "/a", "first text", modified="2024-05-01")
-            await put(draft, "/b", "second text", modified="unknown")
-            await draft.publish()
-        assert sorted(await found(store, "text")) == ["first text", "second text"]
 
     async def test_the_alias_shows_the_live_generation_only(self, store, http):
         """A client that knows the alias alone sees what readers see, before and after publish and rollback."""
@@ -79,34 +70,6 @@ class TestIndex:
         await publish(open_store(), "next text")
         assert await found(open_store(), "text") == ["next text"]
 
-    @pytest.mark.slow
-    async def test_every_look_at_the_alias_sees_one_whole_generation(self, store, http):
-        """The pointer moves in one step: no moment without an alias, none with rows of two generations."""
-        recipes = [RECIPE, replace(RECIPE, splitter="other")]
-        await publish(store, *["version0"] * 5)
-        stop = asyncio.Event()
-        looks = 0
-
-        async def look() -> None:
-            nonlocal looks
-            while not stop.is_set():
-                answer = await http.get(f"/{name_of(store)}/_search?size=100")
-                assert answer.status_code == 200, answer.text
-                texts = [hit["_source"]["content"] for hit in answer.json()["hits"]["hits"]]
-                assert len(texts) == 5
-                assert len(set(texts)) == 1
-                looks += 1
-
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(4):
-                tasks.create_task(look())
-            for number in range(1, 5):
-                await publish(store, *[f"version{number}"] * 5, recipe=recipes[number % 2])
-            await store.rollback()
-            stop.set()
-        assert looks > 10
-        assert set(await found(store, "version3")) == {"version3"}
-
     async def test_what_no_generation_has_is_deleted(self, store, http):
         """Rows of dropped generations go, and whole indices after a rebuild that nothing refers to any more."""
         for number in range(5):
@@ -120,16 +83,6 @@ class TestIndex:
         assert f"{name_of(store)}-1" not in indices
         # two kept, one more because each is a rebuild, one for readers that are still at it, each with pages; and the catalog
         assert len(indices) == 9
-
-    async def test_any_language_has_an_analysis(self, store):
-        """A code without a dictionary of its own is folded, and found all the same."""
-        languages = ("de", "sk", "zh", "tr", "no", "el", "ga", "pt")
-        async with await store.draft(RECIPE) as draft:
-            for language in languages:
-                await put(draft, f"/{language}", f"kubernetes{language} 集群配置", language=language)
-            await draft.publish()
-        for language in languages:
-            assert (await found(store, f"Kubernetes{language}", language))[0] == f"kubernetes{language} 集群配置"
 
     async def test_a_page_of_encoded_data_is_indexed(self, store):
         """A word longer than Lucene takes doesn't fail its row."""
@@ -146,9 +99,3 @@ class TestIndex:
             texts = tuple(LexicalText(language, "quota " + rest) for language in ("en", "cs", ""))
             legs = await live.search(Query(texts))
             assert legs.lexical[0].url == SITE + "/0"
-
-    async def test_a_release_that_knows_no_sources_can_read_the_list_of_generations(self, store, http):
-        """To it, an info with one more field is a damaged index, which it builds anew from its own sites alone."""
-        await publish(store, "text")
-        (entry,) = (await http.get(f"/{name_of(store)}-meta/_doc/state")).json()["_source"]["kept"]
-        assert set(entry["info"]) == {"id", "recipe", "built_at", "languages", "pages", "chunks"}

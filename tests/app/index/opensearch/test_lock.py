@@ -8,7 +8,7 @@ import os
 import pytest
 
 from app.core.errors import NoIndex, StoreBusy
-from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, publish, put
+from tests.app.index.opensearch.rows import RECIPE, found, publish, put
 
 
 @pytest.mark.opensearch
@@ -22,40 +22,6 @@ class TestLock:
                 await store.live()
         async with await open_store().draft(RECIPE):
             pass
-
-    async def test_a_draft_that_changes_nothing_writes_nothing(self, store, http):
-        """Not even its lock: no operation in any index, counted by the server."""
-
-        async def operations() -> dict[str, int]:
-            found = (await http.get(f"/{name_of(store)}-*/_stats?level=shards")).json()["indices"]
-            return {index: value["shards"]["0"][0]["seq_no"]["max_seq_no"] for index, value in found.items()}
-
-        info = await publish(store, "one", "two")
-        before = await operations()
-        assert f"{name_of(store)}-meta" in before
-        async with await store.draft(RECIPE) as draft:
-            await draft.remove(SITE + "/unknown")
-            await draft.touch([])
-            assert await draft.publish() == info
-        assert await operations() == before
-
-    async def test_a_rollback_under_a_draft_that_wrote_nothing_yet_is_noticed(self, store, open_store):
-        """What the draft began from is no longer live."""
-        first = await publish(store, "one")
-        await publish(store, "two")
-        async with await store.draft(RECIPE) as draft:
-            await open_store().rollback()
-            for _ in range(2):
-                with pytest.raises(StoreBusy, match=r"Another run wrote to .* while this one read"):
-                    await put(draft, "/0", "three")
-        assert (await store.live()).info == first
-
-    async def test_an_open_draft_keeps_its_lock(self, open_store):
-        """The lock is renewed as long as the draft is open, however long that takes."""
-        async with await open_store(lock_seconds=2).draft(RECIPE):
-            await asyncio.sleep(3)
-            with pytest.raises(StoreBusy):
-                await open_store(lock_seconds=2).draft(RECIPE)
 
     async def test_a_lock_without_sign_of_life_expires(self, open_store, monkeypatch):
         """The writer that lost it in its sleep is refused, and what it wrote is not published."""

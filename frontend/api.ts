@@ -564,6 +564,12 @@ export interface Recipe {
   summaries: string;
 }
 
+export interface Removal {
+  kind: "address" | "image" | "html" | "citation" | "source list" | "table cell" | "markup" | "answer";
+  reason: string;
+  text: string;
+}
+
 export interface RollbackBody {
   dropped: number;
   index: string;
@@ -631,7 +637,7 @@ export interface SharedAnswer {
   object: "answer.shared";
   question: string;
   sources: Source[];
-  support?: "well supported" | "partly" | "not in the documentation";
+  support: "well supported" | "partly" | "not in the documentation" | null;
   unsupported: Unsupported[];
   until: number;
 }
@@ -723,6 +729,7 @@ export interface Trace {
   passages: TracePassage[];
   problem: string;
   question: string;
+  removed: Removal[];
   searches: TraceSearch[];
   steps: TraceStep[];
 }

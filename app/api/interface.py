@@ -28,6 +28,7 @@ from app.assistants.suggestions import Start, Suggester
 from app.core.brand import LARGEST, Brand, image_type, style
 from app.core.errors import RequestError, SettingsError, StoreError, quoted
 from app.core.generation import GenerationInfo
+from app.index.run_history import runs_of
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant, Assistants
@@ -60,7 +61,7 @@ class Branding:
         if time.monotonic() >= self._until:
             self._until = time.monotonic() + FRESH
             with suppress(StoreError):  # the last one is as good
-                self._read = (await self._service.assistants.store.runs()).brand
+                self._read = (await runs_of(self._service.assistants.store)).brand
         settings, given, read = self._service.settings, self.given, self._read
         names = next((one.table.names for one in self._service.assistants.listed()), {})
         named = names.get(settings.default_language) or next(iter(names.values()), "")
@@ -177,7 +178,7 @@ class Interface:
         return unstored(body)
 
     async def _details(self, assistants: Assistants) -> InterfaceBody:
-        service = self.service
+        service, settings = self.service, self.service.settings
         info = (await service.assistants.ready()).info
         kept = service.conversations is not None
         first: dict[str, Start] = {}
@@ -185,8 +186,8 @@ class Interface:
             with suppress(TimeoutError):  # a page that isn't there yet is worse than one without them
                 first[one.id] = await self.suggester.of(one, PATIENCE)
         return {  # type: ignore[typeddict-item]  # the other fields are there already
-            "languages": service.settings.languages,
-            "default_language": service.settings.default_language,
+            "languages": settings.languages,
+            "default_language": settings.default_language,
             "assistants": [
                 _described(one, info, first.get(one.id, Start(one.table.suggestions))) for one in assistants.listed()
             ],
@@ -195,7 +196,7 @@ class Interface:
             "index": {"generation": info.id, "pages": info.pages, "built_at": info.built_at} if info else None,
             "contact": self.branding.given.contact,
             "keeps": {
-                "days": service.settings.retention_days if kept else 0,
+                "days": settings.retention_days if kept else 0,
                 "feedback": kept,
                 "share_days": service.share_days,
             },

@@ -46,7 +46,7 @@ from app.core.gate import Gate
 from app.core.generation import GenerationInfo
 from app.core.turn import AnswerRecord
 from app.index.protocols import Store
-from app.index.run_history import RESULTS, RunHistory
+from app.index.run_history import RESULTS, RunHistory, runs_of
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
@@ -153,7 +153,7 @@ def _filled(family: MetricFamily, values: Values) -> MetricFamily:
 async def _read(facts: IndexFacts, info: GenerationInfo | None, store: Store) -> None:
     """Read the runs, and the pages of a generation that wasn't read yet."""
     try:
-        facts.runs = await store.runs()
+        facts.runs = await runs_of(store)
         if info and info != facts.info:
             pages = await (await store.live()).pages()
             facts.pages = collections.Counter(page.language for page in pages)
@@ -336,16 +336,13 @@ class HealthCheck:
         """Status 200 if questions can be answered from the index of the first assistant, else 503; 503 too while a start reads it."""
         request.app.state.checked = time.monotonic()  # a stop then waits for the next checks, see `app.cli.server`
         state = await self.service.assistants.ready()
-        warming = self._warming(request)
+        warm_up: WarmUp | None = getattr(request.app.state, "warm_up", None)  # None without a start
+        warming = "warming up: the index is being read" if warm_up and not warm_up.begun else ""
         ok = state.ok and not warming
         body: ReadyBody = {"status": "ok" if ok else "unavailable"}
         if self._shows_details(request):
             body["problem"] = state.store_problem or state.problem or warming
         return unstored(body, 200 if ok else 503)
-
-    def _warming(self, request: Request) -> str:
-        warm_up: WarmUp | None = getattr(request.app.state, "warm_up", None)  # None without a start
-        return "warming up: the index is being read" if warm_up and not warm_up.begun else ""
 
     async def __call__(self, request: Request) -> Response:
         """The state of all parts. Status 200 if the service can answer questions, even without a part, else 503."""

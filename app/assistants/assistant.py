@@ -14,10 +14,9 @@ from app.assistants.file import AssistantTable, NamedIndex
 from app.assistants.health import Health, IndexCheck, IndexState, look_at_servers, part_states
 from app.core.breaker import Breaker
 from app.core.errors import NoIndex, RequestError, StillReading, quoted
-from app.core.language import Texts
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
-from app.core.turn import AnswerRecord, Calls, Events, Link, Reasoning, Request, Status, Turn, Usage
+from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
 from app.index.run_history import reading
@@ -85,7 +84,10 @@ class Assistant:
                 yield Status(language.texts.searching)
             record.turn = turn = await run((group,), turn)
         record.steps_ended(with_answer_language(turn, languages).asked.language)
-        found = _found(turn, languages[record.language].texts) if language else None
+        pages = str(len({hit.chunk.url for hit in turn.hits}))
+        found = (
+            Status(languages[record.language].texts.found.replace("{count}", pages), done=True) if language else None
+        )
         if found and turn.passages and (reading_text := languages[record.language].texts.reading):
             yield Status(reading_text.replace("{count}", str(len(turn.passages))))
         elif found:
@@ -159,13 +161,8 @@ class Assistant:
             )
         filters = request.filters.narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
-        links = list[Link]() if request.trace else None
-        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), links=links)
-
-
-def _found(turn: Turn, texts: Texts) -> Status:
-    """How many pages were found: the last status of an answer."""
-    return Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
+        citing = CitingTrace() if request.trace else None
+        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
 
 
 @dataclass(frozen=True)
@@ -260,7 +257,9 @@ class Assistants:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
         states, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
         first, *others = states.values()
-        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | (
+            {"index": told} if (told := first.problem or first.lost) else {}
+        )
         if others:
             named = zip(list(states)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}

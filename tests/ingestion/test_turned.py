@@ -11,6 +11,7 @@ import pytest
 
 from app.core.errors import RunRefused
 from app.index.protocols import Store
+from app.index.run_history import runs_of
 from ingestion.report import EXIT_WITH_FAILURES
 from tests.contract.conftest import embedded, opensearch
 from tests.ingestion.index import Index
@@ -236,15 +237,6 @@ async def test_pages_about_logins_change_and_two_may_be_merged(forty: Forty) -> 
     assert now[forty.paths[6]] == now[forty.paths[7]]
 
 
-async def test_a_first_run_drops_nothing(site: LocalSite, tmp_path: Path) -> None:
-    """Nobody knows what the pages were before: forms, stubs and pages with one text are indexed."""
-    async with Forty(tmp_path / "data", site) as made:
-        made.put(made.paths[:6], nothing_here)
-        made.put(made.paths[6:9], own_login, LOGIN)
-        assert (await made.run()).exit_code == 0
-        assert len(await made.texts()) == 40
-
-
 async def eroded(made: Forty, *counts: int) -> None:
     for count in counts:
         made.site.sitemap(*made.paths[:count])
@@ -264,7 +256,7 @@ async def test_slow_erosion_is_stopped_and_what_was_accepted_is_the_new_most(
         assert "--force" in str(caught.value)
         assert len(await made.texts()) == 29
         await made.run(force=True)
-        (source,) = (await made.store.runs()).sources.values()
+        (source,) = (await runs_of(made.store)).sources.values()
         assert source.pages == (21,)
         await eroded(made, 21, 15)
         with pytest.raises(RunRefused, match="11 pages after this run, and had 21"):

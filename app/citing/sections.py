@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, fold
-from app.text.blocks import CUT, cut_short
+from app.text.blocks import CUT, code_lines, cut_short
 from app.text.language import what_is_asked, without_stopwords
 from app.text.units import Block, Unit, blocks_of, line_of, rarity, shortened, units_of
 
@@ -40,8 +40,9 @@ def read_section(text: str) -> tuple[str, frozenset[str]]:
 
 def asked_stems(turn: Turn) -> set[str]:
     """The stems of the question, the refined question and all keywords."""
+    keywords = (*turn.keywords.values(), *turn.more_keywords.values())
     refined = (turn.refined.text,) if turn.refined else ()
-    return stems(" ".join((turn.asked.in_context, *refined, *turn.keywords.values())))
+    return stems(" ".join((turn.asked.in_context, *refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
@@ -136,22 +137,14 @@ _GAP = re.compile(r"[\s,;.)(]*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The section that a source leads to, and the words of the statements that it holds; none if it was chosen by the
+    """The section that a source leads to, and the number of statements that it holds; 0 if it was chosen by the
     question. `sentence` is what was quoted of it, and why it was chosen.
     """
 
     passage: int
     section: Section | None
-    words: tuple[str, ...] = ()
+    held: int = 0
     sentence: str = ""
-
-
-@dataclass(slots=True)
-class _Votes:
-    """Number of statements that a section of a passage holds, and the words by which."""
-
-    count: int = 0
-    words: dict[str, None] = field(default_factory=dict)
 
 
 def places(turn: Turn, citations: Citations, answer: str) -> list[tuple[int, list[Place]]]:
@@ -197,7 +190,7 @@ def _of_page(
 ) -> list[Place]:
     chunks = {passage: turn.hits[passage - 1].chunk for passage in passages}
     options = [(passage, i) for passage, chunk in chunks.items() for i in range(max(len(chunk.sections), 1))]
-    votes: dict[tuple[int, int], _Votes] = {}
+    votes = Counter[tuple[int, int]]()
     if len(options) > 1:
         read = {
             p: [read_section(" ".join(part)) for part in section_texts(chunk)] or [("", frozenset[str]())]
@@ -205,36 +198,31 @@ def _of_page(
         }
         for statement, cited in said:
             among = [(p, i) for p, i in options if p in cited]
-            if among and (best := _best(statement, [read[p][i] for p, i in among])):
-                place, words = among[best[0]], best[1]
-                vote = votes.setdefault(place, _Votes())
-                vote.count += 1
-                vote.words |= dict.fromkeys(words)
-    counts = Counter({place: vote.count for place, vote in votes.items()})
-    ranked = [place for place, _ in counts.most_common()]
+            if among and (best := _best(statement, [read[p][i] for p, i in among])) is not None:
+                votes[among[best]] += 1
+    ranked = [place for place, _ in votes.most_common()]
     places: dict[int, Place] = {}
     for passage, chunk in chunks.items():
         index = next((i for p, i in ranked if p == passage), None)
         if index is None or len(chunk.sections) < 2:
             places[passage] = Place(passage, best_section(chunk, wanted))
         else:
-            places[passage] = Place(passage, chunk.sections[index], tuple(votes[passage, index].words))
+            places[passage] = Place(passage, chunk.sections[index], held=votes[passage, index])
     first = [passage for passage, _ in ranked]
     return [places[passage] for passage in dict.fromkeys([*first, *passages])]
 
 
-def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> tuple[int, list[str]] | None:
-    """The section that holds most of the statement, and by which words; None if none of them does."""
+def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> int | None:
+    """The index of the section that holds most of the statement; None if none of them does."""
     exact, words = _stated(statement)
-    holders = [(mark, EXACT, [i for i, (text, _) in enumerate(sections) if _holds(text, mark)]) for mark in exact]
-    holders += [(word, 1.0, [i for i, (_, own) in enumerate(sections) if word in own]) for word in words]
-    scores, words_of = [0.0] * len(sections), [list[str]() for _ in sections]
-    for mark, weight, held in holders:
+    holders = [(EXACT, [i for i, (text, _) in enumerate(sections) if _holds(text, mark)]) for mark in exact]
+    holders += [(1.0, [i for i, (_, own) in enumerate(sections) if word in own]) for word in words]
+    scores = [0.0] * len(sections)
+    for weight, held in holders:
         for i in held:
             scores[i] += weight / len(held)
-            words_of[i].append(mark)
     best = max(range(len(sections)), key=lambda i: (scores[i], -i))
-    return (best, words_of[best]) if scores[best] else None
+    return best if scores[best] else None
 
 
 @lru_cache(maxsize=256)  # each page that an answer lists is asked for the same statements
@@ -266,8 +254,8 @@ def cited_links(turn: Turn, found: Iterable[tuple[Source, Sequence[Place]]], *, 
             reason = "" if cited else _UNCITED
             if place.sentence:
                 reason += f"the passage's section with the sentence that answers best: {place.sentence[:LONGEST]}"
-            elif place.words:
-                reason += f"the passage's section that holds what is cited: {', '.join(place.words[:SHOWN])}"
+            elif place.held:
+                reason += f"the passage's section that holds most of what is cited, {place.held} of its statements"
             else:
                 reason += section_reason(hit.chunk, wanted)
             if hit.found_in:
@@ -330,7 +318,7 @@ def asked_tokens(turn: Turn, language: Language) -> list[str]:
     texts = {language.code: [turn.asked.in_context]}
     if turn.refined:
         texts[language.code].append(turn.refined.text)
-    for code, text in turn.keywords.items():
+    for code, text in (*turn.keywords.items(), *turn.more_keywords.items()):
         texts.setdefault(code, []).append(text)
     asked = (analyse(what_is_asked(" ".join(own), language), code) for code, own in texts.items())
     return list(dict.fromkeys(token for tokens in asked for token in tokens))
@@ -506,11 +494,13 @@ def _labelled(blocks: Sequence[Block], at: int) -> str:
     return f"**{text}**" if blocks[at].is_label and code and not set(text) & set("*`_[<") else text
 
 
-def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str, whole: str = "") -> list[Text]:
+def extract(
+    turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str, whole: str = "", also: str = ""
+) -> list[Text]:
     """Quotes the section with the best unit under its heading, then has a line of each further section, best first.
 
     `page` has the chunks of the first one's page. The intro comes first, and stands alone if nothing was found. A section
-    that is cut ends with a link to it, of the text `whole`.
+    that is cut ends with a link to it, of the text `whole`; `also` stands above the further ones.
     """
     if not found:
         return [Text(intro, own=True)]
@@ -523,7 +513,7 @@ def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: st
         said.append(Text(f"\n\n{markdown_link(whole, first.hit.chunk.link_to(first.section))}", own=True))
     further = _different(found)[1 : len(found) if turn.overview else FURTHER + 1]
     for i, other in enumerate(further):
-        gap = "\n" if i else "\n\n"
+        gap = "\n" if i else f"\n\n{also}\n\n" if also else "\n\n"
         said.append(Text(f"{gap}- {_link(other)} [{other.number}] – ", own=True))
         said.append(Text(_line(other), quoted=True, proof=other.proof))
     return said
@@ -575,4 +565,9 @@ def _link(found: Found) -> str:
 
 
 def _line(found: Found) -> str:
+    """The line of the unit; of code its first one, which isn't prose."""
+    if found.block.kind == "code":
+        code = next((line for line in map(str.strip, code_lines(found.block.text)) if line and "`" not in line), "")
+        if code:
+            return f"`{cut_short(code, LONGEST_LINE)}`"
     return cut_short(line_of(found.hit.chunk, found.unit), LONGEST_LINE)

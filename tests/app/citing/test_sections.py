@@ -22,7 +22,7 @@ from app.citing.sections import (
     sure,
 )
 from app.core.prompts import load_prompts
-from app.core.turn import Done, Link, Message, Request, Source, Text, Turn
+from app.core.turn import CitingTrace, Done, Link, Message, Request, Source, Text, Turn
 from app.core.types import Candidate, Chunk, Hit, Legs, Section
 from app.pipeline.steps.cite import Cite, source_of
 from app.text.analysis import analyse
@@ -68,12 +68,18 @@ def guide(number: int = 1, text: str = GUIDE, **more: object) -> Hit:
 
 
 def extracted(
-    question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), whole: str = "", **more: object
+    question: str,
+    *hits: Hit,
+    language: str = "en",
+    page: tuple[Hit, ...] = (),
+    whole: str = "",
+    also: str = "",
+    **more: object,
 ) -> str:
     texts, asked = PROMPTS.language(language), turn(question, language, hits=hits, **more)
     found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0), texts), language)
     pages = tuple(hit.chunk for hit in page or hits[:1])
-    return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole))
+    return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole, also))
 
 
 def test_a_passage_falls_into_whole_blocks() -> None:
@@ -138,7 +144,7 @@ def test_a_further_passage_has_its_line_without_the_code_below_it() -> None:
     text = extracted("How do I make the disk larger?", guide(), hit(2, step), hit(3, "```sh\nmake disk larger\n```"))
     further = text.split("[2]")[1]
     assert further.split("\n")[0] == " – Make the disk larger"
-    assert further.endswith("[3] – make disk larger")
+    assert further.endswith("[3] – `make disk larger`")
 
 
 def test_units_are_sentences_items_rows_and_code() -> None:
@@ -446,10 +452,10 @@ ONLY = with_sections(4, ("", "Volumes", "All of them."))
 
 async def answer(text: str, *hits: Hit, quote: str = "", **more: object) -> tuple[list[Link], list[Source]]:
     events = stream(Text(text), Text(quote, quoted=True), Done())
-    asked: Turn = turn(RESIZE, hits=hits, events=events, links=[], **more)
+    asked: Turn = turn(RESIZE, hits=hits, events=events, citing=CitingTrace(), **more)
     said = [event async for event in (await Cite(PROMPTS)(asked))["events"]]
-    assert asked.links is not None
-    return asked.links, [event for event in said if isinstance(event, Source)]
+    assert asked.citing is not None
+    return asked.citing.links, [event for event in said if isinstance(event, Source)]
 
 
 async def test_a_quote_below_its_label_is_what_the_citation_proves() -> None:

@@ -181,7 +181,7 @@ class Chat:
             record.task = task.key
             shown = Display()
             model, settings = self.service.assistants.model, self.service.settings
-            events: AsyncIterator[Event] = run_task(task, chat, model, settings, record)
+            events: AsyncIterator[Event] = run_task(task, chat, assistant, model, settings, record)
         else:
             if chat.trace:
                 instead = ", or ask with `docs-assistant ask --trace`"

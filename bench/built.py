@@ -154,7 +154,6 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
         (calls._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001
     ],
     "app.pipeline.calls.replied_numbers": partial(_words_of, "fullmatch", "none"),
-    "app.pipeline.calls.says_none": partial(_words_of, "match", "none"),
     "app.pipeline.conversation._heading": lambda: [(history._heading(("Sources:", "Zdroje:")), "fullmatch")],  # noqa: SLF001
     "plugins.steps.period.PeriodRules.__init__": _words,
     "plugins.steps.period.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),

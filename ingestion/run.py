@@ -129,8 +129,6 @@ class _Listed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The arguments of `ingest`."""
-
     sites: Sequence[str | Source]
     store: Store
     embedder: Embedder
@@ -203,7 +201,6 @@ class _Order:
                 await self.embedder.dimension()
 
     async def _prepare(self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report) -> _Run:
-        """The parts that read the listed pages, convert, split and embed them, and write them to the draft."""
         settings, client, workers = self.settings, listed.client, listed.workers
         baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
         stems = frozenset(stem(entry.address) for entry in entries if not entry.is_local)
@@ -270,8 +267,6 @@ def _written(report: Report, progress: Progress, page: PageReport) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The parts of one run that has listed its sources."""
-
     order: _Order
     listed: _Listed
     entries: Sequence[Entry]
@@ -338,7 +333,6 @@ class _Run:
         }
 
     def complete(self) -> None:
-        """Complete the report at the end of the run, also after an error."""
         processor, report = self.processor, self.report
         reader, embedder = processor.reader, processor.writer.embedder
         report.pages = [processor.duplicates.reported(page) for page in report.pages]

@@ -165,7 +165,6 @@ class _Worker:
         raise result
 
     def end(self) -> None:
-        """Kill the process and never start another one."""
         self._ended = True
         with contextlib.suppress(AttributeError, ValueError):  # not started, or already closed
             self._process.kill()  # type: ignore[union-attr]
@@ -187,7 +186,6 @@ class _Worker:
         raise ConversionError(f"takes longer than {seconds:.0f} s to be converted")
 
     def start(self) -> Connection:
-        """The pipe to the process, which is started if there is none."""
         return self._pipe or self._started()
 
     def _started(self) -> Connection:

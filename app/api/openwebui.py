@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -203,14 +202,13 @@ async def run_task(
             max_tokens=min(wanted, MAX_TOKENS),
             timeout=settings.tuning.helper_timeout,
         )
-        began = time.perf_counter()
         room = (settings.llm_context_window - MAX_TOKENS) * CHARACTERS_PER_TOKEN
         try:
-            completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
-            text, usage = task.parse_reply(completion.text), completion.usage
-            record.calls.add(STEP, began, usage)
+            with record.calls.call(STEP) as call:
+                completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
+                text, usage = task.parse_reply(completion.text), completion.usage
+                call.usage = usage
         except ModelError as error:
-            record.calls.add(STEP, began, error=str(error))
             log.warning(LogMessage("task not done by the language model", task=task.key, error=error))
     yield Text(text or task.fallback())
     yield usage

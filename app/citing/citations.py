@@ -204,20 +204,21 @@ class Wording:
         self._words, self._known = words, known
         self._beginnings = _beginnings(tuple(words))
         self._held = ""
-        self._left = LONGEST if words else 0
+        self.left = LONGEST if words else 0
+        """The number of characters that may still be rewritten."""
 
     def feed(self, text: str) -> str:
         """The text that is decided by now; a word that may be one of ours waits for what follows it."""
-        if not self._left:
-            return text
         text, self._held = self._held + text, ""
-        if (end := _END.search(text, 0, self._left)) or len(text) >= self._left:
-            at, self._left = end.start() if end else self._left, 0
+        if not self.left:
+            return text
+        if (end := _END.search(text, 0, self.left)) or len(text) >= self.left:
+            at, self.left = end.start() if end else self.left, 0
             return self._replaced(text[:at]) + text[at:]
         last = _LAST_WORD.search(text)
         if last and last[0].strip().casefold() in self._beginnings:
             text, self._held = text[: last.start()], last[0]
-        self._left -= len(text)
+        self.left -= len(text)
         return self._replaced(text)
 
     def rest(self) -> str:

@@ -135,14 +135,9 @@ class OwnList:
         self._fresh = True  # nothing has passed yet
         self._heading, self._looked = False, 0  # whether the heading was read, and how much of `_held`
 
-    @property
-    def idle(self) -> bool:
-        """True if text without a line end can't belong to such a list."""
-        return not (self._held or self._fresh)
-
     def feed(self, text: str) -> str:
         """The text that can't belong to such a list; line ends wait for the next text."""
-        if self.idle and "\n" not in text:
+        if not (self._held or self._fresh or "\n" in text):
             return text
         text, self._held = self._held + text, ""
         start = 0 if self._fresh else text.find("\n")
@@ -228,7 +223,7 @@ class Rewriter:
 
     def feed(self, text: str) -> str:
         """The text that is decided by now."""
-        text = self._own_list.feed(self._clean(text))
+        text = self._own_list.feed(text if text.isprintable() and not self._return else self._clean(text))
         return self._read(self._placement.feed(text) if self._placement else text)
 
     def rest(self) -> str:
@@ -260,8 +255,6 @@ class Rewriter:
 
     def _clean(self, text: str) -> str:
         """The text without control characters, with newlines as line ends."""
-        if text.isprintable() and not self._return:
-            return text
         text, self._return = self._return + text, ""
         if text.endswith("\r"):
             text, self._return = text[:-1], "\r"

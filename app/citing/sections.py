@@ -50,16 +50,12 @@ def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
     """
     if len(chunk.sections) < 2:
         return chunk.sections[0] if chunk.sections else None
-    matches = _matches(section_texts(chunk), set(wanted))
-    return chunk.sections[matches.index(max(matches))]
-
-
-def _matches(texts: Iterable[tuple[str, str]], wanted: set[str]) -> list[tuple[int, int]]:
-    """Counts the wanted stems of each section in heading and text, and those in its heading."""
-    return [
-        (len(read_section(f"{heading} {text}")[1] & wanted), len(read_section(heading)[1] & wanted))
-        for heading, text in texts
+    stems_wanted = set(wanted)
+    matches = [
+        (len(read_section(f"{heading} {text}")[1] & stems_wanted), len(read_section(heading)[1] & stems_wanted))
+        for heading, text in section_texts(chunk)
     ]
+    return chunk.sections[matches.index(max(matches))]
 
 
 def section_texts(chunk: Chunk) -> Iterator[tuple[str, str]]:
@@ -78,31 +74,17 @@ def section_text(chunk: Chunk, section: Section | None) -> str:
 
 
 def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
-    """The reason why `best_section` chose its section, with the words of the question that are in it."""
-    if not chunk.sections:
+    """Why a link leads to the `best_section`, with the words of the question that it has."""
+    if (section := best_section(chunk, wanted)) is None:
         return "the passage lies in no section"
-    asked, parts = set(wanted), list(section_texts(chunk))
-    matches = _matches(parts, asked)
-    best = max(matches)
-    heading, text = parts[matches.index(best)]
-    places = {"heading": _asked_words(heading, asked), "text": _asked_words(text, asked - stems(heading))}
-    found_words = "; ".join(f"{place}: {', '.join(words)}" for place, words in places.items() if words)
-    if len(parts) == 1:
-        chosen = "the passage's only section"
-    elif not best[0] or matches.count(best) > 1:
-        chosen = f"the first of the passage's sections with most words of question and keywords ({best[0]})"
-    else:
-        chosen = f"the passage's section with most words of question and keywords ({best[0]})"
-    return f"{chosen}; {found_words}" if found_words else chosen
-
-
-def _asked_words(text: str, asked: set[str]) -> list[str]:
-    """One word of the text for each of these stems that it has."""
-    words: dict[str, str] = {}
-    for match in _WORD.finditer(text):
-        for stem in stems(match[0]) & asked:
-            words.setdefault(stem, match[0])
-    return list(words.values())
+    text, asked = f"{' '.join(section.path[-1:])} {section_text(chunk, section)}", set(wanted)
+    words = dict.fromkeys(match[0] for match in _WORD.finditer(text) if not asked.isdisjoint(stems(match[0])))
+    chosen = (
+        "the passage's only section"
+        if len(chunk.sections) == 1
+        else "the passage's section with most words of the question"
+    )
+    return f"{chosen}: {', '.join([*words][:SHOWN])}" if words else chosen
 
 
 def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tuple[Hit, ...]:
@@ -285,8 +267,7 @@ def cited_links(turn: Turn, found: Iterable[tuple[Source, Sequence[Place]]], *, 
             if place.sentence:
                 reason += f"the passage's section with the sentence that answers best: {place.sentence[:LONGEST]}"
             elif place.words:
-                words = ", ".join(place.words[:SHOWN])
-                reason += f"the passage's section that holds what is cited; words: {words}"
+                reason += f"the passage's section that holds what is cited: {', '.join(place.words[:SHOWN])}"
             else:
                 reason += section_reason(hit.chunk, wanted)
             if hit.found_in:

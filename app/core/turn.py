@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.core.errors import Overloaded, RequestError
+from app.core.errors import ModelError, Overloaded, RequestError
 from app.core.types import Boost, Filters, Hit, Legs, Passage, Query, Recency, Section
 
 if TYPE_CHECKING:
@@ -241,9 +242,9 @@ class Completion:
     finish_reason: str = "stop"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """One call to a language model."""
+    """One call to a language model; filled while it runs."""
 
     step: str
     ms: float
@@ -258,9 +259,20 @@ class Calls:
     begun: dict[str, int] = field(default_factory=dict)
     ended: list[Call] = field(default_factory=list)
 
-    def add(self, step: str, began: float, usage: Usage = Usage(), error: str = "") -> None:  # frozen
-        """Add a call that began at this time of `time.perf_counter` and has ended now."""
-        self.ended.append(Call(step, (time.perf_counter() - began) * 1000, usage, error))
+    @contextmanager
+    def call(self, step: str) -> Iterator[Call]:
+        """A call from its beginning to its end, for its tokens to be noted in; one that neither ended nor failed was cancelled."""
+        began, call = time.perf_counter(), Call(step, 0.0, error="cancelled")
+        self.begun[step] = self.begun.get(step, 0) + 1
+        try:
+            yield call
+            call.error = ""
+        except ModelError as error:
+            call.error = str(error)
+            raise
+        finally:
+            call.ms = (time.perf_counter() - began) * 1000
+            self.ended.append(call)
 
     @property
     def usage(self) -> Usage:

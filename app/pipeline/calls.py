@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache, partial
 from typing import TypeVar
@@ -35,16 +34,11 @@ async def ask_helper(
         raise ModelError(
             f"{step} was left out: a question may use {settings.tuning.helper_calls} helper calls (DOCS_TUNING__HELPER_CALLS)."
         )
-    turn.calls.begun[step] = turn.calls.begun.get(step, 0) + 1
     options = CallOptions(temperature=0, max_tokens=LONGEST_ANSWER, timeout=settings.tuning.helper_timeout)
     complete = partial(model.complete, messages, options)
-    started = time.perf_counter()
-    try:
+    with turn.calls.call(step) as call:
         completion = await (retry_once(complete) if insist else complete())
-    except ModelError as error:
-        turn.calls.add(step, started, error=str(error))
-        raise
-    turn.calls.add(step, started, completion.usage)
+        call.usage = completion.usage
     return completion.text[:LONGEST_REPLY]
 
 
@@ -59,9 +53,18 @@ def braced(answer: str) -> str:
     return answer[start:end] if 0 <= start < end else ""
 
 
-def says_none(answer: str, words: Vocabulary | None = None) -> bool:
-    """True if the reply begins with "none", in any language."""
-    return re.match(rf"\W*(?:{(words or vocabulary()).none})\b", fold(answer)) is not None
+def picked_numbers(answer: str, count: int, words: Vocabulary) -> list[int]:
+    """The numbers from 1 to `count` in the reply, sorted; none if the reply says so.
+
+    Raises `ModelError` for a reply in sentences, or with other numbers only.
+    """
+    numbers = replied_numbers(answer, words)
+    picked = sorted({number for number in numbers or () if 1 <= number <= count})
+    if numbers is None or (any(numbers) and not picked):
+        raise ModelError(
+            f"The reply is no list of numbers from 1 to {count}: {answer[:200]!r}. Nothing is left out or preferred."
+        )
+    return picked
 
 
 def replied_numbers(answer: str, words: Vocabulary | None = None) -> tuple[int, ...] | None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from app.core.errors import AnswerTimeout, StoreError
 from app.core.language import Language
@@ -20,7 +20,7 @@ from app.core.types import Passage, PlainText
 from app.index.protocols import Generation
 from app.models import Embedder, Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.runner import Declared
+from app.pipeline.runner import Step
 from app.text.analysis import fold
 from app.text.blocks import outside_code
 from app.text.growth import grown, heading_line
@@ -113,7 +113,7 @@ def _is_name(word: str, language: Language) -> bool:
 
 
 @dataclass(frozen=True)
-class Searching(Declared):
+class Searching(Step):
     """A step that searches for the question."""
 
     embedder: Embedder
@@ -122,13 +122,12 @@ class Searching(Declared):
 
 
 @dataclass(frozen=True)
-class Asking(Declared):
+class Asking(Step):
     """A step that asks the language model once. If that fails, the turn goes on without its changes."""
 
     model: Model
     prompts: Prompts
     settings: Settings
-    name: ClassVar[str]
     optional = True
     helper_calls = 1
 

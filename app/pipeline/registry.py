@@ -20,7 +20,7 @@ from app.index.protocols import Store
 from app.models import Model
 from app.models.guarded import Embedder
 from app.models.postprocessor import Postprocessor, Scores, is_postprocessor, open_postprocessor
-from app.pipeline.runner import Changes, Fallback, Plan, Step, StepDeclaration
+from app.pipeline.runner import Changes, Plan, Step
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.steps.relevance import Overview, Relevance
@@ -52,14 +52,14 @@ class StepFactory:
     which all known steps can run, it comes `before` another one.
     """
 
-    step: StepDeclaration
+    step: type[Step]
     make: Callable[[Tools], Step]
     before: str = ""
 
     @property
     def asks_model(self) -> bool:
         """True if the step calls a language model if there is one."""
-        return "model" in signature(self.step).parameters  # type: ignore[arg-type]  # steps are classes
+        return "model" in signature(self.step).parameters
 
 
 def tools_of(step: Any, tools: Tools) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def validate_order(names: Names, known: Mapping[str, StepFactory] | None = None)
         raise SettingsError(
             f"Unknown step {unknown!r}.{did_you_mean(unknown, known)} Known are: {', '.join(known)}. A step of your own is written as module:Class."
         )
-    groups: list[list[StepDeclaration]] = [[known[name].step for name in group] for group in _grouped(names)]
+    groups: list[list[type[Step]]] = [[known[name].step for name in group] for group in _grouped(names)]
     validate(groups, {name: factory.step for name, factory in known.items()})
 
 
@@ -208,12 +208,12 @@ def search_of(plan: Plan) -> Plan:
     return plan[:first]
 
 
-Groups = Sequence[Sequence[StepDeclaration]]
+Groups = Sequence[Sequence[type[Step]]]
 GIVEN = frozenset({"request", "generation"})
 ANSWER = "events"
 
 
-def validate(groups: Groups, known: Mapping[str, StepDeclaration]) -> None:
+def validate(groups: Groups, known: Mapping[str, type[Step]]) -> None:
     """Raises `SettingsError` if a step is named twice, writes the same field as another step of its group, reads a field
     that is missing or not final, or writes only fields that no step reads, or if no step writes an answer. `known` has
     all existing steps by name.
@@ -235,7 +235,7 @@ def validate(groups: Groups, known: Mapping[str, StepDeclaration]) -> None:
             _validate_read(step, groups[index + 1 :])
 
 
-def _validate_apart(group: Sequence[StepDeclaration]) -> None:
+def _validate_apart(group: Sequence[type[Step]]) -> None:
     fields = [field for step in group for field in step.writes]
     if twice := {field for field in fields if fields.count(field) > 1}:
         both = ", ".join(step.name for step in group if twice & set(step.writes))
@@ -244,7 +244,7 @@ def _validate_apart(group: Sequence[StepDeclaration]) -> None:
         )
 
 
-def _validate_inputs(step: StepDeclaration, written: set[str], known: Mapping[str, StepDeclaration]) -> None:
+def _validate_inputs(step: type[Step], written: set[str], known: Mapping[str, type[Step]]) -> None:
     if lacking := [field for field in step.reads if field not in written]:
         writer = next((other.name for other in known.values() if lacking[0] in _made(other)), "a step that does")
         raise SettingsError(
@@ -252,7 +252,7 @@ def _validate_inputs(step: StepDeclaration, written: set[str], known: Mapping[st
         )
 
 
-def _validate_final(step: StepDeclaration, later: Sequence[StepDeclaration]) -> None:
+def _validate_final(step: type[Step], later: Sequence[type[Step]]) -> None:
     """`later` includes the other steps of its group."""
     for name in (*step.reads, *step.uses):
         changing = (_made(other) if name in step.writes else other.writes for other in later)
@@ -260,7 +260,7 @@ def _validate_final(step: StepDeclaration, later: Sequence[StepDeclaration]) -> 
             raise SettingsError(f"Step {step.name} uses {name}, so it must come after {after.name}.")
 
 
-def _validate_read(step: StepDeclaration, later: Groups) -> None:
+def _validate_read(step: type[Step], later: Groups) -> None:
     if not any(field == ANSWER or _is_read(field, later) for field in step.writes):
         anew = next((other.name for group in later for other in group if set(step.writes) & set(other.writes)), "")
         before = f" before {anew} overwrites it" if anew else ""
@@ -279,7 +279,7 @@ def _is_read(field: str, later: Groups) -> bool:
     return False
 
 
-def _made(step: StepDeclaration) -> frozenset[str]:
+def _made(step: type[Step]) -> frozenset[str]:
     return frozenset(step.writes).difference(step.reads, step.uses)
 
 
@@ -379,9 +379,6 @@ def _guarded(found: Any, name: str, seconds: float = 0.0) -> Any:
         try:
             async with limit:
                 return _declared(await found.__call__(self, turn), found, name)
-        except Fallback as fallback:
-            _declared(fallback.changes, found, name)
-            raise
         except TimeoutError as error:
             if not limit.expired():
                 raise

@@ -17,59 +17,28 @@ log = logging.getLogger("app.pipeline")
 Changes = Mapping[str, Any]
 
 
-class Fallback(Exception):
-    """Raised by an optional step that failed but still has changes; its cause is the error that it failed with."""
+class Step:
+    """One step of the pipeline. It gets a `Turn` and returns only its changes; the order of steps is proved by what they declare.
 
-    def __init__(self, changes: Changes) -> None:
-        super().__init__(", ".join(changes))
-        self.changes = changes
+    - `name`: the name in assistants.toml
+    - `reads`: fields of the turn that an earlier step must have written; `uses`: those that it reads if one did
+    - `writes`: fields that it changes
+    - `optional`: if it fails, the turn continues without its changes
+    - `helper_calls`: the most helper calls that it makes for a question
 
-
-class StepDeclaration(Protocol):
-    """Declaration of a step class; the order of steps is validated by this.
-
-    If an `optional` step fails, the turn continues without its changes, or with those of a `Fallback`. A field name with
-    a dot is a part of a field, such as the scores of the hits.
+    A field name with a dot is a part of a field, such as the scores of the hits.
     """
 
-    @property
-    def name(self) -> str:
-        """The name in assistants.toml."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Fields of the turn that an earlier step must have written."""
-
-    @property
-    def uses(self) -> tuple[str, ...]:
-        """Fields that the step reads if an earlier step wrote them."""
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """Fields that the step changes."""
-
-    @property
-    def optional(self) -> bool:
-        """True if the answer continues if the step fails."""
-
-    @property
-    def helper_calls(self) -> int:
-        """The most helper calls that the step makes for a question."""
-
-
-class Declared:
-    """What most steps declare: they use nothing that may be missing, aren't optional, and ask no model."""
-
+    name: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
     uses: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]]
     optional: ClassVar[bool] = False
     helper_calls: ClassVar[int] = 0
 
-
-class Step(StepDeclaration, Protocol):
-    """One step of the pipeline. It gets a `Turn` and returns only its changes."""
-
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""
+        raise NotImplementedError
 
 
 @runtime_checkable
@@ -184,12 +153,9 @@ async def _recorded(step: Step, turn: Turn, span: spans.NoSpan) -> StepRecord:
             if isinstance(raised, AssistantError):
                 raised.step = step.name
             raise
-        error: BaseException = raised
-        if isinstance(raised, Fallback):
-            changes, error = raised.changes, raised.__cause__ or raised
-        problem = f"{type(error).__name__}: {error}"
-        span.failed(error)
-        unexpected = not isinstance(error, AssistantError)
+        problem = f"{type(raised).__name__}: {raised}"
+        span.failed(raised)
+        unexpected = not isinstance(raised, AssistantError)
         said = LogMessage("optional step failed", id=turn.request.id, step=step.name, error=problem)
         log.warning(said, exc_info=unexpected)
     ms = (time.perf_counter() - started) * 1000

@@ -17,7 +17,7 @@ from app.core.types import Chunk, Legs, LexicalText, Query, Section
 from app.index.protocols import Generation
 from app.index.ranking.fuse import near_page, rank
 from app.index.vocabulary import Vocabulary
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.retrieve import GUESSED
 from app.text.analysis import fold, runs
 from app.text.language import LanguageDetector, without_stopwords
@@ -39,7 +39,7 @@ Fields = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class TypeAhead(Declared):
+class TypeAhead(Step):
     """Searches for the words with their completions; of the chunks found, those with the words in their headings come first."""
 
     prompts: Prompts

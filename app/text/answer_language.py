@@ -16,7 +16,7 @@ import numpy as np
 from app.core.language import Language
 from app.core.turn import LanguageCheck
 from app.text.analysis import fold
-from app.text.language import has_profile, letter_statistics, likeliest, profiles_of
+from app.text.language import has_profile, likeliest, statistics_of
 
 Verdict = Literal["right", "wrong", "unsure"]
 
@@ -143,7 +143,6 @@ class AnswerLanguage:
         return "wrong" if self.beginning(text) == "wrong" or self.switched(text) else "corrected"
 
     def _statistical(self, text: str) -> str:
-        """The language by letter statistics; empty if they aren't certain."""
         if self._statistics is None:
             return ""
         language, probability = likeliest(self._statistics, text[:LONGEST_PART])
@@ -195,12 +194,7 @@ def _odds(code: str, languages: tuple[str, ...]) -> LetterOdds:
 
 def profiles(languages: Iterable[str] = ()) -> Any:
     """The letter statistics of these languages and of `MODELS_WRITE`; loaded once, best before the first answer."""
-    return _profiles(tuple(sorted({*MODELS_WRITE, *languages})))
-
-
-@cache
-def _profiles(codes: tuple[str, ...]) -> Any:
-    return letter_statistics(profiles_of(codes))
+    return statistics_of(tuple(sorted({*MODELS_WRITE, *languages})))
 
 
 RARE = 0.5 / 10_000  # langdetect's smoothing, so that one n-gram that a language lacks doesn't decide

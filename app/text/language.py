@@ -253,6 +253,12 @@ def profiles_of(codes: Iterable[str]) -> list[str]:
 
 
 @cache
+def statistics_of(codes: tuple[str, ...]) -> Any:
+    """The letter statistics of these languages, loaded once."""
+    return letter_statistics(profiles_of(codes))
+
+
+@cache
 def profile_codes() -> tuple[str, ...]:
     """The codes of all languages that langdetect supports."""
     from langdetect import PROFILES_DIRECTORY

@@ -76,7 +76,6 @@ def names(text: str) -> frozenset[str]:
 
 
 def _shapes(text: str) -> Iterator[str]:
-    """Lists and tables, by their size."""
     items = rows = 0
     for line in (*text.splitlines(), "#"):
         stripped = line.strip()

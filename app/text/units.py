@@ -194,7 +194,6 @@ def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _block_units(blocks: Sequence[Block]) -> list[BlockUnits]:
-    """The blocks with units."""
     found = list[BlockUnits]()
     for i, block in enumerate(blocks):
         followed = i + 1 < len(blocks) and blocks[i + 1].section == block.section

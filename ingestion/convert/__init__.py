@@ -8,8 +8,8 @@ from functools import cache
 from typing import cast
 
 from app.core.plugins import load
-from app.text.blocks import blocks
 from ingestion.convert.document import Converter, Document, SourceText, well_formed
+from ingestion.convert.markdown.structure import headings_in
 from ingestion.errors import ConversionError
 from ingestion.formats import Format, formats
 
@@ -52,7 +52,7 @@ def convert(source: SourceText) -> Document:
 
 def _for_readers(document: Document, url: str) -> Document:
     if len(_HEADING.findall(document.markdown)) > MOST_HEADINGS:  # comments in code may look like headings
-        count = sum(len(_HEADING.findall(piece)) for code, piece in blocks(document.markdown) if not code)
+        count = len(headings_in(document.markdown))
         if count > MOST_HEADINGS:
             raise ConversionError(f"{url} has {count:,} headings: more than {MOST_HEADINGS:,} are no page for readers")
     return document

@@ -3,14 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
-from typing import Any
 
 from app.core.language import Vocabulary, vocabulary
 from app.text.analysis import fold
 from app.text.blocks import blocks
-from app.text.language import has_profile, letter_statistics, profile_codes, profiles_of
+from app.text.language import has_profile, profile_codes, statistics_of
 from ingestion.crawl.language_tags import address_languages, is_tag, primary_language
 
 MIN_WORDS = 40
@@ -162,7 +160,7 @@ def _probabilities(text: str, codes: Iterable[str]) -> Mapping[str, float]:
     from langdetect.detector import Detector
     from langdetect.lang_detect_exception import LangDetectException
 
-    detector = Detector(_factory(profiles))
+    detector = Detector(statistics_of(profiles))
     detector.append(text)
     likely: dict[str, float] = {}
     try:
@@ -242,7 +240,6 @@ def _without_statistics(text: str, codes: Sequence[str], words: Vocabulary) -> s
 
 
 def _shares(text: str, words: Vocabulary) -> Mapping[str, float]:
-    """By language, the share of the text's words that are function words of it."""
     written = [fold(word) for word in _WORD.findall(text)]
     return {
         code: sum(word in own for word in written) / max(1, len(written)) for code, own in words.function_words.items()
@@ -284,13 +281,8 @@ def _declarations(url: str, declared: Mapping[str, str], languages: Languages) -
 
 def read_profiles() -> None:
     """Read the statistics that most texts need, which takes .1 s."""
-    _factory(tuple(sorted(_latin())))
+    statistics_of(tuple(sorted(_latin())))
 
 
 def _latin() -> frozenset[str]:
     return frozenset(profile_codes()) - frozenset(_OTHER_SCRIPTS.split())
-
-
-@cache
-def _factory(languages: tuple[str, ...]) -> Any:
-    return letter_statistics(profiles_of(languages))

@@ -60,7 +60,6 @@ def source_of(fetched: Fetched, entry: Entry, words: Vocabulary, base: str = "")
 
 
 def _as_given(document: Document, given: Given) -> Document:
-    """The document with what its metadata says of it."""
     headed = bool(document.title) or not given.title
     return replace(
         document,

@@ -244,7 +244,6 @@ def _digest(path: Path) -> str:
 
 
 def _is_openapi(root: Path, named: PurePosixPath) -> bool:
-    """True for a JSON or YAML file that says that it is an OpenAPI document."""
     path = root / named
     if path.suffix.lower() not in openapi.FILE_TYPES or any(map(_is_hidden, named.parts)) or not path.is_file():
         return False
@@ -254,7 +253,6 @@ def _is_openapi(root: Path, named: PurePosixPath) -> bool:
 
 
 def _is_binary(path: PurePosixPath) -> bool:
-    """True for a PDF, DOCX or ODT file, which is published as it is."""
     return file_types().get(path.suffix.lower()) in binary_types()
 
 

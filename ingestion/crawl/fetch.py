@@ -344,7 +344,6 @@ class Fetcher:
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
-        """One request: the answer, or the address it sends us to."""
         limit = wanted.seconds or self.settings.tuning.crawl_timeout
         try:
             async with (

@@ -178,7 +178,6 @@ async def follow_links(site: Source, fetcher: Fetcher, workers: Workers, pages: 
 
 
 async def _walk(crawl: _Crawl) -> None:
-    """Fetch all that is found and not fetched yet, and what that leads to."""
     while waiting := [url for url in crawl.found if url not in crawl.done][:BATCH]:
         answers = await asyncio.gather(*(_fetched(crawl, url) for url in waiting))
         for url, answer in zip(waiting, answers, strict=True):
@@ -263,7 +262,6 @@ def _find(crawl: _Crawl, url: str, links: Sequence[str]) -> bool:
 
 
 def _forbidden(crawl: _Crawl, url: str) -> str:
-    """The reason why this address isn't followed."""
     parts = urlsplit(url)
     if not url.startswith(crawl.prefix):
         return f"isn't under {crawl.prefix}"

@@ -167,7 +167,6 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The checked addresses. Raises `AddressRefused`."""
         del family
         try:
             addresses = await self._guard.addresses(host, port)

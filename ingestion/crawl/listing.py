@@ -15,7 +15,6 @@ from ingestion.crawl.directory import list_files
 from ingestion.crawl.documents import list_documents
 from ingestion.crawl.fetch import FORBIDDEN, Fetcher, Robots
 from ingestion.crawl.follow import NamedSitemap, follow_links
-from ingestion.crawl.openapi import list_openapi
 from ingestion.crawl.sitemap import NoSitemap, read_sitemaps
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.sources import AddedSite, Source, read_headers, reader_of
@@ -36,10 +35,7 @@ async def list_pages(
             fetcher.allow(places, source.hosts, trusted=not isinstance(source, AddedSite))
             fetcher.set_pace(source.requested, source.parallel, source.delay)
     with spans.span("list"):
-        read = [
-            list_openapi(source) if source.openapi else await _one(source, fetcher, workers, known)
-            for source in sources
-        ]
+        read = [await _one(source, fetcher, workers, known) for source in sources]
     entries, skipped = _unique(entry for listing in read for entry in listing.entries)
     listed = {entry.url for entry in entries}
     # another source may list what this one skips
@@ -76,6 +72,8 @@ async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterab
             return await (reader(source, fetcher) if (reader := reader_of(source)) else list_documents(source))
         except (ReaderError, SourceUnavailable) as error:
             return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
+    if source.openapi:
+        return Listing.of(source, [Entry(source.openapi, source.url, source, public=source.url)])
     if source.directory:
         return await asyncio.to_thread(list_files, source, fetcher.settings.languages)
     return await _site(source, fetcher, workers, known)

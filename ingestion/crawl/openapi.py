@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ingestion.crawl.exchange import PageRequest
-from ingestion.entry import Entry, Listing
-from ingestion.sources import Source
 
 FILE_TYPES: Mapping[str, str] = MappingProxyType(
     {".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml"}
@@ -22,12 +20,6 @@ _PLAIN = frozenset({"text/plain", "application/octet-stream", "binary/octet-stre
 _ACCEPT = "application/json, application/yaml;q=0.9, */*;q=0.1"
 _JSON = re.compile(r'"(?:openapi|swagger)"\s*:\s*"[23]\.')
 _YAML = re.compile(r"(?m)^[\"']?(?:openapi|swagger)[\"']?[ \t]*:[ \t]*[\"']?[23](?:\.|\b)")
-
-
-def list_openapi(source: Source) -> Listing:
-    """The source's document as one page, published at the source's address."""
-    entry = Entry(source.openapi, source.url, source, public=source.url)
-    return Listing.of(source, [entry])
 
 
 def openapi_request(url: str, etag: str, last_modified: str) -> PageRequest:

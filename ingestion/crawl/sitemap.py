@@ -106,18 +106,18 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
         root = etree.fromstring(text, parser)
     except (etree.LxmlError, ValueError) as error:
         raise NotASitemap(f"isn't readable XML ({error})") from error
-    kind = _name(root) if root is not None else ""
+    kind = etree.QName(root).localname.lower() if root is not None else ""
     if kind == "sitemapindex":
-        sitemaps = [_address(_child(element, "loc"), url) for element in root if _name(element) == "sitemap"]
+        sitemaps = [_address(_said(element, "loc"), url) for element in root.iterfind("{*}sitemap")]
         children = tuple(dict.fromkeys(good for good, _ in sitemaps if good))
         return ParsedSitemap(children=children, wrong=_wrong(sitemaps), whole=whole)
     if kind != "urlset":
         what = "an HTML page" if kind == "html" or b"<html" in text[:2000].lower() else f"XML of another kind ({kind})"
         raise NotASitemap(f"is {what}, not a sitemap")
-    listed = [element for element in root if _name(element) == "url"]
-    addresses = [_address(_child(element, "loc"), url) for element in listed]
+    listed = root.findall("{*}url")
+    addresses = [_address(_said(element, "loc"), url) for element in listed]
     pages = tuple(
-        ListedPage(address, _child(element, "lastmod"), _alternates(element, url))
+        ListedPage(address, _said(element, "lastmod"), _alternates(element, url))
         for element, (address, _) in zip(listed, addresses, strict=True)
         if address
     )
@@ -163,24 +163,17 @@ def _address(written: str, url: str) -> tuple[str, str]:
     return (joined, written) if parts.scheme in ("http", "https") and parts.hostname else ("", written)
 
 
-def _name(element: etree._Element) -> str:
-    return etree.QName(element).localname.lower() if isinstance(element.tag, str) else ""
-
-
-def _child(element: etree._Element, name: str) -> str:
-    for child in element:
-        if _name(child) == name:
-            return (child.text or "").strip() if not len(child) else ""
-    return ""
+def _said(element: etree._Element, name: str) -> str:
+    return (element.findtext(f"{{*}}{name}") or "").strip()
 
 
 def _alternates(element: etree._Element, url: str) -> dict[str, str]:
     alternates: dict[str, str] = {}
-    for child in element:
-        if _name(child) == "link" and (child.get("rel") or "").lower() == "alternate" and child.get("hreflang"):
-            address, _ = _address((child.get("href") or "").strip(), url)
+    for link in element.iterfind("{*}link"):
+        if link.get("rel", "").lower() == "alternate" and link.get("hreflang"):
+            address, _ = _address(link.get("href", "").strip(), url)
             if address:
-                alternates[child.get("hreflang", "").strip()] = address
+                alternates[link.get("hreflang", "").strip()] = address
     return alternates
 
 
@@ -275,7 +268,6 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
 
 
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
-    """Add the pages of a sitemap and of the sitemaps it lists."""
     try:
         if len(answer.body) <= SMALL and not answer.body.startswith(b"\x1f\x8b"):
             parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)

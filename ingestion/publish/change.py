@@ -197,7 +197,6 @@ class Duplicates:
         return change
 
     def _is_preferred(self, original: _Original, page: Page) -> bool:
-        """True when the page should replace the original."""
         other = original.page
         if original.settled:
             return False

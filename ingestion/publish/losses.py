@@ -33,8 +33,6 @@ ReadOld = Callable[[str], Awaitable[Page | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The facts of a text that are kept."""
-
     hash: str
     length: int
     begin: str

@@ -329,7 +329,6 @@ class PageReader:
         )
 
     def _is_comparable(self, entry: Entry, known: Page) -> bool:
-        """True when a page was read as it would be now."""
         return not self.fresh and entry.url not in self._again and known.fetch.reading == entry.reading
 
     async def _compared(

@@ -94,8 +94,6 @@ def _sample(entries: Iterable[Entry]) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """The sample of one source."""
-
     known: Found
     sample: Sequence[Entry]
     held: Collection[str]
@@ -105,7 +103,6 @@ class _Finder:
 
     @property
     def site(self) -> Source:
-        """The source of the sample."""
         return self.sample[0].site
 
     async def find(self) -> Found:

@@ -160,7 +160,6 @@ def _pattern(spot: Spot, read: Sequence[tuple[Reading, Page]], within: Sequence[
 
 
 def _tokens(read: Sequence[tuple[Reading, Page]], pages: Mapping[str, int]) -> dict[str, str]:
-    """The languages that tokens belong to."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for reading, page in read:
         counted[reading.token][page.language] += 1
@@ -298,12 +297,10 @@ class _Joined:
         return True
 
     def groups(self) -> Iterator[Mapping[str, Page]]:
-        """The pages of each set by language."""
         yield from {id(group): group for group in self._group_of.values()}.values()
 
 
 def _pairs(pages: Sequence[Page], rule: str) -> list[Pair]:
-    """Of one collection, the surest first."""
     proof = Proof(pages)
     pairs = list(_declared(pages, proof))
     for pattern in patterns(pages, rule):

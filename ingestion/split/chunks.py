@@ -6,9 +6,9 @@ import dataclasses
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from app.core.types import Chunk, Page, PlainText, Section
@@ -36,50 +36,22 @@ class Limits:
     chunk: float = 0.1
 
 
-@dataclass(slots=True)
-class _Cheapest:
-    """The cheapest of the starts in a window that only moves forward; of equal ones the last."""
-
-    _starts: deque[tuple[float, int]] = field(default_factory=deque)
-
-    def add(self, cost: float, start: int) -> None:
-        while self._starts and self._starts[-1][0] >= cost:
-            self._starts.pop()
-        self._starts.append((cost, start))
-
-    def since(self, first: int) -> list[tuple[float, int]]:
-        """(cost, start) of the cheapest from this start on; empty when the window is."""
-        while self._starts and self._starts[0][1] < first:
-            self._starts.popleft()
-        return [self._starts[0]] if self._starts else []
-
-
 def bounds(parts: Sequence[Part], limits: Limits) -> list[tuple[int, int]]:
-    """(first, last + 1) of each chunk, in order, in time that grows with the number of parts alone.
-
-    No chunk is longer than the limits, but for single parts that are.
-    """
+    """(first, last + 1) of each chunk, in order. No chunk is longer than the limits, but for single parts that are."""
     ends = [0, *accumulate(part.gap + part.length for part in parts)]
     begins = [end + part.gap for end, part in zip(ends, parts, strict=False)]
-    slope = limits.shortness / limits.full
     costs, start_of = [0.0], [0]
-    full, short = _Cheapest(), _Cheapest()  # costs of starts of full chunks, and of shorter ones
-    first = first_short = 0
     for end in range(1, len(parts) + 1):
-        length = ends[end]
-        short.add(costs[-1] + slope * begins[end - 1], end - 1)
-        while first < end - 1 and length - begins[first] > limits.size:
-            first += 1
-        while first_short < end and length - begins[first_short] >= limits.full:
-            full.add(costs[first_short], first_short)
-            first_short += 1
-        ways = full.since(first)
-        ways += [
-            (cost + limits.shortness - slope * length, start) for cost, start in short.since(max(first, first_short))
-        ]
-        cost, start = min(ways, key=lambda way: (way[0], -way[1]))
-        costs.append(cost + limits.chunk + (parts[end].cost if end < len(parts) else 0.0))
-        start_of.append(start)
+        best, best_start = float("inf"), end - 1
+        for start in range(end - 1, -1, -1):
+            length = ends[end] - begins[start]
+            if length > limits.size and start < end - 1:
+                break
+            cost = costs[start] + limits.shortness * max(0.0, 1 - length / limits.full)
+            if cost < best:
+                best, best_start = cost, start
+        costs.append(best + limits.chunk + (parts[end].cost if end < len(parts) else 0.0))
+        start_of.append(best_start)
     ranges, end = list[tuple[int, int]](), len(parts)
     while end:
         ranges.append((start_of[end], end))
@@ -87,7 +59,18 @@ def bounds(parts: Sequence[Part], limits: Limits) -> list[tuple[int, int]]:
     return ranges[::-1]
 
 
-_Trail = tuple[Heading, ...]
+Trail = tuple[Heading, ...]
+"""A heading, behind those that it is below."""
+
+
+def below(trail: Trail, heading: Heading) -> Trail:
+    """The trail of the heading that comes next after this one."""
+    return (*(above for above in trail if above.level < heading.level), heading)
+
+
+def section_of(offset: int, trail: Trail) -> Section:
+    """The section of the last heading, whose text begins at this offset."""
+    return Section(offset, tuple(heading.text for heading in trail if heading.text), trail[-1].anchor if trail else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +87,7 @@ class Cut:
 def make_chunks(page: Page, groups: Iterable[Sequence[Piece]]) -> tuple[Chunk, ...]:
     """A chunk of each group, in order, with the page's facts on it."""
     cuts: list[Cut] = []
-    trail: _Trail = ()
+    trail: Trail = ()
     for group in groups:
         text, sections, trail = _joined(group, trail)
         cuts.append(Cut(text, sections, (group[0].lines[0], max(piece.lines[1] for piece in group))))
@@ -138,7 +121,7 @@ def chunks_of(page: Page, cuts: Iterable[Cut]) -> tuple[Chunk, ...]:
     return tuple(chunks)
 
 
-def _joined(group: Sequence[Piece], trail: _Trail) -> tuple[str, tuple[Section, ...], _Trail]:
+def _joined(group: Sequence[Piece], trail: Trail) -> tuple[str, tuple[Section, ...], Trail]:
     """(text, sections in it, headings that hold at its end)."""
     text = ""
     sections: list[Section] = []
@@ -147,10 +130,9 @@ def _joined(group: Sequence[Piece], trail: _Trail) -> tuple[str, tuple[Section, 
         indent = min(indent, piece.indent)
         gap = piece.gap if text else ""
         if piece.heading is not None:
-            trail = (*(h for h in trail if h.level < piece.heading.level), piece.heading)
+            trail = below(trail, piece.heading)
         if piece.heading is not None or not sections:
-            anchor = trail[-1].anchor if trail else ""
-            sections.append(Section(len(text) + len(gap), tuple(h.text for h in trail if h.text), anchor))
+            sections.append(section_of(len(text) + len(gap), trail))
         text += gap + (_outdented(piece.text, indent) if indent else piece.text)
     return text, tuple(sections), trail
 
@@ -224,7 +206,7 @@ def _announces(text: str) -> bool:
 
 
 def _sections(headings: dict[int, Heading], offsets: dict[int, int]) -> Iterator[Section]:
-    trail: tuple[Heading, ...] = ()
+    trail: Trail = ()
     for line, heading in headings.items():
-        trail = (*(above for above in trail if above.level < heading.level), heading)
-        yield Section(offsets[line], tuple(above.text for above in trail if above.text), heading.anchor)
+        trail = below(trail, heading)
+        yield section_of(offsets[line], trail)

@@ -13,9 +13,9 @@ from typing import Any
 
 from app.core.plugins import made
 from app.core.types import Chunk, Page, Section, Vector
-from ingestion.convert.markdown.structure import Heading, heading_of, top_level
+from ingestion.convert.markdown.structure import heading_of, top_level
 from ingestion.errors import ConversionError
-from ingestion.split.chunks import Cut, chunks_of
+from ingestion.split.chunks import Cut, Trail, below, chunks_of, section_of
 from ingestion.split.splitters import Splitter
 
 VERSION = "node-1"
@@ -107,10 +107,10 @@ class _Text:
     _lines: list[tuple[int, int]] = field(default_factory=list)  # (first, the one after) of the original, by line
     _starts: list[int] = field(default_factory=list)
     _headings: list[int] = field(default_factory=list)
-    _trails: list[tuple[Heading, ...]] = field(default_factory=list)
+    _trails: list[Trail] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        lines, trail = self.markdown.split("\n"), tuple[Heading, ...]()
+        lines, trail = self.markdown.split("\n"), Trail()
         blocks = [block for block in top_level(lines) if block[0] is not None and block[0].type == "heading"]
         written, parts = 0, list[str]()
         for block, start, end in blocks:
@@ -118,7 +118,7 @@ class _Text:
             heading, shown = heading_of(block, lines[start:end])
             parts += [*lines[written:start], shown]
             self._lines += [*((number, number + 1) for number in range(written, start)), (start, end)]
-            trail = (*(above for above in trail if above.level < heading.level), heading)
+            trail = below(trail, heading)
             self._headings.append(len(parts) - 1)
             self._trails.append(trail)
             written = end
@@ -152,9 +152,9 @@ class _Text:
     def sections(self, content: str, place: _Place) -> Iterator[Section]:
         """The section that the place begins in, and those that begin in it, at their offsets in the content."""
         first = bisect_right(self._headings, place[0])
-        yield _section(0, self._trails[first - 1] if first else ())
+        yield section_of(0, self._trails[first - 1] if first else ())
         for number in range(first, bisect_left(self._headings, place[1])):
-            yield _section(self._offset(content, place[0], self._headings[number]), self._trails[number])
+            yield section_of(self._offset(content, place[0], self._headings[number]), self._trails[number])
 
     def _offset(self, content: str, start: int, offset: int) -> int:
         """Returns the position in the content, whose blanks may differ from the page's, of this offset of the page."""
@@ -168,7 +168,3 @@ class _Text:
         """The text without blanks, and the offset of each of its characters."""
         offsets = [at for at, character in enumerate(self.text) if not character.isspace()]
         return "".join(self.text[at] for at in offsets), offsets
-
-
-def _section(offset: int, trail: Sequence[Heading]) -> Section:
-    return Section(offset, tuple(heading.text for heading in trail if heading.text), trail[-1].anchor if trail else "")

@@ -19,6 +19,7 @@ from app.core.types import Page
 from app.text.blocks import blocks
 from app.text.literals import code_spans, without_code
 from ingestion.convert.language import detect, prose
+from ingestion.convert.markdown.structure import headings_in
 from ingestion.crawl.language_tags import primary_language
 from ingestion.split.written import BrokenOff, KeptTexts, PageWriter, open_page_writer
 
@@ -119,7 +120,6 @@ def missing_parts(original: str, translation: str, names: Sequence[str] = ()) ->
 
 
 def _invariants(text: str) -> list[str]:
-    """Everything that is the same in every language."""
     rest = without_code(text)
     ids = _ID.findall(rest)
     rest = _ID.sub(" ", rest)
@@ -137,8 +137,6 @@ PART = 2000
 TRIES = 2
 SHOWN = 3
 NO_TERMS = "–"
-_H1 = re.compile(r"(?m)^#[ \t]++(\S.*)$")
-_ANCHOR = re.compile(r"\{#[^{}]*\}$")
 
 
 class NotFaithful(ModelError):
@@ -171,12 +169,16 @@ class Translator:
         terms = self.glossary.pairs(page.markdown, page.language, target)
         key = hashlib.sha256(repr((page.markdown, page.language, terms)).encode()).hexdigest()[:24]
         markdown = await self.kept.text(f"{target}/{key}.md", partial(self._translated, page, target))
+        titles = [
+            next((heading.text for heading in headings_in(text) if heading.level == 1), "")
+            for text in (page.markdown, markdown)
+        ]
         return replace(
             page,
             markdown=markdown,
             language=target,
             translated_from=page.language,
-            title=(_title(page.markdown) and _title(markdown)) or page.title,
+            title=titles[1] if all(titles) else page.title,
         )
 
     async def _translated(self, page: Page, target: str) -> str:
@@ -223,12 +225,6 @@ def open_translator(settings: Settings, *, dry: bool = False) -> Translator | No
         )
     writer = open_page_writer(settings, "DOCS_TRANSLATE", "translate", {}, dry=dry)
     return Translator(settings, writer, load_glossary(settings.glossary), KeptTexts(Path(settings.translations)))
-
-
-def _title(markdown: str) -> str:
-    """The text of the first h1 without its anchor; empty if there is none."""
-    heading = _H1.search(markdown)
-    return _ANCHOR.sub("", heading[1].rstrip(" \t")).rstrip(" \t") if heading else ""
 
 
 def _parts(markdown: str) -> Iterator[tuple[bool, str]]:

@@ -1,35 +1,30 @@
-"""Chooses among the hits: by a reranker or by the model; and among the statements of an answer."""
+"""Chooses among the hits: by a reranker, by the model, or by the reader, who is asked what is meant."""
 
 import logging
 from collections.abc import Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import accumulate
+from urllib.parse import urlsplit
 
 from app.core.errors import ModelError, SettingsError
-from app.core.language import Vocabulary
-from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Events, Message, Text, Turn, Unsupported
+from app.core.turn import Message, Turn
 from app.core.types import Hit
 from app.models import Model
 from app.models.postprocessor import OutsideScores, Postprocessor, Scores
-from app.pipeline.calls import ask_helper, replied_numbers, retry_once
-from app.pipeline.conversation import Asking, numbered, standalone
-from app.pipeline.runner import Changes, Declared
-from app.pipeline.steps.cite import as_read, checker_of
+from app.pipeline.calls import ask_helper, picked_numbers, retry_once
+from app.pipeline.conversation import numbered, standalone
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.postprocess import SCORE_TEST, wide_hits
-from app.proof.check import CITATION
-from app.proof.wording import Wording
-from app.text.blocks import blocks, sentences
 from app.text.growth import grown
+from app.text.language import without_stopwords
 
 log = logging.getLogger("app.pipeline")
 
 
 @dataclass(frozen=True)
-class Rerank(Declared):
+class Rerank(Step):
     """Sends more candidates to the reranker than are kept; if it fails, the order stays."""
 
     reranker: Postprocessor
@@ -80,7 +75,7 @@ ROOM = 12_000  # characters of passages that the model is shown
 
 
 @dataclass(frozen=True)
-class Helpful:
+class Helpful(Step):
     """Keeps the passages that help, possibly none."""
 
     model: Model | None
@@ -111,7 +106,7 @@ class Helpful:
         system = self.prompts.render(turn.asked.language, "helpful", passages=numbered(grown(hits, {}, ROOM)))
         messages = [Message("system", system), Message("user", standalone(turn))]
         answer = await ask_helper(self.name, model, messages, turn, self.settings, insist=True)
-        named = tuple(hits[number - 1] for number in parse_helpful(answer, len(hits), self.prompts.vocabulary))
+        named = tuple(hits[number - 1] for number in picked_numbers(answer, len(hits), self.prompts.vocabulary))
         return named + tuple(hit for hit in by_score(turn.hits) if hit not in hits)
 
 
@@ -121,70 +116,61 @@ def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return good if len(good) >= ENOUGH else tuple(hit for hit in hits if (hit.rerank or 0.0) >= FAIR)
 
 
-def parse_helpful(answer: str, count: int, words: Vocabulary | None = None) -> list[int]:
-    """The numbers from 1 to `count` in the reply, sorted; none if the reply says so.
-
-    Raises `ModelError` for a reply in sentences, or with other numbers only.
-    """
-    numbers = replied_numbers(answer, words)
-    named = sorted({number for number in numbers or () if 1 <= number <= count})
-    if numbers is None or (any(numbers) and not named):
-        raise ModelError(f"The reply has no passage numbers: {answer[:200]!r}. All passages are kept.")
-    return named
-
-
-MOST_STATEMENTS = 12  # of an answer that the model is asked about
+MOST_WORDS = 3
+NEARLY = 0.85  # the least share of the best score for another reading
+MOST_CHOICES = 3
 
 
 @dataclass(frozen=True)
-class Verify(Asking):
-    """Asks the model about the statements of an answer that words neither prove nor disprove, when all of it is written."""
+class Clarify(Step):
+    """Finds the readings of a short question that the passages support equally; never asks twice in a row."""
 
-    words: Wording = field(init=False, repr=False, compare=False)
-    name = "verify"
-    reads = ("asked", "hits", "events")
-    uses = ("refined", "search", "passages")
-    writes = ("events",)
-
-    def __post_init__(self) -> None:
-        """Collect the words by which answers are judged, once."""
-        object.__setattr__(self, "words", Wording(self.prompts.languages))
+    prompts: Prompts
+    settings: Settings
+    name = "clarify"
+    reads = ("asked", "hits")
+    uses = ("dates",)
+    writes = ("choices",)
+    optional = True
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The events, with what isn't proved in the last one."""
-        return {"events": self._verified(as_read(turn, self.prompts))}
+        """The best hit of each reading; no changes if there is only one."""
+        words = without_stopwords(
+            turn.dates.topic or turn.asked.text, self.prompts.language(turn.asked.language)
+        ).split()
+        if turn.asked.referred or len(words) > MOST_WORDS or self._asked_before(turn):
+            return {}
+        choices = readings(turn.hits)
+        return {"choices": choices} if len(choices) > 1 else {}
 
-    async def _verified(self, turn: Turn) -> Events:
-        assert turn.events is not None
-        written = list[str]()
-        async with aclosing(turn.events) as events:
-            async for event in events:
-                if isinstance(event, Text) and not (event.quoted or event.own):
-                    written.append(event.text)
-                if isinstance(event, Done) and turn.hits and not event.extractive:
-                    yield replace(event, unsupported=await self._unproved(turn, "".join(written)))
-                else:
-                    yield event
+    def _asked_before(self, turn: Turn) -> bool:
+        """True if the last answer was our question back, in any language."""
+        answer = next((m.content for m in reversed(turn.request.messages) if m.role == "assistant"), "").strip()
+        openings = (
+            self.prompts.render(code, "clarify", choices="").split("\n")[0].strip() for code in self.prompts.languages
+        )
+        return any(answer.startswith(opening) for opening in openings)
 
-    async def _unproved(self, turn: Turn, answer: str) -> tuple[Unsupported, ...]:
-        """The statements that the model doesn't find in the passages; none if it fails or takes too long."""
-        checker = checker_of(turn, self.words)
-        lines = (line for code, piece in blocks(answer) if not code for line in piece.splitlines())
-        doubts = [doubt for line in lines for one in sentences(line) if (doubt := checker.doubt(one.strip()))]
-        if not (doubts := doubts[:MOST_STATEMENTS]):
-            return ()
-        try:
-            numbers = await self._unfounded(turn, doubts)
-        except ModelError as error:
-            log.warning(LogMessage("no second opinion, what words prove stands", id=turn.request.id, error=error))
-            return ()
-        return tuple(doubt for n, doubt in enumerate(doubts, start=1) if n in numbers)
 
-    async def _unfounded(self, turn: Turn, doubts: Sequence[Unsupported]) -> tuple[int, ...]:
-        system = self.prompts.render(turn.asked.language, "verify", passages=numbered(turn.passages))
-        asked = "\n".join(f"{n}. {CITATION.sub('', doubt.text)}" for n, doubt in enumerate(doubts, start=1))
-        messages = [Message("system", system), Message("user", asked)]
-        reply = await ask_helper(self.name, self.model, messages, turn, self.settings)
-        if (numbers := replied_numbers(reply, self.prompts.vocabulary)) is None:
-            raise ModelError(f"The reply has no numbers of statements: {reply[:200]!r}.")
-        return numbers
+def readings(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The best hit of each part of the site that scores nearly as well as the first hit, in their order.
+
+    Pages of one folder are one reading, because they have one subject. Pages in another language than the first hit are
+    none, because a translation says the same. If the first hit hasn't the best score, another reason such as its heading
+    put it there, and it is the only reading.
+    """
+    if not hits or hits[0].score < max(hit.score for hit in hits):
+        return tuple(hits[:1])
+    best: dict[str, Hit] = {}
+    for hit in hits:
+        near = bool(hits[0].score) and hit.score >= NEARLY * hits[0].score
+        near = near and hit.chunk.language == hits[0].chunk.language
+        titled = all(hit.chunk.title != other.chunk.title for other in best.values())
+        if near and titled and hit.chunk.title:
+            best.setdefault(_folder(hit.chunk.url), hit)
+    return tuple(best.values())[:MOST_CHOICES]
+
+
+def _folder(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.netloc + parts.path.rstrip("/").rpartition("/")[0]

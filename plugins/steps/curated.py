@@ -24,7 +24,7 @@ from app.core.turn import CuratedAnswer, Turn
 from app.core.types import Hit, Vector
 from app.index.protocols import Generation, Store
 from app.models import Embedder
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.cite import quoted, source_list, source_of
 from app.text.analysis import analyse, fold, runs
 
@@ -143,7 +143,7 @@ def unit(vectors: Sequence[Vector]) -> Any:
 
 
 @dataclass(frozen=True)
-class Curated(Declared):
+class Curated(Step):
     """Gives the curated answer of a question, or puts its pinned page before the other hits."""
 
     embedder: Embedder

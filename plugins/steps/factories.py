@@ -1,11 +1,10 @@
 """Makes the optional steps."""
 
 from app.pipeline.registry import StepFactory, factory_of
-from plugins.steps.choices import Helpful, Rerank, Verify
+from plugins.steps.choices import Clarify, Helpful, Rerank
 from plugins.steps.curated import Curated
 from plugins.steps.period import AskedPeriod, open_rules
-from plugins.steps.questions import Analyze, Clarify
-from plugins.steps.searches import Associate, FirstSearch, MultiQuery
+from plugins.steps.searches import Analyze, Associate, FirstSearch, MultiQuery
 
 FACTORIES = (
     StepFactory(AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts)), "refine"),
@@ -17,5 +16,4 @@ FACTORIES = (
     factory_of(Helpful, "relevance"),
     factory_of(Curated, "synthesize"),
     factory_of(Clarify, "synthesize"),
-    factory_of(Verify, "cite"),
 )

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,14 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.core.errors import ModelError, PromptError
+from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Turn, WantedDates
 from app.core.types import Boost, Recency
 from app.models import Model
 from app.pipeline.calls import ask_helper
-from app.pipeline.runner import Changes, Declared, Fallback
+from app.pipeline.runner import Changes, Step
 from app.text.language import without_stopwords
+
+log = logging.getLogger("app.pipeline")
 
 Span = tuple[dt.date, dt.date]
 """The first and the last day of a named time."""
@@ -317,7 +321,7 @@ def _today() -> dt.date:
 
 
 @dataclass(frozen=True)
-class AskedPeriod(Declared):
+class AskedPeriod(Step):
     """Finds the period by rules, or asks the model if the question names a time that the rules don't understand."""
 
     model: Model | None
@@ -332,10 +336,7 @@ class AskedPeriod(Declared):
     helper_calls = 1
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The boost of pages of the period that the question names; without a period, the preference for newer pages.
-
-        Raises `Fallback` with that preference if the model fails.
-        """
+        """The boost of pages of the period that the question names; without one, or if the model fails, the preference for newer ones."""
         today = self.today()
         newer: Changes = {"dates": WantedDates(recency=Recency(today.isoformat(), RECENCY_LOSS))}
         period = self.rules[turn.asked.language].period(turn.asked.text, today)
@@ -343,7 +344,7 @@ class AskedPeriod(Declared):
             try:
                 period = await self._asked(self.model, turn, today)
             except ModelError as error:
-                raise Fallback(newer) from error
+                log.warning(LogMessage("period not read, newer pages are preferred", id=turn.request.id, error=error))
         if period is None:
             return newer
         shorter = period.question != turn.asked.text and self._tells(period.question, turn)

@@ -1,29 +1,101 @@
-"""Searches otherwise than by the question: by several questions, in sections that the model picks, or first without its help."""
+"""Searches otherwise: for what one call makes of the question, for other wordings, in picked sections, or first without the model."""
 
+import ast
 import asyncio
+import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import unquote
 
 from app.core.errors import ModelError
-from app.core.language import Vocabulary
-from app.core.turn import Turn
+from app.core.turn import Question, Turn
 from app.core.types import Boost, Filters, Page, Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
 from app.models import Embedder
-from app.pipeline.calls import replied_numbers, says_none, unquoted
+from app.pipeline.calls import braced, picked_numbers, unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about
 from app.pipeline.runner import Changes
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
-from app.pipeline.steps.retrieve import Probe, Retrieve, query_for
-from app.text.language import without_stopwords
+from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, LONGEST_QUESTION, Probe, Retrieve, codes_of, query_for
+from app.text.language import LanguageDetector, names_of, parse, without_stopwords
+
+_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
+_QUESTION_LINE = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Analyze(Asking):
+    """Asks the language model for a JSON object with the question and keywords per language."""
+
+    detector: LanguageDetector
+    name = "analyze"
+    reads = ("asked",)
+    uses = ("sure",)
+    writes = ("refined", "keywords")
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """Returns what can be read of the two; raises `ModelError` when it is nothing."""
+        if turn.sure:
+            return {}
+        codes = codes_of(turn, self.prompts)
+        lines = ['  "question": "…"', *(f'  "{code}": ["…", "…", "…"]' for code in codes)]
+        form = "{\n" + ",\n".join(lines) + "\n}"
+        answer = await ask_about(self, turn, "analyze", languages=names_of(codes, self.prompts), form=form)
+        question, keywords = parse_analysis(answer, codes)
+        if len(question) > max(LONGEST_QUESTION, 2 * len(turn.asked.text)):
+            question = ""  # too long for a question
+        if not question and not keywords:
+            raise ModelError(f"The reply has neither question nor keywords: {answer[:200]!r}; the original is used.")
+        refined = Question(question, self.detector.shown(question)) if question else None
+        return {"refined": refined, "keywords": keywords}
+
+
+def parse_analysis(answer: str, codes: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The question and the keywords by language of an answer as models give it.
+
+    JSON in a fence or among words, with Python's quotes, trailing commas or keywords one level deeper; where it
+    is broken, its lines. What can't be read is empty.
+    """
+    values = _object(answer)
+    if values is None:
+        match = _QUESTION_LINE.search(answer)
+        return (_question_in(match[1]) if match else ""), parse(answer, codes, LONGEST_KEYWORDS)
+    if isinstance(deeper := values.get("keywords"), Mapping):
+        values = {**deeper, **values}
+    asked = values.get("question")
+    keywords = {code: text for code in codes if (text := _keywords(values.get(code)))}
+    return (_question_in(asked) if isinstance(asked, str) else ""), keywords
+
+
+def _object(answer: str) -> Mapping[str, Any] | None:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            values = read(_TRAILING_COMMA.sub("", braced(answer)))
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(values, dict):
+            return values
+    return None
+
+
+def _question_in(text: str) -> str:
+    question = " ".join(unquoted(text.strip(" \t\n,")).split())
+    return question if re.search(r"\w", question) else ""
+
+
+def _keywords(value: object) -> str:
+    words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    text = ", ".join(" ".join(word.split()) for word in words if isinstance(word, str) and word.strip())
+    return text[:LONGEST_KEYWORDS] if re.search(r"\w", text) else ""
+
 
 VARIANTS = 5
 DEPTH = 20
-LONGEST_QUESTION = 300
+LONGEST_WORDING = 300
 _MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
 
 
@@ -58,7 +130,7 @@ def parse_questions(answer: str) -> list[str]:
     """The wordings, one per line, without list marks, quotes and repetitions; at most `VARIANTS`."""
     lines = (unquoted(_MARK.sub("", line)) for line in answer.splitlines())
     usable = dict.fromkeys(line for line in lines if re.search(r"\w", line) and not line.endswith(":"))
-    return [line[:LONGEST_QUESTION] for line in usable][:VARIANTS]
+    return [line[:LONGEST_WORDING] for line in usable][:VARIANTS]
 
 
 SECTION_BOOST = 1.2
@@ -69,7 +141,6 @@ MOST_PICKED = 5
 MOST_TITLES = 8
 LONGEST_TITLE = 40
 KEPT_LISTS = 32  # for different limits of requests
-_ADDRESS = re.compile(r"https?://[^\s\"'`<>„“]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +172,10 @@ class Associate(Asking):
             return {}
         lines = "\n".join(f"{number}. {_line(part)}" for number, part in enumerate(listed, start=1))
         answer = await ask_about(self, turn, "associate", sections=lines)
-        names = set(parse_sections(answer, [part.name for part in listed], self.prompts.vocabulary))
-        if not names:
+        numbers = picked_numbers(answer, len(listed), self.prompts.vocabulary)
+        picked = [listed[number - 1] for number in numbers[:MOST_PICKED]]
+        if not picked:
             return {}
-        picked = [part for part in listed if part.name in names]
         prefixes, collections = (
             tuple(part.name for part in picked if part.collection is named) for named in (False, True)
         )
@@ -169,27 +240,6 @@ def _titles(pages: Sequence[Page]) -> tuple[str, ...]:
 def _line(part: Part) -> str:
     titles = ", ".join(f'"{title}"' for title in part.titles)
     return f"{unquote(part.name)}: {titles}" if titles else unquote(part.name)
-
-
-def parse_sections(answer: str, listed: Sequence[str], words: Vocabulary | None = None) -> tuple[str, ...]:
-    """The sections that the reply names by number, address or name; ignores sections that don't exist."""
-    if says_none(answer, words):
-        return ()
-    by_name = {unquote(name).rstrip("/"): name for name in listed}
-    picked, unread = list[str](), False
-    for piece in [answer] if replied_numbers(answer, words) is not None else re.split(r"[\n;]|,\s", answer):
-        if (name := piece.strip(" \"'`*-.")) in by_name:
-            picked.append(by_name[name])
-        elif "/" in piece:  # an address that isn't listed is invented, whatever number is before it
-            named = (unquote(url).rstrip(").,:;*]").rstrip("/") for url in _ADDRESS.findall(piece))
-            picked += [by_name[url] for url in named if url in by_name]
-        elif (numbers := replied_numbers(piece, words)) is not None:
-            picked += [listed[n - 1] for n in numbers if 1 <= n <= len(listed)]
-        else:
-            unread = True
-    if unread and not picked:
-        raise ModelError(f"The reply names no sections: {answer[:200]!r}. None is preferred.")
-    return tuple(dict.fromkeys(picked))[:MOST_PICKED]
 
 
 SURE = 0.8  # evidence: with less, keywords find better pages (docs/decisions/037)

@@ -204,8 +204,6 @@ def _path(name: str, folder: str) -> tuple[str, str]:
 
 @dataclass
 class _Limited:
-    """Packed stream, up to the limit of all archives."""
-
     stream: IO[bytes] | gzip.GzipFile
     left: int
 

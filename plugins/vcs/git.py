@@ -165,7 +165,6 @@ async def read_repository(source: Source, login: Mapping[str, str], kept: KeptFi
 
 
 async def _tip(git: Git, source: Source) -> tuple[str, str]:
-    """The reference of the branch or tag, and its commit."""
     names = [f"refs/heads/{source.branch}", f"refs/tags/{source.branch}"] if source.branch else ["HEAD"]
     peeled = [f"{name}^{{}}" for name in names]
     told = await git.run("ls-remote", "--quiet", "--", source.git, *names, *peeled)

@@ -351,6 +351,8 @@ def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Pa
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator(".da-spinner")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        if (current := page.locator("header nav [aria-current]")).count():
+            expect(current).to_be_in_viewport(ratio=1)
         axe(page)
     expect(page.get_by_role("heading", level=1)).to_have_text("Na této adrese nic není")
     page.get_by_role("link", name="Stránky").focus()

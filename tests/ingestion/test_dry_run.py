@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -86,19 +85,6 @@ async def index(made: Five) -> AsyncIterator[Five]:
     """Its connections are closed at the end."""
     yield made
     await made.store.close()
-
-
-async def test_when_every_answer_is_304_nothing_is_written(index: Five) -> None:
-    """No chunk, no page record, no pointer; the report says so and the exit code is 0."""
-    await index.run()
-    before, texts = index.written(), len(index.embedder.texts)
-    report = await index.run()
-    assert index.written() == before
-    assert len(index.embedder.texts) == texts
-    assert not report.changed
-    assert report.exit_code == EXIT_OK
-    assert report.text.splitlines()[1].startswith("Nothing changed: the index still holds 5 pages, ")
-    assert json.loads(report.to_json())["changed"] is False
 
 
 async def test_a_dry_run_of_a_new_site(index: Five) -> None:

@@ -184,13 +184,6 @@ async def test_nothing_readable_is_not_published_by_force(ten: Ten) -> None:
         await ten.run(force=True)
 
 
-async def test_only_is_said_on_purpose(ten: Ten) -> None:
-    """Pages of sites that weren't given leave by `only`, however many."""
-    ten.site.page("/x", "Page x", *words("x"))
-    await ten.run(ten.site.sitemap("/x", at="/x.xml"), only=True)
-    assert set(await ten.pages()) == {"/x"}
-
-
 async def since(ten: Ten, days: float, *paths: str) -> None:
     """These pages couldn't be read for so many days."""
     moment = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
@@ -216,14 +209,6 @@ async def test_a_page_that_stays_unreadable_leaves_at_last(ten: Ten) -> None:
     assert set(await ten.pages()) == set(ten.paths[1:])
     ten.site.page("/b", "Page b", *words("b"))
     assert (await ten.run()).exit_code in (EXIT_OK, EXIT_WITH_FAILURES)
-
-
-async def test_the_guard_counts_pages_that_leave_as_stale(ten: Ten) -> None:
-    """Four pages of ten at once are too many, also after two weeks."""
-    for path in ten.paths[:4]:
-        ten.site.put(path, "", status=500)
-    await since(ten, 15, *ten.paths[:4])
-    await ten.refused("4 of 10 pages", "answered 500, ever since")
 
 
 async def test_a_refused_run_marks_nothing_as_stale(ten: Ten) -> None:

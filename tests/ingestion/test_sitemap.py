@@ -48,12 +48,14 @@ async def test_a_sitemap_is_found_by_its_usual_names_and_where_the_start_page_na
     )
     site.put("/docs/", start.replace("{href}", "/part.xml"))
     assert [entry.url for entry in (await listed(f"{site.url}/docs/", fetcher)).entries] == [f"{site.url}/docs/a"]
-    assert (await fetcher.get(PageRequest(f"{site.url}/docs/"))).body
+    kept = fetcher.downloads.take(PageRequest(f"{site.url}/docs/"))
+    assert kept
+    assert kept.body
     assert site.statuses("/docs/") == [200], "the start page is kept for its conversion"
     for href, follow in (("/part.xml", True), ("https://elsewhere.example/map.xml", False)):
         site.put("/docs/", start.replace("{href}", href))
         read = await list_sources([Source(url=f"{site.url}/docs/", follow=follow)], fetcher)
-        await fetcher.get(PageRequest(f"{site.url}/docs/"))  # as the conversion does
+        fetcher.downloads.take(PageRequest(f"{site.url}/docs/"))  # as the conversion does
         assert [entry.url for entry in read.entries] == [f"{site.url}/docs/", f"{site.url}/docs/linked"]
 
 

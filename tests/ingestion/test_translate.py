@@ -97,19 +97,6 @@ async def test_only_changed_pages_are_translated(index: Index, monkeypatch: pyte
     assert any("200 GB" in chunk.text for chunk in await index.chunks("en"))
 
 
-async def test_a_rebuilt_index_uses_the_translations_that_were_made(index: Index) -> None:
-    """Another way of splitting builds everything anew, but asks the model nothing; so does another site's run."""
-    await index.run()
-    asked = len(index.llm.calls)
-    await index.run(chunk_size=800)
-    assert len(await index.chunks("en")) > 0
-    index.paths = ["/other"]
-    index.site.page("/other", "Other", "Words.")
-    await index.run(at="/other.xml", chunk_size=900)
-    assert len(await index.chunks("en")) > 0
-    assert len(index.llm.calls) == asked
-
-
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -149,17 +136,6 @@ async def test_the_wrong_language_is_not_used(index: Index) -> None:
     index.llm.reply = lambda body: Reply(body["messages"][-1]["content"])
     assert "the model wrote sk instead of en" in (await index.run()).pages[0].note
     assert await index.chunks("en") == []
-
-
-async def test_without_the_model_pages_are_indexed_as_they_are_and_translated_later(index: Index) -> None:
-    """An outage fails no run, and the next one makes up for it, though the page didn't change."""
-    answers, index.llm.reply = index.llm.reply, lambda _: Reply("down", status=503)
-    report = await index.run()
-    assert report.counts["new"] == 1
-    assert "503" in report.pages[0].note
-    index.llm.reply = answers
-    assert (await index.run()).pages[0].translated == ("en",)
-    assert len(await index.chunks("en")) > 1
 
 
 async def test_an_outage_takes_no_translation_away(index: Index, tmp_path: Path) -> None:

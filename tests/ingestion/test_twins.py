@@ -75,17 +75,6 @@ async def test_the_same_text_is_one_page_wherever_its_links_lead(site: LocalSite
     assert await paths(index) == {"/a": "", "/b": "a", "/c": ""}
 
 
-async def test_a_copy_costs_nothing_in_later_runs(site: LocalSite, index: Index) -> None:
-    """It answers 304 like any page, and a page that comes to be listed before it doesn't take the text over."""
-    same_text(site)
-    await index.run(site.sitemap("/b", "/c"))
-    report = await index.run(site.sitemap("/a", "/b", "/c"))
-    assert outcomes(report) == {"/a": "skipped", "/b": "unchanged", "/c": "skipped"}
-    assert site.statuses("/c") == [200, 304]
-    assert report.embedded_texts == 0
-    assert await paths(index) == {"/a": "b", "/b": "", "/c": "b"}
-
-
 @pytest.mark.parametrize("change", ["text", "gone", "unlisted", "status"])
 async def test_copies_are_read_again_when_their_page_changes(site: LocalSite, index: Index, change: str) -> None:
     """The text is never lost: the next of them holds it, whether the page has other text, is gone, or is listed no more."""
@@ -106,25 +95,6 @@ async def test_copies_are_read_again_when_their_page_changes(site: LocalSite, in
     assert (found["/b"], found["/c"]) == ("", "b")
     assert "storage and volumes" in await index.text(f"{site.url}/b")
     assert [p.url for p in report.pages].count(f"{site.url}/b") == 1
-
-
-async def test_a_failing_page_keeps_its_text_and_its_copies(site: LocalSite, index: Index) -> None:
-    """Nothing is known to have changed."""
-    sitemap = same_text(site, "ab")
-    await index.run(sitemap)
-    site.put("/a", "", status=500)
-    await index.run(sitemap)
-    assert await paths(index) == {"/a": "", "/b": "a"}
-
-
-async def test_a_copy_that_gets_words_of_its_own_is_indexed(site: LocalSite, index: Index) -> None:
-    """It has chunks from then on."""
-    sitemap = same_text(site, "ab")
-    await index.run(sitemap)
-    site.put("/b", html("Title", f"Own words. {LONG}"))
-    report = await index.run(sitemap)
-    assert outcomes(report) == {"/a": "unchanged", "/b": "changed"}
-    assert "Own words" in await index.text(f"{site.url}/b")
 
 
 async def test_another_recipe_keeps_copies_as_they_are(site: LocalSite, index: Index) -> None:

@@ -26,7 +26,7 @@ from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
 from app.pipeline.conversation import as_found, with_answer_language
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.retrieve import embed
 from app.proof.check import Checker
 from app.proof.evidence import Evidence
@@ -45,7 +45,7 @@ REFUSED = "offered: the model finds no answer in the passages"
 
 
 @dataclass(frozen=True)
-class Cite(Declared):
+class Cite(Step):
     """Renumbers citations in the order of their first use, removes citations and addresses that no passage has, and
     appends the links and the questions that follow.
     """
@@ -166,7 +166,7 @@ class _Answer:
     def _shown(self, written: str, *, replaceable: bool) -> list[Event]:
         self._written.append(written)
         self._said.append(written)
-        text = self._text.feed(self._wording.feed(written))
+        text = self._text.feed(self._wording.feed(written) if self._wording.left else written)
         if self._turn.request.whole and replaceable:
             self._waiting.append(text)  # all of it can be replaced at the end
             return []
@@ -177,7 +177,7 @@ class _Answer:
 
     async def closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
-        await self._proved(event)
+        await self._proved()
         rest, answer = "".join(self._waiting) + self._rest(), "".join(self._written)
         sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
@@ -201,8 +201,8 @@ class _Answer:
             rest += source_list(tuple(source for source, _ in sources), self._language)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
 
-    async def _proved(self, event: Done | Failure) -> None:
-        """Takes the rest of what the prover held back, and what a step before found unproved."""
+    async def _proved(self) -> None:
+        """Takes the rest of what the prover held back."""
         written = self._prover.end() if self._prover else ""
         while self._prover and self._prover.asks:
             written += await self._decided()
@@ -210,8 +210,6 @@ class _Answer:
             self._written.append(written)
             self._said.append(written)
             self._waiting.append(self._text.feed(self._wording.feed(written)))
-        if self._prover and isinstance(event, Done) and event.unsupported:
-            self._waiting.append(self._text.feed(self._wording.feed(self._prover.doubted(event.unsupported))))
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""

@@ -10,7 +10,7 @@ from app.core.types import Chunk, Hit
 from app.index.ranking.fuse import rank
 from app.models.postprocessor import Postprocessor, Scores
 from app.pipeline.conversation import standalone
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 
 log = logging.getLogger("app.pipeline")
 
@@ -32,7 +32,7 @@ async def wide_hits(turn: Turn, search: Search, settings: Settings) -> tuple[Hit
 
 
 @dataclass(frozen=True)
-class Postprocess(Declared):
+class Postprocess(Step):
     """Gives the postprocessor more hits than are kept; if it fails or takes too long, the hits stay as they were."""
 
     postprocessor: Postprocessor

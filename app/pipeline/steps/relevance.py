@@ -16,7 +16,7 @@ from app.index.ranking.fuse import rank
 from app.index.ranking.units import with_units
 from app.index.vocabulary import tokens_of
 from app.pipeline.conversation import off_loop, searched
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.blocks import informal_sentences
 from app.text.language import both_ends, is_overview, what_is_asked, without_stopwords
@@ -54,7 +54,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Relevance(Declared):
+class Relevance(Step):
     """Moves all hits to `related` if even the best has too little evidence; else removes the weak ones."""
 
     prompts: Prompts
@@ -289,7 +289,7 @@ MOST_PAGES = 10
 
 
 @dataclass(frozen=True)
-class Overview(Declared):
+class Overview(Step):
     """Replaces the hits of "What does this documentation cover?", which no single passage answers."""
 
     prompts: Prompts

@@ -23,7 +23,7 @@ from app.models import Embedder
 from app.models.guarded import is_multilingual
 from app.pipeline.calls import unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about, off_loop, referred, searched
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.text.analysis import analyse, fold, runs
 from app.text.language import (
     LanguageDetector,
@@ -38,7 +38,7 @@ from app.text.language import (
 
 
 @dataclass(frozen=True)
-class Detect(Declared):
+class Detect(Step):
     """Takes the last question. Its words decide the language, else the conversation, else the client, else a guess."""
 
     detector: LanguageDetector

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from app.core.errors import ModelError
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Events, Failure, Message, Text, Turn, Usage
+from app.core.turn import Call, Done, Event, Events, Failure, Message, Text, Turn, Usage
 from app.core.types import Legs
 from app.models import Model
 from app.models.protocols import CallOptions
@@ -40,7 +39,7 @@ from app.pipeline.conversation import (
     room_for_pages,
     with_answer_language,
 )
-from app.pipeline.runner import Changes, Declared
+from app.pipeline.runner import Changes, Step
 from app.text.answer_language import AnswerLanguage, Verdict, profiles
 
 log = logging.getLogger("app.pipeline")
@@ -51,7 +50,7 @@ and OpenAI takes four."""
 
 
 @dataclass(frozen=True)
-class Synthesize(Declared):
+class Synthesize(Step):
     """Writes the events of the answer. If the model fails before any text, DOCS_TUNING__ON_MODEL_FAILURE decides what follows."""
 
     model: Model | None
@@ -95,44 +94,35 @@ class Synthesize(Declared):
             yield event
 
     async def _written(self, model: Model, turn: Turn) -> Events:
-        """The answer of the model. If it is in another language than the question, the model is asked once more."""
-        attempt = Attempt(AnswerLanguage(turn.asked.language, self.prompts.languages), whole=turn.request.whole)
-        try:
-            async with aclosing(self._generate(model, turn, attempt)) as events:
-                async for event in events:
-                    yield event
-        except WrongLanguage as wrong:
-            async with aclosing(self._corrected(model, turn, attempt.check, wrong)) as events:
-                async for event in events:
-                    yield event
-        except ModelError as error:
-            for event in await self._failed(turn, attempt, error):
-                yield event
-
-    async def _corrected(self, model: Model, turn: Turn, check: AnswerLanguage, wrong: WrongLanguage) -> Events:
-        """The second answer; if it is in another language, too, the pages are quoted."""
-        request, language = turn.request, turn.asked.language
-        log.info(LogMessage("answer in another language, asked again", id=request.id, language=language))
-        attempt = Attempt(check, whole=request.whole, refused=wrong.events, has_quotations=bool(turn.hits))
-        try:
-            async with aclosing(
-                self._generate(model, turn, attempt, self.prompts.render(language, "answer_language"))
-            ) as events:
-                async for event in events:
-                    yield event
-        except WrongLanguage:
-            for event in await self._quoted(turn):
-                yield event
-        except ModelError as error:
-            for event in await self._failed(turn, attempt, error):
-                yield event
-
-    async def _quoted(self, turn: Turn) -> Sequence[Event]:
-        """Quotations in place of a second answer in another language, which many readers couldn't read."""
-        log.info(LogMessage("answer language", id=turn.request.id, outcome="wrong"))
-        *quoted, done = await self._extracted(turn)
-        assert isinstance(done, Done)
-        return [*quoted, replace(done, language="wrong")]
+        """The answer of the model. If it is in another language than the question, the model is asked once more, then the pages are
+        quoted, as many readers couldn't read a second such answer.
+        """
+        language, whole, options = turn.asked.language, turn.request.whole, self._options(turn)
+        attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole), ""
+        for _ in range(2):
+            try:
+                with turn.calls.call(self.name) as call:
+                    async with aclosing(model.stream(self._messages(turn, firmer), options)) as events:
+                        async for event in events:
+                            for shown in attempt.read(event, call):
+                                yield shown
+            except WrongLanguage as wrong:
+                refused = wrong.events
+            except ModelError as error:
+                last = await self._failed(turn, attempt, error)
+                break
+            else:
+                last = attempt.last
+                break
+            log.info(LogMessage("answer in another language", id=turn.request.id, language=language, told=bool(firmer)))
+            attempt = Attempt(attempt.check, whole=whole, refused=refused, has_quotations=bool(turn.hits))
+            firmer = self.prompts.render(language, "answer_language")
+        else:
+            *quoted, done = await self._extracted(turn)
+            assert isinstance(done, Done)
+            last = [*quoted, replace(done, language="wrong")]
+        for shown in last:  # after the call is recorded, as its reader looks for that at the end
+            yield shown
 
     async def _failed(self, turn: Turn, attempt: Attempt, error: ModelError) -> Sequence[Event]:
         """What follows the failure of the model. Raises it again if that is configured, and nothing was said."""
@@ -172,33 +162,6 @@ class Synthesize(Declared):
             Done(extractive=True, doubtful=doubtful),
         ]
 
-    async def _generate(self, model: Model, turn: Turn, attempt: Attempt, firmer: str = "") -> Events:
-        """Yields what of the model's answer may be shown; its duration and tokens are added to the turn's calls.
-
-        `firmer` is an instruction at the end of the prompt, where models follow it best.
-        """
-        began, usage, error = time.perf_counter(), Usage(), "cancelled"
-        turn.calls.begun[self.name] = turn.calls.begun.get(self.name, 0) + 1
-        last: Sequence[Event] = ()
-        try:
-            async with aclosing(model.stream(self._messages(turn, firmer), self._options(turn))) as events:
-                async for event in events:
-                    if isinstance(event, Done):
-                        error = ""
-                        last = attempt.ended(event)
-                        continue
-                    if isinstance(event, Usage):
-                        usage += event
-                    for shown in attempt.shown(event):
-                        yield shown
-        except ModelError as failed:
-            error = str(failed)
-            raise
-        finally:
-            turn.calls.add(self.name, began, usage, error)
-        for shown in last:  # after the call is recorded, as its reader looks for that at the end
-            yield shown
-
     def _options(self, turn: Turn) -> CallOptions:
         sampling, settings = turn.request.sampling, self.settings
         stop = sampling.stop or (SIGNS_OF_TURNS if reads_little(settings) else ())
@@ -211,6 +174,7 @@ class Synthesize(Declared):
         )
 
     def _messages(self, turn: Turn, firmer: str) -> Sequence[Message]:
+        """The prompt; `firmer` is an instruction at its end, where models follow it best."""
         history = earlier(turn.request.messages, self.prompts)
         system, question = self._system(turn), (turn.refined or turn.asked).text
         return [
@@ -263,13 +227,20 @@ class Attempt:
         has_quotations: bool = True,
     ) -> None:
         self.check, self.refused, self.said = check, refused, False
+        self.last: Sequence[Event] = ()
         self._whole, self._waiting = whole, list[Event]()
         self._texts = list[str]()
         self._has_quotations = has_quotations
         self._holding = has_quotations
 
-    def shown(self, event: Event) -> Sequence[Event]:
-        """The events that may be shown by now. Raises `WrongLanguage` before any text."""
+    def read(self, event: Event, call: Call) -> Sequence[Event]:
+        """The events that may be shown by now; those that the end shows are `last`. Raises `WrongLanguage` before any text."""
+        if isinstance(event, Usage):
+            call.usage += event
+        if isinstance(event, Done):
+            call.error = ""
+            self.last = self._ended(event)
+            return ()
         if isinstance(event, Text):
             if not self._texts and not event.text.strip():
                 return ()  # leading blank lines
@@ -286,7 +257,7 @@ class Attempt:
         self.said = self.said or isinstance(event, Text)
         return (event,)
 
-    def ended(self, done: Done) -> Sequence[Event]:
+    def _ended(self, done: Done) -> Sequence[Event]:
         """The rest, with the last event, whose `language` says a switch or the outcome of the second attempt.
 
         Raises `ModelError` for an empty answer, and `WrongLanguage` for a whole answer that switched.

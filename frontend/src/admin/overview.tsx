@@ -43,9 +43,10 @@ function State({ found }: { found: AdminIndexBody }): JSX.Element {
 function Problems({ problems }: { problems: ProblemBody[] }): JSX.Element | null {
   const { t } = useAdmin();
   if (!problems.length) return null;
+  const harmless = problems.every((one) => one.severity === "info");
   return (
     <section>
-      <h2>{t.problems.heading}</h2>
+      <h2>{harmless ? t.problems.severity.info : t.problems.heading}</h2>
       <ul class="ad-problems">{problems.map((one, i) => <ProblemCard key={i} problem={one} />)}</ul>
     </section>
   );
@@ -59,7 +60,7 @@ function ProblemCard({ problem }: { problem: ProblemBody }): JSX.Element {
   const to = problem.code === "pages_failing" ? address("pages", { state: "failing", index: problem.index }) : address("runs");
   return (
     <li>
-      <Badge tone={TONES[problem.severity]}>{t.problems.severity[problem.severity]}</Badge>
+      {problem.severity !== "info" && <Badge tone={TONES[problem.severity]}>{t.problems.severity[problem.severity]}</Badge>}
       <div>
         <h3>{t.problems.titles[problem.code] ?? problem.code}{problem.index && <span class="da-muted"> · {t.problems.ofIndex(problem.index)}</span>}</h3>
         <p>{problem.message}</p>

@@ -107,14 +107,11 @@ def leaves(root: HtmlElement, places: Collection[str] | None = None) -> list[Fou
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk over the elements of a page, in their order."""
-
     places: Collection[str] | None
     title: str
     found: list[Found] = field(default_factory=list)
 
     def over(self, element: HtmlElement, path: str, under: str, depth: int = 0) -> None:
-        """Find the blocks in the element, which is below the heading `under`."""
         self._add_text(element, "text", path, under)
         for child in element:
             tag = child.tag
@@ -170,7 +167,6 @@ def _key(path: str, text: str) -> str:
 
 
 def _links(element: HtmlElement, text: str) -> tuple[tuple[str, str, str], ...]:
-    """The links of a block that is mostly links."""
     links = [link for link in element.iter("a") if link.get("href")]
     if not links:
         return ()

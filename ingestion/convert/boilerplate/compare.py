@@ -64,7 +64,6 @@ def sampled(fetched: Fetched, entry: Entry, words: Vocabulary) -> Sampled | None
 
 
 def _selector(element: HtmlElement) -> str:
-    """A CSS selector by the nearest id or class."""
     for near in (element, *element.iterancestors()):
         if identifier := near.get("id"):
             return f"#{identifier}"
@@ -127,7 +126,6 @@ def _is_pager(page: Sampled, leaf: Leaf) -> bool:
 
 
 def _targets(page: Sampled, leaf: Leaf) -> list[Link]:
-    """(address, text) of the block's links."""
     return [(joined(page.url, href), text) for href, text, _ in leaf.links]
 
 
@@ -174,8 +172,6 @@ def repeated_blocks(pages: Sequence[Sampled], known: Iterable[RepeatedBlock] = (
 
 @dataclass(slots=True)
 class _Group:
-    """Pages of one template."""
-
     pages: Sequence[Sampled]
     known: frozenset[RepeatedBlock]
 

@@ -122,7 +122,6 @@ def _bare(element: HtmlElement) -> str:
 
 @cache
 def _known() -> frozenset[str]:
-    """The names of the languages that Pygments knows."""
     return frozenset(alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases)
 
 

@@ -281,6 +281,3 @@ def _absolute_links(root: HtmlElement, base: str) -> None:
                 element.set(name, urljoin(base, target))
             except ValueError:  # not a valid address
                 element.attrib.pop(name)
-
-
-__all__ = ["SHOWN_ON_DEMAND", "clean_root", "find_root", "text_of"]

@@ -14,8 +14,8 @@ from lxml.html import HtmlElement
 from app.core.language import Vocabulary
 from app.text.blocks import breadcrumb
 from ingestion.convert.document import Document, SourceText
-from ingestion.convert.html.clean import clean_root, find_root, text_of
-from ingestion.convert.html.dom import drop, escape_marked, unmarked
+from ingestion.convert.html.clean import clean_root, find_root
+from ingestion.convert.html.dom import drop, escape_marked, text_of, unmarked
 from ingestion.crawl.exchange import HTML_TYPES
 from ingestion.errors import NOINDEX, ConversionError, NeedsJavaScript, PageLeftOut
 from ingestion.urls import host, joined
@@ -92,10 +92,11 @@ def left_out(page: HtmlElement, source: SourceText) -> str:
     if target := _sends_on(page, source.url):
         return f"only sends readers on{'' if target == source.url else f' to {target}'}"
     name = source.url.partition("?")[0].rstrip("/").rpartition("/")[2].partition(".")[0].lower()
-    if name == "search" or _is_itself(page, "search", source.url):
+    if name == "search":
         is_search = _words(page) < STUB_WORDS * 5 and next(page.iter("form", "input"), None) is not None
         return "is a search page" if is_search else ""
-    if _ALL_TERMS.fullmatch(name) or _is_itself(page, "index", source.url):
+    indexes = (joined(source.url, link.get("href")).partition("#")[0] for link in _links(page, "index"))
+    if _ALL_TERMS.fullmatch(name) or source.url in indexes:
         return "only lists all terms, with links to their pages" if _is_list(page) else ""
     return ""
 
@@ -120,12 +121,6 @@ def _sends_on(page: HtmlElement, url: str) -> str:
     return ""
 
 
-def _is_itself(page: HtmlElement, rel: str, url: str) -> bool:
-    """True when the page names itself as the site's page for this purpose."""
-    links = (link for link in page.iter("link") if rel in (link.get("rel") or "").lower().split())
-    return any(link.get("href") and joined(url, link.get("href")).partition("#")[0] == url for link in links)
-
-
 def _is_list(page: HtmlElement) -> bool:
     body = page.find("body")
     whole = body if body is not None else page
@@ -139,7 +134,6 @@ def _words(page: HtmlElement) -> int:
     return sum(len(text.split()) for text in page.xpath(path))
 
 
-_SEEN_TEXT = "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
 # elements that common frameworks fill
 _MOUNTS = (
     "//*[not(.//*[self::h1 or self::p]) and (self::app-root or @ng-app or @data-reactroot or"
@@ -152,9 +146,8 @@ def needs_script(page: lxml.html.HtmlElement, asks: str) -> bool:
     """True when the page has scripts and an element that they fill, or a text that matches `asks`."""
     if not page.xpath("//script[@src or not(@type) or contains(@type, 'javascript') or @type='module']"):
         return False
-    words = sum(len(re.findall(r"\w+", text)) for text in page.xpath(_SEEN_TEXT))
     text = " ".join(page.xpath("//body//text()"))
-    return words == 0 or bool(page.xpath(_MOUNTS)) or re.search(asks, text, re.IGNORECASE) is not None
+    return not _words(page) or bool(page.xpath(_MOUNTS)) or re.search(asks, text, re.IGNORECASE) is not None
 
 
 _OPTIONS = html_to_markdown.ConversionOptions(

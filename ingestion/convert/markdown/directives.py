@@ -162,7 +162,6 @@ def _indented(lines: Sequence[str], start: int, width: int) -> tuple[int, list[s
 
 
 def _fenced_body(lines: Sequence[str], at: int, opening: re.Match[str]) -> tuple[int, list[str]]:
-    """(the line after it, the lines between these fences)."""
     fence = opening["fence"]
     is_code = fence[0] in "`~"
     end = _end(lines, at + 1, fence, opening.start("fence")) if is_code else _outer_end(lines, at + 1, fence)
@@ -251,13 +250,11 @@ def _prose(text: str) -> str:
 
 
 def _with_label(found: re.Match[str]) -> str:
-    """The heading with the anchor that Sphinx makes of its label."""
     name = re.sub(r"[^a-z0-9]+", "-", found["label"].lower()).strip("-")
     return f"{found['heading']} {{#{name}}}"
 
 
 def _said(role: str, text: str) -> str:
-    """Returns the text that readers see of a role."""
     domain, _, name = role.rpartition(":")
     aimed = _AIMED.match(text)
     shown = aimed["text"] if aimed else text

@@ -53,7 +53,6 @@ def clean_templates(text: str, facts: Mapping[str, Any]) -> str:
 
 
 def _fenced(found: re.Match[str], end: re.Match[str]) -> str:
-    """The code between two tags as a fenced block."""
     arguments = found["liquid"] or found["hugo"] or ""
     named, first, body = _pairs(arguments), _first(arguments), between(found, end).rstrip()
     language = named.get("lang") or named.get("language") or (first if _LANGUAGE.fullmatch(first) else "")
@@ -212,6 +211,5 @@ def _within(line: str) -> str:
 
 
 def _id(attributes: str) -> str:
-    """The mark of a heading's anchor, if the attributes have one."""
     named = _ID.search(attributes)
     return f" {{#{named[1] or named[2]}}}" if named else ""

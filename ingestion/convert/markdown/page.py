@@ -12,11 +12,11 @@ import yaml  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
 
-from app.text.blocks import blocks, outside_code, outside_fences
+from app.text.blocks import outside_code, outside_fences
 from ingestion.convert.document import MARKDOWN_TYPES, Document, SourceText
 from ingestion.convert.markdown.directives import clean_directives
 from ingestion.convert.markdown.generators import clean_attributes, clean_templates, missing_text
-from ingestion.convert.markdown.structure import MOST_NESTED, with_linked_anchors
+from ingestion.convert.markdown.structure import MOST_NESTED, headings_in, with_linked_anchors
 from ingestion.convert.markdown.tags import clean_components, clean_html, clean_mdx
 from ingestion.errors import ConversionError
 from ingestion.urls import public_url
@@ -149,8 +149,7 @@ _LINKED = re.compile(r"\A#[ \t]++(?P<title>[^\n]*\S)[ \t]++\((?:https?:/)?/[^\s(
 _IMPORT = re.compile(r"(?m)^import [^\n]*['\"](?:@theme|@site|@docusaurus|\.|[\w@-]+/)[^\n'\"]*['\"];?[ \t]*$")
 _HEAD = 3_000
 """Characters at the start of a page in which imports show that it is MDX, whatever its ending."""
-_H1 = re.compile(r"(?m)^(?:# ++(?P<atx>\S[^\n]*+)$|(?P<setext>\S[^\n]*+)\n=++[ \t]*+$)")
-_ANCHOR = re.compile(r"(?:\{#[^{}\s]+\}|\[#[^\[\]\s]+\])\s*+$")
+_H1 = re.compile(r"(?m)^(?:# ++\S|\S[^\n]*+\n=++[ \t]*+$)")
 
 
 class MarkdownConverter:
@@ -177,7 +176,7 @@ class MarkdownConverter:
         body = absolute_links(with_linked_anchors(body), source.base or source.url).strip("\n")
         if not re.search(r"\w", body) and not (title or _text(facts.get("title"))):
             raise ConversionError(f"{source.url} is empty")
-        heading = _first_h1(body)
+        heading = next((one.text for one in headings_in(f"{body}\n") if one.level == 1), "")
         title = _text(facts.get("title")) or title or heading
         if title and heading != title and not _H1.match(body):
             body = f"# {title}\n\n{body}"
@@ -236,14 +235,6 @@ def _banner(body: str) -> tuple[str, str]:
         body = banner.sub("", body).lstrip("\n")
     match = _HEADED.match(body) or _LINKED.match(body)
     return (match["title"].strip(), body[match.end() :].lstrip("\n")) if match else ("", body)
-
-
-def _first_h1(body: str) -> str:
-    for code, piece in blocks(body):
-        if not code and (match := _H1.search(piece)):
-            title = match["setext"] or match["atx"].rstrip(" \t").rstrip("#").rstrip(" \t")
-            return _ANCHOR.sub("", title).strip()
-    return ""
 
 
 def _languages(facts: Mapping[str, Any]) -> Mapping[str, str]:

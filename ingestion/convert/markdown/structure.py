@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
@@ -92,12 +91,14 @@ class Block:
 
 def headings_in(markdown: str) -> list[Heading]:
     """The headings of the whole text in order, without cutting it."""
-    lines = markdown.split("\n")
-    return [
-        heading_of(block, lines[start:end])[0]
-        for block, start, end in top_level(lines)
-        if block is not None and block.type == "heading"
-    ]
+    return [heading for heading, _ in _headings(markdown.split("\n"))]
+
+
+def _headings(lines: list[str]) -> Iterator[tuple[Heading, int]]:
+    """Each heading with its first line."""
+    for block, start, end in top_level(lines):
+        if block is not None and block.type == "heading":
+            yield heading_of(block, lines[start:end])[0], start
 
 
 def top_level(lines: list[str]) -> Iterator[tuple[Block | None, int, int]]:
@@ -190,7 +191,7 @@ AnchorMode = Literal["auto", "github", "mkdocs", "none"]
 Slugs = Callable[[Sequence[str]], list[str]]
 
 _MOST_DIGITS = 1000
-_HEADING = re.compile(r"(?m)^(?P<marks>#{1,6})[ \t]++(?P<text>\S.*+)$")
+_HEADING = re.compile(r"(?P<marks>#{1,6})[ \t]++(?P<text>\S.*+)$")
 _ID_AT_END = re.compile(r"(?:\{#([^{}\s]+)\}|\[#([^\[\]\s]+)\])$")
 _BLANK = "\u00a0\u200b\u2060\ufeff"  # characters that make a link which nobody sees
 _SELF_LINK = re.compile(r"(?m)^(?P<heading>#{1,6}[ \t]++\S.*)\n\n\[[^\[\]\n]*+\]\(#(?P<anchor>[^()\s]++)\)[ \t]*+$")
@@ -222,28 +223,15 @@ def _anchor_of_link(match: re.Match[str]) -> str:
 
 def with_anchors(markdown: str, mode: AnchorMode) -> str:
     """The Markdown with ` {#id}` on the headings that have none, by the rule of `mode`; with `auto`, where all rules agree."""
-    headings = headings_in(markdown) if mode != "none" else []
-    if all(heading.anchor for heading in headings):
+    lines = markdown.split("\n")
+    headings = list(_headings(lines)) if mode != "none" else []
+    if all(heading.anchor for heading, _ in headings):
         return markdown
-    ids: dict[str, deque[str]] = defaultdict(deque)
-    for heading, id_ in zip(headings, _ids(headings, mode), strict=True):
-        ids[_key(heading.level, heading.text)].append(id_)
-    written: Counter[str] = Counter()
-
-    def count(match: re.Match[str]) -> str:
-        written[_key(len(match["marks"]), match["text"])] += 1
-        return match[0]
-
-    def mark(match: re.Match[str]) -> str:
-        text, key = _open(match["text"]), _key(len(match["marks"]), match["text"])
-        if written[key] != len(ids[key]):  # a heading in a list or quote isn't among them
-            return match[0]
-        ids[key].rotate(-1)
-        id_ = ids[key][-1]
-        return match[0] if _ID_AT_END.search(text) or not id_ else f"{match['marks']} {text} {{#{id_}}}"
-
-    outside_fences(markdown, lambda prose: _HEADING.sub(count, prose))
-    return outside_fences(markdown, lambda prose: _HEADING.sub(mark, prose))
+    ids = _ids([heading for heading, _ in headings], mode)
+    for (heading, line), id_ in zip(headings, ids, strict=True):
+        if id_ and not heading.anchor and (atx := _HEADING.match(lines[line])):
+            lines[line] = f"{atx['marks']} {_open(atx['text'])} {{#{id_}}}"
+    return "\n".join(lines)
 
 
 def _ids(headings: Sequence[Heading], mode: AnchorMode) -> list[str]:
@@ -272,11 +260,6 @@ def _open(text: str) -> str:
     text = text.rstrip(" \t")
     bare = text.rstrip("#")
     return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else text
-
-
-def _key(level: int, text: str) -> str:
-    words = re.sub(r"\]\([^\])]*+\)", "]", _ID_AT_END.sub("", _open(text)))
-    return "#" * level + " ".join(re.findall(r"\w+", words.lower()))
 
 
 def github(headings: Sequence[str]) -> list[str]:

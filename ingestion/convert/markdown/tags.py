@@ -82,7 +82,6 @@ def _unseen(opening: re.Match[str], _: re.Match[str]) -> str | None:
 
 
 def _table(opening: re.Match[str], closing: re.Match[str]) -> str:
-    """A table or a definition list as Markdown."""
     table = opening[0] + between(opening, closing) + closing[0]
     tags = table.lower()
     if any(tags.count(f"<{tag}") != tags.count(f"</{tag}") for tag in ("table", "dl")):  # nested ones stay as they are
@@ -190,7 +189,6 @@ def _line_before(found: re.Match[str]) -> str:
 
 
 def _shown(found: re.Match[str], closed: frozenset[str]) -> str:
-    """Returns the text that readers see of a component's tag; an unclosed name without attributes is a placeholder."""
     rest = found["rest"].strip()
     if found["name"].isupper() or not (rest or found["name"] in closed):
         return found[0]

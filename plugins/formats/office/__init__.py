@@ -14,7 +14,7 @@ from ingestion.errors import ConversionError
 from plugins.formats import DOCX, ODT
 from plugins.formats.office.docx import docx_html
 from plugins.formats.office.odt import odt_html
-from plugins.formats.office.package import Package, open_package
+from plugins.formats.office.package import open_package
 
 _HEADINGS = {f"h{level}": f"h{min(level + 1, 6)}" for level in range(1, 7)}
 
@@ -55,4 +55,4 @@ def _titled(root: Any, title: str) -> str:
     return title
 
 
-__all__ = ["OfficeConverter", "Package"]
+__all__ = ["OfficeConverter"]

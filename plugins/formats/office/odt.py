@@ -55,8 +55,6 @@ def odt_html(package: Package) -> str:
 
 
 class _Styles:
-    """Styles of a file."""
-
     def __init__(self, roots: Sequence[etree._Element]) -> None:
         def by_name(tag: str) -> dict[str, etree._Element]:
             return {style.get(f"{_STYLE}name", ""): style for root in roots for style in root.iter(tag)}

@@ -12,7 +12,7 @@ from ingestion.convert.files import written_document
 from ingestion.errors import ConversionError
 from plugins.formats import PDF
 from plugins.formats.pdf.blocks import place_in_rows, written
-from plugins.formats.pdf.characters import Line, open_pdf
+from plugins.formats.pdf.characters import open_pdf
 from plugins.formats.pdf.headings import headed, title_of, without_furniture
 
 MOST_PAGES = 3_000
@@ -43,4 +43,4 @@ class PdfConverter:
         return written_document(source, f"<main>{written(document, title)}</main>", title, facts)
 
 
-__all__ = ["Line", "PdfConverter"]
+__all__ = ["PdfConverter"]

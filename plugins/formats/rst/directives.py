@@ -33,8 +33,6 @@ LANGUAGES = {
 
 
 class _AnyOption(dict[str, Callable[[str], str]]):
-    """Every option is allowed."""
-
     def __bool__(self) -> bool:
         return True
 

@@ -82,7 +82,6 @@ _nothing.options = {"format": str}  # type: ignore[attr-defined]  # of a role th
 def _shown(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any
 ) -> tuple[list[nodes.Node], list[nodes.Node]]:
-    """The role's text, or its title where it has one."""
     env = env_of(inliner.document)
     whole = unescape(text)
     title, target = with_target(whole)

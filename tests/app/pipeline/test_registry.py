@@ -78,6 +78,7 @@ def test_a_search_ends_where_passages_are_judged() -> None:
             "refine+probe analyze retrieve synthesize",
             "refine has no effect: no step reads its refined before analyze",
         ),
+        ("analyze first_search retrieve synthesize", "analyze uses sure, so it must come after first_search"),
         ("retrieve helpful synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve helpful rerank synthesize", "helpful needs hits.rerank.*put rerank before it"),
     ],
@@ -95,6 +96,7 @@ def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, mode
         "period refine+keywords+probe+multi_query+associate retrieve rerank helpful relevance clarify synthesize cite",
         "probe retrieve rerank relevance helpful clarify synthesize cite",
         "analyze+probe retrieve synthesize cite",
+        "first_search refine+keywords retrieve relevance synthesize cite",
         "period+refine+keywords+probe retrieve relevance synthesize cite",
     ],
 )
@@ -113,9 +115,9 @@ def test_no_step_is_before_detect() -> None:
         ("refine+keywords+probe retrieve relevance synthesize", 2, ""),
         ("refine+keywords+probe retrieve relevance synthesize", 1, "up to 2 .* is 1: .*, keywords will be left out"),
         (
-            "refine+keywords+multi_query+associate retrieve relevance synthesize verify",
+            "refine+keywords+multi_query+associate retrieve relevance synthesize",
             3,
-            "up to 5 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 3: .* associate, verify will be left out",
+            "up to 4 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 3: .* associate will be left out",
         ),
         ("refine retrieve synthesize", 0, "refine will be left out"),
     ],

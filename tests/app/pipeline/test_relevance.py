@@ -43,19 +43,42 @@ async def judge(hits: tuple, question: str, language: str = "en", **more: object
     return dict(await STEP(turn(question, language, hits=found, generation=generation, **more)))
 
 
-async def test_a_question_that_a_passage_covers_keeps_its_hits(hits: tuple) -> None:
-    """The evidence is told, the hits stay as they are; Czech without diacritics counts as well."""
-    changes = await judge(hits, "How large is the storage quota of a project?")
-    assert changes["evidence"].share > 0.7
-    assert "hits" not in changes
-    assert (await judge(hits, "jaka je kvota uloziste", "cs"))["evidence"].share == 1.0
+NEEDED = SETTINGS.min_evidence
+LESS = NEEDED - 0.001
+JUDGED = [  # question, language, and between what its evidence is
+    ("How large is the storage quota of a project?", "en", 0.7, 1.0),
+    ("jaka je kvota uloziste", "cs", 1.0, 1.0),
+    # words that only ask are on no page about what is asked, or on any
+    ("What does NVIDIA mean?", "en", 1.0, 1.0),
+    ("Which setting changes NVIDIA?", "en", 1.0, 1.0),
+    ("Co znamená NVIDIA?", "cs", 1.0, 1.0),
+    # what is said around the question doesn't count, for it or against it
+    ("Hello, Novak here. I'm a student of Masaryk University in Brno. How large is the storage quota?", "en", 0.7, 1.0),
+    ("In my Firefox on Fedora, how large is the storage quota?", "en", 0.7, 1.0),
+    ("How large is the storage quota? Thanks, Novak of Masaryk University", "en", 0.7, 1.0),
+    ("Dobrý den, tady Novák z Masarykovy univerzity. Jakou má projekt kvótu?", "cs", 0.7, 1.0),
+    ("The storage quota of my project is 5 TB. Who won the football cup?", "en", 0.0, 0.6),
+    ("Storage quota, project: who won the cup?", "en", 0.0, 0.6),
+    # a name that no page has weighs most, other unknown words weigh much
+    ("What storage quota has kafka?", "en", NEEDED, 1.0),
+    ("What storage quota has Kafka?", "en", 0.0, LESS),
+    ("Which card is NVIDIA?", "en", 1.0, 1.0),
+    ("How do I restore a MongoDB replica set?", "en", 0.0, LESS),
+    ("best sourdough recipe", "en", 0.0, LESS),
+    ("kafka brokers quota", "en", 0.0, LESS),
+    ("???", "en", 0.0, 0.0),
+]
 
 
-@pytest.mark.parametrize("question", ["What does NVIDIA mean?", "Which setting changes NVIDIA?", "Co znamená NVIDIA?"])
-async def test_words_that_only_ask_are_no_evidence(hits: tuple, question: str) -> None:
-    """They are on no page about what is asked, or on any."""
-    language = "cs" if question.startswith("Co") else "en"
-    assert (await judge(hits, question, language))["evidence"].share == 1.0
+async def test_the_evidence_is_the_share_of_the_question_in_the_best_passage(hits: tuple) -> None:
+    """With too little, the nearest pages are only related."""
+    for question, language, least, most in JUDGED:
+        changes = await judge(hits, question, language)
+        assert least <= changes["evidence"].share <= most, question
+        too_little = changes["evidence"].share < NEEDED
+        assert (changes.get("hits"), changes.get("related")) == (((), hits[1]) if too_little else (None, None)), (
+            question
+        )
 
 
 async def test_words_that_only_ask_count_where_a_passage_has_them(tmp_path: Path) -> None:
@@ -81,52 +104,6 @@ async def test_in_a_conversation_the_question_is_judged_as_the_model_spelled_it_
     assert (await judge(hits, asked.content, **more))["hits"] == ()
     assert (await judge(hits, asked.content, **more, **spelled_out))["evidence"].share > 0.7
     assert (await judge(hits, "best sourdough recipe", **spelled_out))["hits"] == ()
-
-
-async def test_a_question_about_something_else_leaves_no_hits(hits: tuple) -> None:
-    """Words that aren't in the index have the largest weight: the nearest pages are only related."""
-    for question in ("How do I restore a MongoDB replica set?", "best sourdough recipe", "kafka brokers quota"):
-        changes = await judge(hits, question)
-        assert (changes["hits"], changes["related"]) == ((), hits[1])
-        assert changes["evidence"].share < SETTINGS.min_evidence
-
-
-@pytest.mark.parametrize(
-    ("question", "language"),
-    [
-        ("Hello, Novak here. I'm a student of Masaryk University in Brno. How large is the storage quota?", "en"),
-        ("In my Firefox on Fedora, how large is the storage quota?", "en"),
-        ("How large is the storage quota? Thanks, Novak of Masaryk University", "en"),
-        ("Dobrý den, tady Novák z Masarykovy univerzity. Jakou má projekt kvótu?", "cs"),
-    ],
-)
-async def test_what_is_said_around_the_question_does_not_count(hits: tuple, question: str, language: str) -> None:
-    """Who introduces themselves, or says what they work with, is answered as if they hadn't."""
-    alone = {"en": "How large is the storage quota?", "cs": "Jakou má projekt kvótu?"}[language]
-    assert (
-        (await judge(hits, question, language))["evidence"].share
-        == (await judge(hits, alone, language))["evidence"].share
-        > 0.7
-    )
-
-
-@pytest.mark.parametrize(
-    "question",
-    ["The storage quota of my project is 5 TB. Who won the football cup?", "Storage quota, project: who won the cup?"],
-)
-async def test_what_is_said_before_is_not_asked(hits: tuple, question: str) -> None:
-    """Words of the index around a question about something else don't make it answerable."""
-    assert (await judge(hits, question))["evidence"].share < 0.6
-
-
-async def test_a_name_that_no_page_has_weighs_most(hits: tuple) -> None:
-    """The rest of the words doesn't answer a question about a product; a known name is a word like any other."""
-    plain, named = [
-        (await judge(hits, f"What storage quota has {name}?"))["evidence"].share for name in ("kafka", "Kafka")
-    ]
-    assert named < SETTINGS.min_evidence < plain
-    lower, upper = [(await judge(hits, f"Which card is {name}?"))["evidence"].share for name in ("nvidia", "NVIDIA")]
-    assert lower == upper == 1.0
 
 
 async def test_keywords_say_what_the_question_means_but_need_more_evidence(hits: tuple) -> None:
@@ -220,9 +197,8 @@ async def test_what_was_put_first_stays_and_leaves_nothing_else_out(hits: tuple,
 
 
 async def test_without_hits_there_is_no_evidence(hits: tuple) -> None:
-    """Nothing found is evidence of 0, not an error; so is a question without words."""
+    """Nothing found is evidence of 0, not an error."""
     assert (await judge((hits[0], ()), "storage quota"))["evidence"].share == 0.0
-    assert (await judge(hits, "???"))["evidence"].share == 0.0
 
 
 def test_rare_words_weigh_more() -> None:

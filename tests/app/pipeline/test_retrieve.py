@@ -91,14 +91,6 @@ async def test_the_question_is_embedded_once_and_its_search_is_used_again(genera
     assert after.hits[0].cosine is not None
 
 
-async def test_without_a_probe_retrieval_embeds_and_searches_itself(generation: Generation) -> None:
-    """The shortest pipeline makes one call for the vector and one search."""
-    embedder = Counting()
-    after = await run(((steps(embedder)[1],),), turn("How much memory do notebooks get?", generation=generation))
-    assert found(after)[0] == "memory"
-    assert len(embedder.questions) == 1
-
-
 async def test_keywords_of_every_language_are_searched_beside_the_question(generation: Generation) -> None:
     """A Czech question reaches the English page through its English keywords, with a softer language preference."""
     embedder, keywords = Counting(), {"en": "files, kept, month"}
@@ -153,13 +145,6 @@ async def test_the_time_is_found_while_question_and_keywords_are_written(
     assert [boost.first for boost in after.search.query.boosts] == ["2024-06-01"]
     assert after.asked.text == asked  # what the answer is written for
     assert found(after)[0] == "files"
-
-
-async def test_a_guessed_language_is_a_weak_preference(generation: Generation) -> None:
-    """Where no word tells the language, pages of all languages count nearly alike."""
-    step = steps(FakeEmbedder())[1]
-    told = [await run(((step,),), turn("notebooks", generation=generation, unsure=unsure)) for unsure in (False, True)]
-    assert [one.search.query.sureness for one in told if one.search] == [1.0, 0.25]
 
 
 async def test_the_pages_say_in_which_language_a_question_is_that_shows_none(generation: Generation) -> None:

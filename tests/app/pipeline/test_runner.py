@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
 from app.core.turn import Call, Calls, Done, Message, Question, Request, Text, Turn, Usage
-from app.pipeline.runner import Fallback, answer, run
+from app.pipeline.runner import answer, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
 
@@ -95,21 +95,6 @@ async def test_a_failing_step_fails_the_run_with_its_own_error_and_cancels_the_r
     assert slow.cancelled
     with pytest.raises(StoreUnavailable):
         await run(((Box("alone", fail(StoreUnavailable("away"))),),), START)
-
-
-async def test_a_step_that_fails_may_go_on_with_less() -> None:
-    """The record has the error that it failed for, and what it made instead."""
-
-    def falls_back(_: Turn) -> Mapping[str, Any]:
-        try:
-            raise ModelTimeout("too slow")
-        except ModelTimeout as error:
-            raise Fallback({"asked": Question("less")}) from error
-
-    turn = await run(((Box("a", falls_back, optional=True),),), START)
-    assert turn.asked.text == "less"
-    assert turn.trace[0].error == "ModelTimeout: too slow"
-    assert turn.trace[0].changes == {"asked": Question("less")}
 
 
 async def test_the_tokens_of_all_calls_are_counted() -> None:

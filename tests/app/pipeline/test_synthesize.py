@@ -1,4 +1,4 @@
-"""The answer: what the model is given, and what a reader gets when it fails."""
+"""The answer: what the model is given, also by clients, and what a reader gets when it fails."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,11 +9,12 @@ import pytest
 from app.core.errors import ModelError, ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Evidence, Failure, Message, Request, Sampling, Turn
+from app.core.turn import Done, Event, Evidence, Failure, Message, Question, Request, Sampling, Source, Turn
 from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
-from app.pipeline.conversation import read_passages
+from app.pipeline.conversation import LONGEST_STYLE, read_passages
+from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import SIGNS_OF_TURNS, Synthesize
 from tests.app.api.scripted import until
 from tests.app.pipeline.turns import HURRIED, SETTINGS, hit, text_of, turn
@@ -137,13 +138,6 @@ async def test_an_answer_of_which_nothing_was_shown_can_still_be_extractive(llm:
     assert "passages" not in text_of(events)
 
 
-async def test_no_passages_no_model_call(llm: FakeLLM) -> None:
-    """Nothing found is said in the question's language, and the model isn't asked to invent."""
-    events = await answer(llm, turn(language="cs"))
-    assert text_of(events) == PROMPTS.render("cs", "nothing_found")
-    assert llm.calls == []
-
-
 async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM) -> None:
     """Under "nothing found" stand at most five nearest pages, each once, with a sentence; none for a question on anything else."""
     related = (hit(1), hit(1), hit(2), *(hit(n) for n in range(3, 7)))
@@ -196,3 +190,63 @@ async def test_a_model_that_reads_slowly_gets_less_but_not_too_little(readable: 
     hits = tuple(hit(n, f"Sentence number {n} is here. " * 120) for n in range(1, 6))
     passages = await read_passages(turn(hits=hits), SETTINGS, PROMPTS, model)
     assert most - 1500 < sum(len(passage.chunk.text) for passage in passages) <= most
+
+
+TWO_PAGES = (hit(1, "Each notebook gets 4 GB."), hit(2, "Nothing about it."))
+
+
+@pytest.fixture
+def events(model):
+    """Answers a turn."""
+
+    async def answered(given):
+        changes = await Synthesize(model, PROMPTS, SETTINGS)(given)
+        cited = await Cite(PROMPTS)(replace(given, events=changes["events"]))
+        return [event async for event in cited["events"]]
+
+    return answered
+
+
+def asked(*system, **fields):
+    lines = (*(Message("system", text) for text in system), Message("user", "How much memory?"))
+    return turn("How much memory?", hits=TWO_PAGES, request=Request(lines, **fields))
+
+
+@pytest.mark.parametrize("language", ["cs", "en"])
+async def test_system_messages_are_style_below_our_rules(llm, events, language):
+    await events(replace(asked("Be a pirate.", "Be brief."), asked=Question("How much memory?", language)))
+    system = llm.calls[0]["messages"][0]["content"]
+    ours = PROMPTS.render(language, "synthesize", passages="")
+    assert system.startswith(ours[:200])
+    assert "<style>\nBe a pirate.\n\nBe brief.\n</style>" in system
+    assert [m["role"] for m in llm.calls[0]["messages"]].count("system") == 1
+
+
+async def test_long_wishes_are_cut_and_without_any_nothing_is_said_of_them(llm, events):
+    for wishes in (("x" * 100_000,), ()):
+        await events(asked(*wishes))
+    long, without = (call["messages"][0]["content"] for call in llm.calls)
+    assert long.count("x") < LONGEST_STYLE + 100
+    assert "<style>" not in without
+    assert "<attached>" not in without
+
+
+async def test_attached_material_leaves_room_for_the_passages(llm, events):
+    await events(asked(attached=("y" * 200_000,)))
+    system = llm.calls[0]["messages"][0]["content"]
+    assert "Each notebook gets 4 GB." in system
+    assert len(system) < SETTINGS.llm_context_window * 3
+
+
+async def test_a_link_from_attached_material_stays(llm, events):
+    llm.reply = lambda _: Reply("See [it](https://attached.example.org/x).")
+    found = await events(asked(attached=("Look at https://attached.example.org/x",)))
+    assert "https://attached.example.org/x" in text_of(found)
+
+
+async def test_numbers_begin_where_the_client_wants(llm, events):
+    llm.reply = lambda _: Reply("First [2] then [1].")
+    found = await events(asked(first_number=4))
+    assert text_of(found).startswith("First [4] then [5].")
+    assert [(s.number, s.title) for s in found if isinstance(s, Source)] == [(4, "Page 2"), (5, "Page 1")]
+    assert "\n4. [Page 2]" in text_of(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -14,7 +13,6 @@ from typing import Any
 import orjson
 import pytest
 
-from app.assistants import assistant
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.settings import Settings
@@ -22,11 +20,10 @@ from app.core.trace import Trace, TraceCandidate, TraceStep
 from app.core.turn import Done, Failure, Message, Request, Source, Text
 from app.core.types import Chunk, Derived, Filters, Page, PlainText, Section
 from app.pipeline import trace as tracing
-from app.pipeline.steps import cite
 from plugins.steps.choices import Rerank
 from tests.app.cli.stored_index import SITE, Index, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
-from tests.plugins.steps.test_rerank import Server, server  # noqa: F401  # a fixture
+from tests.plugins.steps.test_choices import Server, server  # noqa: F401  # a fixture
 
 QUESTION = "How do I resize a volume?"
 RESIZE = "To resize a volume, detach the volume from its server first."
@@ -193,19 +190,6 @@ async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index
     assert trace.evidence.found > trace.evidence.needed == pytest.approx(0.416)
 
 
-@pytest.mark.plugins
-async def test_other_wordings_have_searches_of_their_own(index: Index, llm: FakeLLM, tmp_path: Path) -> None:
-    """Each of the steps that search tells what it searched for; a candidate says which of them found it."""
-    own = with_steps(tmp_path, '"detect", ["multi_query", "probe"], "retrieve", "relevance", "synthesize", "cite"')
-    llm.reply = lambda body: Reply(SAID) if body.get("stream") else Reply("Enlarge a disk\nGrow a volume")
-    async with service(index, llm, assistants=own) as assistants:
-        trace = await traced(assistants)
-    assert Counter(search.step for search in trace.searches) == {"multi_query": 2, "probe": 1}
-    wordings = {text["text"] for search in trace.searches if search.step == "multi_query" for text in search.texts}
-    assert wordings == {"Enlarge disk", "Grow volume"}
-    assert set(trace.candidates[0].found_by) == {"multi_query", "probe"}
-
-
 async def test_what_the_ranking_drops_says_why(index: Index, llm: FakeLLM) -> None:
     """More of a page than per_page, more than top_k, another version, a translation, another language, and filters."""
     text = "To resize a volume, detach it."
@@ -316,7 +300,7 @@ async def test_the_trace_tells_why_each_link_is_there_and_what_was_removed(
         "score": source.score, "reason": "",
     }  # fmt: skip
     assert f"]({link.url})" in written
-    assert link.reason == "the passage's only section; text: resize, volume"
+    assert link.reason == "the passage's only section: resize, volume"
     assert "evil" not in written
     first, second = by_name(trace)["synthesize"].calls
     assert (first.error, second.error) == ("cancelled", "")
@@ -338,30 +322,3 @@ async def test_failures_are_in_the_trace(assistants: Assistants, llm: FakeLLM) -
     assert isinstance(failed, Failure)
     assert failed.trace is not None
     assert "ModelUnavailable" in failed.trace.end.failure
-
-
-async def test_nothing_is_collected_where_nobody_asks(assistants: Assistants, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No step is wrapped, no event passes through the trace and no value is rendered; asked for, all of that is done."""
-    counted: Counter[str] = Counter()
-    names = ("shown", "_trace", "candidates")
-    for module, name in (
-        *((tracing, name) for name in names), (assistant, "Recorder"), (assistant, "traced"),
-        (cite, "cited_links"),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, counting(getattr(module, name), counted))
-    assert await end(assistants, asked(trace=False)) == Done(confidence=0.95)
-    assert counted == Counter()
-    plan = assistants.get("").plans
-    await end(assistants, asked())
-    assert counted.keys() == {*names, "Recorder", "traced", "cited_links"}
-    assert assistants.get("").plans is plan
-
-
-def counting(work: Callable[..., Any], counted: Counter[str]) -> Callable[..., Any]:
-    """The same work, counted."""
-
-    def counts(*given: Any, **named: Any) -> Any:
-        counted[work.__name__] += 1
-        return work(*given, **named)
-
-    return counts

@@ -218,8 +218,8 @@ def test_an_empty_page_is_an_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        ("github", "# Same {#same}\n\n## Same {#same-1}\n\n```\n# T\n```\n\n## `Use` it {#use-it}\n\n## Kůň {#kůň}\n\n### My {#own}\n\n<div>\n## Twice\n</div>\n\n## Twice\n"),
-        ("auto", "# Same\n\n## Same\n\n```\n# T\n```\n\n## `Use` it {#use-it}\n\n## Kůň\n\n### My {#own}\n\n<div>\n## Twice\n</div>\n\n## Twice\n"),
+        ("github", "# Same {#same}\n\n## Same {#same-1}\n\n```\n# T\n```\n\n## `Use` it {#use-it}\n\n## Kůň {#kůň}\n\n### My {#own}\n\n<div>\n## Twice\n</div>\n\n## Twice {#twice}\n"),
+        ("auto", "# Same\n\n## Same\n\n```\n# T\n```\n\n## `Use` it {#use-it}\n\n## Kůň\n\n### My {#own}\n\n<div>\n## Twice\n</div>\n\n## Twice {#twice}\n"),
         ("none", "# Same\n\n## Same\n\n```\n# T\n```\n\n## `Use` it\n\n## Kůň\n\n### My {#own}\n\n<div>\n## Twice\n</div>\n\n## Twice\n"),
     ],
 )  # fmt: skip

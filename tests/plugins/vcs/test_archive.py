@@ -14,7 +14,6 @@ from ingestion.errors import ConversionError
 from ingestion.sources import Source, load_sources
 from plugins.vcs import archive
 from plugins.vcs.archive import unpack
-from plugins.vcs.kept_files import KeptFiles
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 from tests.plugins.vcs.test_git import LONG, URL, _beside, outcomes
@@ -85,20 +84,6 @@ async def test_a_zip_beside_the_file_of_sources_is_read_from_a_folder_in_it(tmp_
     assert report.sites == (str(tmp_path / "docs.zip"),)
     (record,) = (await index.store.live()).info.sources
     assert record.options["archive"] == str(tmp_path / "docs.zip")
-
-
-async def test_pages_include_what_is_beside_them_in_the_archive(tmp_path: Path, index: Index) -> None:
-    """Found by their paths; what no page may include isn't unpacked."""
-    page = f"A\n=\n\n.. include:: ../parts/b.inc\n\nSee :ref:`limits`. {LONG}\n"
-    files = {"docs/a/a.rst": page, "docs/parts/b.inc": "Of the part.\n", "docs/c.rst": f".. _limits:\n\nThe limits\n==========\n\n{LONG}",
-             "tool/main.py": "print()", "docs/logo.png": "x"}  # fmt: skip
-    (tmp_path / "docs.zip").write_bytes(zipped(files))
-    source = Source(url=URL, archive=str(tmp_path / "docs.zip"), ending=".html")
-    await index.run(source)
-    made = (await index.page(f"{URL}docs/a/a.html")).markdown
-    assert "Of the part." in made
-    assert f"[The limits]({URL}docs/c.html#limits)" in made
-    assert names(KeptFiles.of(source, index.settings()).tree) == ["docs/a/a.rst", "docs/c.rst", "docs/parts/b.inc"]
 
 
 def test_hostile_entries_are_left_out_with_their_reason(tmp_path: Path, tree: Path) -> None:

@@ -1,5 +1,6 @@
-"""Other wordings, and the sections of a site: what they ask the model and what they search for."""
+"""Steps that search otherwise: other wordings, picked sections, question and keywords by one call, and first without the model."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,16 +8,26 @@ from types import SimpleNamespace
 import pytest
 
 from app.core.errors import ModelError, ModelUnavailable
+from app.core.generation import Recipe
 from app.core.prompts import load_prompts
-from app.core.turn import Message
-from app.core.types import Boost, Candidate, Filters, Legs, Page, Query
+from app.core.turn import Message, Turn, Usage
+from app.core.types import Boost, Candidate, Chunk, Filters, Legs, Page, Query
+from app.index import Store
 from app.index.ranking.fuse import joined
 from app.models import Model
-from plugins.steps.searches import SECTION_BOOST, Associate, MultiQuery, parse_questions, sections
-from plugins.steps.searches import parse_sections as picked
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
+from app.pipeline.registry import Tools
+from app.pipeline.registry import steps as known
+from app.pipeline.runner import run
+from app.pipeline.steps.retrieve import Keywords, Refine
+from app.text.language import LanguageDetector
+from plugins.steps.searches import SECTION_BOOST, Analyze, Associate, MultiQuery, parse_questions, sections
+from plugins.steps.searches import parse_analysis as parse
 from tests.app.pipeline.turns import SETTINGS, turn
+from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 from tests.fake_llm import FakeLLM, Reply
-from tests.fakes import FakeEmbedder
+from tests.fakes import DIMENSION, FakeEmbedder
 
 PROMPTS = load_prompts(("cs", "en"))
 
@@ -147,7 +158,7 @@ async def test_collections_and_sites_are_sections_too(llm: FakeLLM, model: Model
         )
         for n in numbers
     ]
-    llm.reply = lambda _: Reply("laws\n- 4")
+    llm.reply = lambda _: Reply("1, 4")
     changes = await Associate(model, PROMPTS, SETTINGS)(turn(generation=Recording(pages)))
     prompt = llm.calls[0]["messages"][0]["content"]
     assert '1. laws: "laws 0", "laws 1", "laws 2"\n2. notices: "notices 3", ' in prompt
@@ -181,25 +192,123 @@ async def test_only_sections_within_the_limits_are_shown(
     assert bool(changes) is bool(shown)
 
 
-LISTED = [f"{SITE}/gpu/", f"{SITE}/storage/", f"{SITE}/storage/s3/"]
+DETECTOR = LanguageDetector(PROMPTS.languages, "en")
+READ = ("Kolik paměti mám?", {"cs": "paměť, limit", "en": "memory"})
 
 
-INVENTED = (f"{SITE}/invented/", f"{SITE}/v2/invented/", f"{SITE}/invented3/", f"1. {SITE}/invented/", "/v2/invented/")
-NONE = (f"{SITE}/storage/s3/keys", "1/3", "none (1/3)", "none", "žádný", "")
-PICKED = {
-    (0,): ("1", f"3. {SITE}/gpu/"),
-    (1,): ("7, 2, 2", f"2, {SITE}/invented/", "2, because it is about storage"),
-    (2,): (f"{SITE}/storage/s3/",),
-    (2, 0): ("3, 1",),
-    (0, 2): ("Sections: 1 and 3",),
-    (0, 1): (f"- {SITE}/gpu\n- `{SITE}/storage/`", "Oddíly 1 a 2."),
-    (): INVENTED + NONE,
-}
+async def test_one_call_gives_both(llm: FakeLLM, model: Model) -> None:
+    """The prompt names all languages, the question's first; the form is an object with a list for each."""
+    llm.reply = lambda _: Reply('{"question": "Kolik paměti mám?", "cs": ["paměť", "limit"], "en": ["memory"]}')
+    changes = await Analyze(model, PROMPTS, SETTINGS, DETECTOR)(turn("kolik pameti", "cs"))
+    assert (changes["refined"].text, changes["keywords"]) == READ
+    system = llm.calls[0]["messages"][0]["content"]
+    assert "čeština (cs), English (en)" in system
+    assert system.endswith('{\n  "question": "…",\n  "cs": ["…", "…", "…"],\n  "en": ["…", "…", "…"]\n}')
+    assert (llm.calls[0]["temperature"], len(llm.calls)) == (0, 1)
 
 
-def test_only_sections_that_exist_are_picked() -> None:
-    for numbers, answers in PICKED.items():
-        for answer in answers:
-            assert picked(answer, LISTED) == tuple(LISTED[number] for number in numbers), answer
-    with pytest.raises(ModelError, match="None is preferred"):
-        picked("I think it is about storage.", LISTED)
+FORMS = (
+    '```json\n{"question": "Kolik paměti mám?", "cs": ["paměť", "limit"], "en": ["memory"]}\n```',
+    'Here it is:\n{"question": "Kolik paměti mám?", "cs": "paměť, limit", "en": "memory",}\nHope it helps!',
+    '{"question": "Kolik paměti mám?", "keywords": {"cs": ["paměť", "limit"], "en": ["memory"]}}',
+    "{'question': 'Kolik paměti mám?', 'cs': ['paměť', 'limit'], 'en': ['memory'],}",
+    "question: Kolik paměti mám?\ncs: paměť, limit\nen: memory",
+    '"question": "Kolik paměti mám?",\n"cs": paměť, limit\n"en": memory',
+    '{"question": " „Kolik paměti mám?“ ", "cs": ["paměť", "", 7, "limit"], "en": ["memory"], "de": ["Speicher"]}',
+)
+HALVES = {'{"question": "Kolik paměti mám?"': ("Kolik paměti mám?", {}), '{"cs": ["paměť"]}': ("", {"cs": "paměť"})}
+NONE = ('{"question": 7, "cs": {"a": 1}, "en": null}', '["paměť"]', "{" * 5000 + "}" * 5000, "Sorry, I can't.", "")
+
+
+def test_the_forms_that_models_write_are_read_and_what_is_missing_is_left_out() -> None:
+    """Fences, words around, trailing commas, Python's quotes, a level more, lines instead of JSON. Half an answer is
+    better than none, and no answer breaks the parser.
+    """
+    for answer, read in {**dict.fromkeys(FORMS, READ), **HALVES, **dict.fromkeys(NONE, ("", {}))}.items():
+        assert parse(answer, ["cs", "en"]) == read, answer
+
+
+@pytest.mark.parametrize("answer", ["", "I can't help with that.", '{"question": "' + "word " * 400 + '"}'])
+async def test_an_answer_without_either_is_an_error(llm: FakeLLM, model: Model, answer: str) -> None:
+    """The trace then tells why the original question is used; the runner goes on without."""
+    llm.reply = lambda _: Reply(answer)
+    step = Analyze(model, PROMPTS, SETTINGS, DETECTOR)
+    with pytest.raises(ModelError, match="the original is used"):
+        await step(turn())
+    after = await run(((step,),), turn())
+    assert (after.refined, after.keywords) == (None, {})
+    assert "the original is used" in after.trace[0].error
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2])
+async def test_a_question_has_only_so_many_helper_calls(llm: FakeLLM, model: Model, limit: int) -> None:
+    """Steps beyond the limit are left out, also in one group; each question counts for itself; calls are remembered."""
+    llm.reply = lambda _: Reply("en: memory")
+    settings = SETTINGS.model_copy(update={"helper_calls": limit})
+    plan = ((Refine(model, PROMPTS, settings, DETECTOR), Keywords(model, PROMPTS, settings)),)
+    after = await run(plan, turn())
+    assert len(llm.calls) == limit
+    assert ["helper calls" in record.error for record in after.trace] == [limit < 1, limit < 2]
+    assert [call.usage for call in after.calls.ended] == [Usage(11, 7)] * limit
+    await run(plan, turn())
+    assert len(llm.calls) == 2 * limit
+
+
+TEXT = "A persistent volume claim requests storage capacity."
+ANSWER = {"question": "Where is storage?", "en": ["persistent volume claim"], "cs": ["úložiště"]}
+
+
+@pytest.fixture
+async def after(store: Store, llm: FakeLLM):  # noqa: F811
+    """Runs the first search, the given helpers and retrieve on an index of one chunk with a Czech question."""
+    embedder = FakeEmbedder()
+    async with await store.draft(Recipe(embedder.name, DIMENSION, "s", "a", questions="p")) as draft:
+        asked = (("cs", "Kolik místa na disku dostanu pro data?"),)
+        chunk = Chunk("c", "docs", "https://example.org/a", 0, TEXT, "en", "Volumes", questions=asked)
+        text, questions = await embedder.embed_passages([chunk.embedded_text, chunk.questions_text])
+        page = Page(chunk.url, "docs", "Volumes", "en", TEXT, "a")
+        await draft.put(page, [chunk], {chunk.id: text, chunk.questions_id: questions})
+        await draft.publish()
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
+    detector = LanguageDetector(PROMPTS.languages, "en")
+    tools = Tools(SETTINGS, PROMPTS, detector, model, embedder)  # type: ignore[arg-type]
+    llm.reply = lambda _: Reply(f"{json.dumps(ANSWER)}\nen: persistent volume claim")
+
+    async def ask(question: str, *helpers: str, **more: object) -> Turn:
+        steps = (("first_search",), helpers or ("analyze",), ("retrieve",), ("relevance",))
+        plan = tuple(tuple(known()[name].make(tools) for name in group) for group in steps)
+        return await run(plan, turn(question, generation=await store.live(), **more))  # type: ignore[arg-type]
+
+    yield ask
+    await model.close()
+
+
+async def test_a_sure_first_search_saves_the_helper_calls(after, llm: FakeLLM) -> None:
+    """In whichever language the page or its questions say it; the hits are those of the first search."""
+    for question, language in (
+        ("persistent volume claim storage capacity?", "en"),
+        ("Kolik místa na disku dostanu?", "cs"),
+    ):
+        for helpers in (("analyze",), ("refine", "keywords")):
+            done = await after(question, *helpers, language=language)
+            assert (done.sure, done.keywords, done.refined) == (True, {}, None)
+            assert [hit.chunk.id for hit in done.hits] == ["c"]
+            assert done.calls.begun == {}
+    assert llm.calls == []
+
+
+@pytest.mark.parametrize(
+    ("question", "more"),
+    [
+        ("persistent storage frobnication of zorgs", {}),
+        ("storage?", {}),  # a single word is on some page
+        ("persistent volume claim storage capacity?", {"referred": "How are backups made?"}),
+    ],
+)
+async def test_any_other_question_gets_the_models_help(
+    after, llm: FakeLLM, question: str, more: dict[str, str]
+) -> None:
+    done = await after(question, **more)
+    assert not done.sure
+    assert done.keywords == {"en": "persistent volume claim", "cs": "úložiště"}
+    assert (len(llm.calls), done.calls.begun) == (1, {"analyze": 1})

@@ -1,5 +1,5 @@
-"""`eval retrieval`, `docs`, `conversations` and `refusals` measure what is found and refused, before any answer; `compare` and `gate` say
-whether something became worse, in words and as an exit code.
+"""`eval retrieval`, `docs`, `conversations` and `refusals` measure what is found and refused, before any answer; `compare`, `gate` and
+`faults` say whether something became worse, in words and as an exit code.
 """
 
 import sys
@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from app.assistants.assembly import opened
+from app.core.prompts import load_prompts
 from app.core.settings import Settings
+from app.models import open_embedder
 from eval.answers.score import side_by_side
 from eval.commands.options import (
     FAILED,
@@ -33,6 +35,7 @@ from eval.commands.options import (
     saved_file,
 )
 from eval.files import EvaluationError, write_text
+from eval.measure.faults import Kept, Meaning, measure
 from eval.measure.gate import drops, judge, save_baseline
 from eval.measure.refusals import Refusals, decide
 from eval.measure.result import ANSWERS, REFUSALS, RETRIEVAL, Result, load_result
@@ -219,6 +222,31 @@ async def gate(options: Options, settings: Settings) -> int:
         lines.append(f"{len(result.failed)} questions and {result.malformed} judgements failed: run it again first.")
     sys.stdout.write("\n".join(lines) + "\n")
     return OK if verdict.passed and not lost else FAILED
+
+
+@command(
+    "",
+    argument("file", "answers with their passages; the shipped ones if it isn't given", "FAULTS.jsonl", required=False),
+    flag("--missed", "print the faults that are missed"),
+    flag("--written", "plant no faults, so that only those of the file count"),
+)
+async def faults(options: Options, settings: Settings) -> int:
+    """Plants faults into good answers and tells which of them readers would see marked. The exit code is 1 below the goals."""
+    kept = Kept.load(options.file or str(files("eval").joinpath("sets", "faults.jsonl")))
+    meaning = Meaning(kept, open_embedder(settings))
+    await meaning.read()
+    outcome = await measure(
+        kept, load_prompts(settings.languages, settings.prompts), meaning, plants=not options.written
+    )
+    lines = [f"{'kind':28}{'caught':>8}{'of':>6}"]
+    lines += [f"{kind:28}{outcome.caught[kind]:8}{number:6}" for kind, number in sorted(outcome.planted.items())]
+    lines.append(f"Good statements that are marked: {len(outcome.alarms)} of {outcome.statements}.")
+    lines += outcome.alarms
+    if options.missed:
+        lines += [f"missed {kind}: {one}" for kind, missed in outcome.missed.items() for one in missed]
+    lines += [f"FAILED: {failure}." for failure in outcome.failures] or ["Passed."]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return FAILED if outcome.failures else OK
 
 
 async def _measured(options: Options, settings: Settings) -> Result:

@@ -1,16 +1,16 @@
-"""`bench.faults`: the kept set reaches its goals, and a check that sees nothing does not."""
+"""`eval faults`: the kept set reaches its goals, and a check that sees nothing does not."""
 
-from pathlib import Path
+from importlib.resources import files
 
 import pytest
 
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.models import open_embedder
-from bench.faults import GOALS, LITERALS, Kept, Meaning, measure
+from eval.measure.faults import GOALS, LITERALS, Kept, Meaning, measure
 
 PROMPTS = load_prompts(("cs", "en"), "")
-KEPT, BY_HAND = (Path(__file__).parents[2] / "bench" / name for name in ("faults.jsonl", "faults_by_hand.jsonl"))
+KEPT, BY_HAND = (str(files("eval").joinpath("sets", name)) for name in ("faults.jsonl", "faults_by_hand.jsonl"))
 
 
 async def test_the_kept_set_reaches_the_goals() -> None:

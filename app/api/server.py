@@ -49,6 +49,7 @@ from app.api.runs import Ingest, Runs
 from app.api.search import Search
 from app.api.service import Service
 from app.api.warm_up import WarmUp
+from app.assistants.answer_cache import AnswerCache
 from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
@@ -95,7 +96,8 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
     counters = Counters(settings.limits_store)
     own = (*counters.breakers, conversations.breaker) if conversations else counters.breakers
-    service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations)
+    cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
+    service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
     metrics, branding = Metrics(settings.languages), Branding(service)
     app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service, branding), service.limits.gate)
     operation = Operation(service, origins, views=registered("register_admin_views"))

@@ -20,6 +20,7 @@ from starlette.types import Lifespan
 from app.api import answer_models as bodies
 from app.api import description, feedback, sign_in
 from app.api.admin import routes as admin
+from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
 from app.api.bodies import ChatRequest, IngestRequest, SearchRequest, field_error
 from app.api.chat import Chat
@@ -87,7 +88,7 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if conversations:
             conversations.begin()
-        async with _working(warm_up.run()):
+        async with _working(warm_up.run(), RunAlarm(assistants, settings, runs).run()):
             with operation.recent.listening():
                 yield
         await _close(conversations, runs, mcp, counters, assistants)

@@ -23,6 +23,7 @@ from app.core.settings_types import (
     Origins,
     Proxies,
     Rates,
+    SecretUrl,
     SomeWords,
     SourceForms,
     Splitter,
@@ -206,8 +207,10 @@ class Tuning(BaseModel):
     )
     helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
     helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
+    question_sets: Filled = Field("question-sets", description="Directory for questions that are added from a trace.")
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: SourceForms = Field({}, description="Form of the sources by position or name of the client's key.")
+    run_webhook: SecretUrl = Field(SecretStr(""), description="Address that is told when a run failed or none came.")
     run_hours: float = Field(0.0, ge=0, description="Hours without a successful run that are a problem. 0: none.")
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; more requests get 503.")
 

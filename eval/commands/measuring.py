@@ -47,16 +47,19 @@ from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, indexed_docs, own_
 from eval.reports.pages import answers_page, refusals_page, retrieval_page
 
 WITHOUT_MODEL: Mapping[str, Any] = {**NO_MODEL, "summaries": False, "questions": False}
-DEEP = flag("--deep", "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too")
+MEASURE = (
+    flag("--deep", "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too"),
+    option("--against", "a saved result that the page compares with", "FILE"),
+)
 
 
-@command(f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}", DEEP)
+@command(f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}", *MEASURE)
 async def retrieval(options: Options, settings: Settings) -> int:
     """Measures on a question set whether the right pages are found."""
-    check_writable(options)
+    before = _checked(options)
     cases = load_cases(options.file)
     cases = sample(cases, options.limit or len(cases))
-    return _finished(options, await _searched(options, settings, cases, evaluate))
+    return _finished(options, await _searched(options, settings, cases, evaluate), before)
 
 
 async def _searched(
@@ -79,14 +82,20 @@ def plan_of(options: Options, settings: Settings) -> tuple[Plan, dict[str, Any]]
     return plan, {**options.overrides, **({"top_k": asked} if asked != settings.top_k else {})}
 
 
-def _finished(options: Options, result: Result) -> int:
+def _checked(options: Options) -> Result | None:
+    """The result of --against. Raises `EvaluationError` before a run, for files that can't be written or read at its end."""
+    check_writable(options)
+    return load_result(options.against) if options.against else None
+
+
+def _finished(options: Options, result: Result, before: Result | None = None) -> int:
     points = [asdict(point) for point in curve(result)]
-    return finish(options, result, result_text(result), lambda: retrieval_page(result), curve=points)
+    return finish(options, result, result_text(result), lambda: retrieval_page(result, before), curve=points)
 
 
 @command(
     f"--k --parallel {OUTPUT}",
-    DEEP,
+    *MEASURE,
     option("--docs", "another version of the documentation", "DIR", type=Path),
     option("--questions", "the question set of that version", "FILE", type=Path),
 )
@@ -95,8 +104,8 @@ async def docs(options: Options, settings: Settings) -> int:
 
     Needs no server and no model.
     """
-    check_writable(options)
-    return _finished(options, await measure_docs(options, settings))
+    before = _checked(options)  # the configured index is not what is measured
+    return _finished(options, await measure_docs(options, settings), before)
 
 
 async def measure_docs(options: Options, settings: Settings) -> Result:

@@ -637,7 +637,7 @@ export interface SharedAnswer {
   object: "answer.shared";
   question: string;
   sources: Source[];
-  support?: "well supported" | "partly" | "not in the documentation";
+  support: "well supported" | "partly" | "not in the documentation" | null;
   unsupported: Unsupported[];
   until: number;
 }

@@ -1,12 +1,9 @@
-"""What readers do with a kept answer: they rate it, or make a link, by which others read it without a key.
-
-Operators list the ratings; lists come in parts, as in OpenAI's API.
-"""
+"""Ratings of kept answers with their list for operators, and links by which others read an answer without a key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query
 from pydantic import Field, WithJsonSchema
@@ -22,7 +19,7 @@ from app.api.html_pages import root_url
 from app.api.keeping import store_of
 from app.api.metrics import Metrics
 from app.api.service import Service
-from app.conversations.records import Feedback, KeptAnswer, Order, Paging
+from app.conversations.records import Feedback, Order, Paging
 from app.core.errors import RequestError, quoted
 from app.core.turn import Support, Unsupported, support_of
 
@@ -95,6 +92,7 @@ FAILURES = ERRORS | refusals({
     403: "Nothing is kept, because DOCS_RETENTION_DAYS is 0.", 404: "The key has nothing of this id.",
     503: "The database can't be reached.",
 })  # fmt: skip
+GONE = refusals({404: "The link is wrong, has expired, or the answer was deleted.", "default": "Any other error."})
 TAG = "Conversations"
 
 
@@ -130,11 +128,36 @@ def ends(data: Sequence[Mapping[str, Any]], key: str = "id") -> Ends:
     return {"first_id": data[0][key] if data else None, "last_id": data[-1][key] if data else None}
 
 
+DAY = 86_400
 DISABLED, UNSHARED = "feedback_disabled", "sharing_disabled"
 
 
+class AnswerLink(TypedDict):
+    """A link to an answer. Nobody can take it back before its time but by deleting the answer."""
+
+    object: Literal["answer.link"]
+    token: Annotated[str, Field(description="As /v1/shared/{token} reads it.")]
+    url: Annotated[str, Field(description="The page that shows the answer.")]
+    until: Annotated[int, Field(description="Until when the link works, in seconds since 1970.")]
+
+
+class SharedAnswer(TypedDict):
+    """A question and its answer, without who asked."""
+
+    object: Literal["answer.shared"]
+    question: str
+    answer: Annotated[str, Field(description="Markdown.")]
+    sources: Sources
+    unsupported: Annotated[Sequence[Unsupported], Field(description="What no passage proves of the text.")]
+    support: Support | None
+    assistant: str
+    language: str
+    created_at: int
+    until: int
+
+
 @dataclass(frozen=True)
-class FeedbackRoutes:
+class AnswerRoutes:
     """The handlers of the routes."""
 
     service: Service
@@ -169,6 +192,35 @@ class FeedbackRoutes:
         body: FeedbackList = {"object": "list", "data": data, "has_more": some.has_more, **ends(data, "answer")}
         return unstored(body)
 
+    async def share(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
+        """A link to an answer of the key."""
+        owner, store = self.service.access(request).owner, store_of(self.service, UNSHARED)
+        if not (days := self.service.share_days):
+            raise RequestError(
+                "Answers aren't shared here: DOCS_TUNING__SHARE_DAYS sets for how many days links work.", code=UNSHARED
+            )
+        made = await store.link_to(owner, id, store.clock() + days * DAY, store.days * DAY)
+        if made is None:
+            raise _no_answer(id, "shared")
+        token, until = made
+        url = f"{root_url(request)}/?shared={token}"
+        return JsonResponse(AnswerLink(object="answer.link", token=token, url=url, until=until))
+
+    async def shared(self, token: str) -> Response:
+        """The answer. A link that is wrong, has expired, or is of a deleted answer has the same error."""
+        store = self.service.conversations
+        found = await store.linked(token) if store and self.service.share_days else None
+        if store is None or found is None or found[1] <= store.clock():
+            raise RequestError(
+                "There is no answer behind this link: it is incomplete, has expired, or the answer was deleted.",
+                code="link_not_found",
+            )
+        one, until = found
+        told = {"support": support_of(one.confidence), "created_at": int(one.created), "until": until}
+        response = unstored(filled(SharedAnswer, one, object="answer.shared", **told))
+        response.headers["x-robots-tag"] = "noindex"
+        return response
+
 
 def _no_answer(id_: str, done: str) -> RequestError:
     """The error for an id of no answer that the sender has, which can't be `done` so."""
@@ -185,88 +237,16 @@ def _given(one: Feedback) -> GivenFeedback:
     return filled(GivenFeedback, answer, object="feedback", text=answer.answer, **about)
 
 
-Until = Annotated[int, Field(description="Until when the link works, in seconds since 1970.")]
-
-
-class AnswerLink(TypedDict):
-    """A link to an answer. Nobody can take it back before its time but by deleting the answer."""
-
-    object: Literal["answer.link"]
-    token: Annotated[str, Field(description="As /v1/shared/{token} reads it.")]
-    url: Annotated[str, Field(description="The page that shows the answer.")]
-    until: Until
-
-
-class SharedAnswer(TypedDict):
-    """A question and its answer, without who asked."""
-
-    object: Literal["answer.shared"]
-    question: str
-    answer: Annotated[str, Field(description="Markdown.")]
-    sources: Sources
-    unsupported: Annotated[Sequence[Unsupported], Field(description="What no passage proves of the text.")]
-    support: NotRequired[Support]
-    assistant: str
-    language: str
-    created_at: int
-    until: Until
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """The handlers of the routes."""
-
-    service: Service
-
-    async def make(self, request: Request, id: str) -> Response:  # noqa: A002  # as in the path
-        """A link to an answer of the key."""
-        owner, store = self.service.access(request).owner, store_of(self.service, UNSHARED)
-        if not (days := self.service.share_days):
-            raise RequestError(
-                "Answers aren't shared here: DOCS_TUNING__SHARE_DAYS sets for how many days links work.", code=UNSHARED
-            )
-        if (made := await store.link(owner, id, days)) is None:
-            raise _no_answer(id, "shared")
-        token, until = made
-        url = f"{root_url(request)}/?shared={token}"
-        return JsonResponse(AnswerLink(object="answer.link", token=token, url=url, until=until))
-
-    async def read(self, token: str) -> Response:
-        """The answer. A link that is wrong, has expired, or is of a deleted answer has the same error."""
-        store = self.service.conversations
-        found = await store.linked(token) if store and self.service.share_days else None
-        if found is None:
-            raise RequestError(
-                "There is no answer behind this link: it is incomplete, has expired, or the answer was deleted.",
-                code="link_not_found",
-            )
-        response = unstored(_shared(*found))
-        response.headers["x-robots-tag"] = "noindex"
-        return response
-
-
-def _shared(one: KeptAnswer, until: int) -> SharedAnswer:
-    body = filled(SharedAnswer, one, object="answer.shared", created_at=int(one.created), until=until)
-    if support := support_of(one.confidence):
-        body["support"] = support
-    return body
-
-
 def add_to(app: FastAPI, service: Service, metrics: Metrics) -> None:
     """Add the routes; without a store, each says that nothing is kept."""
     if service.conversations:
         service.conversations.writer.on_lost = metrics.not_kept
-    feedback, path = FeedbackRoutes(service, metrics), "/v1/answers/{id}/feedback"
-    sharing, gone = (
-        Sharing(service),
-        {404: "The link is wrong, has expired, or the answer was deleted.", "default": "Any other error."},
-    )
+    kept, path = AnswerRoutes(service, metrics), "/v1/answers/{id}/feedback"
     add_routes(app, TAG, (
-        ("feedback", "POST", path, feedback.give, "Rate an answer", FeedbackObject, FAILURES, body_of(FeedbackRequest)),
-        ("feedback_delete", "DELETE", path, feedback.take_back, "Take the rating of an answer back", Deleted, FAILURES, {}),
-        ("answer_link", "POST", "/v1/answers/{id}/link", sharing.make, "Make a link to an answer", AnswerLink, FAILURES, {}),
-        ("shared_answer", "GET", "/v1/shared/{token}", sharing.read, "Read an answer by its link", SharedAnswer, refusals(gone),
-         {"access": {}}),
+        ("feedback", "POST", path, kept.give, "Rate an answer", FeedbackObject, FAILURES, body_of(FeedbackRequest)),
+        ("feedback_delete", "DELETE", path, kept.take_back, "Take the rating of an answer back", Deleted, FAILURES, {}),
+        ("answer_link", "POST", "/v1/answers/{id}/link", kept.share, "Make a link to an answer", AnswerLink, FAILURES, {}),
+        ("shared_answer", "GET", "/v1/shared/{token}", kept.shared, "Read an answer by its link", SharedAnswer, GONE, {"access": {}}),
     ))  # fmt: skip
     summary = "List ratings with their questions and answers"
-    add_operator_routes(app, service, [("GET", "feedback", feedback.list_all, summary, FeedbackList, None, {})])
+    add_operator_routes(app, service, [("GET", "feedback", kept.list_all, summary, FeedbackList, None, {})])

@@ -177,7 +177,7 @@ class Interface:
         return unstored(body)
 
     async def _details(self, assistants: Assistants) -> InterfaceBody:
-        service = self.service
+        service, settings = self.service, self.service.settings
         info = (await service.assistants.ready()).info
         kept = service.conversations is not None
         first: dict[str, Start] = {}
@@ -185,8 +185,8 @@ class Interface:
             with suppress(TimeoutError):  # a page that isn't there yet is worse than one without them
                 first[one.id] = await self.suggester.of(one, PATIENCE)
         return {  # type: ignore[typeddict-item]  # the other fields are there already
-            "languages": service.settings.languages,
-            "default_language": service.settings.default_language,
+            "languages": settings.languages,
+            "default_language": settings.default_language,
             "assistants": [
                 _described(one, info, first.get(one.id, Start(one.table.suggestions))) for one in assistants.listed()
             ],
@@ -195,7 +195,7 @@ class Interface:
             "index": {"generation": info.id, "pages": info.pages, "built_at": info.built_at} if info else None,
             "contact": self.branding.given.contact,
             "keeps": {
-                "days": service.settings.retention_days if kept else 0,
+                "days": settings.retention_days if kept else 0,
                 "feedback": kept,
                 "share_days": service.share_days,
             },

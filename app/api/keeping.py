@@ -108,7 +108,9 @@ async def place_of_chat(service: Service, request: Request, access: Access, chat
         return Place(owner, kept=False)
     kept = chat.store is not False
     if thread := request.scope.get(THREAD):
-        return await _place_in_thread(store, owner or IN_THREADS, thread, kept=kept)
+        owner = owner or IN_THREADS
+        id_ = conversation_id_of(owner, thread)
+        return Place(owner, kept, id_, makes=True, history=messages_of(await store.turns_of(owner, id_) or ()))
     if not id_:
         return _place_of_client(service, request, access, kept=kept)
     if sum(message.role in ("user", "assistant") for message in chat.messages) > 1:
@@ -120,11 +122,6 @@ async def place_of_chat(service: Service, request: Request, access: Access, chat
         return Place(owner, kept, id_)
     turns = found(await store.turns_of(owner, id_), id_)
     return Place(owner, kept, id_, history=messages_of(turns))
-
-
-async def _place_in_thread(store: ConversationStore, owner: str, thread: str, *, kept: bool) -> Place:
-    id_ = conversation_id_of(owner, thread)
-    return Place(owner, kept, id_, makes=True, history=messages_of(await store.turns_of(owner, id_) or ()))
 
 
 def _place_of_client(service: Service, request: Request, access: Access, *, kept: bool) -> Place:

@@ -339,16 +339,13 @@ class HealthCheck:
         """Status 200 if questions can be answered from the index of the first assistant, else 503; 503 too while a start reads it."""
         request.app.state.checked = time.monotonic()  # a stop then waits for the next checks, see `app.cli.server`
         state = await self.service.assistants.ready()
-        warming = self._warming(request)
+        warm_up: WarmUp | None = getattr(request.app.state, "warm_up", None)  # None without a start
+        warming = "warming up: the index is being read" if warm_up and not warm_up.begun else ""
         ok = state.ok and not warming
         body: ReadyBody = {"status": "ok" if ok else "unavailable"}
         if self._shows_details(request):
             body["problem"] = state.store_problem or state.problem or warming
         return unstored(body, 200 if ok else 503)
-
-    def _warming(self, request: Request) -> str:
-        warm_up: WarmUp | None = getattr(request.app.state, "warm_up", None)  # None without a start
-        return "warming up: the index is being read" if warm_up and not warm_up.begun else ""
 
     async def __call__(self, request: Request) -> Response:
         """The state of all parts. Status 200 if the service can answer questions, even without a part, else 503."""

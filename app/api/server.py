@@ -192,7 +192,8 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
 
 def _add_api(app: FastAPI, service: Service, branding: Branding) -> Suggester:
     app.state.branding = branding  # plugins show the name, too
-    suggester, search, chat = Suggester(), Search(service), Chat(service)
+    kept = service.conversations
+    suggester, search, chat = Suggester(kept.cited if kept else None), Search(service), Chat(service)
     models, interface, passages = Models(service, suggester), Interface(service, suggester, branding), Passages(service)
     completions = answers(
         bodies.ChatCompletion, bodies.ChatCompletionChunk, "The answer, or with `stream` server-sent events.", "[DONE]"

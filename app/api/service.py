@@ -75,7 +75,7 @@ class Service:
     def share_days(self) -> int:
         """Days for which a link to an answer works; 0 if there are none. Where a key is needed, only if somebody wants that."""
         wanted = self.settings.tuning.share_days
-        days = (0 if self.keys.required else SHARED_DAYS) if wanted is None else wanted
+        days = (0 if self.keys.required else SHARED_DAYS) if wanted < 0 else wanted
         return days if self.conversations else 0
 
     def access(self, request: Request) -> Access:

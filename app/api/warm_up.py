@@ -79,10 +79,6 @@ class WarmUp:
 
     async def _suggest(self, assistant: Assistant) -> None:
         await self.suggester.of(assistant)
-        await asyncio.to_thread(_give_back_memory)
-
-
-def _give_back_memory() -> None:
-    """Free the generation before, parts of which wait in reference cycles, and what suggesting has read: all pages."""
-    gc.collect()
-    give_back_memory()
+        # of the generation before, parts of which wait in reference cycles, and of what suggesting has read: all pages
+        await asyncio.to_thread(gc.collect)
+        await asyncio.to_thread(give_back_memory)

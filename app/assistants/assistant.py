@@ -14,7 +14,6 @@ from app.assistants.file import AssistantTable, NamedIndex
 from app.assistants.health import Health, IndexCheck, IndexState, look_at_servers, part_states
 from app.core.breaker import Breaker
 from app.core.errors import NoIndex, RequestError, StillReading, quoted
-from app.core.language import Texts
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
 from app.core.turn import AnswerRecord, Calls, Events, Link, Reasoning, Request, Status, Turn, Usage
@@ -85,7 +84,10 @@ class Assistant:
                 yield Status(language.texts.searching)
             record.turn = turn = await run((group,), turn)
         record.steps_ended(with_answer_language(turn, languages).asked.language)
-        found = _found(turn, languages[record.language].texts) if language else None
+        pages = str(len({hit.chunk.url for hit in turn.hits}))
+        found = (
+            Status(languages[record.language].texts.found.replace("{count}", pages), done=True) if language else None
+        )
         if found and turn.passages and (reading_text := languages[record.language].texts.reading):
             yield Status(reading_text.replace("{count}", str(len(turn.passages))))
         elif found:
@@ -161,11 +163,6 @@ class Assistant:
         request = replace(request, filters=filters, persona=request.persona or self.persona)
         links = list[Link]() if request.trace else None
         return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), links=links)
-
-
-def _found(turn: Turn, texts: Texts) -> Status:
-    """How many pages were found: the last status of an answer."""
-    return Status(texts.found.replace("{count}", str(len({hit.chunk.url for hit in turn.hits}))), done=True)
 
 
 @dataclass(frozen=True)

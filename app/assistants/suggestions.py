@@ -1,16 +1,17 @@
-"""Suggests first questions from the headings of the index, and the pages near its top. Only questions that the index answers with
-their own section are kept.
+"""Suggests first questions from the headings of the index, and the pages that answers cite most, then those near its top. Only questions
+that the index answers with their own section are kept.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.assistants.assistant import Assistant
 from app.citing.headings import headings_of
 from app.citing.links import page_title
-from app.core.errors import AssistantError, NoIndex
+from app.core.errors import AssistantError, DatabaseError, NoIndex
 from app.core.gate import Shared
 from app.core.language import Language
 from app.core.log_message import LogMessage
@@ -29,6 +30,8 @@ CHUNKS = 8  # of a page
 MOST_TRIED = 16  # searches for each language
 
 TOP = 6  # pages for each language
+LOGGED = 1_000  # answers whose pages are counted
+OFTEN = 5  # answers that cite a page, so that a single reader's questions show nowhere
 
 Suggestions = Mapping[str, Sequence[str]]
 
@@ -42,9 +45,10 @@ class Start:
 
 
 class Suggester:
-    """Suggests questions and pages of an assistant once for each generation of its index."""
+    """Suggests questions and pages of an assistant once for each generation of its index; `cited` counts pages of the last answers of an assistant."""
 
-    def __init__(self) -> None:
+    def __init__(self, cited: Callable[[str, int], Awaitable[Counter[str]]] | None = None) -> None:
+        self._cited = cited
         self._made: dict[tuple[str, Filters], tuple[tuple[int, str], Shared[Start]]] = {}
         self._making = asyncio.Lock()
 
@@ -73,19 +77,25 @@ class Suggester:
 
     async def _make(self, assistant: Assistant) -> Start:
         async with self._making:
-            return await suggested(assistant)
+            try:
+                cited = await self._cited(assistant.id, LOGGED) if self._cited else Counter[str]()
+            except DatabaseError:
+                cited = Counter()
+            return await suggested(assistant, cited)
 
 
-async def suggested(assistant: Assistant) -> Start:
-    """Up to `SUGGESTED` headings of different pages near the top, and the first of these pages. Calls no language model."""
+async def suggested(assistant: Assistant, cited: Counter[str]) -> Start:
+    """Up to `SUGGESTED` headings of different pages that are cited most or near the top, and the first of these pages. Calls no language model."""
     generation: Generation = await assistant.store.live()
     pages = await generation.first_chunks()
     questions: dict[str, Sequence[str]] = {}
     top: dict[str, Mapping[str, str]] = {}
     for code, language in assistant.prompts.languages.items():
         turn = replace(await assistant.begin(Request((), language=code)), asked=Question(language=code))
-        central = [page for page in await top_pages(generation, pages, turn, CENTRAL) if page.language == code]
+        central = [page for page in await top_pages(generation, pages, turn, len(pages)) if page.language == code]
         central = central[1:] or central  # headings of a home page say little
+        central.sort(key=lambda page: -cited[page.url] if cited[page.url] >= OFTEN else 0)
+        central = central[:CENTRAL]
         whole = await generation.chunks_of([page.url for page in central]) if central else {}
         chunks = [chunk for page in central for chunk in whole.get(page.url, ())[:CHUNKS]]
         if titles := {chunk.url: page_title(chunk) for chunk in chunks}:

@@ -389,7 +389,7 @@ class Rewriter:
                 self._next_look = 2 * (at + len(self._said))
         else:
             self._looked = max(self._looked, len(held) - _AHEAD)
-        return self._ended(LONGEST, self._neutral(held[:LONGEST])) if len(held) >= LONGEST + _AHEAD else None
+        return self._ended(LONGEST, f"{neutral(held[:LONGEST])}\n\n") if len(held) >= LONGEST + _AHEAD else None
 
     def _judged(self, text: str, line: str) -> str:
         """The safe block, which this line follows."""
@@ -397,9 +397,6 @@ class Rewriter:
         if line[:1].isdigit() and not begins_anew(self._said + written, line):
             written += "\n"  # as a paragraph, the block would include a numbered line
         return written
-
-    def _neutral(self, text: str) -> str:
-        return f"{neutral(text)}\n\n"
 
     def _ends(self, text: str, line: str) -> bool:
         """True if the line after the text ends its block; only fences and numbers need the parser for that."""

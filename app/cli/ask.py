@@ -3,7 +3,6 @@
 import re
 import sys
 import uuid
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 import click
@@ -69,13 +68,10 @@ def pasteable(text: str) -> str:
 
     def without(quotation: re.Match[str]) -> str:
         plain = re.sub("^> ?", "", quotation[0], flags=re.MULTILINE)
-        return "".join(piece if code else re.sub("^", "> ", piece) for code, piece in _lines(plain))
+        lines = ((code, line) for code, piece in blocks(plain) for line in piece.splitlines(keepends=True))
+        return "".join(line if code else f"> {line}" for code, line in lines)
 
     return _QUOTATION.sub(without, text)
-
-
-def _lines(text: str) -> Iterator[tuple[bool, str]]:
-    return ((code, line) for code, piece in blocks(text) for line in piece.splitlines(keepends=True))
 
 
 def _read_question() -> str:

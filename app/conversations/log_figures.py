@@ -3,6 +3,7 @@ million questions need little memory here.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -128,6 +129,13 @@ def _newest(connection: Connection, query: Select[float, int], asked: Asked, lim
     having = query.order_by(None).where(literal_column(TEXT_WORDS).bool_op("@@")(wanted))
     found = having.cte().prefix_with("MATERIALIZED").c
     return _rows(connection, select(found.number).order_by(found.created.desc(), found.number.desc()).limit(limit))
+
+
+def cited(connection: Connection, assistant: str, limit: int) -> Counter[str]:
+    """How many of the last answers of an assistant cite each page."""
+    last = select(questions.c.used).where(questions.c.assistant == assistant, questions.c.outcome.in_(ANSWERED))
+    rows = connection.scalars(last.order_by(questions.c.created.desc()).limit(limit))
+    return Counter(url for used in rows for url in {one.partition("#")[0] for one in used})
 
 
 def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:

@@ -182,12 +182,6 @@ def answer(connection: Connection, owner: str, id_: str) -> KeptAnswer | None:
     return _answer(row) if row else None
 
 
-def answer_of_number(connection: Connection, number: int) -> KeptAnswer | None:
-    """The answer of this number, whoever owns it."""
-    row = connection.execute(_answers().where(answers.c.number == number)).first()
-    return _answer(row) if row else None
-
-
 def delete_answer(connection: Connection, owner: str, id_: str) -> bool:
     """Delete an answer and its feedback. False if this owner has none of this id."""
     which = answers.c.id == id_, answers.c.owner == owner
@@ -272,8 +266,9 @@ def link_to(connection: Connection, owner: str, id_: str, until: float, retentio
     """The token for this answer, and the time until which it works: no longer than the answer is kept. None if this owner has none of this id."""
     if (kept := answer(connection, owner, id_)) is None:
         return None
-    key, end = _link_key(connection), int(min(until, kept.created + retention))
-    return urlsafe_b64encode(FORM.pack(kept.number ^ _mask(key, end), end, _signature(key, end, kept))).decode(), end
+    end = int(min(until, kept.created + retention))
+    token = FORM.pack(kept.number ^ _mask(connection, end), end, _signature(connection, kept, end))
+    return urlsafe_b64encode(token).decode(), end
 
 
 def linked(connection: Connection, token: str) -> tuple[KeptAnswer, int] | None:
@@ -283,24 +278,24 @@ def linked(connection: Connection, token: str) -> tuple[KeptAnswer, int] | None:
         hidden, end, signature = FORM.unpack(given)
     except (ValueError, struct.error):
         return None
-    key = _link_key(connection)
-    kept = answer_of_number(connection, (hidden ^ _mask(key, end)) & NUMBERS)
-    return (kept, end) if kept and hmac.compare_digest(signature, _signature(key, end, kept)) else None
+    number = (hidden ^ _mask(connection, end)) & NUMBERS
+    row = connection.execute(_answers().where(answers.c.number == number)).first()
+    kept = _answer(row) if row else None
+    return (kept, end) if kept and hmac.compare_digest(signature, _signature(connection, kept, end)) else None
 
 
-def _link_key(connection: Connection) -> bytes:
-    key: bytes = connection.execute(select(question_key.c.key)).scalar_one()
-    return key
+def _mask(connection: Connection, end: int) -> int:
+    return int.from_bytes(_keyed(connection, f"number until {end}")[:8]) & NUMBERS
 
 
-def _mask(key: bytes, end: int) -> int:
-    return int.from_bytes(hmac.digest(key, b"number of a linked answer until %d" % end, "sha256")[:8]) & NUMBERS
-
-
-def _signature(key: bytes, end: int, kept: KeptAnswer) -> bytes:
+def _signature(connection: Connection, kept: KeptAnswer, end: int) -> bytes:
     # the id, since SQLite gives the number of a deleted answer to another one
-    told = f"link to answer {kept.number} until {end}: {kept.id}"
-    return hmac.digest(key, told.encode(), "sha256")[:18]
+    return _keyed(connection, f"answer {kept.number} until {end}: {kept.id}")[:18]
+
+
+def _keyed(connection: Connection, said: str) -> bytes:
+    key: bytes = connection.execute(select(question_key.c.key)).scalar_one()
+    return hmac.digest(key, f"link: {said}".encode(), "sha256")
 
 
 # ---- feedback --------------------------------------------------------------------------------

@@ -257,16 +257,8 @@ class ConversationStore:
 
     answer = _reading(queries.answer)
     delete_answer = _writing(queries.delete_answer)
-
-    async def link(self, owner: str, answer: str, days: int) -> tuple[str, int] | None:
-        """The token of a link to the answer for so many days, and until when it works; None if this owner has none of this id."""
-        return await self._write(queries.link_to, owner, answer, self.clock() + days * DAY, self.days * DAY)
-
-    async def linked(self, token: str) -> tuple[KeptAnswer, int] | None:
-        """The answer of the token, and until when the link works; None if it doesn't any more, or never did."""
-        found = await self._run("read", self._database.read, queries.linked, token)
-        return found if found and found[1] > self.clock() else None
-
+    link_to = _writing(queries.link_to)  # of an answer that may be among those that wait
+    linked = _reading(queries.linked)
     turns_of = _reading(queries.turns_of)
     turns_until = _reading(queries.turns_until)
 
@@ -300,6 +292,7 @@ class ConversationStore:
     listed = _reading(log_figures.listed)
     by_day = _reading(log_figures.by_day)
     logged = _reading(log_figures.logged)
+    cited = _reading(log_figures.cited)
 
     # ---- threads ----
 

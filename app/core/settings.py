@@ -166,9 +166,7 @@ class Tuning(BaseModel):
     store_timeout: float = Field(10.0, gt=0, description="Timeout of one call to the store.")
     collection: Filled = Field("docs", description="Collection of pages whose source names none.")
     unproven: Unproven = Field("mark", description="Statements that no passage proves: mark, remove, or off.")
-    share_days: int | None = Field(
-        None, ge=0, le=3650, description="Days for which links to answers work. 0: none. Unset: 30 if no key is needed."
-    )
+    share_days: int = Field(-1, ge=-1, le=3650, description="Days of links to answers. 0: none. -1: 30 without keys.")
     follow_ups: bool = Field(default=True, description="End answers with questions that the index answers, too.")
     crawl_parallel: int = Field(4, ge=1, le=64, description="Simultaneous requests to one host.")
     crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")

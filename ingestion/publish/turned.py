@@ -56,7 +56,6 @@ class _Group:
     begin: str
     waiting: dict[str, PageChange] = field(default_factory=dict)
     hashes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    old: dict[str, Page] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
     fingerprints: set[int] = field(default_factory=set)
 

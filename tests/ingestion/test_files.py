@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import NotPublished
 from app.core.types import Chunk
-from ingestion.crawl.exchange import FILE_FACTOR
 from ingestion.sources import Source
 from plugins.formats import PDF
 from tests.ingestion.index import Index
@@ -49,18 +47,3 @@ async def test_a_sitemap_lists_files_and_links_lead_to_the_page_where_the_sectio
     again = await index.run(source)
     assert (again.counts["changed"], again.counts["new"]) == (0, 0)
     assert site.statuses("/manual.pdf")[-1] == site.statuses("/handbook.docx")[-1] == 304
-
-
-@pytest.mark.plugins
-async def test_a_file_may_be_larger_than_a_page_and_beyond_that_the_report_names_the_setting(
-    site: LocalSite, index: Index, tmp_path: Path
-) -> None:
-    size = (FILES / "manual.pdf").stat().st_size
-    put(site, "/manual.pdf", "manual.pdf", PDF)
-    source = Source(url=site.sitemap("/manual.pdf"))
-    await index.run(source, crawl_max_bytes=size // FILE_FACTOR + 1)
-    assert await chunk_with(index, RESTORE)
-    with pytest.raises(
-        NotPublished, match=r"is larger than [\d,]+ bytes: .*5 times as large as DOCS_TUNING__CRAWL_MAX_BYTES"
-    ):
-        await Index(tmp_path / "other").run(source, crawl_max_bytes=size // FILE_FACTOR - 1)

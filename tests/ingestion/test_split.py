@@ -47,13 +47,6 @@ def test_small_sections_share_a_chunk_and_keep_their_anchors() -> None:
     assert chunk.link == "https://docs.example.org/a#top"
 
 
-def test_a_chunk_inside_a_section_knows_its_headings() -> None:
-    """The continuation of a long section has its path and anchor at offset 0."""
-    chunks = cut(f"# A {{#a}}\n\n## B {{#b}}\n\n{text(12)}\n")
-    assert len(chunks) > 2
-    assert all(c.sections[0] == type(c.sections[0])(0, ("A", "B"), "b") for c in chunks[1:])
-
-
 def test_the_path_follows_the_levels() -> None:
     """A heading ends those of its own and deeper levels; setext headings and skipped levels count, comments in code don't."""
     (chunk,) = cut("A\n=\n\n### C\n\nx\n\nB\n-\n\ny\n\n# D\n\nz\n", 900)
@@ -117,27 +110,6 @@ def test_what_begins_inside_a_list_is_not_indented() -> None:
     assert [chunk.text for chunk in chunks if re.match(r"[ \t]", chunk.text)] == []
     assert sum(chunk.text.startswith("```sh\n line") for chunk in chunks) > 1
     assert "\n    indented" in chunks[-1].text
-
-
-def test_lists_are_cut_between_items() -> None:
-    """An item isn't torn while it fits, and nested items stay indented."""
-    items = "\n".join(f"- item {n} with some words\n  - nested {n}" for n in range(20))
-    chunks = cut(f"# A\n\n{items}\n")
-    assert len(chunks) > 2
-    assert all(c.text.removeprefix("# A\n\n").startswith("- item") for c in chunks)
-
-
-def test_nothing_is_lost_whatever_the_page() -> None:
-    """Link definitions, HTML, endless lines and rules are all in some chunk."""
-    strange = (
-        "[ref]: https://e.org\n\n<div>\nhtml\n</div>\n\n---\n\n"
-        + "endless " * 200
-        + "\n\n    indented\n\n> quote\n> more\n\nLast"
-    )
-    joined = " ".join(" ".join(c.text for c in cut(strange)).split())
-    assert joined == " ".join(strange.split())
-    assert all(len(c.text) <= 300 for c in cut(strange))
-    assert all(c.text.strip() for c in cut("#\n")), "there is no empty chunk"
 
 
 def test_a_heading_is_never_alone_at_the_end() -> None:

@@ -114,15 +114,6 @@ async def test_without_a_summary_a_page_is_indexed_all_the_same_and_summarised_l
     assert (await index.found("grandmother letters"))[0][0] == "/mail"
 
 
-async def test_an_outage_takes_no_summary_of_an_unchanged_page_away(index: Index) -> None:
-    """Also where the site doesn't know of 304, and the index is built anew."""
-    await index.run()
-    index.llm.reply = lambda _: Reply("down", status=503)
-    report = await index.run(chunk_size=400)
-    assert [page.note for page in report.pages] == ["", ""]
-    assert (await index.found("grandmother letters"))[0][0] == "/mail"
-
-
 async def summarised(index: Index, text: str, language: str = "en", **settings: int) -> tuple[Page, list[str]]:
     """A page with its summary, and what the model was sent."""
     index.llm.reply = lambda _: Reply("Said.")
@@ -132,12 +123,6 @@ async def summarised(index: Index, text: str, language: str = "en", **settings: 
     assert made.derived.summary_of == summariser.writer.wanted(made)
     await summariser.writer.close()
     return made, [message["content"] for call in index.llm.calls[-1:] for message in call["messages"]]
-
-
-async def test_an_empty_page_is_not_summarised(index: Index) -> None:
-    """There is nothing to say of it, now and later."""
-    made, sent = await summarised(index, "\n")
-    assert (made.derived.summary, sent) == ("", [])
 
 
 async def test_of_a_long_page_the_model_sees_the_beginning_and_later_headings(index: Index) -> None:

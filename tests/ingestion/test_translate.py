@@ -120,17 +120,6 @@ async def test_an_unfaithful_translation_is_not_used(index: Index, wrong: Any, t
     assert len(index.llm.calls) == asked
 
 
-async def test_what_was_left_out_once_may_come_the_second_time(index: Index) -> None:
-    """A model that is told what it forgot can still translate the page."""
-
-    def reply(body: dict[str, Any]) -> Reply:
-        text = translated(body["messages"][-1]["content"])
-        return Reply(text if "100 = 100" in body["messages"][0]["content"] else text.replace("100 GB", "a lot"))
-
-    index.llm.reply = reply
-    assert (await index.run()).pages[0].translated == ("en",)
-
-
 async def test_the_wrong_language_is_not_used(index: Index) -> None:
     """A model that gives the text back as it was has not translated it."""
     index.llm.reply = lambda body: Reply(body["messages"][-1]["content"])
@@ -146,19 +135,6 @@ async def test_an_outage_takes_no_translation_away(index: Index, tmp_path: Path)
     report = await index.run(glossary=str(tmp_path / "terms.csv"))
     assert "503" in report.pages[0].note
     assert len(await index.chunks("en")) > 1
-
-
-async def test_a_glossary_reaches_the_model_and_a_new_one_translates_anew(index: Index, tmp_path: Path) -> None:
-    """Terms in the text, inflected too, are told with their translation; others aren't."""
-    await index.run()
-    asked = len(index.llm.calls)
-    (tmp_path / "terms.toml").write_text(
-        '[[term]]\nsk = "priečinok"\nen = "folder"\n[[term]]\nsk = "uzol"\nen = "node"\n'
-    )
-    await index.run(glossary=str(tmp_path / "terms.toml"))
-    told = [call["messages"][0]["content"] for call in index.llm.calls[asked:]]
-    assert any("priečinok = folder" in text for text in told)
-    assert not any("uzol" in text for text in told)
 
 
 @pytest.mark.parametrize(

@@ -236,15 +236,6 @@ async def test_pages_about_logins_change_and_two_may_be_merged(forty: Forty) -> 
     assert now[forty.paths[6]] == now[forty.paths[7]]
 
 
-async def test_a_first_run_drops_nothing(site: LocalSite, tmp_path: Path) -> None:
-    """Nobody knows what the pages were before: forms, stubs and pages with one text are indexed."""
-    async with Forty(tmp_path / "data", site) as made:
-        made.put(made.paths[:6], nothing_here)
-        made.put(made.paths[6:9], own_login, LOGIN)
-        assert (await made.run()).exit_code == 0
-        assert len(await made.texts()) == 40
-
-
 async def eroded(made: Forty, *counts: int) -> None:
     for count in counts:
         made.site.sitemap(*made.paths[:count])

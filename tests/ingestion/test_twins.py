@@ -97,16 +97,6 @@ async def test_copies_are_read_again_when_their_page_changes(site: LocalSite, in
     assert [p.url for p in report.pages].count(f"{site.url}/b") == 1
 
 
-async def test_another_recipe_keeps_copies_as_they_are(site: LocalSite, index: Index) -> None:
-    """A rebuild merges anew, and what it doesn't read stays a copy without chunks."""
-    same_text(site)
-    await index.run(site.sitemap("/a", "/b"))
-    await index.run(site.sitemap("/c", at="/c.xml"))
-    await index.run(site.sitemap("/a", "/b"), chunk_size=300)
-    assert await paths(index) == {"/a": "", "/b": "a", "/c": "a"}
-    assert await index.text(f"{site.url}/c") == ""
-
-
 async def test_stubs_and_other_languages_and_collections_are_not_merged(site: LocalSite, index: Index) -> None:
     """Under 20 words equal text means nothing but at /stub/ and /stub/index.html; a Czech page is none of an English one's copies."""
     for name in ("stub", "stub/index.html"):
@@ -165,16 +155,6 @@ async def test_a_canonical_address_on_every_page_hides_none(site: LocalSite, ind
     assert outcomes(report) == {"/a": "new", "/b": "new", "/c": "new"}
     assert set(await index.pages()) == {"/a", "/b", "/c"}
     assert set(outcomes(await index.run(sitemap)).values()) == {"unchanged"}
-
-
-async def test_copies_that_name_the_same_unlisted_page_are_one(site: LocalSite, index: Index) -> None:
-    """The text is at the address that they agree on, once."""
-    for query in ("?v=1", "?v=2"):
-        site.put(f"/a{query}", html("A", LONG, canonical("/a")))
-    await index.run(site.sitemap("/a?v=1", "/a?v=2"))
-    found = await paths(index)
-    assert found.pop("/a") == ""
-    assert list(found.values()) == ["a"]
 
 
 @pytest.mark.parametrize("alternate", ["", "/en-us/guide"])

@@ -203,14 +203,10 @@ def _file(kind: Literal["csv", "jsonl"], parts: AsyncIterator[list[LoggedBody]])
         if kind == "csv":
             yield "\ufeff" + _csv((), head=True)  # the mark tells Excel that this is UTF-8
         async for part in parts:
-            yield _csv(part) if kind == "csv" else "".join(f"{_json(row)}\n" for row in part)
+            yield _csv(part) if kind == "csv" else "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in part)
 
     headers = {"content-disposition": f'attachment; filename="questions.{kind}"', "cache-control": "no-store"}
     return StreamingResponse(lines(), media_type=MEDIA[kind], headers=headers)
-
-
-def _json(row: LoggedBody) -> str:
-    return json.dumps(row, ensure_ascii=False)
 
 
 def _csv(rows: Iterable[LoggedBody], *, head: bool = False) -> str:

@@ -59,9 +59,7 @@ class Schemas:
         name, resolved = self.api.resolved(schema)
         if depth > DEEPEST:
             return name or "object"
-        options = next(
-            ((word, listed(resolved[key])) for key, word in _CHOICES.items() if listed(resolved.get(key))), None
-        )
+        options = next(((word, of) for key, word in _CHOICES.items() if (of := listed(resolved.get(key)))), None)
         if name and (options or not _is_simple(resolved)):
             return name
         if options:
@@ -141,12 +139,9 @@ def flags(found: Mapping[str, Any]) -> list[str]:
 
 def about(found: Mapping[str, Any], *described: Any) -> str:
     """The description (the first of those given, else the schema's own), with default, values, limits and example."""
-    told = next(
-        (description for description in (*map(text, described), text(found.get("description"))) if description), ""
-    )[:LONGEST_TEXT]
+    told = next(filter(None, map(text, (*described, found.get("description")))), "")[:LONGEST_TEXT]
     facts: list[str] = []
-    inner = mapping(found.get("items"))
-    for owner in (found, inner):
+    for owner in (found, mapping(found.get("items"))):
         if values := listed(owner.get("enum")):
             more = f" and {len(values) - MOST_SHOWN} more" if len(values) > MOST_SHOWN else ""
             facts.append(f"One of: {', '.join(map(code, values[:MOST_SHOWN]))}{more}.")
@@ -156,17 +151,13 @@ def about(found: Mapping[str, Any], *described: Any) -> str:
         facts.append(f"Default: {code(found['default'])}.")
     limits = [f"{word} {code(found[key])}" for key, word in _LIMITS.items() if text(found.get(key))]
     if limits:
-        facts.append(f"{', '.join(limits).capitalize() if limits[0][0].islower() else ', '.join(limits)}.")
+        facts.append(f"{', '.join(limits).capitalize()}.")
     example = found.get("example", next(iter(listed(found.get("examples"))), None))
     if example is not None and not isinstance(example, dict | list):
         facts.append(f"Example: {code(example)}.")
     if told and facts and told.rstrip("_*")[-1:] not in ".!?:|`>\n":
         told += "."
-    return (
-        f"{told} {' '.join(facts)}".strip()
-        if "\n\n" not in told
-        else "\n\n".join([told, *([" ".join(facts)] * bool(facts))])
-    )
+    return ("\n\n" if "\n\n" in told else " ").join(filter(None, [told, " ".join(facts)]))
 
 
 def item(head: str, told: str, indent: str = "") -> str:
@@ -311,7 +302,7 @@ def _parameter(parameter: Mapping[str, Any], schemas: Schemas) -> str:
     schema = parameter.get("schema") or mapping(media).get("schema") or parameter
     _, resolved = schemas.api.resolved(schema)
     facts = [text(parameter.get("in")), schemas.kind(schema)]
-    facts += [word for word, said in (("required", parameter.get("required") is True),) if said]
+    facts += ["required"] if parameter.get("required") is True else []
     facts += dict.fromkeys([*flags(parameter), *flags(resolved)])
     values = {key: parameter[key] for key in ("example", "default") if key in parameter}
     told = item(

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import time
 from base64 import b64encode
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -12,8 +14,10 @@ from app.api.server import create_app
 from app.assistants import suggestions
 from app.assistants.assistant import Assistant
 from app.assistants.file import read_assistants
+from app.conversations.opening import open_conversations
+from app.conversations.records import Found, KeptAnswer
 from app.core.brand import Brand
-from app.core.errors import SettingsError
+from app.core.errors import DatabaseUnavailable, SettingsError
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Status, Text
 from app.index.run_history import RunHistory
@@ -35,11 +39,8 @@ async def test_a_page_gets_what_it_begins_with(tmp_path):
     assert (body["index"]["generation"], body["index"]["pages"]) == (1, 2)
     assert assistant["name"]["en"] == body["title"]
     assert "neutral" in [persona["id"] for persona in assistant["personas"]]
-    assert body["keeps"] == {
-        "days": 0,
-        "feedback": False,
-        "share_days": 0,
-    }  # without a store; the page's own tests have one
+    # without a store; the page's own tests have one
+    assert body["keeps"] == {"days": 0, "feedback": False, "share_days": 0}
 
 
 async def test_without_its_key_a_page_learns_only_that_it_needs_one():
@@ -143,13 +144,42 @@ async def test_a_page_waits_for_no_first_questions(tmp_path, monkeypatch):
         assert body["assistants"][0]["pages"]["en"][f"{URL}how large is a volume?"] == "How Large Is A Volume?"
 
 
+async def test_pages_that_many_answers_cite_come_first(tmp_path, monkeypatch):
+    """Wherever they are, in the language of the reader; not those that few answers cite, and none while the log can't be read."""
+    monkeypatch.setattr(interface, "PATIENCE", 60)
+    pages = {
+        "guide/deep/valves": "# Valves\n\nClose them.",
+        "guide/deep/pumps": "# Pumps\n\nOil them.",
+        "a": "# A\n\nAbout.",
+    }
+    kept = open_conversations(Settings.load(None), tmp_path)
+    cited = ["guide/deep/valves#close"] * 6 + ["guide/deep/pumps"] * 9 + ["limits"] * 4 + ["gone"] * 9
+    for number, name in enumerate(cited):
+        source = Source(1, "T", URL + name, "S", "en", "s", 0.9)
+        one = KeptAnswer(str(number), "", "Q?", "A [1].", time.time(), assistant="docs-assistant", outcome="written")
+        await kept.keep(replace(one, sources=(source,), found=Found()))
+    async with indexed(tmp_path, more=pages, conversations=kept) as service, client_of(service.app) as client:
+        first = list((await client.get("/v1/interface")).json()["assistants"][0]["pages"]["en"])
+    await kept.close()
+    assert first[:2] == [f"{URL}guide/deep/pumps", f"{URL}guide/deep/valves"]
+    assert f"{URL}limits" in first[2:]
+
+    async def broken(*_):
+        raise DatabaseUnavailable("gone")
+
+    kept.cited = broken
+    async with indexed(tmp_path / "b", more=pages, conversations=kept) as service, client_of(service.app) as client:
+        first = list((await client.get("/v1/interface")).json()["assistants"][0]["pages"]["en"])
+    assert f"{URL}guide/deep/pumps" not in first[:2]
+
+
 async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(tmp_path, monkeypatch):
     """After a start, and of each new generation once; while nobody asks: answers would take longer by it."""
     made = []
 
-    async def counted(assistant):
+    async def counted(assistant, cited):
         made.append((await assistant.store.live()).info.id)
-        return await suggested(assistant)
+        return await suggested(assistant, cited)
 
     suggested = suggestions.suggested
     monkeypatch.setattr(suggestions, "suggested", counted)

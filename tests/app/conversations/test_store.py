@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,21 @@ async def test_resetting_and_deleting_take_answers_and_feedback_with_them(databa
         assert not (await store.feedback(Paging())).data
         await store.keep(kept(4, conversation=talk.id))  # answered while its conversation was deleted
         assert await store.answer("k", "chatcmpl-4") is None
+
+
+async def test_pages_are_counted_by_the_last_answers_of_an_assistant_that_cite_them(database):
+    """Once each, whatever their sections; refusals and other assistants don't count."""
+    one, other = SOURCE, replace(SOURCE, url="https://docs.test/v#create")
+    async with opened(database, log=QuestionLog()) as store:
+        for number, outcome, assistant in (
+            (1, "written", "a"),
+            (2, "refused", "a"),
+            (3, "written", "b"),
+            (4, "marked", "a"),
+        ):
+            await store.keep(kept(number, outcome=outcome, assistant=assistant, sources=(one, other), found=Found()))
+        assert await store.cited("a", 10) == {"https://docs.test/v": 2}
+        assert await store.cited("a", 1) == {"https://docs.test/v": 1}
 
 
 async def test_lists_come_in_parts_in_both_orders(database):

@@ -570,6 +570,12 @@ export interface Recipe {
   summaries: string;
 }
 
+export interface Removal {
+  kind: "address" | "image" | "html" | "citation" | "source list" | "table cell" | "markup" | "answer";
+  reason: string;
+  text: string;
+}
+
 export interface RollbackBody {
   dropped: number;
   index: string;
@@ -729,6 +735,7 @@ export interface Trace {
   passages: TracePassage[];
   problem: string;
   question: string;
+  removed: Removal[];
   searches: TraceSearch[];
   steps: TraceStep[];
 }

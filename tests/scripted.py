@@ -7,7 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from eval.questions.cases import Case, load_cases
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
 _CUT = "\0"
-_KINDS = ("refine_question", "refine_keywords", "analyze", "synthesize")
+_KINDS = ("refine_question", "refine_keywords", "analyze", "hyde", "synthesize")
 
 
 class _Output(Row):
@@ -38,6 +38,7 @@ class Line:
 
     refined: str
     keywords: Mapping[str, tuple[str, ...]]
+    imagined: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_script(outputs: str | Path, cases: Sequence[Case]) -> dict[str, Line]:
@@ -55,7 +56,8 @@ def load_script(outputs: str | Path, cases: Sequence[Case]) -> dict[str, Line]:
             )
         if question in lines:
             raise EvaluationError(f"{where}: there is already a line for {question!r}.")
-        lines[question] = Line(output.refined, dict(_keywords_in(where, row)))
+        imagined = {key.removeprefix("hyde_"): str(text) for key, text in row.items() if key.startswith("hyde_")}
+        lines[question] = Line(output.refined, dict(_keywords_in(where, row)), imagined)
     return lines
 
 
@@ -94,6 +96,10 @@ class ScriptedModel:
         question = next((m.content for m in reversed(messages) if m.role == "user"), "")
         line = self._line(question)
         match kind:
+            case "hyde":
+                if language not in line.imagined:
+                    raise ModelError(f"There is no made-up answer in {language} for {question[:200]!r}.")
+                return line.imagined[language]
             case "analyze":
                 return json.dumps({"question": line.refined, **line.keywords}, ensure_ascii=False)
             case "refine_question":

@@ -79,7 +79,6 @@ def importers() -> dict[str, set[str]]:
 
 APART = {
     "app/cli": ("server", "settings_file"),
-    "plugins/steps": ("factories",),
     "plugins/gaps": ("routes",),
     "plugins/more_apis": ("llms_txt",),
     "app/models": ("rerank",),

@@ -16,7 +16,7 @@ from app.core.breaker import Breaker
 from app.core.errors import NoIndex, RequestError, StillReading, quoted
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
-from app.core.turn import AnswerRecord, Calls, Events, Link, Reasoning, Request, Status, Turn, Usage
+from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
 from app.index.run_history import reading
@@ -161,8 +161,8 @@ class Assistant:
             )
         filters = request.filters.narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
-        links = list[Link]() if request.trace else None
-        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), links=links)
+        citing = CitingTrace() if request.trace else None
+        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,9 @@ class Assistants:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
         states, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
         first, *others = states.values()
-        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | (
+            {"index": told} if (told := first.problem or first.lost) else {}
+        )
         if others:
             named = zip(list(states)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}

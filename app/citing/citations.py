@@ -65,6 +65,10 @@ class Citations:
             return None
         return None if len(numbers) > 1 and not ours else ours
 
+    def invented(self, words: str) -> list[int]:
+        """The numbers of a citation that no passage has."""
+        return [number for number in self._numbers(words.partition("†")[0]) if number > len(self.pages)]
+
     def _numbers(self, words: str) -> Iterator[int]:
         """The numbers of a list, and all numbers of a range; 0 for a range that isn't from one passage to a later one."""
         for match in _RANGE.finditer(words):

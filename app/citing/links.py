@@ -1,4 +1,4 @@
-"""Addresses and HTML that an answer may have: removes unknown links and images."""
+"""Addresses and HTML that an answer may have: removes unknown links and images, and records what was removed from a model's text."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from app.citing.markdown import (
     read,
     with_marks,
 )
+from app.core.turn import Removal, RemovalKind
 from app.core.types import Chunk
 from app.text.analysis import normalized
 from app.text.blocks import named, plain_title
@@ -121,6 +122,88 @@ _TAG = re.compile(r"<(?=[a-z/!?])[^<>]*>?", re.IGNORECASE)
 _SAFE = "%/:=&?~#+!$,;'@*"  # signs that Markdown and browsers don't change; brackets and spaces are encoded
 
 
+UNKNOWN = "no passage has this address"
+_NO_LINK = "clients could read this link in different ways"
+_OWN_LINK = "the citation in front of it gets our link"
+_PICTURE = "pictures are shown from the documentation's own hosts alone"
+_AS_TEXT = "shown as text: only plain tags within a line, such as <br>, may stay"
+_ENTITY = "shown as text: it could be a part of an address"
+_CELL = "the table has no column for it"
+_NEUTRAL = "shown with all its signs: clients could read its Markdown in different ways"
+_SOURCES = "the list of sources is made from the citations"
+_TAG_BEGIN = re.compile(r"<[^<>\s]*")
+_AROUND = " \t\n()<>\"'="
+
+
+class Removals:
+    """Appends removals to `removed`, which the turn shares."""
+
+    def __init__(self, removed: list[Removal], addresses: Addresses, citations: Citations) -> None:
+        self._removed, self._addresses, self._citations = removed, addresses, citations
+
+    @property
+    def count(self) -> int:
+        """The number of removals so far."""
+        return len(self._removed)
+
+    def edits(self, text: str, edits: Iterable[tuple[int, int, str]], reading: Reading | None = None) -> None:
+        """Records what sorted edits remove from the text. Escaped signs aren't removals."""
+        spans = reading.spans if reading else ()
+        begun = {span.start: span for span in spans if span.kind not in {"backticks", "escape"}}
+        ends = {span.inner[1]: span for span in spans if span.kind in {"link", "image"}}
+        done = 0
+        for start, end, written in edits:
+            if start < done or start in ends:
+                continue  # within another removal, or the second half of a link's
+            done = end
+            if span := begun.get(start):
+                self._span(text, span)
+            elif span := ends.get(start - 1):
+                self._add("address", span.target, _OWN_LINK)
+            elif reading and (start, end) in reading.surplus:
+                self._add("table cell", text[start:end].strip(), _CELL)
+            elif address := text[start:end].strip(_AROUND) if end - start > len(written) else "":
+                self._add("address", address, UNKNOWN)
+            elif start == end and (match := _TAG_BEGIN.match(text, start)):
+                self._add("html", match[0], _AS_TEXT)
+
+    def _span(self, text: str, span: Span) -> None:
+        written, led = text[span.start : span.end], f"{span.target} {span.title}".strip()
+        if span.kind == "image":
+            known = span.target in self._addresses
+            shown = self._addresses.shows(span.target)
+            self._add("image", led, _NO_LINK if shown else _PICTURE if known else UNKNOWN)
+        elif span.kind == "link":
+            self._add("address", led, _NO_LINK if span.target in self._addresses else UNKNOWN)
+        elif span.kind == "autolink":
+            self._add("address", written.strip("<>"), UNKNOWN)
+        else:
+            self._add("html", written, _ENTITY if span.kind == "entity" else _AS_TEXT)
+
+    def citations(self, brackets: Iterable[str]) -> None:
+        """Records the citations that have a number without a passage."""
+        for bracket in brackets:
+            if invented := self._citations.invented(bracket.strip("[]【】")):
+                numbers = ", ".join(map(str, invented))
+                self._add("citation", bracket, f"there is no passage {numbers} among {len(self._citations.pages)}")
+
+    def tag(self, tag: str) -> None:
+        """Records a tag that is shown as text."""
+        self._add("html", tag, _AS_TEXT)
+
+    def source_list(self, text: str) -> None:
+        """Records the model's own list of sources."""
+        self._add("source list", text.strip(), _SOURCES)
+
+    def neutral(self, text: str, so_far: int) -> None:
+        """Records text whose signs are all escaped. Deletes its removals, after the first `so_far`, since they aren't made."""
+        del self._removed[so_far:]
+        self._add("markup", text.strip(), _NEUTRAL)
+
+    def _add(self, kind: RemovalKind, text: str, reason: str) -> None:
+        self._removed.append(Removal(kind, text, reason))
+
+
 LONGEST = 20_000  # characters of a block
 _MOST_BRACKETS = 300  # of a block: the parser needs quadratic time to find their ends
 _ROUNDS = 8  # removing one thing can uncover another
@@ -152,18 +235,23 @@ _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~【]")
 
 
 class Judge:
-    """Rewrites whole blocks. Without `citations`, numbers stay unchanged."""
+    """Rewrites whole blocks. Without `citations`, numbers stay unchanged. `removals` collects what is removed."""
 
-    def __init__(self, addresses: Addresses, citations: Citations | None = None) -> None:
-        self.addresses, self._citations = addresses, citations
+    def __init__(
+        self, addresses: Addresses, citations: Citations | None = None, removals: Removals | None = None
+    ) -> None:
+        self.addresses, self._citations, self._removals = addresses, citations, removals
 
     def safe(self, text: str, before: str = "") -> str:
         """The text, safe for readers. `before` is what they already got of the same blocks."""
         if not _RISKY.search(text):
             return text
+        so_far = self._removals.count if self._removals else 0
         shown = self._judged(text, before) if text.count("[") <= _MOST_BRACKETS else None
         if shown is not None:
             return shown
+        if self._removals:
+            self._removals.neutral(text, so_far)
         apart = "" if not before or before[-1].isspace() else " "
         return f"{apart}{neutral(text)}"
 
@@ -180,18 +268,25 @@ class Judge:
                 return None
             if not edits:
                 return None if _opens_fence(first, whole) else self._numbered(whole, reading, len(before))
+            if self._removals:
+                self._removals.edits(whole, edits, reading)
             text = applied(whole, edits)[len(before) :]
         return None
 
     def code(self, text: str) -> str:
         """Text of a block of code, without addresses that no passage has."""
-        return applied(text, list(self.in_code(text, 0, len(text))))
+        edits = sorted(self.in_code(text, 0, len(text)))
+        if self._removals:
+            self._removals.edits(text, edits)
+        return applied(text, edits)
 
     def _numbered(self, whole: str, reading: Reading, start: int) -> str | None:
         if self._citations is None:
             return whole[start:]
         ranges = sorted(words for words in reading.texts if words.end > start)
         edits = [edit for words in ranges for edit in self._cited(whole, max(words.start, start), words.end)]
+        if self._removals:
+            self._removals.citations(whole[edit.start : edit.end] for edit in edits)
         text = applied(whole, with_marks(whole, reading, edits))
         if any(not edit.text for edit in edits):  # the text around a removed citation may now form something else
             reading = read(text)

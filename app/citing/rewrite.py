@@ -28,7 +28,7 @@ from app.citing.citations import (
     Citations,
     Placement,
 )
-from app.citing.links import LONGEST, SCHEME, TAG, Addresses, Judge, harmless, is_joined, neutral
+from app.citing.links import LONGEST, SCHEME, TAG, Addresses, Judge, Removals, harmless, is_joined, neutral
 from app.citing.markdown import begins_anew
 
 
@@ -46,8 +46,8 @@ WHOLE_BLOCK = Decision(0)
 class Inline:
     """Decides on numbers, code, links, tags and addresses on one line of a paragraph."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, judge: Judge, removals: Removals | None) -> None:
+        self._judge, self._removals = judge, removals
 
     def decide(self, sign: str, text: str, before: str, *, within: bool) -> Decision | None:
         """The decision on the sign that `text` begins with; None if more text must come first.
@@ -70,6 +70,8 @@ class Inline:
             written = None if coded or ("|" in found) else found
         elif sign == "<":
             written = found if found == "<" or TAG.fullmatch(found) else f"\\{found}"
+            if written != found and self._removals:
+                self._removals.tag(found)
         elif sign == "&":
             written = found if found[-1] != ";" or harmless(found) else None
         elif sign in "[【":
@@ -92,6 +94,10 @@ class Inline:
         cited = [self._judge.bracket(part, joined=joined) for part in parts]
         if not apart and "" in cited:
             return None
+        if self._removals:
+            self._removals.citations(
+                part for part, replacement in zip(parts, cited, strict=True) if replacement is not None
+            )
         return "".join(
             part if replacement is None else replacement for part, replacement in zip(parts, cited, strict=True)
         )
@@ -111,6 +117,8 @@ class Inline:
         apart = last.isspace() or text[end].isspace()
         if edit.start == edit.end or not apart or not within:
             return WHOLE_BLOCK
+        if self._removals:
+            self._removals.edits(whole, [edit])
         return Decision(end, "")
 
     @staticmethod
@@ -194,16 +202,17 @@ _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0xFEFF)) | di
 
 
 class Rewriter:
-    """Rewrites a text piece by piece. Without `citations`, numbers stay unchanged."""
+    """Rewrites a text piece by piece. Without `citations`, numbers stay unchanged. `removals` collects what is removed."""
 
     def __init__(
         self,
         addresses: Addresses,
         citations: Citations | None = None,
         headings: frozenset[str] = frozenset(),
+        removals: Removals | None = None,
     ) -> None:
-        self._citations, self._judge = citations, Judge(addresses, citations)
-        self._inline = Inline(self._judge)
+        self._citations, self._judge, self._removals = citations, Judge(addresses, citations, removals), removals
+        self._inline = Inline(self._judge, removals)
         self._own_list = OwnList(headings)
         self._placement = Placement(citations) if citations else None
         self._begin()
@@ -242,7 +251,9 @@ class Rewriter:
         if self._placement:
             self._placement.count_dropped()
         if listed and self._citations and not self._citations.any:
-            self._judge.safe(listed)  # its numbers are the only citations
+            Judge(self._judge.addresses, self._citations).safe(listed)  # its numbers are the only citations
+        if listed and self._removals:
+            self._removals.source_list(listed)
         self._begin()
         return text
 
@@ -389,7 +400,7 @@ class Rewriter:
                 self._next_look = 2 * (at + len(self._said))
         else:
             self._looked = max(self._looked, len(held) - _AHEAD)
-        return self._ended(LONGEST, f"{neutral(held[:LONGEST])}\n\n") if len(held) >= LONGEST + _AHEAD else None
+        return self._ended(LONGEST, self._neutral(held[:LONGEST])) if len(held) >= LONGEST + _AHEAD else None
 
     def _judged(self, text: str, line: str) -> str:
         """The safe block, which this line follows."""
@@ -397,6 +408,11 @@ class Rewriter:
         if line[:1].isdigit() and not begins_anew(self._said + written, line):
             written += "\n"  # as a paragraph, the block would include a numbered line
         return written
+
+    def _neutral(self, text: str) -> str:
+        if self._removals:
+            self._removals.neutral(text, self._removals.count)
+        return f"{neutral(text)}\n\n"
 
     def _ends(self, text: str, line: str) -> bool:
         """True if the line after the text ends its block; only fences and numbers need the parser for that."""

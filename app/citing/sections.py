@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -40,8 +40,9 @@ def read_section(text: str) -> tuple[str, frozenset[str]]:
 
 def asked_stems(turn: Turn) -> set[str]:
     """The stems of the question, the refined question and all keywords."""
+    keywords = (*turn.keywords.values(), *turn.more_keywords.values())
     refined = (turn.refined.text,) if turn.refined else ()
-    return stems(" ".join((turn.asked.in_context, *refined, *turn.keywords.values())))
+    return stems(" ".join((turn.asked.in_context, *refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
@@ -136,22 +137,14 @@ _GAP = re.compile(r"[\s,;.)(]*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The section that a source leads to, and the words of the statements that it holds; none if it was chosen by the
+    """The section that a source leads to, and the number of statements that it holds; 0 if it was chosen by the
     question. `sentence` is what was quoted of it, and why it was chosen.
     """
 
     passage: int
     section: Section | None
-    words: tuple[str, ...] = ()
+    held: int = 0
     sentence: str = ""
-
-
-@dataclass(slots=True)
-class _Votes:
-    """Number of statements that a section of a passage holds, and the words by which."""
-
-    count: int = 0
-    words: dict[str, None] = field(default_factory=dict)
 
 
 def places(turn: Turn, citations: Citations, answer: str) -> list[tuple[int, list[Place]]]:
@@ -197,7 +190,7 @@ def _of_page(
 ) -> list[Place]:
     chunks = {passage: turn.hits[passage - 1].chunk for passage in passages}
     options = [(passage, i) for passage, chunk in chunks.items() for i in range(max(len(chunk.sections), 1))]
-    votes: dict[tuple[int, int], _Votes] = {}
+    votes = Counter[tuple[int, int]]()
     if len(options) > 1:
         read = {
             p: [read_section(" ".join(part)) for part in section_texts(chunk)] or [("", frozenset[str]())]
@@ -205,36 +198,31 @@ def _of_page(
         }
         for statement, cited in said:
             among = [(p, i) for p, i in options if p in cited]
-            if among and (best := _best(statement, [read[p][i] for p, i in among])):
-                place, words = among[best[0]], best[1]
-                vote = votes.setdefault(place, _Votes())
-                vote.count += 1
-                vote.words |= dict.fromkeys(words)
-    counts = Counter({place: vote.count for place, vote in votes.items()})
-    ranked = [place for place, _ in counts.most_common()]
+            if among and (best := _best(statement, [read[p][i] for p, i in among])) is not None:
+                votes[among[best]] += 1
+    ranked = [place for place, _ in votes.most_common()]
     places: dict[int, Place] = {}
     for passage, chunk in chunks.items():
         index = next((i for p, i in ranked if p == passage), None)
         if index is None or len(chunk.sections) < 2:
             places[passage] = Place(passage, best_section(chunk, wanted))
         else:
-            places[passage] = Place(passage, chunk.sections[index], tuple(votes[passage, index].words))
+            places[passage] = Place(passage, chunk.sections[index], held=votes[passage, index])
     first = [passage for passage, _ in ranked]
     return [places[passage] for passage in dict.fromkeys([*first, *passages])]
 
 
-def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> tuple[int, list[str]] | None:
-    """The section that holds most of the statement, and by which words; None if none of them does."""
+def _best(statement: str, sections: Sequence[tuple[str, frozenset[str]]]) -> int | None:
+    """The index of the section that holds most of the statement; None if none of them does."""
     exact, words = _stated(statement)
-    holders = [(mark, EXACT, [i for i, (text, _) in enumerate(sections) if _holds(text, mark)]) for mark in exact]
-    holders += [(word, 1.0, [i for i, (_, own) in enumerate(sections) if word in own]) for word in words]
-    scores, words_of = [0.0] * len(sections), [list[str]() for _ in sections]
-    for mark, weight, held in holders:
+    holders = [(EXACT, [i for i, (text, _) in enumerate(sections) if _holds(text, mark)]) for mark in exact]
+    holders += [(1.0, [i for i, (_, own) in enumerate(sections) if word in own]) for word in words]
+    scores = [0.0] * len(sections)
+    for weight, held in holders:
         for i in held:
             scores[i] += weight / len(held)
-            words_of[i].append(mark)
     best = max(range(len(sections)), key=lambda i: (scores[i], -i))
-    return (best, words_of[best]) if scores[best] else None
+    return best if scores[best] else None
 
 
 @lru_cache(maxsize=256)  # each page that an answer lists is asked for the same statements
@@ -266,8 +254,8 @@ def cited_links(turn: Turn, found: Iterable[tuple[Source, Sequence[Place]]], *, 
             reason = "" if cited else _UNCITED
             if place.sentence:
                 reason += f"the passage's section with the sentence that answers best: {place.sentence[:LONGEST]}"
-            elif place.words:
-                reason += f"the passage's section that holds what is cited: {', '.join(place.words[:SHOWN])}"
+            elif place.held:
+                reason += f"the passage's section that holds most of what is cited, {place.held} of its statements"
             else:
                 reason += section_reason(hit.chunk, wanted)
             if hit.found_in:
@@ -330,7 +318,7 @@ def asked_tokens(turn: Turn, language: Language) -> list[str]:
     texts = {language.code: [turn.asked.in_context]}
     if turn.refined:
         texts[language.code].append(turn.refined.text)
-    for code, text in turn.keywords.items():
+    for code, text in (*turn.keywords.items(), *turn.more_keywords.items()):
         texts.setdefault(code, []).append(text)
     asked = (analyse(what_is_asked(" ".join(own), language), code) for code, own in texts.items())
     return list(dict.fromkeys(token for tokens in asked for token in tokens))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.core.turn import Link, Message, Unsupported, Usage
+from app.core.turn import Link, Message, Removal, Unsupported, Usage
 
 DropReason = Literal[
     "filters", "version", "translation", "language", "per_page", "top_k", "rerank", "weak", "evidence", "overview",
@@ -75,7 +75,7 @@ class LegPlace:
 
 @dataclass(frozen=True, slots=True)
 class TraceSearch:
-    """One search in the index: for the question, its keywords, or other wordings."""
+    """One search in the index: for the question, its keywords, other wordings, or a hypothetical answer."""
 
     step: str
     start: float
@@ -193,5 +193,6 @@ class Trace:
     evidence: TraceEvidence | None
     passages: Sequence[TracePassage]
     links: Annotated[Sequence[Link], Field(description="Where each link of the answer leads, and why there.")]
+    removed: Annotated[Sequence[Removal], Field(description="What was removed from the model's text, and why.")]
     end: TraceEnd
     problem: Annotated[str, Field(description="Why a part of the trace is missing; else empty.")] = ""

@@ -294,6 +294,20 @@ class StepRecord:
     began: float = 0.0
 
 
+RemovalKind = Literal["address", "image", "html", "citation", "source list", "table cell", "markup", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A part of the model's text that was removed or changed, with the reason. `markup` is Markdown or HTML that is shown
+    as plain text; `answer` is the beginning of an answer that was cancelled and requested again.
+    """
+
+    kind: RemovalKind
+    text: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """Explains a link of the answer: `passage` is the number of the passage in the prompt, `chunk` its id, and `reason`
@@ -308,6 +322,14 @@ class Link:
     section: str
     reason: str
     score: float
+
+
+@dataclass(slots=True)
+class CitingTrace:
+    """The links of an answer, and what was removed from the model's text."""
+
+    links: list[Link] = field(default_factory=list)
+    removed: list[Removal] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,20 +408,21 @@ class Turn:
 
     - `probe`: the search for the question alone; `sure`: it found what the question asks for, so that helper calls
       aren't needed
-    - `variants`: legs for other wordings of the question
+    - `variants`, `hypothetical`: legs for other wordings of the question, and for a hypothetical answer
     - `search`: the search with all of these, by `retrieve`, and `hits`, which later steps reorder and remove
     - `pool`: further hits that the next postprocessor may choose from
 
     Of what is answered:
 
     - `evidence`: by `relevance`; `related`: hits that are too weak to answer from
+    - `more_keywords`: those of a second search
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
     - `curated`: the answer that an editor wrote for such questions, which ends the run
     - `choices`: hits for different readings of the question, by `clarify`
     - `passages`: what the model reads of the hits; `events`: the answer
 
-    `trace` has the changes of each step. `calls` and `links` are filled while models are called and while the events are
-    read; `links`, which explain those of the answer, are None without a trace.
+    `trace` has the changes of each step. `calls` and `citing` are filled while models are called and while the events are
+    read; `citing` is None without a trace.
     """
 
     request: Request
@@ -413,11 +436,13 @@ class Turn:
     probe: Search | None = None
     sure: bool = False
     variants: Legs | None = None
+    hypothetical: Legs | None = None
     search: Search | None = None
     hits: tuple[Hit, ...] = ()
     pool: tuple[Hit, ...] = ()
     evidence: Evidence | None = None
     related: tuple[Hit, ...] = ()
+    more_keywords: Mapping[str, str] = field(default_factory=dict)
     overview: bool = False
     curated: CuratedAnswer | None = None
     choices: tuple[Hit, ...] = ()
@@ -425,7 +450,7 @@ class Turn:
     events: Events | None = None
     trace: tuple[StepRecord, ...] = ()
     calls: Calls = field(default_factory=Calls)
-    links: list[Link] | None = None
+    citing: CitingTrace | None = None
 
     def changed(self, **changes: Any) -> Turn:
         """The turn with these values. `dataclasses.replace` takes ten times as long for so many fields."""

@@ -481,8 +481,10 @@ class Hit:
 class Passage:
     """Text of one page that a language model reads under one number, and the hits that it was read for, best first.
 
-    `chunk` is that of the best hit with the text of the passage, which is plain, and the sections in it.
+    `chunk` is that of the best hit with the text of the passage, which is plain, and the sections in it. The model reads
+    `condensed` in the place of that text, if there is one.
     """
 
     chunk: Chunk
     hits: tuple[Hit, ...]
+    condensed: str = ""

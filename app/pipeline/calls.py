@@ -4,14 +4,14 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeVar
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.language import Vocabulary, vocabulary
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.settings import Settings
-from app.core.turn import Message, Turn
+from app.core.turn import Completion, Message, Turn
 from app.models import Model
 from app.models.protocols import CallOptions
 from app.text.analysis import fold
@@ -22,24 +22,31 @@ LONGEST_ANSWER = 300  # tokens
 LONGEST_REPLY = 20_000  # characters: some servers ignore max_tokens
 
 
-async def ask_helper(
-    step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings, *, insist: bool = False
-) -> str:
-    """The reply of the model, at most `LONGEST_REPLY` characters. Raises `ModelError` if it fails or no helper call is left.
+async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
+    """The reply of the model, at most `LONGEST_REPLY` characters. Raises `ModelError` if it fails or no helper call is left."""
+    completion = await call_helper(step, lambda options: model.complete(messages, options), turn, settings)
+    return completion.text[:LONGEST_REPLY]
 
-    `insist`: asked again after a rate limit, which counts as the same call.
-    """
+
+async def call_helper(
+    step: str,
+    ask: Callable[[CallOptions], Awaitable[Completion]],
+    turn: Turn,
+    settings: Settings,
+    *,
+    max_tokens: int = LONGEST_ANSWER,
+) -> Completion:
+    """The whole completion, for a step that makes its own request; all that `ask` does counts as one call."""
     begun = sum(turn.calls.begun.values())
     if begun >= settings.tuning.helper_calls:
         raise ModelError(
             f"{step} was left out: a question may use {settings.tuning.helper_calls} helper calls (DOCS_TUNING__HELPER_CALLS)."
         )
-    options = CallOptions(temperature=0, max_tokens=LONGEST_ANSWER, timeout=settings.tuning.helper_timeout)
-    complete = partial(model.complete, messages, options)
+    options = CallOptions(temperature=0, max_tokens=max_tokens, timeout=settings.tuning.helper_timeout)
     with turn.calls.call(step) as call:
-        completion = await (retry_once(complete) if insist else complete())
+        completion = await ask(options)
         call.usage = completion.usage
-    return completion.text[:LONGEST_REPLY]
+    return completion
 
 
 def unquoted(answer: str) -> str:

@@ -253,13 +253,17 @@ def _budget(turn: Turn, settings: Settings, prompts: Prompts) -> int:
 def room_for_pages(turn: Turn, settings: Settings, prompts: Prompts) -> int:
     """Returns the number of characters in the context window for passages and for what the client attached."""
     history = earlier(turn.request.messages, prompts) if len(turn.request.messages) > 1 else ()
-    tokens = settings.llm_context_window - settings.tuning.llm_max_tokens - LONGEST_QUESTION_TOKENS
-    return tokens * CHARACTERS_PER_TOKEN - sum(len(message.content) for message in history)
+    return room_in(settings, settings.tuning.llm_max_tokens) - sum(len(message.content) for message in history)
 
 
 def client_texts(turn: Turn, room: int) -> tuple[str, str]:
     """Returns what the client attached, at most half of the room, and its wishes for the style of the answer."""
     return "\n\n".join(turn.request.attached)[: max(room // 2, 0)], turn.request.style[:LONGEST_STYLE]
+
+
+def room_in(settings: Settings, answer: int) -> int:
+    """Returns the characters of passages that fit into the context window, beside a question and an answer of so many tokens."""
+    return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
 
 
 def numbered(passages: Sequence[Passage], first: int = 1) -> str:
@@ -268,7 +272,7 @@ def numbered(passages: Sequence[Passage], first: int = 1) -> str:
     for number, passage in enumerate(passages, start=first):
         chunk = passage.chunk
         below_title = chunk.text.removeprefix(f"# {chunk.title}\n").lstrip("\n")  # the line above has it
-        texts.append(f"[{number}] {heading_line(chunk)}\n{below_title}")
+        texts.append(f"[{number}] {heading_line(chunk)}\n{passage.condensed or below_title}")
     return "\n\n".join(texts)
 
 

@@ -67,7 +67,8 @@ async def _trace(turn: Turn, plan: Plan, recorder: Recorder, end: Done | Failure
         candidates=rows,
         evidence=_evidence(turn),
         passages=_passages(turn),
-        links=turn.links or (),
+        links=turn.citing.links if turn.citing else (),
+        removed=turn.citing.removed if turn.citing else (),
         end=_end(end),
         problem=problem,
     )

@@ -23,7 +23,7 @@ from app.proof.evidence import (
     names_in,
     values_of,
 )
-from app.proof.reading import CLOSING, clauses_of, stem_of, words_in
+from app.proof.reading import CLOSING, Clause, clauses_of, stem_of, words_in
 from app.text.analysis import RAISED, fold
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
@@ -139,6 +139,19 @@ class Checker:
             return [Unsupported(text, kind, *self._place(plain))]
         fault = self._statement(text, plain)
         return [fault] if fault else []
+
+    def doubt(self, text: str) -> Unsupported | None:
+        """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
+        plain = _plain(text)
+        said = self._stems(plain)
+        announces = plain.rstrip(CLOSING).endswith((":", "?"))
+        if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
+            return None
+        index, share = self._evidence.near(said - self._evidence.question.stems, self._own)
+        decided = index >= 0 and share >= SUPPORTED
+        if decided and not any(self._denies_apart(clause, index) for clause in clauses_of(plain)):
+            return None
+        return Unsupported(text, "statement", *self._place(plain))
 
     def repeats(self, text: str) -> bool:
         """True if a sentence has nothing that says something but words of the question: no number, and no code."""
@@ -437,6 +450,10 @@ class Checker:
         """What the nearest clause says, and its whole sentence."""
         near = self._evidence.clause(own.said, index)
         return self._denials.of(near.words if near else ()), self._denials.of(near.whole if near else ())
+
+    def _denies_apart(self, clause: Clause, index: int) -> bool:
+        own = self._denials.of(clause.words)
+        return bool(own.heads) != bool(self._nearest(own, index)[0].heads)
 
     def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str]) -> bool:
         """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies."""

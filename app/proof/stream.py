@@ -165,6 +165,11 @@ class Prover:
         ends = self._final and not self.asks and self._fence
         return text + (f"\n{self._fence}{self._closing()}" if ends else "")
 
+    def doubted(self, faults: Sequence[Unsupported]) -> str:
+        """What readers get below the answer of statements of it that a second opinion found unproved."""
+        self.faults += faults
+        return "".join(f"\n\n{CITATION.sub('', fault.text)} {self._sign}" for fault in faults)
+
     def _read(self, *, final: bool) -> str:
         parts = list[str]()
         while not (self.ending or self._asked) and (at := self._held.find("\n")) >= 0:

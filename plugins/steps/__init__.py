@@ -18,9 +18,24 @@ if TYPE_CHECKING:
 @hookimpl
 def register_steps() -> Iterable[StepFactory]:
     """The steps of this package, each at its place."""
-    from plugins.steps.factories import FACTORIES  # a process that only converts pages needs none
+    # a process that only converts pages needs none
+    from app.pipeline.registry import StepFactory, factory_of
+    from plugins.steps.choices import Clarify, Condense, Helpful, Rerank, Verify
+    from plugins.steps.curated import Curated
+    from plugins.steps.period import AskedPeriod, open_rules
+    from plugins.steps.searches import Analyze, Associate, FirstSearch, HypotheticalAnswer, MultiQuery, SecondSearch
 
-    return FACTORIES
+    return (
+        StepFactory(
+            AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts)), "refine"
+        ),
+        factory_of(FirstSearch, "refine"),
+        *(factory_of(step, "probe") for step in (Analyze, MultiQuery, HypotheticalAnswer, Associate)),
+        *(factory_of(step, "relevance") for step in (Rerank, Helpful)),
+        factory_of(SecondSearch, "overview"),
+        *(factory_of(step, "synthesize") for step in (Curated, Clarify, Condense)),
+        factory_of(Verify, "cite"),
+    )
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""Searches otherwise: for what one call makes of the question, for other wordings, in picked sections, or first without the model."""
+"""Searches otherwise: what one call makes of the question, a made-up answer, other wordings, picked sections; first, or again."""
 
 import ast
 import asyncio
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from app.core.errors import ModelError
 from app.core.turn import Question, Turn
-from app.core.types import Boost, Filters, Page, Vector
+from app.core.types import Boost, Filters, Legs, Page, Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
 from app.models import Embedder
@@ -21,7 +21,7 @@ from app.pipeline.conversation import Asking, Searching, ask_about
 from app.pipeline.runner import Changes
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
 from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, LONGEST_QUESTION, Probe, Retrieve, codes_of, query_for
-from app.text.language import LanguageDetector, names_of, parse, without_stopwords
+from app.text.language import LanguageDetector, form_of, names_of, parse, without_stopwords
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION_LINE = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -91,6 +91,29 @@ def _keywords(value: object) -> str:
     words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     text = ", ".join(" ".join(word.split()) for word in words if isinstance(word, str) and word.strip())
     return text[:LONGEST_KEYWORDS] if re.search(r"\w", text) else ""
+
+
+LONGEST_DRAFT = 2000
+
+
+@dataclass(frozen=True)
+class HypotheticalAnswer(Asking):
+    """Asks the model for a passage that could be the answer, and searches for its nearest neighbours."""
+
+    embedder: Embedder
+    name = "hyde"
+    reads = ("asked", "generation")
+    writes = ("hypothetical",)
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The vector leg of the hypothetical answer. Raises `ModelError` if the reply is empty."""
+        text = (await ask_about(self, turn, "hyde")).strip()
+        if not text:
+            raise ModelError("The model returned no hypothetical answer. Searching for the question alone.")
+        generation: Generation = turn.generation
+        (vector,) = await self.embedder.embed_passages([text[:LONGEST_DRAFT]])
+        results = await generation.search(replace(query_for(turn.asked, turn, self, vector), texts=()))
+        return {"hypothetical": Legs(vector=results.vector)}
 
 
 VARIANTS = 5
@@ -264,3 +287,37 @@ class FirstSearch(Searching):
         searched = replace(searched, **await Retrieve(self.embedder, self.prompts, self.settings)(searched))
         judged = await Relevance(self.prompts, self.settings)(searched)
         return {**changes, "sure": judged["evidence"].share >= SURE}
+
+
+@dataclass(frozen=True)
+class SecondSearch(Asking):
+    """Asks the model for other keywords if no passage was good enough, then searches and checks the evidence again."""
+
+    embedder: Embedder
+    name = "second_search"
+    reads = ("asked", "generation", "hits", "evidence")
+    uses = tuple(dict.fromkeys((*Retrieve.uses, *Relevance.uses)))
+    writes = ("more_keywords", "evidence", "hits", "related")
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The hits of the second search if they have more evidence; no changes if the first search was good enough."""
+        if turn.hits:
+            return {}
+        more = await self._keywords(turn)
+        # the vector leg of the first search stays
+        again = turn.changed(keywords=more, probe=turn.search)
+        retrieve = Retrieve(self.embedder, self.prompts, self.settings)
+        again = replace(again, hits=(await retrieve(again))["hits"])
+        judged = await Relevance(self.prompts, self.settings)(again)
+        if turn.evidence and judged["evidence"].share <= turn.evidence.share:
+            return {"more_keywords": more}
+        return {"more_keywords": more, "hits": again.hits, "related": (), **judged}
+
+    async def _keywords(self, turn: Turn) -> dict[str, str]:
+        codes = codes_of(turn, self.prompts)
+        tried = "; ".join(turn.keywords.values()) or turn.asked.text
+        languages, form = names_of(codes, self.prompts), form_of(codes)
+        answer = await ask_about(self, turn, "second_keywords", languages=languages, form=form, tried=tried)
+        if not (keywords := parse(answer, codes, LONGEST_KEYWORDS)):
+            raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
+        return keywords

@@ -100,7 +100,7 @@ SMALL = '[[model]]\nid = "small"\nurl = "http://127.0.0.1:9/v1"\nmodel = "s"\n'
     [
         (ASSISTANT + 'model = "gone"\n' + STEPS, "own.toml: assistant 'a': it uses the model 'gone'.*Available: none"),
         (SMALL + ASSISTANT + 'models = { keywords = "gone" }\n' + STEPS, "model 'gone'.*Available: small"),
-        (SMALL + ASSISTANT + 'models = { multi_query = "small" }\n' + STEPS, "for the step 'multi_query', which isn't among"),
+        (SMALL + ASSISTANT + 'models = { hyde = "small" }\n' + STEPS, "for the step 'hyde', which isn't among"),
         (SMALL + ASSISTANT + 'models = { probe = "small" }\n' + STEPS, "for the step probe, which asks none"),
         (SMALL + ASSISTANT + 'models = { keywords = "small" }\n' + STEPS, "Steps refine, synthesize have no language model"),
         (SMALL + ASSISTANT + 'models = "small"\n' + STEPS, 'models = "small" must be ids of models by step'),

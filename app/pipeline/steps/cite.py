@@ -12,7 +12,7 @@ import numpy as np
 
 from app.citing.citations import Citations, Wording, is_refusal
 from app.citing.headings import follow_ups
-from app.citing.links import Addresses, markdown_link, page_title, untagged
+from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.rewrite import Rewriter
 from app.citing.sections import Place, cited_links, nearest, nearest_list, offered_links, places
 from app.core.errors import StoreError
@@ -58,7 +58,7 @@ class Cite(Step):
     words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
     reads = ("asked", "hits", "events")
-    uses = ("refined", "keywords", "choices", "related", "evidence", "overview", "passages")
+    uses = ("refined", "keywords", "more_keywords", "choices", "related", "evidence", "overview", "passages")
     writes = ("events",)
 
     def __post_init__(self) -> None:
@@ -114,7 +114,8 @@ class _Answer:
         self._images = step.images == "site"
         self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
         addresses = Addresses(_texts_shown(turn), self._pages)
-        self._text = Rewriter(addresses, self._citations, headings)
+        removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
+        self._text = Rewriter(addresses, self._citations, headings, removals)
         self._wording = Wording(
             self._language.replies.readers, lambda: " ".join((turn.asked.text, *_texts_shown(turn)))
         )
@@ -177,7 +178,7 @@ class _Answer:
 
     async def closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
-        await self._proved()
+        await self._proved(event)
         rest, answer = "".join(self._waiting) + self._rest(), "".join(self._written)
         sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
@@ -190,19 +191,19 @@ class _Answer:
                 rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
             found = await nearest(self._turn, self._turn.hits, self._language)
             rest += quoted(nearest_list(found, self._language), self._pages)
-            if self._turn.links is not None:
-                self._turn.links.extend(offered_links((one.hit for one in found), REFUSED))
+            if self._turn.citing:
+                self._turn.citing.links += offered_links((one.hit for one in found), REFUSED)
         elif isinstance(event, Done) and not self._turn.choices:
             sources = self._sources(turn, "".join(self._said))
             event = self._followed(event, sources)
-        if turn.links is not None:
-            turn.links.extend(cited_links(turn, sources, cited=self._citations.any))
+        if turn.citing:
+            turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
         if sources and self._turn.request.links:
             rest += source_list(tuple(source for source, _ in sources), self._language)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
 
-    async def _proved(self) -> None:
-        """Takes the rest of what the prover held back."""
+    async def _proved(self, event: Done | Failure) -> None:
+        """Takes the rest of what the prover held back, and what a step before found unproved."""
         written = self._prover.end() if self._prover else ""
         while self._prover and self._prover.asks:
             written += await self._decided()
@@ -210,6 +211,8 @@ class _Answer:
             self._written.append(written)
             self._said.append(written)
             self._waiting.append(self._text.feed(self._wording.feed(written)))
+        if self._prover and isinstance(event, Done) and event.unsupported:
+            self._waiting.append(self._text.feed(self._wording.feed(self._prover.doubted(event.unsupported))))
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""

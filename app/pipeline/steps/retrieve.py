@@ -147,7 +147,7 @@ class Retrieve(Searching):
 
     name = "retrieve"
     reads = ("asked", "generation")
-    uses = ("refined", "dates", "sections", "probe", "keywords", "variants")
+    uses = ("refined", "dates", "sections", "probe", "keywords", "variants", "hypothetical")
     writes = ("search", "hits")
 
     async def __call__(self, turn: Turn) -> Changes:
@@ -176,7 +176,7 @@ class Retrieve(Searching):
             query = query_for(asked, turn, self, vector)
             legs = Legs((await generation.search(replace(query, vector=None))).lexical, legs.vector)
             return await self(turn.changed(asked=asked, probe=Search(query, legs)))
-        legs = joined(legs, turn.variants)
+        legs = joined(legs, turn.variants, turn.hypothetical)
         if vector is not None and is_multilingual(generation.info.recipe.embedder):
             centres = await generation.language_centres()
             query = replace(query, language_offsets=offsets(centres, vector, query.language))

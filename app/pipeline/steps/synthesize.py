@@ -24,7 +24,7 @@ from app.core.errors import ModelError
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Call, Done, Event, Events, Failure, Message, Text, Turn, Usage
+from app.core.turn import Call, Done, Event, Events, Failure, Message, Removal, Text, Turn, Usage
 from app.core.types import Legs
 from app.models import Model
 from app.models.protocols import CallOptions
@@ -44,6 +44,8 @@ from app.text.answer_language import AnswerLanguage, Verdict, profiles
 
 log = logging.getLogger("app.pipeline")
 
+OTHER_LANGUAGE = "it isn't in the language of the question: the model was asked again"
+STILL_OTHER = "it isn't in the language of the question either: the pages are quoted"
 SIGNS_OF_TURNS = ("<|im_", "<|e", "\n### Instruction", "\nUser:")
 """With which weak models go on as somebody else. Only sent with the short prompt: some models that need none refuse a request with `stop`,
 and OpenAI takes four."""
@@ -58,7 +60,7 @@ class Synthesize(Step):
     settings: Settings
     name = "synthesize"
     reads = ("asked", "hits", "generation")
-    uses = ("search", "refined", "keywords", "related", "choices", "overview", "evidence", "passages")
+    uses = ("search", "refined", "keywords", "more_keywords", "related", "choices", "overview", "evidence", "passages")
     writes = ("passages", "events")
 
     def __post_init__(self) -> None:
@@ -82,8 +84,8 @@ class Synthesize(Step):
     async def _unwritten(self, turn: Turn) -> Events:
         """The answers that no model writes: which reading is meant, that nothing was found, or quotations."""
         if turn.choices:
-            if turn.links is not None:
-                turn.links.extend(offered_links(turn.choices, "offered: one of several readings of the question"))
+            if turn.citing:
+                turn.citing.links += offered_links(turn.choices, "offered: one of several readings of the question")
             choices = "\n".join(
                 f"- {markdown_link(page_title(hit.chunk) or hit.chunk.url, hit.chunk.url)}" for hit in turn.choices
             )
@@ -108,6 +110,7 @@ class Synthesize(Step):
                                 yield shown
             except WrongLanguage as wrong:
                 refused = wrong.events
+                _note_removal(turn, Removal("answer", wrong.text, STILL_OTHER if firmer else OTHER_LANGUAGE))
             except ModelError as error:
                 last = await self._failed(turn, attempt, error)
                 break
@@ -128,6 +131,8 @@ class Synthesize(Step):
         """What follows the failure of the model. Raises it again if that is configured, and nothing was said."""
         if attempt.refused and not attempt.said:
             log.warning(LogMessage("language model failed on correcting", id=turn.request.id, error=error))
+            if turn.citing:
+                turn.citing.removed.clear()  # all of it is of the answer that is shown now
             return attempt.refused  # better than no answer
         if not attempt.said and self.settings.tuning.on_model_failure == "error":
             raise error
@@ -140,8 +145,8 @@ class Synthesize(Step):
         language = self.prompts.language(turn.asked.language)
         if found := await nearest(turn, turn.related, language):
             said.append(Text(nearest_list(found, language), quoted=True))
-            if turn.links is not None:
-                turn.links.extend(offered_links((one.hit for one in found), "offered: too weak to answer from"))
+            if turn.citing:
+                turn.citing.links += offered_links((one.hit for one in found), "offered: too weak to answer from")
         return [*said, Done(refused=True)]
 
     async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:
@@ -203,11 +208,16 @@ ENOUGH = 2 * LONGEST_HELD  # of a first piece that is longer
 
 
 class WrongLanguage(Exception):
-    """The answer is in another language. `events` are all its events if it was read to the end."""
+    """The answer is in another language. `text` is what was read of it; `events` are all its events if it was read to the end."""
 
-    def __init__(self, events: tuple[Event, ...] = ()) -> None:
+    def __init__(self, text: str, events: tuple[Event, ...] = ()) -> None:
         super().__init__("The answer is in another language.")
-        self.events = events
+        self.text, self.events = text, events
+
+
+def _note_removal(turn: Turn, removal: Removal) -> None:
+    if turn.citing:
+        turn.citing.removed.append(removal)
 
 
 class Attempt:
@@ -270,17 +280,17 @@ class Attempt:
         if self.refused is not None:
             done = replace(done, language=self.check.outcome(text))
             if done.language == "wrong" and self._whole and self._has_quotations:
-                raise WrongLanguage
+                raise WrongLanguage(text)
         elif self.check.switched(text):
             done = replace(done, language="switched")
             if self._whole:
-                raise WrongLanguage((*rest, done))
+                raise WrongLanguage(text, (*rest, done))
         if done.language:
             log.info(LogMessage("answer language", id=REQUEST_ID.get(), outcome=done.language))
         return (*rest, done)
 
     def _released(self, held: str, verdict: Verdict) -> Text:
         if (self.check.beginning(held) if verdict == "unsure" else verdict) == "wrong":
-            raise WrongLanguage
+            raise WrongLanguage(held)
         self._holding = False
         return Text(held)

@@ -20,6 +20,7 @@ from app.text.literals import claims, comparable, occurs
 from app.text.query_highlight import MOST_WORDS, QueryWords
 from app.text.units import Block, blocks_of, parts
 from bench.hostile import ODD
+from plugins.steps.choices import faithful
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import CHAT, chat, client_of
 from tests.deadline import at_most
@@ -95,6 +96,7 @@ def test_questions_and_answers_are_read_in_linear_time(text: str) -> None:
         check.outcome(text)
         claims(text)
         comparable(text)
+        faithful(text, f"{text} end")
         replied_numbers(text)
 
 

@@ -22,7 +22,7 @@ from app.citing.sections import (
     sure,
 )
 from app.core.prompts import load_prompts
-from app.core.turn import Done, Link, Message, Request, Source, Text, Turn
+from app.core.turn import CitingTrace, Done, Link, Message, Request, Source, Text, Turn
 from app.core.types import Candidate, Chunk, Hit, Legs, Section
 from app.pipeline.steps.cite import Cite, source_of
 from app.text.analysis import analyse
@@ -446,10 +446,10 @@ ONLY = with_sections(4, ("", "Volumes", "All of them."))
 
 async def answer(text: str, *hits: Hit, quote: str = "", **more: object) -> tuple[list[Link], list[Source]]:
     events = stream(Text(text), Text(quote, quoted=True), Done())
-    asked: Turn = turn(RESIZE, hits=hits, events=events, links=[], **more)
+    asked: Turn = turn(RESIZE, hits=hits, events=events, citing=CitingTrace(), **more)
     said = [event async for event in (await Cite(PROMPTS)(asked))["events"]]
-    assert asked.links is not None
-    return asked.links, [event for event in said if isinstance(event, Source)]
+    assert asked.citing is not None
+    return asked.citing.links, [event for event in said if isinstance(event, Source)]
 
 
 async def test_a_quote_below_its_label_is_what_the_citation_proves() -> None:

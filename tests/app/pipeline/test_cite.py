@@ -258,7 +258,7 @@ async def test_the_section_is_that_of_the_keywords_it_was_found_by() -> None:
     found = hit(1, "Make. Resize.")
     found = replace(found, chunk=replace(found.chunk, sections=sections))
     assert rows_of(turn("frobnicate", hits=(found,)))[0]["section"] == "Making"
-    (row,) = rows_of(turn("frobnicate", hits=(found,), keywords={"en": "resize"}))
+    (row,) = rows_of(turn("frobnicate", hits=(found,), more_keywords={"en": "resize"}))
     assert row["section"] == "Resizing"
 
 

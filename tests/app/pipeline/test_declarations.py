@@ -33,7 +33,7 @@ pytestmark = pytest.mark.plugins
 PROMPTS = load_prompts(("cs", "en"))
 UNUSED = {"dates", "sections"}
 """What `query_for` reads and these steps make nothing of: for a ranking, which comes later, or for other words."""
-SEARCHING = {"probe", "first_search", "multi_query"}
+SEARCHING = {"probe", "first_search", "multi_query", "hyde"}
 TALK = (Message("user", "How do I get storage?"), Message("assistant", "Ask [1]."), Message("user", "For how long?"))
 FOUND = ("hits", "search", "probe", "refined", "keywords")
 HELPERS = {"refine", "keywords"}
@@ -91,5 +91,5 @@ async def test_a_step_reads_and_writes_what_it_declares(store: Store, llm: FakeL
             if "events" in changes:
                 assert [event async for event in changes["events"]], name
             assert set(changes) <= set(step.writes), name
-        declared = {*step.reads, *step.uses, *GIVEN, "calls", "links"}
+        declared = {*step.reads, *step.uses, *GIVEN, "calls", "citing"}
         assert Watched.read <= declared | (UNUSED if name in SEARCHING else set()), name

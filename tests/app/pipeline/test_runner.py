@@ -105,7 +105,7 @@ async def test_the_tokens_of_all_calls_are_counted() -> None:
         yield Usage(100, 20)
         yield Done()
 
-    ended = [Call("refine", 1.0, Usage(10, 2)), Call("keywords", 1.0, Usage(30, 5)), Call("analyze", 1.0, error="down")]
+    ended = [Call("refine", 1.0, Usage(10, 2)), Call("keywords", 1.0, Usage(30, 5)), Call("hyde", 1.0, error="down")]
     for calls, helpers in ((ended, Usage(40, 7)), ([], Usage())):
         found = [event async for event in answer(replace(START, events=answering(), calls=Calls(ended=calls)))]
         assert isinstance(found[-1], Done)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
@@ -190,6 +191,25 @@ async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index
     assert trace.evidence.found > trace.evidence.needed == pytest.approx(0.416)
 
 
+@pytest.mark.plugins
+async def test_other_wordings_and_a_hypothetical_answer_have_searches_of_their_own(
+    index: Index, llm: FakeLLM, tmp_path: Path
+) -> None:
+    """Each of the steps that search tells what it searched for; a candidate says which of them found it."""
+    own = with_steps(
+        tmp_path, '"detect", ["multi_query", "hyde", "probe"], "retrieve", "relevance", "synthesize", "cite"'
+    )
+    llm.reply = lambda body: Reply(SAID) if body.get("stream") else Reply("Enlarge a disk\nGrow a volume")
+    async with service(index, llm, assistants=own) as assistants:
+        trace = await traced(assistants)
+    assert Counter(search.step for search in trace.searches) == {"multi_query": 2, "hyde": 1, "probe": 1}
+    wordings = {text["text"] for search in trace.searches if search.step == "multi_query" for text in search.texts}
+    assert wordings == {"Enlarge disk", "Grow volume"}
+    hyde = next(search for search in trace.searches if search.step == "hyde")
+    assert (hyde.texts, hyde.words, hyde.vector) == ([], [], True)
+    assert set(trace.candidates[0].found_by) == {"multi_query", "hyde", "probe"}
+
+
 async def test_what_the_ranking_drops_says_why(index: Index, llm: FakeLLM) -> None:
     """More of a page than per_page, more than top_k, another version, a translation, another language, and filters."""
     text = "To resize a volume, detach it."
@@ -301,6 +321,12 @@ async def test_the_trace_tells_why_each_link_is_there_and_what_was_removed(
     }  # fmt: skip
     assert f"]({link.url})" in written
     assert link.reason == "the passage's only section: resize, volume"
+    assert sorted((one.kind, one.text) for one in trace.removed) == [
+        ("address", "https://evil.io/a"), ("answer", "Nejprve je potřeba svazek odpojit od serveru a potom "),
+        ("citation", "[7]"), ("image", "https://evil.io/p.png"),
+        ("source list", "## Sources\n\n1. [Evil](https://evil.io/s)"),
+    ]  # fmt: skip
+    assert all(one.reason for one in trace.removed)
     assert "evil" not in written
     first, second = by_name(trace)["synthesize"].calls
     assert (first.error, second.error) == ("cancelled", "")

@@ -22,7 +22,15 @@ from app.pipeline.registry import steps as known
 from app.pipeline.runner import run
 from app.pipeline.steps.retrieve import Keywords, Refine
 from app.text.language import LanguageDetector
-from plugins.steps.searches import SECTION_BOOST, Analyze, Associate, MultiQuery, parse_questions, sections
+from plugins.steps.searches import (
+    SECTION_BOOST,
+    Analyze,
+    Associate,
+    HypotheticalAnswer,
+    MultiQuery,
+    parse_questions,
+    sections,
+)
 from plugins.steps.searches import parse_analysis as parse
 from tests.app.pipeline.turns import SETTINGS, turn
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
@@ -106,6 +114,16 @@ async def test_no_wordings_are_an_error_of_ours(llm: FakeLLM, model: Model, answ
     llm.reply = lambda _: Reply(answer)
     with pytest.raises(ModelError, match="question alone"):
         await MultiQuery(model, PROMPTS, SETTINGS, FakeEmbedder())(turn(generation=Recording()))
+
+
+async def test_a_made_up_answer_is_searched_by_its_meaning_only(llm: FakeLLM, model: Model) -> None:
+    """Its words would find what it invents."""
+    llm.reply = lambda _: Reply("A project has 64 GB of memory.")
+    generation, embedder = Recording(), FakeEmbedder()
+    found = await HypotheticalAnswer(model, PROMPTS, SETTINGS, embedder)(turn(generation=generation))
+    assert generation.asked[0].texts == ()
+    assert embedder.texts == ["A project has 64 GB of memory."]
+    assert (found["hypothetical"].lexical, len(found["hypothetical"].vector)) == ((), 1)
 
 
 SITE = "https://docs.example.org"

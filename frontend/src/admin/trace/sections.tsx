@@ -1,4 +1,4 @@
-/** The parts of a trace below its candidates: passages and links; and the line above all. */
+/** The parts of a trace below its candidates: passages, links, and what was removed; and the line above all. */
 import type { JSX } from "preact";
 import type { Trace } from "../../../api";
 import { Badge, Table, useAdmin } from "../data";
@@ -49,6 +49,7 @@ export const TRACED = {
       <>
         <section><h2>{t.links}</h2><Links trace={trace} /></section>
         <section><h2>{t.passages}</h2><Passages trace={trace} /></section>
+        {trace.removed.length > 0 && <section><h2>{t.removed}</h2><Removed trace={trace} /></section>}
       </>
     );
   },
@@ -82,6 +83,17 @@ function Links({ trace }: { trace: Trace }): JSX.Element {
           <td class="ad-page">{one.passage !== null && <span>{t.inPassage(one.passage)}</span>}<ChunkLink id={one.chunk} names={names} /></td>
           <td class="ad-page">{one.reason}</td>
         </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Removed({ trace }: { trace: Trace }): JSX.Element {
+  const { trace: t } = useAdmin();
+  return (
+    <Table name={t.removed} head={t.removedColumns}>
+      {trace.removed.map((one, i) => (
+        <tr key={i}><td>{one.kind}</td><td class="ad-page"><code class="ad-break">{one.text}</code></td><td class="ad-page">{one.reason}</td></tr>
       ))}
     </Table>
   );

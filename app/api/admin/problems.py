@@ -24,7 +24,7 @@ from app.core.errors import AssistantError
 from app.core.log_message import REQUEST_ID, LogMessage, masked
 from app.core.settings import Settings
 from app.core.types import Page
-from app.index.run_history import RunHistory
+from app.index.run_history import RunHistory, runs_of
 from app.models import Embedder
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class RunAlarm:
         while self.settings.tuning.run_webhook.get_secret_value():
             for name, index in self.assistants.used().items():
                 try:
-                    history = await index.store.runs()
+                    history = await runs_of(index.store)
                 except AssistantError as error:
                     log.warning(LogMessage("runs can't be looked at", index=name, error=error))
                     continue

@@ -1,4 +1,4 @@
-"""Steps that search otherwise: other wordings, picked sections, question and keywords by one call, and first without the model."""
+"""Steps that search otherwise: made-up answers, other wordings, picked sections, both by one call; first without the model, or again."""
 
 import json
 from collections.abc import Sequence
@@ -330,3 +330,61 @@ async def test_any_other_question_gets_the_models_help(
     assert not done.sure
     assert done.keywords == {"en": "persistent volume claim", "cs": "úložiště"}
     assert (len(llm.calls), done.calls.begun) == (1, {"analyze": 1})
+
+
+PAGE_TEXTS = {
+    "volumes": "A persistent volume claim requests storage capacity.",
+    "login": "Sign in with your password, a token expires daily.",
+}
+
+
+@pytest.fixture
+async def after_all(store: Store, llm: FakeLLM):  # noqa: F811
+    """Runs retrieve, relevance and the second search on an index of two pages."""
+    embedder = FakeEmbedder()
+    async with await store.draft(Recipe(embedder.name, DIMENSION, "s", "a")) as draft:
+        for name, text in PAGE_TEXTS.items():
+            url = f"https://example.org/{name}"
+            chunk = Chunk(f"c-{name}", "docs", url, 0, text, "en", name)
+            (vector,) = await embedder.embed_passages([chunk.embedded_text])
+            await draft.put(Page(url, "docs", name, "en", text, name), [chunk], {chunk.id: vector})
+        await draft.publish()
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
+    given = Tools(SETTINGS, PROMPTS, None, model, embedder)  # type: ignore[arg-type]  # nothing detects here
+    plan = tuple((known()[name].make(given),) for name in ("retrieve", "relevance", "second_search"))
+
+    async def ask(question: str, **more: object) -> Turn:
+        return await run(plan, turn(question, generation=await store.live(), **more))  # type: ignore[arg-type]
+
+    yield ask
+    await model.close()
+
+
+async def test_new_keywords_find_what_the_question_did_not(after_all, llm: FakeLLM) -> None:
+    """The prompt says what was tried; what is found then is judged as the first search was."""
+    llm.reply = lambda _: Reply("en: persistent volume claim, storage capacity")
+    done = await after_all("frobnicate zorgs", keywords={"en": "frobnication"})
+    assert [hit.chunk.id for hit in done.hits][:1] == ["c-volumes"]
+    assert done.related == ()
+    assert done.evidence.share >= SETTINGS.min_evidence
+    assert done.more_keywords == {"en": "persistent volume claim, storage capacity"}
+    (call,) = llm.calls
+    assert "tried: frobnication\n" in call["messages"][0]["content"]
+
+
+async def test_one_that_finds_no_more_changes_nothing(after_all, llm: FakeLLM) -> None:
+    """Once and no more: what stays unanswerable is declined; a good first search isn't repeated at all."""
+    assert (await after_all("persistent volume claim storage")).hits
+    assert llm.calls == []
+    llm.reply = lambda _: Reply("en: gribbles, zorgs")
+    done = await after_all("frobnicate quibbles")
+    assert done.hits == ()
+    assert len(llm.calls) == 1
+
+
+@pytest.mark.parametrize("reply", [Reply("I don't know."), Reply("", status=503)])
+async def test_a_failing_model_leaves_the_first_search(after_all, llm: FakeLLM, reply: Reply) -> None:
+    llm.reply = lambda _: reply
+    done = await after_all("frobnicate zorgs")
+    assert done.hits == ()
+    assert done.trace[-1].error.startswith(("ModelError", "ModelUnavailable"))

@@ -204,9 +204,10 @@ class Judging:
             check = AnswerLanguage(sample.language, self._prompts.languages)
             return check.outcome(sample.answer) == "wrong" or bool(proof.faults)
         if sample.fault in ENDINGS:
-            once = sample.fault == "loop" and sample.text and text.count(sample.text.removesuffix(".")) == 1
-            if proof.ending == ENDINGS[sample.fault] or once or not sample.text:
-                return proof.ending == ENDINGS[sample.fault] or bool(once)
+            repeated = sample.text.removesuffix(".") if sample.fault == "loop" else ""
+            once = repeated and text.count(repeated) <= 1 and text.count(repeated) < sample.answer.count(repeated)
+            if once or proof.ending == ENDINGS[sample.fault] or not sample.text:
+                return bool(once) or proof.ending == ENDINGS[sample.fault]
         return any(sample.text in fault.text or fault.text in sample.text for fault in proof.faults)
 
 

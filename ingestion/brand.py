@@ -14,7 +14,7 @@ from app.core.brand import COLOR, LARGEST, Brand, image_type, is_grey
 from app.core.log_message import LogMessage
 from app.core.settings import Settings
 from app.index.protocols import Store
-from app.index.run_history import readable_runs_of
+from app.index.run_history import readable_runs_of, write_runs
 from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.exchange import PageRequest
 from ingestion.crawl.fetch import Fetcher
@@ -51,7 +51,7 @@ async def keep_brand(store: Store, settings: Settings, sources: Sequence[Source]
         return
     runs = await readable_runs_of(store)
     if brand != runs.brand:
-        await store.write_runs(replace(runs, brand=brand))
+        await write_runs(store, replace(runs, brand=brand))
 
 
 async def read_brand(client: Fetcher, home: str) -> Brand:

@@ -28,6 +28,7 @@ from app.assistants.suggestions import Start, Suggester
 from app.core.brand import LARGEST, Brand, image_type, style
 from app.core.errors import RequestError, SettingsError, StoreError, quoted
 from app.core.generation import GenerationInfo
+from app.index.run_history import runs_of
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant, Assistants
@@ -60,7 +61,7 @@ class Branding:
         if time.monotonic() >= self._until:
             self._until = time.monotonic() + FRESH
             with suppress(StoreError):  # the last one is as good
-                self._read = (await self._service.assistants.store.runs()).brand
+                self._read = (await runs_of(self._service.assistants.store)).brand
         settings, given, read = self._service.settings, self.given, self._read
         names = next((one.table.names for one in self._service.assistants.listed()), {})
         named = names.get(settings.default_language) or next(iter(names.values()), "")

@@ -46,7 +46,7 @@ from app.core.gate import Gate
 from app.core.generation import GenerationInfo
 from app.core.turn import AnswerRecord
 from app.index.protocols import Store
-from app.index.run_history import RESULTS, RunHistory
+from app.index.run_history import RESULTS, RunHistory, runs_of
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
@@ -153,7 +153,7 @@ def _filled(family: MetricFamily, values: Values) -> MetricFamily:
 async def _read(facts: IndexFacts, info: GenerationInfo | None, store: Store) -> None:
     """Read the runs, and the pages of a generation that wasn't read yet."""
     try:
-        facts.runs = await store.runs()
+        facts.runs = await runs_of(store)
         if info and info != facts.info:
             pages = await (await store.live()).pages()
             facts.pages = collections.Counter(page.language for page in pages)

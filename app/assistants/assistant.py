@@ -257,7 +257,9 @@ class Assistants:
         """The state of the service. Calls no model, but asks servers that were not called lately whether they are reachable."""
         states, _ = await asyncio.gather(self.index_states(), look_at_servers(self.breakers))
         first, *others = states.values()
-        details: dict[str, Any] = {"memory_mb": peak_mb()} | ({"index": first.problem} if first.problem else {})
+        details: dict[str, Any] = {"memory_mb": peak_mb()} | (
+            {"index": told} if (told := first.problem or first.lost) else {}
+        )
         if others:
             named = zip(list(states)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}

@@ -24,7 +24,7 @@ from app.core.errors import (
 )
 from app.core.generation import GenerationInfo
 from app.index import Generation, Store
-from app.index.run_history import Checkup, damage_message
+from app.index.run_history import Checkup, damage_message, runs_of
 from app.models import Embedder
 
 PARTS: tuple[Part, ...] = ("model", "embedder", "reranker", "store")
@@ -34,12 +34,16 @@ STORE_WAIT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of an index; `store_problem` and `problem` are empty if it can be searched."""
+    """The state of an index; `store_problem` and `problem` are empty if it can be searched.
+
+    `lost` is a damage of it that keeps no question from being answered.
+    """
 
     embedder: str
     info: GenerationInfo | None = None
     store_problem: str = ""
     problem: str = ""
+    lost: str = ""
 
     @property
     def ok(self) -> bool:
@@ -52,7 +56,7 @@ class IndexState:
             return {"ok": False, "problem": problem}
         assert self.info is not None
         known = {name: getattr(self.info, name) for name in ("pages", "chunks", "built_at")}
-        return {"ok": True, "generation": self.info.id, **known}
+        return {"ok": True, "generation": self.info.id, **known} | ({"problem": self.lost} if self.lost else {})
 
 
 class IndexCheck:
@@ -79,7 +83,7 @@ class IndexCheck:
             return IndexState(embedder.name, store_problem=str(error))
         damage = await self._checkup.problem(live)
         problem = embedder_mismatch(live.info, embedder) or too_old
-        return IndexState(embedder.name, live.info, damage, problem)
+        return IndexState(embedder.name, live.info, damage, problem, self._checkup.lost)
 
     async def _opened(self) -> tuple[Generation, str]:
         if self._opening is None or self._opening.done():
@@ -102,7 +106,7 @@ class IndexCheck:
         limit = self._max_age * 3600
         if not limit or (age := info.age or 0.0) <= limit:
             return ""
-        ended = (await self._store.runs()).ended  # a run that finds no change publishes nothing
+        ended = (await runs_of(self._store)).ended  # a run that finds no change publishes nothing
         age = min(age, time.time() - max(ended.get("published", 0.0), ended.get("partial", 0.0)))
         if age <= limit:
             return ""

@@ -2,15 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
 from app.core.generation import GenerationInfo
 from app.core.types import Chunk, PlainText
-from app.index.protocols import Generation, Store
-from app.index.run_history import RunHistory
+from app.index.protocols import Generation, Kept, Store
 
 MOST_BYTES = 16_000_000
 """About what the plain texts of 500 pages of documentation take, or 5,000 chunks, or the units of 10,000."""
@@ -69,6 +68,12 @@ def size_of_chunk(chunk: Chunk) -> int:
     return _WIDE * (len(chunk.text) + len(chunk.questions_text)) + _SECTION * (1 + len(chunk.sections))
 
 
+class _Kept(NamedTuple):
+    texts: Recent[PlainText]
+    chunks: Recent[Chunk]
+    units: Recent[bytes]
+
+
 class GuardedStore:
     """See `app.index.protocols.Store`. Raises `StoreUnavailable` at once while the breaker is open."""
 
@@ -76,46 +81,37 @@ class GuardedStore:
         self._store = store
         self._breaker = Breaker("store", name, (StoreUnavailable,), StoreUnavailable)
         self._breaker.facts = store.facts
-        self._kept = Recent[PlainText](size_of_text), Recent[Chunk](size_of_chunk), Recent[bytes](len)
+        self._recent = _Kept(Recent(size_of_text), Recent(size_of_chunk), Recent(len))
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:
         """The live generation."""
         with self._breaker.call("live", proves=False):  # a store may answer from memory, so success proves nothing
-            live = GuardedGeneration(await self._store.live(), self._breaker, *self._kept)
+            live = GuardedGeneration(await self._store.live(), self._breaker, self._recent)
         return cast("Generation", live)
 
     def __getattr__(self, name: str) -> Any:
         """Each other method is that of the store: commands call them, and wait for it."""
         return getattr(self._store, name)
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        with self._breaker.call("runs", proves=False):
-            return await self._store.runs()
+    async def kept(self, name: Kept) -> Mapping[str, Any]:
+        """What is kept with the index under this name."""
+        with self._breaker.call("kept", proves=False):
+            return await self._store.kept(name)
 
 
-FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary"})
+FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary", "lost"})
 """What a generation reads once and keeps: a success of these calls proves nothing about the server."""
 
 
 class GuardedGeneration:
     """See `app.index.protocols.Generation`: each of its calls goes through the breaker."""
 
-    __slots__ = ("_breaker", "_chunks", "_generation", "_texts", "_units", "info")
+    __slots__ = ("_breaker", "_generation", "_recent", "info")
 
-    def __init__(
-        self,
-        generation: Generation,
-        breaker: Breaker,
-        texts: Recent[PlainText],
-        chunks: Recent[Chunk],
-        units: Recent[bytes],
-    ) -> None:
+    def __init__(self, generation: Generation, breaker: Breaker, recent: _Kept) -> None:
         self.info = generation.info
-        self._generation = generation
-        self._breaker = breaker
-        self._texts, self._chunks, self._units = texts, chunks, units
+        self._generation, self._breaker, self._recent = generation, breaker, recent
 
     def __getattr__(self, name: str) -> Any:
         """The method of the generation with this name, guarded."""
@@ -132,7 +128,7 @@ class GuardedGeneration:
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids; those that are kept need no store."""
-        chunks = await self._chunks.of(self.info, ids, self._by_id)
+        chunks = await self._recent.chunks.of(self.info, ids, self._by_id)
         return tuple([chunks[id_] for id_ in ids if id_ in chunks])
 
     async def _by_id(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
@@ -140,8 +136,8 @@ class GuardedGeneration:
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         """The plain texts of the pages with these addresses; those that are kept need no store."""
-        return await self._texts.of(self.info, urls, self._guarded("plain_texts"))
+        return await self._recent.texts.of(self.info, urls, self._guarded("plain_texts"))
 
     async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
         """The units of the chunks with these ids; those that are kept need no store."""
-        return await self._units.of(self.info, ids, self._guarded("units"))
+        return await self._recent.units.of(self.info, ids, self._guarded("units"))

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter, ValidationError
+
 from app.core.errors import IndexDamaged
 from app.index.protocols import Store
 
@@ -32,10 +34,10 @@ class KeptSites:
         """The list of this index. Raises `IndexDamaged` if it can't be read: a run without it would read the wrong sites."""
         values = await store.kept("sites")
         try:
-            return cls(*({url: KeptSite(**one) for url, one in values.get(kind, {}).items()} for kind in KINDS))
-        except (TypeError, AttributeError) as error:
+            return TypeAdapter(cls).validate_python(values)
+        except ValidationError as error:
             raise IndexDamaged(
-                f"The list of sites that is kept with the index is damaged ({error!r}). Restore sites.json from a backup."
+                f"The list of sites that is kept with the index is damaged ({error.errors()[0]['msg']}). Restore sites.json from a backup."
             ) from error
 
     async def write(self, store: Store) -> None:
@@ -45,9 +47,6 @@ class KeptSites:
     def without(self, url: str) -> KeptSites:
         """The list without this site."""
         return KeptSites(*({key: one for key, one in kind.items() if key != url} for kind in (self.added, self.paused)))
-
-
-KINDS = ("added", "paused")
 
 
 def without_user(site: str) -> str:

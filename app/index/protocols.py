@@ -9,21 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
-from app.core.errors import IndexMismatch, StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vector
 from app.index.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from app.index.run_history import RunHistory
-
 KEPT_COUNTERPARTS = 2000  # pairs of pages, each a few kilobytes
-Kept = Literal["sites", "curated"]
-"""Lists that operators keep with an index: it is what the service and the runs share, wherever they run."""
+Kept = Literal["sites", "curated", "runs"]
+"""What is kept with an index beside its generations, as JSON: it is what the service and the runs share, wherever they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +124,9 @@ class Generation(Protocol):
     async def first_chunks(self) -> tuple[Candidate, ...]:
         """The first chunk of each page that has one, by address, with a score of 0: a small part of what `pages` reads."""
 
+    async def lost(self) -> str:
+        """Returns the damage that is made up for, so that answers are worse; empty if nothing is damaged."""
+
 
 class Draft(Protocol):
     """The next generation, being written. Leaving the context without `publish` discards it."""
@@ -178,37 +176,6 @@ class Draft(Protocol):
     ) -> None: ...
 
 
-def described(id_: int, recipe: Recipe, pages: Mapping[str, Page], sources: tuple[SourceRecord, ...]) -> GenerationInfo:
-    """The facts about a generation that is published now, with these pages by address."""
-    now, languages = datetime.now(UTC).isoformat(timespec="seconds"), {page.language for page in pages.values()}
-    chunks = sum(len(page.derived.chunk_ids) for page in pages.values())
-    return GenerationInfo(id_, recipe, now, tuple(sorted(languages)), len(pages), chunks, sources)
-
-
-def check_vectors(
-    recipe: Recipe, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector], known: Collection[str]
-) -> None:
-    """Check what `Draft.put` is given; `known` are the ids of the chunks that aren't `missing`.
-
-    Raises `StoreError` if a vector is missing, and `IndexMismatch` if one has another length than the index.
-    """
-    wanted = {chunk.id: f"chunk {chunk.id} of {chunk.url}" for chunk in chunks if chunk.id not in known}
-    if recipe.questions:
-        wanted |= {chunk.questions_id: f"the questions of chunk {chunk.id}" for chunk in chunks if chunk.questions}
-    if recipe.summaries and page.summary_text:
-        wanted[page.url] = f"the summary of {page.url}"
-    for id_, what in wanted.items():
-        if id_ not in vectors:
-            raise StoreError(
-                f"There is no vector of {what}: embed what `missing` names, and its questions and summary."
-            )
-        if len(vectors[id_]) != recipe.dimension:
-            raise IndexMismatch(
-                f"The vector of {what} has {len(vectors[id_])} numbers, but the index is made for {recipe.dimension} "
-                f"({recipe.embedder}). Build it again with the other embedder."
-            )
-
-
 class Store(Protocol):
     """An index with its generations.
 
@@ -234,14 +201,10 @@ class Store(Protocol):
     async def generations(self) -> tuple[GenerationInfo, ...]:
         """The kept generations, newest first, including the live one."""
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far. Raises `IndexDamaged` if they can't be read."""
-
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Replace them; the index stays as it is."""
-
     async def kept(self, name: Kept) -> Mapping[str, Any]:
-        """What operators keep with the index under this name, also before the first generation; empty at first."""
+        """What is kept with the index under this name, also before the first generation; empty at first. Raises `IndexDamaged` if
+        it can't be read.
+        """
 
     async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:
         """Replace it; the index stays as it is."""

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from app.core.brand import Brand
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo
@@ -22,6 +24,7 @@ from app.index.protocols import Generation, Store
 from app.text.analysis import analyse
 
 RunResult = Literal["published", "partial", "unpublished", "failed"]
+RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
 COUNTED = 14
 """Published runs whose numbers of pages are kept: two weeks of nights."""
 
@@ -31,7 +34,6 @@ KEPT = 60
 """Runs that are kept, with MOST_ERRORS errors of LONGEST characters each."""
 MOST_ERRORS = 20
 LONGEST = 300
-RESULTS: tuple[RunResult, ...] = ("published", "partial", "unpublished", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,6 @@ class EndedRun:
     generation: int | None = None
     errors: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> EndedRun:
-        """Makes one of these values of `RunHistory.as_json`."""
-        return cls(**{**values, "origin": RunOrigin(**values["origin"]), "errors": tuple(values["errors"])})
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -100,12 +97,6 @@ class SourceRuns:
     lies: int = 0
     pages: tuple[int, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> SourceRuns:
-        """Makes one of these values of `RunHistory.as_json`."""
-        left_out = tuple(LeftOut(**page) for page in values.get("left_out", ()))
-        return cls(**{**values, "pages": tuple(map(int, values.get("pages", ()))), "left_out": left_out})
 
     def with_pages(self, count: int, *, accepted: bool) -> SourceRuns:
         """A copy with a published run that left so many pages; what was before an `accepted` loss no longer counts."""
@@ -144,32 +135,31 @@ class RunHistory:
             return page.fetch.last_ok
         return max(page.fetch.last_ok, datetime.fromtimestamp(read, UTC).isoformat(timespec="seconds"))
 
-    def as_json(self) -> dict[str, Any]:
-        """The values for JSON."""
-        return asdict(self)
+
+_HISTORY = TypeAdapter(RunHistory)
 
 
-def parse(values: Any, place: str) -> RunHistory:
-    """The history with these values of `as_json`. Raises `IndexDamaged` that names the place."""
+async def runs_of(store: Store) -> RunHistory:
+    """The runs of this store so far. Raises `IndexDamaged` if they can't be read."""
+    values = await store.kept("runs")
     try:
-        return RunHistory(
-            {result: int(values["counts"][result]) for result in RESULTS if result in values["counts"]},
-            {result: float(values["ended"][result]) for result in RESULTS if result in values["ended"]},
-            float(values["seconds"]),
-            {root: SourceRuns.of(known) for root, known in values.get("sources", {}).items()},
-            tuple(map(EndedRun.of, values.get("last", ()))),
-            Brand(**values.get("brand", {})),
-        )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return _HISTORY.validate_python(values)
+    except ValidationError as error:
         raise IndexDamaged(
-            f"{place} isn't a history of runs ({error!r}). Delete it: only figures depend on it."
+            f"What is kept with the index as its runs (runs.json) is no history of them ({error.errors()[0]['msg']}). Delete it:"
+            " only figures depend on it."
         ) from error
+
+
+async def write_runs(store: Store, runs: RunHistory) -> None:
+    """Replace them; the index stays as it is."""
+    await store.keep("runs", asdict(runs))
 
 
 async def readable_runs_of(store: Store) -> RunHistory:
     """The runs of this store so far; empty also if they can't be read because of a damage."""
     try:
-        return await store.runs()
+        return await runs_of(store)
     except IndexDamaged:
         return RunHistory()
 
@@ -182,7 +172,7 @@ async def as_last_read(store: Store, pages: Iterable[Page]) -> tuple[Page, ...]:
 
 async def add_run(store: Store, run: EndedRun, sources: Mapping[str, SourceRuns] | None = None) -> None:
     """Keep a run that has ended now, and what it learned."""
-    await store.write_runs((await readable_runs_of(store)).with_run(run, sources))
+    await write_runs(store, (await readable_runs_of(store)).with_run(run, sources))
 
 
 FRESH = 5.0  # seconds that a result is valid
@@ -224,6 +214,8 @@ async def _damage(generation: Generation) -> str:
 class Checkup:
     """Checks the live generation of a store, at most every few seconds and only on demand.
 
+    `lost` is what a damage costs although questions are answered.
+
     `index` is the name of the index; empty for the configured one.
     """
 
@@ -232,6 +224,7 @@ class Checkup:
         self._of: GenerationInfo | None = None
         self._known: str | None = None
         self._until = 0.0
+        self.lost = ""
         self._looking: asyncio.Task[None] | None = None
 
     async def problem(self, generation: Generation) -> str:
@@ -245,15 +238,18 @@ class Checkup:
         return self._known or ""
 
     async def _look(self, generation: Generation) -> None:
-        problem = ""
+        problem = lost = ""
         try:
             await check_readable(generation)
+            lost = await generation.lost()
         except StoreUnavailable as error:
             problem = str(error)
         except StoreError as error:
             problem = damage_message(error, self._index)
         if generation.info == self._of:
             self._known, self._until = problem, time.monotonic() + FRESH
+            again = f"Its words are counted at each start instead. `{_run(self._index)}` writes them again."
+            self.lost = lost and f"{lost} {again}"
 
 
 def unreadable(what: str, error: Exception) -> StoreError:
@@ -268,7 +264,11 @@ def unreadable(what: str, error: Exception) -> StoreError:
 
 def damage_message(error: StoreError, index: str = "") -> str:
     """The message for operators, with the command that repairs the index."""
-    return f"{error} `docs-assistant ingest --rebuild{f' --index {index}' if index else ''}` builds it again."
+    return f"{error} `{_run(index, ' --rebuild')}` builds it again."
+
+
+def _run(index: str, options: str = "") -> str:
+    return f"docs-assistant ingest{options}" + (f" --index {index}" if index else "")
 
 
 FILE = "reading.json"

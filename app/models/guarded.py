@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, aclosing
 from dataclasses import replace
 from functools import cached_property
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import orjson
 
@@ -140,6 +140,34 @@ async def closed(model: Any) -> None:
         await close()
 
 
+class StallTimer:
+    """Ends a stream once nothing is new for so many seconds, without those in which its reader has it (not `waiting`).
+
+    One recurring timer: one for each piece would cost more than the piece.
+    """
+
+    def __init__(self, limit: asyncio.Timeout, seconds: float) -> None:
+        self._limit, self._seconds = limit, seconds
+        self._loop = asyncio.get_running_loop()
+        self.last, self.waiting = self._loop.time(), True
+        self._timer = self._loop.call_later(seconds, self._check)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        now = self._loop.time()
+        if not self.waiting:
+            self.last = now
+        if (left := self.last + self._seconds - now) > 0:
+            self._timer = self._loop.call_later(left, self._check)
+        else:
+            self._limit.reschedule(now)
+
+
 class ReadingSpeed:
     """How fast a model reads prompts: the time to the first piece of its last streams for each character of their prompts."""
 
@@ -201,22 +229,23 @@ class Model:
             began, chat = clock(), Chat(call.span, messages, options, stream=True)
             stream = call.span.within(responses.events(self._inner.pieces(messages, options), self.name), chat.see)
             try:
-                async with asyncio.timeout(wait) as limit, aclosing(stream) as events:
-                    async for event in events:
-                        now = clock()
-                        if not heard:
-                            heard = True
-                            self.reading.took(messages, now - began)
-                        if not said:
-                            call.heard()
-                            if said := isinstance(event, Text):
+                async with asyncio.timeout(None) as limit, aclosing(stream) as events:
+                    with StallTimer(limit, wait) as timer:
+                        async for event in events:
+                            now = clock()
+                            if not heard:
+                                heard = True
+                                call.heard()
+                                self.reading.took(messages, now - began)
+                            if not said and isinstance(event, Text):
+                                said = True
                                 call.worked()
-                        thinks = isinstance(event, Reasoning) and now < began + THINKING_FACTOR * wait
-                        new = thinks or (isinstance(event, Text) and not event.text.isspace())
-                        left = wait if new else (limit.when() or now) - now
-                        limit.reschedule(None)  # the time of who reads the events doesn't count
-                        yield event
-                        limit.reschedule(clock() + left)
+                            thinks = isinstance(event, Reasoning) and now < began + THINKING_FACTOR * wait
+                            new = thinks or (isinstance(event, Text) and not event.text.isspace())
+                            timer.last = now if new else timer.last
+                            timer.waiting = False
+                            yield event
+                            timer.waiting = True
             except (TimeoutError, asyncio.CancelledError) as error:
                 if not heard and (seconds := clock() - began) > LONG_READ:  # it reads at most so fast
                     self.reading.took(messages, seconds)

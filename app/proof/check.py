@@ -23,7 +23,7 @@ from app.proof.evidence import (
     names_in,
     values_of,
 )
-from app.proof.reading import CLOSING, Clause, clauses_of, stem_of, words_in
+from app.proof.reading import CLOSING, Clause, clauses_of, folded, stem_of, words_in
 from app.text.analysis import RAISED, fold
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
@@ -35,10 +35,14 @@ if TYPE_CHECKING:
 NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
+FEWEST_FOREIGN, MOST_FUNCTION = (
+    4,
+    10,
+)  # words; the share of function words of the answer's language is a tenth in another one
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
-NEAR_ENOUGH, OF_WORDS = 0.3, 0.7
-"""The cosine of a sentence that its pages say with the nearest stretch of them, plus this much of the share of its words that a passage has."""
+NEAR_ENOUGH = 0.33
+"""The cosine of a sentence that its pages say with the nearest stretch of them, plus the share of its words that a row of them has."""
 AS_NEAR = 0.1  # the difference of two cosines that says nothing
 NEAR_ENOUGH_ACROSS = 0.06  # the cosine alone, where the pages are in another language
 MOVED = 0.6
@@ -78,6 +82,8 @@ _NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
 _INTERJECTION = re.compile(r"^[^\w]*[^\W\d_]{1,4}[,.:;!–—]\s+")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
 _CODE = re.compile(r"`[^`\n]*[=(:][^`\n]*`")  # `override=False` denies nothing
+_SPAN = re.compile(r"`[^`\n]*`")
+_OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w./@-]+")
@@ -161,6 +167,7 @@ class Checker:
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
         bare = _COMMENT.sub("", line).strip()
+        bare = _OWN_FILE.sub(lambda name: " " if self._evidence.has_ending(name[1]) else name[0], bare)
         return [] if self._has_code(bare) else [Unsupported(line.strip(), "code", *self._place(line))]
 
     # ---- literals --------------------------------------------------------------------------------
@@ -345,6 +352,8 @@ class Checker:
         said = self._stems(plain)
         stems = said - self._evidence.question.stems
         index, share = self._evidence.near(stems, self._own)
+        if self._is_foreign(plain):
+            return Unsupported(text, "statement", index + 1, max(share, 0.0))
         comparable = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
         comparable = comparable and self.compares and (self._across or not self._is_mixed)
         if share < (SUPPORTED if comparable else _needed(stems)):
@@ -352,6 +361,14 @@ class Checker:
             tells_nothing = end.endswith(":") or refuses or (self._is_mixed and not comparable)
             return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
         return self._negation(text, plain, said)
+
+    def _is_foreign(self, plain: str) -> bool:
+        """True if a sentence is in another language than the answer; only one with few function words is looked at."""
+        words = words_in(_SPAN.sub(" ", plain))
+        own = sum(folded(word) in self._language.traits.stopwords for word in words)
+        if len(words) < FEWEST_FOREIGN or MOST_FUNCTION * own > len(words):
+            return False
+        return AnswerLanguage(self._language.code, self._wording.languages).beginning(plain) == "wrong"
 
     def _negation(self, text: str, plain: str, said: AbstractSet[str]) -> Unsupported | None:
         index, share = self._evidence.near(said, self._own)
@@ -368,8 +385,8 @@ class Checker:
         elif self._is_mixed:
             unproven = near < NEAR_ENOUGH_ACROSS
         else:
-            unproven = near + OF_WORDS * fault.score < NEAR_ENOUGH
-        if unproven or AnswerLanguage(self._language.code, self._wording.languages).early(plain) == "wrong":
+            unproven = near + self._evidence.rows.share(said - self._evidence.question.stems) < NEAR_ENOUGH
+        if unproven or self._is_foreign(plain):
             return [fault]
         negation = None if lacks_words or self._is_mixed else self._negation(fault.text, plain, said)
         return [negation] if negation else []

@@ -17,7 +17,7 @@ from app.text.literals import amounts, unit_in
 MOST_PLACES = 50  # of a literal in one text
 CLOSE = 0.005  # share by which a rounded result may differ
 HALF_A_TENTH = 0.05  # by which one with a single decimal may differ, as "about 3.4"
-SHORTEST_ENDING = 4  # letters, so that no short option is taken for one
+SHORTEST_ENDING = 3  # letters, so that no short option is taken for one
 MOST_OPERANDS = 8  # numbers of a sentence that another one of it can be the sum of
 
 NAME = re.compile(
@@ -287,6 +287,10 @@ class Rows:
         for row in self._rows:
             for kind in row.literals:
                 self._by_kind[kind].append(row)
+
+    def share(self, said: AbstractSet[str]) -> float:
+        """The most of these stems that a row has, as a share."""
+        return max((len(said & row.stems) for row in self._rows), default=0) / max(len(said), 1)
 
     def misplaced(self, kind: str, values: AbstractSet[str], said: AbstractSet[str], own: AbstractSet[str]) -> bool:
         """True if another literal of this kind stands in a row that has far more of what is `said` than any row with this one.

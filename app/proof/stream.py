@@ -175,7 +175,7 @@ class Prover:
         while not (self.ending or self._asked) and (at := self._held.find("\n")) >= 0:
             line, self._held = self._held[: at + 1], self._held[at + 1 :]
             parts.append(self._whole(line))
-        if self._held and not (self.ending or self._asked):
+        if (self._held or (final and self._line)) and not (self.ending or self._asked):
             if final:
                 line, self._held = self._held, ""
             parts.append(self._whole(line) if final else self._begun_line())
@@ -368,24 +368,27 @@ class Prover:
 
     def _repeats(self, text: str) -> bool:
         """True if the text is the beginning of a sentence that was said already."""
-        bare = text.strip()
+        bare = (_ENDING.sub("", text) if "[" in text and len(text) <= LONGEST_RUN else text).strip()
         self._may_repeat = self._may_repeat and any(map(methodcaller("startswith", bare), self._said))
         return self._may_repeat and bool(bare)
 
     def _is_said(self, sentence: str) -> bool:
         """True if the sentence was said before, word for word; a short one counts if it is said again and again.
 
-        The number of an item isn't compared.
+        The number of an item isn't compared, nor are citations.
         """
         if mark := _ITEM.match(sentence):
             sentence = sentence[mark.end() :]
-        long = len(sentence.split()) >= REPEATED
-        order = self._order = [*self._order[1 - 2 * LONGEST_ROUND :], sentence]
+        bare = CITATION.sub("", sentence) if "[" in sentence else sentence
+        words = bare.split()
+        long = len(words) >= REPEATED
+        order = self._order = [*self._order[1 - 2 * LONGEST_ROUND :], bare]
         rounds = [size for size in range(1, len(order) // 2 + 1) if order[-size:] == order[-2 * size : -size]]
-        again = bool(rounds) or (long and sentence in self._said)
+        again = bool(rounds) or (long and bare in self._said)
         self._repeated += again
-        self._said.add(sentence)
-        if self._repeated >= ROUNDS - 1:
+        self._said |= {sentence, bare}
+        circles = ROUNDS * len(set(words)) <= 2 * len(words) and _circles(bare.rstrip(".!?…"))
+        if circles or self._repeated >= ROUNDS - 1:
             self.ending = "looped"
         return again and (long or rounds != [1] or bool(self.ending))
 

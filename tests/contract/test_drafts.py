@@ -116,15 +116,6 @@ async def test_changed_fields_are_rewritten_with_the_vector_that_is_there(store)
     assert await found(live, "renamed") == ["one text"]
 
 
-async def test_chunks_that_left_the_page_leave_both_legs(store):
-    await publish(store, {"/a": ["stays here", "goes away"], "/b": ["other page"]})
-    await publish(store, {"/a": ["stays here"]})
-    live = await store.live()
-    assert live.info.chunks == 2
-    assert await found(live, "stays goes") == ["stays here"]
-    assert sorted(await near(live, vector("goes away"))) == ["other page", "stays here"]
-
-
 async def test_the_last_put_of_a_page_counts(store):
     async with await store.draft(RECIPE) as draft:
         await put(draft, SITE + "/a", "first try", "common")
@@ -198,15 +189,3 @@ async def test_touch_replaces_records_and_writes_no_chunk(store):
         states = await draft.page_states()
         assert states[SITE + "/a"] == replace(expected, markdown="")
         assert sorted(states) == [SITE + "/a", SITE + "/b"]
-
-
-async def test_touched_records_are_part_of_the_next_generation(store):
-    first = await publish(store, {"/a": ["one"], "/b": ["two"]})
-    page = await (await store.live()).page(SITE + "/a")
-    async with await store.draft(RECIPE) as draft:
-        await draft.touch([replace(page, fetch=replace(page.fetch, etag='"new"'))])
-        await put(draft, SITE + "/b", "changed")
-        second = await draft.publish()
-    assert second.id > first.id
-    stored = await (await store.live()).page(SITE + "/a")
-    assert (stored.fetch.etag, stored.markdown) == ('"new"', "one")

@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import NoIndex, StoreBusy
 from app.core.generation import SourceRecord
 from app.core.types import LexicalText, Query
-from app.index.run_history import LONGEST, EndedRun, RunOrigin, add_run
+from app.index.run_history import LONGEST, EndedRun, RunOrigin, add_run, runs_of
 from tests.contract.pages import RECIPE, SITE, chunks_of, found, near, page_of, publish, put, put_chunks, vector
 
 # ---- isolation ---------------------------------------------------------------------------------
@@ -194,14 +194,14 @@ async def test_a_rollback_is_refused_while_another_writes(store, open_store):
 
 async def test_the_results_of_runs_are_kept_also_before_the_first_index(store, open_store):
     """Runs are other processes than the service, which reads their results."""
-    assert (await store.runs()).counts == {}
+    assert (await runs_of(store)).counts == {}
     await add_run(store, EndedRun(RunOrigin("nightly"), 1.0, 1.5, "failed", errors=("x" * 999,)))
     with pytest.raises(NoIndex):
         await store.live()
     await publish(store, {"/a": ["alpha"]})
     await add_run(store, EndedRun(RunOrigin(), 2.0, 2.5, "published"))
     await add_run(store, EndedRun(RunOrigin("http", "admin1", "run-1"), 3.0, 3.5, "published", {"new": 1}, 4))
-    runs = await (await open_store()).runs()
+    runs = await runs_of(await open_store())
     assert (runs.counts, runs.seconds) == ({"failed": 1, "published": 2}, 3.5)
     assert abs(time.time() - runs.ended["published"]) < 60
     assert [run.origin.trigger for run in runs.last] == ["http", "command", "nightly"]
@@ -252,4 +252,4 @@ async def test_what_operators_keep_is_there_before_and_after_a_generation(store,
     again = await open_store()
     await again.keep("sites", {"added": {}})
     assert (await store.kept("sites"), await store.kept("curated")) == ({"added": {}}, {})
-    assert (await again.runs()).counts == {}
+    assert (await runs_of(again)).counts == {}

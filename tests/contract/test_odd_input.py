@@ -48,14 +48,6 @@ async def test_any_question_text_is_answered(store):
     assert await found(live, f"quota {long} quota") == ["some ordinary text about quota"]
 
 
-async def test_special_characters_are_stored_and_found(store):
-    text = 'Set title:"x" AND y* (a OR b) ~2 ^3 \\ / {"json": [1]} \'quoted\' <tag/> quota'
-    await publish(store, {"/a": [text]})
-    live = await store.live()
-    assert await found(live, text) == [text]
-    assert await found(live, "json") == [text]
-
-
 ODD_PATHS = (
     "/" + "long/" * 100,
     "/it's-quoted'",

@@ -80,14 +80,6 @@ async def test_each_text_is_analysed_in_its_own_language(store):
     assert {c.language for c in (await live.search(both)).lexical} == {"cs", "en"}
 
 
-async def test_diacritics_are_folded_on_both_sides(store):
-    texts = ["Zálohujte úložiště", "Zalohujte uloziste"]
-    await publish(store, {"/a": [texts[0]], "/b": [texts[1]], "/c": ["něco jiného"]}, language="cs")
-    live = await store.live()
-    for question in ("úložiště", "uloziste", "ÚLOŽIŠTĚ"):
-        assert sorted(await found(live, question, "cs")) == sorted(texts)
-
-
 async def test_titles_and_headings_are_searched(store):
     plain = chunks_of(SITE + "/a", "some text", title="Quota")[0]
     deep = replace(chunks_of(SITE + "/b", "more text", title="Other")[0], sections=(Section(0, ("Top", "Snapshots")),))
@@ -113,13 +105,6 @@ async def test_identifiers_are_found_whole_and_in_parts(store):
     for text, asked in questions.items():
         for question in asked:
             assert await found(live, question) == [text], question
-
-
-async def test_depth_limits_each_leg(store):
-    await publish(store, {f"/{i}": [f"common text{i}"] for i in range(12)})
-    query = Query(texts=(LexicalText("en", "common"),), vector=vector("common"), depth=7)
-    legs = await (await store.live()).search(query)
-    assert len(legs.lexical) == len(legs.vector) == 7
 
 
 async def test_exact_search_finds_the_same_on_a_small_index(store):

@@ -105,19 +105,6 @@ async def test_a_changed_or_lost_summary_replaces_the_old_one(store):
     assert [c.score for c in legs.vector] == [pytest.approx(0, abs=1e-3)] * 2
 
 
-async def test_an_untouched_page_keeps_its_summary(store, open_store):
-    await summarised(store)
-    async with await store.draft(SUMMARISED) as draft:
-        await draft.touch(
-            [replace(page, fetch=replace(page.fetch, etag="2")) for page in (await draft.page_states()).values()]
-        )
-        await put_summarised(draft, "/c", "about c", "first of c")
-        await draft.publish()
-    live = await (await open_store()).live()
-    assert set((await near(live, axis(0)))[:2]) == {"first of a", "second of a"}
-    assert (await live.page(SITE + "/a")).derived.summary == "about a"
-
-
 async def test_a_page_that_leads_to_another_one_is_not_found_by_its_summary(store):
     async with await store.draft(SUMMARISED) as draft:
         await put_summarised(draft, "/a", "about a", "first of a", of=axis(5))
@@ -145,10 +132,3 @@ async def test_a_summary_without_a_fitting_vector_is_refused(store, vectors, err
     async with await store.draft(SUMMARISED) as draft:
         with pytest.raises(error, match="summary"):
             await draft.put(page_of(SITE + "/a", (), summary="about a"), (), vectors)
-
-
-async def test_a_summary_without_direction_finds_nothing(store):
-    async with await store.draft(SUMMARISED) as draft:
-        await put_summarised(draft, "/a", "about a", "first of a", of=[0.0] * DIMENSION)
-        await draft.publish()
-    assert await near(await store.live(), axis(1)) == ["first of a"]

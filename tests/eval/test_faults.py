@@ -10,7 +10,9 @@ from app.models import open_embedder
 from bench.faults import GOALS, LITERALS, Kept, Meaning, measure
 
 PROMPTS = load_prompts(("cs", "en"), "")
-KEPT, BY_HAND = (Path(__file__).parents[2] / "bench" / name for name in ("faults.jsonl", "faults_by_hand.jsonl"))
+KEPT, BY_HAND, OF_OTHERS = (
+    Path(__file__).parents[2] / "bench" / f"{name}.jsonl" for name in ("faults", "faults_by_hand", "faults_of_others")
+)
 
 
 async def test_the_kept_set_reaches_the_goals() -> None:
@@ -51,3 +53,18 @@ async def test_what_another_person_wrote_by_hand(compares: bool, most_alarms: in
     assert sum(outcome.caught.values()) >= 42
     assert len(outcome.alarms) <= most_alarms
     assert not [alarm for alarm in outcome.alarms if "refuted" in alarm]
+
+
+async def test_what_somebody_wrote_about_other_products() -> None:
+    """Sixty-four faults and sixty good answers about 25 products, half of which nobody looked at before the rules were done."""
+    kept = Kept.load(OF_OTHERS)
+    meaning = Meaning(kept, open_embedder(Settings.load(None, embedding_model="local:multilingual-e5-small")))
+    await meaning.read()
+    outcome = await measure(kept, PROMPTS, meaning, plants=False)
+    assert sum(outcome.planted.values()) == 64
+    assert sum(outcome.caught.values()) >= 50
+    assert all(
+        outcome.caught[kind] == outcome.planted[kind] for kind in ("language", "loop", "turn", "recital", "code")
+    )
+    assert len(outcome.alarms) <= 15
+    assert len([alarm for alarm in outcome.alarms if "refuted" in alarm]) <= 1

@@ -157,7 +157,7 @@ async def test_health_tells_a_damaged_directory_and_the_next_run_mends_it(
         assert ok == name.endswith(" words") or name == "a hole in the pages", name
         if name.endswith(" words"):
             assert (await _asked(small)) == answers, name
-        assert ok or COMMAND in told, told
+        assert COMMAND in told or name == "a hole in the pages", told
         await small.run()
         assert await small.content() == whole, name
         assert await _health(small, assistants) == (True, "ok {}"), name

@@ -11,6 +11,7 @@ import pytest
 from app.core.brand import LARGEST, Brand, image_type, is_grey, style
 from app.core.settings import Settings
 from app.index import open_store
+from app.index.run_history import runs_of
 from ingestion.brand import keep_brand
 from ingestion.sources import as_sources
 from tests.ingestion.local_site import LocalSite
@@ -28,7 +29,7 @@ async def brand_of(site: LocalSite, folder: Path, head: str, **images: bytes) ->
     store = open_store(settings)
     try:
         await keep_brand(store, settings, as_sources([f"{site.url}/sitemap.xml"]))
-        return (await store.runs()).brand
+        return (await runs_of(store)).brand
     finally:
         await store.close()
 
@@ -58,7 +59,7 @@ async def test_a_home_page_that_fails_changes_nothing(site: LocalSite, tmp_path:
     settings = Settings.load(None, store=str(tmp_path))
     store = open_store(settings)
     await keep_brand(store, settings, as_sources([f"{site.url}/sitemap.xml"]))
-    assert (await store.runs()).brand == brand
+    assert (await runs_of(store)).brand == brand
     await store.close()
 
 

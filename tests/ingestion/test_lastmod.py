@@ -15,7 +15,7 @@ from app.core.errors import NotPublished
 from app.core.generation import SourceRecord
 from app.core.types import Page
 from app.index.protocols import Store
-from app.index.run_history import SourceRuns, as_last_read, readable_runs_of
+from app.index.run_history import SourceRuns, as_last_read, readable_runs_of, write_runs
 from ingestion.crawl.lastmods import CYCLE, LEAST, PROOFS, Lastmods
 from ingestion.entry import Entry
 from ingestion.report import Report
@@ -79,7 +79,7 @@ class Night(Index):
         """As if the last run had been then."""
         runs = await readable_runs_of(self.store)
         then = {root: replace(one, read=time.time() - days * 24 * 3600) for root, one in runs.sources.items()}
-        await self.store.write_runs(replace(runs, sources=then))
+        await write_runs(self.store, replace(runs, sources=then))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from app.core.errors import AssistantError, IndexDamaged, ModelUnavailable, RunRefused, StoreBusy
 from app.core.generation import GenerationInfo, Recipe
 from app.index.embedded.store import EmbeddedStore
+from app.index.run_history import runs_of
 from ingestion.report import PageReport, Report
 from ingestion.run import with_result_kept
 
@@ -36,7 +37,7 @@ async def test_each_end_of_a_run_has_its_result_and_the_file_can_be_replaced(tmp
         raised = contextlib.nullcontext() if isinstance(end, Report) else pytest.raises(type(end))
         with raised:
             await with_result_kept(store, run(end))
-        runs = await EmbeddedStore(tmp_path / "index").runs()  # as another process reads it
+        runs = await runs_of(EmbeddedStore(tmp_path / "index"))  # as another process reads it
         assert max(runs.ended, key=lambda name: runs.ended[name]) == result
         assert sum(runs.counts.values()) == done
     assert runs.counts == {"published": 1, "partial": 1, "unpublished": 3, "failed": 2}
@@ -47,9 +48,9 @@ async def test_each_end_of_a_run_has_its_result_and_the_file_can_be_replaced(tmp
     for broken in ("{", '{"counts": 1}'):
         (tmp_path / "index" / "runs.json").write_text(broken)
         with pytest.raises(IndexDamaged, match=r"runs\.json"):
-            await store.runs()
+            await runs_of(store)
         await with_result_kept(store, run(whole))
-        assert (await store.runs()).counts == {"published": 1}
+        assert (await runs_of(store)).counts == {"published": 1}
 
 
 async def test_a_result_that_cannot_be_kept_changes_nothing_for_the_run(tmp_path, caplog):

@@ -11,6 +11,7 @@ import pytest
 
 from app.core.errors import RunRefused
 from app.index.protocols import Store
+from app.index.run_history import runs_of
 from ingestion.report import EXIT_WITH_FAILURES
 from tests.contract.conftest import embedded, opensearch
 from tests.ingestion.index import Index
@@ -255,7 +256,7 @@ async def test_slow_erosion_is_stopped_and_what_was_accepted_is_the_new_most(
         assert "--force" in str(caught.value)
         assert len(await made.texts()) == 29
         await made.run(force=True)
-        (source,) = (await made.store.runs()).sources.values()
+        (source,) = (await runs_of(made.store)).sources.values()
         assert source.pages == (21,)
         await eroded(made, 21, 15)
         with pytest.raises(RunRefused, match="11 pages after this run, and had 21"):

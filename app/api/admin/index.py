@@ -27,7 +27,7 @@ from app.core.generation import GenerationInfo, SourceRecord
 from app.core.types import Chunk, Page
 from app.index import directory_of
 from app.index.kept_sites import KeptSites
-from app.index.run_history import EndedRun, RunHistory, run_reading
+from app.index.run_history import EndedRun, RunHistory, run_reading, runs_of
 
 AGES: tuple[tuple[PageAge, timedelta], ...] = (
     ("week", timedelta(days=7)),
@@ -136,7 +136,7 @@ class IndexStates:
         current = next((run for run in own if not run.finished), None)
         reading = None if current else run_reading(directory_of(index.settings))
         known = {run.id for run in own}
-        kept = (await index.store.runs()).last
+        kept = (await runs_of(index.store)).last
         ended = [(run.began + run.seconds, _ended(run, known)) for run in kept]
         recorded = {run.origin.id for run in kept}
         ended += [(run.ended, _lost(run)) for run in own if run.finished and run.id not in recorded]
@@ -191,7 +191,7 @@ async def _inspected(index: NamedIndex, state: IndexState) -> Inspected:
     pages: Sequence[Page] = ()
     runs = RunHistory()
     try:
-        runs = await index.store.runs()
+        runs = await runs_of(index.store)
         pages = await (await index.store.live()).pages() if state.info else ()
     except AssistantError as error:
         state = replace(state, store_problem=state.store_problem or str(error))

@@ -14,6 +14,7 @@ from typing import Any, Self
 from app.core.errors import StoreError
 from app.core.generation import GenerationInfo, Recipe, SourceRecord
 from app.core.types import Chunk, Page, Vector
+from app.index.drafts import DraftPages, check_vectors
 from app.index.embedded import pointer as embedded_pointer
 from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer, Published, TableVersion
@@ -33,7 +34,6 @@ from app.index.embedded.tables import (
     unit,
     write_words,
 )
-from app.index.protocols import check_vectors, described
 from app.index.ranking.units import packed
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class DraftTable:
 BATCH = 1000  # rows per write, because every write adds a file and a version
 
 
-class EmbeddedDraft:
+class EmbeddedDraft(DraftPages):
     """See `app.index.protocols.Draft`. Holds the write lock until its context is left. `base` is the live generation, if it can
     be shared.
     """
@@ -145,21 +145,17 @@ class EmbeddedDraft:
         keep: int,
         grace: float,
     ) -> None:
-        self._tables, self._recipe = tables, recipe
-        self._pointer, self._base = pointer, base
+        live = pointer.live if pointer.generations else None
+        super().__init__(recipe, live.info if live else None, rebuilds=base is None)
+        self._tables, self._pointer, self._base = tables, pointer, base
         self._lock, self._keep, self._grace = lock, keep, grace
-        self._writing = asyncio.Lock()
         self._began = time.time()
-        self._open = True
-        self._pages: dict[str, Page] = {}
-        self._base_chunks: frozenset[str] = frozenset()
         self._known: dict[str, dict[str, Any]] = {}
         self._changed = self._touched = False
-        self._sources = pointer.generations[0].info.sources if pointer.generations else ()
-        live, named = (pointer.live, pointer.tables) if base else (None, frozenset[TableVersion]())
+        shared, named = (live, pointer.tables) if base else (None, frozenset[TableVersion]())
         self._schemas = schemas(recipe.dimension, questions=bool(recipe.questions))
         self._chunks, self._texts, self._summaries = (
-            DraftTable(tables, kind, self._schemas[kind], live, named) for kind in KEYS
+            DraftTable(tables, kind, self._schemas[kind], shared, named) for kind in KEYS
         )
 
     async def load(self) -> Self:
@@ -172,19 +168,6 @@ class EmbeddedDraft:
             self._texts.rows = dict.fromkeys(self._pages, b"")
             self._summaries.rows = await base.summary_digests()
         return self
-
-    @property
-    def rebuilds(self) -> bool:
-        """True if nothing can be shared with the live generation (another recipe, or none is live)."""
-        return self._base is None
-
-    async def page_states(self) -> Mapping[str, Page]:
-        """The pages as the draft has them, by address, without Markdown."""
-        return dict(self._pages)
-
-    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """The chunks that the draft doesn't have yet: `put` needs vectors for them."""
-        return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these; `vectors` are by chunk id, for the `missing` chunks."""
@@ -217,15 +200,9 @@ class EmbeddedDraft:
             self._summaries.drop(url)
             self._changed |= self._pages.pop(url, None) is not None
 
-    async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages without writing chunks; unknown pages are ignored."""
-        self._check_open()
-        for page in pages:
-            known = self._pages.get(page.url)
-            if known is not None:
-                self._pages[page.url] = page.without_texts(known.derived.chunk_ids)
-                self._touched |= self._pages[page.url] != known
-                self._changed |= page.derived.translation_set != known.derived.translation_set
+    def _note_touched(self, page: Page, *, changed: bool, moved: bool) -> None:  # noqa: ARG002
+        self._touched |= changed
+        self._changed |= moved
 
     async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept."""
@@ -233,7 +210,7 @@ class EmbeddedDraft:
         self._sources = tuple(sources) or self._sources
         async with self._writing, self._in_place():
             base = self._base  # where its words are damaged, the next generation has its own
-            changed = self._changed or (base is not None and await base.published_words() is None)
+            changed = self._changed or (base is not None and await base.lost())
             pointer = await (self._next_generation() if changed else self._same_generation())
             if pointer != self._pointer:
                 await self._tables.protect(pointer.live.tables.values())
@@ -243,9 +220,6 @@ class EmbeddedDraft:
                 await self._clean_up(pointer)
             self._close()
         return pointer.live.info
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -271,10 +245,6 @@ class EmbeddedDraft:
     def _close(self) -> None:
         self._open = False
         self._lock.close()
-
-    def _check_open(self) -> None:
-        if not self._open:
-            raise StoreError("This draft was published or left already: begin another one with `store.draft`.")
 
     def _chunk_ids(self, url: str) -> set[str]:
         return set(self._pages[url].derived.chunk_ids) if url in self._pages else set()
@@ -315,7 +285,7 @@ class EmbeddedDraft:
     async def _next_generation(self) -> Pointer:
         await self._flush()
         chunks, texts = await self._chunks.finish(index_chunks), await self._texts.finish()
-        info = described(self._pointer.last_id + 1, self._recipe, self._pages, self._sources)
+        info = self._described(self._pointer.last_id + 1)
         tables = {"chunks": chunks, "texts": texts, "pages": await self._write_pages()}
         tables |= {"summaries": await self._summaries.finish()} if self._recipe.summaries else {}
         entry = Published(info, tables | {"words": await write_words(self._tables, chunks)})

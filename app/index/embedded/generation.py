@@ -6,7 +6,6 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import starmap
 from operator import itemgetter
@@ -21,7 +20,7 @@ from app.core.gate import Shared
 from app.core.generation import GenerationInfo
 from app.core.process import give_back_memory
 from app.core.types import Candidate, Chunk, Legs, LexicalText, Page, PlainText, Query, Vector
-from app.index.embedded.pointer import Published
+from app.index.embedded.pointer import Published, TableVersion
 from app.index.embedded.tables import (
     QUESTIONS,
     TRANSLATION_SET,
@@ -47,7 +46,7 @@ from app.index.ranking.legs import (
     raised_to_summaries,
     sample,
 )
-from app.index.vocabulary import Vocabulary, tokens_of_question
+from app.index.vocabulary import Vocabulary, searched_terms
 
 log = logging.getLogger(__name__)
 
@@ -183,28 +182,28 @@ def _largest(values: NDArray[Any], count: int) -> NDArray[Any]:
     )
 
 
-MAX_TERMS = 900  # limit of tokens in a question; more cost time without better results
 READ_AT_ONCE = 4000  # vectors
 ROWS_OF_PAGES = 2000  # chunks searched for the best one of each page that only its summary found
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedGeneration:
-    """See `app.index.protocols.Generation`. `words` is None where they can't be read.
+    """See `app.index.protocols.Generation`. Its `words` are read by the first question, and counted again where they are damaged.
 
     `with_units` is False for an index that has none.
     """
 
     info: GenerationInfo
+    tables: Tables
+    words: TableVersion
     chunks: Any
     texts: Any
     records: Any
     summaries: Any = None
-    words: Any = None
     with_units: bool = True
     _columns: Shared[Columns] = field(default_factory=Shared)
     _vectors: Shared[Vectors] = field(default_factory=Shared)
-    _vocabulary: Shared[Vocabulary] = field(default_factory=Shared)
+    _vocabulary: Shared[tuple[Vocabulary, str]] = field(default_factory=Shared)
     _translation_sets: Shared[TranslationSets] = field(default_factory=Shared)
     _language_centres: Shared[Mapping[str, Vector]] = field(default_factory=Shared)
 
@@ -212,13 +211,11 @@ class EmbeddedGeneration:
     async def open(cls, tables: Tables, entry: Published) -> EmbeddedGeneration:
         """Open the generation of this entry."""
         opened = {kind: await tables.open_version(pinned) for kind, pinned in entry.tables.items() if kind != "words"}
-        words = None
-        with suppress(IndexDamaged):  # they are counted again
-            words = await tables.open_version(entry.tables["words"])
         with lance_errors(f"read the columns of {entry.tables['chunks'].name}"):
             units = UNITS in (await opened["chunks"].schema()).names
         chunks, texts, records = opened["chunks"], opened["texts"], opened["pages"]
-        return cls(entry.info, chunks, texts, records, opened.get("summaries"), words, units)
+        words = entry.tables["words"]
+        return cls(entry.info, tables, words, chunks, texts, records, opened.get("summaries"), units)
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -296,21 +293,19 @@ class EmbeddedGeneration:
 
     async def vocabulary(self) -> Vocabulary:
         """The words of the chunks. The first call reads them; where they are damaged, it reads all chunks."""
-        return await self._vocabulary.get(self._read_vocabulary)
+        return (await self._vocabulary.get(self._read_vocabulary))[0]
 
-    async def _read_vocabulary(self) -> Vocabulary:
-        if (words := await self.published_words()) is None:
-            log.warning(
-                "the words of the chunks are counted again, because theirs can't be read; a run writes them anew"
-            )
-            words = await count_words(self.chunks)
-        return words
+    async def lost(self) -> str:
+        """Returns the damage that is made up for, so that questions are answered nevertheless; empty without damage."""
+        return (await self._vocabulary.get(self._read_vocabulary))[1]
 
-    async def published_words(self) -> Vocabulary | None:
-        """The words of the chunks as they were written; None if they are damaged."""
-        with suppress(IndexDamaged):
-            return None if self.words is None else await read_words(self.words)
-        return None
+    async def _read_vocabulary(self) -> tuple[Vocabulary, str]:
+        try:
+            words = await self.tables.open_version(self.words)
+            return await read_words(words), ""
+        except IndexDamaged as error:
+            log.warning("the words of the chunks are counted again, because theirs can't be read: %s", error)
+            return await count_words(self.chunks), str(error)
 
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
@@ -442,11 +437,7 @@ def _words(texts: Sequence[LexicalText]) -> Any:
     """
     from lancedb.query import BooleanQuery, MatchQuery, Occur
 
-    matches = []
-    for text in texts:
-        terms = " ".join(tokens_of_question(text.text, text.language)[:MAX_TERMS])
-        if terms and text.weight > 0:
-            matches.append(MatchQuery(terms, "tokens", boost=text.weight))
+    matches = [MatchQuery(words, "tokens", boost=weight) for words, weight in searched_terms(texts)]
     if len(matches) == 1:
         return matches[0]
     return BooleanQuery([(Occur.SHOULD, match) for match in matches]) if matches else None

@@ -18,10 +18,9 @@ import orjson
 
 from app.core.errors import IndexDamaged, NoIndex, StoreBusy, StoreError, StoreUnavailable
 from app.core.generation import GenerationInfo, kept_after, stored_entry
-from app.index.run_history import RunHistory, parse, unreadable
+from app.index.run_history import unreadable
 
 FILE = "index.json"
-RUNS = "runs.json"
 LOCK = "write.lock"
 FORMAT = 1
 ALWAYS = ("chunks", "texts", "pages", "words")
@@ -150,13 +149,7 @@ def write(directory: Path, pointer: Pointer) -> None:
     _replace(directory / FILE, {"format": FORMAT, **values, "generations": entries})
 
 
-def read_runs(directory: Path) -> RunHistory:
-    """The results of the runs so far. Raises `StoreUnavailable` or `IndexDamaged`."""
-    values = read_kept(directory / RUNS, "only figures depend on it")
-    return parse(values, str(directory / RUNS)) if values else RunHistory()
-
-
-def read_kept(file: Path, cost: str = "what was kept in it is lost") -> Mapping[str, Any]:
+def read_kept(file: Path) -> Mapping[str, Any]:
     """The values of a file beside the index; none before the first ones. Raises `StoreUnavailable` or `IndexDamaged`."""
     try:
         values: Mapping[str, Any] = orjson.loads(file.read_bytes())
@@ -167,7 +160,7 @@ def read_kept(file: Path, cost: str = "what was kept in it is lost") -> Mapping[
     except OSError as error:
         raise StoreUnavailable(f"{file} can't be read: {error}.") from error
     except orjson.JSONDecodeError as error:
-        raise IndexDamaged(f"{file} isn't valid JSON. Delete it: {cost}.") from error
+        raise IndexDamaged(f"{file} isn't valid JSON. Delete it: what was kept in it is lost.") from error
     return values
 
 

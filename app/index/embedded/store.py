@@ -18,7 +18,6 @@ from app.index.embedded.generation import EmbeddedGeneration
 from app.index.embedded.pointer import Pointer
 from app.index.embedded.tables import Tables, load_lancedb
 from app.index.protocols import Kept
-from app.index.run_history import RunHistory
 
 log = logging.getLogger(__name__)
 
@@ -86,16 +85,8 @@ class EmbeddedStore:
             embedded_pointer.write(self._directory, pointer)
         return pointer.live.info
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        return embedded_pointer.read_runs(self._directory)
-
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Keep the results of the runs so far."""
-        embedded_pointer.write_kept(self._directory / embedded_pointer.RUNS, runs.as_json())
-
     async def kept(self, name: Kept) -> Mapping[str, Any]:
-        """What operators keep with the index under this name."""
+        """What is kept with the index under this name."""
         return embedded_pointer.read_kept(self._directory / f"{name}.json")
 
     async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:

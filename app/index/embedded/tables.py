@@ -31,7 +31,7 @@ from app.core.errors import AssistantError, IndexDamaged, IndexMismatch, Setting
 from app.core.process import bound_memory, give_back_memory
 from app.core.types import Chunk, Filters, Page, Vector, sections_of
 from app.index.embedded.pointer import TableVersion, sync
-from app.index.vocabulary import Vocabulary, tokens_of
+from app.index.vocabulary import Vocabulary, chunks_with, tokens_of
 
 UNITS = "units"
 """The column with the units of a chunk; tables of earlier releases lack it."""
@@ -91,12 +91,8 @@ def schemas(dimension: int, *, questions: bool = False) -> dict[str, Any]:
 def chunk_row(chunk: Chunk, vector: Sequence[float], questions: Sequence[float], units: bytes) -> dict[str, Any]:
     """The row of a chunk, with vectors of length 1 and its packed units. Analysis takes about 1 ms, so call it in a thread."""
     return {
-        "id": chunk.id,
-        "url": chunk.url,
-        "collection": chunk.collection,
-        "language": chunk.language,
+        **{name: getattr(chunk, name) for name in ("id", "url", "collection", "language", "versions")},
         "modified": chunk.dated,
-        "versions": chunk.versions,
         "tokens": " ".join(tokens_of(chunk)),
         "record": orjson.dumps(replace(chunk, start=0, end=0)),
         "digest": digest(chunk),
@@ -421,12 +417,8 @@ async def count_words(chunks: Any) -> Vocabulary:
     counts: Counter[str] = Counter()
     with lance_errors("count the words of the index"):
         async for batch in await chunks.query().select(["tokens"]).to_batches(max_batch_length=COUNTED_AT_ONCE):
-            counts.update(await asyncio.to_thread(_word_counts, batch.column("tokens").to_pylist()))
+            counts.update(await asyncio.to_thread(chunks_with, batch.column("tokens").to_pylist()))
     words = await asyncio.to_thread(Vocabulary.of, counts)
     counts.clear()
     await asyncio.to_thread(give_back_memory)
     return words
-
-
-def _word_counts(texts: Sequence[str]) -> Counter[str]:
-    return Counter(token for text in texts for token in set(text.split()))

@@ -13,7 +13,7 @@ from app.core.generation import GenerationInfo, kept_after, stored_entry
 from app.core.log_message import LogMessage
 from app.index.opensearch.connection import SLOW, Connection, Layout
 from app.index.opensearch.rows import alive, chunk_index, meta_index, page_index, search_pipeline
-from app.index.run_history import RunHistory, parse, unreadable
+from app.index.run_history import unreadable
 
 log = logging.getLogger("app.index")
 
@@ -193,11 +193,6 @@ class Catalog:
                 f"unassigned, {health['number_of_data_nodes']} data nodes). Start the missing nodes or lower replicas in "
                 "DOCS_STORE, then start the run again; GET /_cluster/allocation/explain tells more."
             )
-
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        values = await self.kept("runs")
-        return parse(values, f"/{self.meta}/_doc/runs") if values else RunHistory()
 
     async def kept(self, name: str) -> Mapping[str, Any]:
         """The document of this name beside the catalog; empty if there is none."""

@@ -27,16 +27,24 @@ from app.core.log_message import masked
 EXAMPLE = "opensearch://user:password@host:9200/index"
 INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
-LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType({"shards": (1, 100), "replicas": (0, 10)})
+LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"shards": (1, 100), "replicas": (0, 10), "m": (2, 100), "ef_construction": (2, 1000), "ef_search": (2, 1000)}
+)
 """The parameters of the address with their lowest and highest values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Shards and replicas of the indices; `replicas` None: one as soon as there is a second node."""
+    """Shards and replicas of the indices, and the parameters of their vector graph (HNSW).
+
+    `replicas` None: one as soon as there is a second node. 0 for the others: the server's default.
+    """
 
     shards: int = 1
     replicas: int | None = None
+    m: int = 0
+    ef_construction: int = 0
+    ef_search: int = 0
 
     @property
     def copies(self) -> dict[str, Any]:
@@ -44,6 +52,11 @@ class Layout:
         if self.replicas is None:
             return {"auto_expand_replicas": "0-1"}
         return {"auto_expand_replicas": "false", "number_of_replicas": self.replicas}
+
+    @property
+    def graph(self) -> dict[str, int]:
+        """The parameters with which the vector graph is built."""
+        return {name: value for name in ("m", "ef_construction") if (value := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)

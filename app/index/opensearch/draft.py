@@ -1,15 +1,14 @@
 """The next generation, written as rows that readers of the live generation don't see."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
 
 from app.core.errors import NoIndex, StoreError
-from app.core.generation import GenerationInfo, Recipe, SourceRecord
+from app.core.generation import GenerationInfo, SourceRecord
 from app.core.types import Chunk, Page, Vector
+from app.index.drafts import DraftPages, check_vectors
 from app.index.opensearch.catalog import Catalog, Published, State
 from app.index.opensearch.connection import Connection
 from app.index.opensearch.rows import (
@@ -24,7 +23,6 @@ from app.index.opensearch.rows import (
     to_page,
 )
 from app.index.opensearch.writing import Batch, Rows, WriterLock, delete_rows, discard, reopen_rows, searched_of
-from app.index.protocols import check_vectors, described
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +46,15 @@ class Plan:
         """The number of the new generation."""
         return self.target.info.id
 
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe of the new generation."""
-        return self.target.info.recipe
 
-
-class OpenSearchDraft:
+class OpenSearchDraft(DraftPages):
     """See `app.index.protocols.Draft`. Calls `published` after it has moved the pointer."""
 
     def __init__(
         self, connection: Connection, catalog: Catalog, lock: WriterLock, plan: Plan, published: Callable[[], None]
     ) -> None:
+        live = plan.live.info if plan.live else None
+        super().__init__(plan.target.info.recipe, live, rebuilds=plan.base is None)
         self._published = published
         self._connection = connection
         self._catalog = catalog
@@ -67,16 +62,11 @@ class OpenSearchDraft:
         self._plan = plan
         self._batch = Batch(connection, lock)
         self._base: dict[str, tuple[str, Page]] = {}
-        self._base_chunks: frozenset[str] = frozenset()
-        self._pages: dict[str, Page] = {}
         self._put: set[str] = set()
         self._moved: set[str] = set()
         self._removed: set[str] = set()
         self._touched: dict[str, Page] = {}
-        self._done = ""
         self._wrote = plan.base is None
-        self._turn = asyncio.Lock()
-        self._sources = plan.live.info.sources if plan.live else ()
 
     async def load(self) -> None:
         """Read the page records that the draft starts from."""
@@ -87,24 +77,11 @@ class OpenSearchDraft:
             self._pages = {url: page for url, (_, page) in self._base.items()}
             self._base_chunks = frozenset(id_ for _, page in self._base.values() for id_ in page.derived.chunk_ids)
 
-    @property
-    def rebuilds(self) -> bool:
-        """True if nothing can be shared with the live generation."""
-        return self._plan.base is None
-
-    async def page_states(self) -> Mapping[str, Page]:
-        """The pages as the draft has them, by address, without Markdown."""
-        return dict(self._pages)
-
-    async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """The chunks that the draft doesn't have yet."""
-        return tuple(chunk for chunk in chunks if chunk.id not in self._base_chunks)
-
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these."""
-        async with self._turn:
+        async with self._writing:
             self._check_open()
-            check_vectors(self._plan.recipe, page, chunks, vectors, self._base_chunks)
+            check_vectors(self._recipe, page, chunks, vectors, self._base_chunks)
             self._wrote = True
             if page.url in self._put or page.url in self._removed:
                 await self._revert(page.url)
@@ -130,7 +107,7 @@ class OpenSearchDraft:
                 await self._batch.index(self._plan.target.chunks, chunk_row_id(chunk.id, self._plan.id), row)
             if page.url in self._base:
                 await self._end(self._plan.target.pages, self._base[page.url][0])
-            summary = vectors[page.url] if self._plan.recipe.summaries and page.summary_text else None
+            summary = vectors[page.url] if self._recipe.summaries and page.summary_text else None
             record = page_row(page, tuple(c.id for c in chunks), summary, self._plan.id)
             await self._batch.index(self._plan.target.pages, page_row_id(page.url, self._plan.id), record)
             self._pages[page.url] = page.without_texts(tuple(c.id for c in chunks))
@@ -138,7 +115,7 @@ class OpenSearchDraft:
 
     async def remove(self, url: str) -> None:
         """Remove the page and its chunks."""
-        async with self._turn:
+        async with self._writing:
             self._check_open()
             if url in self._put:
                 await self._revert(url)
@@ -151,31 +128,26 @@ class OpenSearchDraft:
                     await self._end(self._plan.target.chunks, row_id)
                 await self._end(self._plan.target.pages, self._base[url][0])
 
-    async def touch(self, pages: Iterable[Page]) -> None:
-        """Replace the records of these pages when the draft is published."""
-        self._check_open()
-        for page in pages:
-            known = self._pages.get(page.url)
-            if known is None:
-                continue
-            self._touched[page.url] = self._pages[page.url] = page.without_texts(known.derived.chunk_ids)
-            if page.derived.translation_set != known.derived.translation_set:
-                self._moved.add(page.url)
+    def _note_touched(self, page: Page, *, changed: bool, moved: bool) -> None:  # noqa: ARG002
+        self._touched[page.url] = page
+        if moved:
+            self._moved.add(page.url)
 
     async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step."""
-        async with self._turn:
+        async with self._writing:
             self._check_open()
             self._sources = tuple(sources) or self._sources
             if not (self._put or self._removed or self._moved):
                 return await self._keep_live()
+            self._wrote = True
             await self._write_touched()
             await self._batch.flush()
             target = self._plan.target
             for index in (target.chunks, target.pages):
                 await self._batch.refresh(index)
             await self._catalog.check_health(target)
-            published = replace(target, info=described(self._plan.id, self._plan.recipe, self._pages, self._sources))
+            published = replace(target, info=self._described(self._plan.id))
             state = self._plan.state.with_generation(published, self._plan.keep)
             await self._lock.confirm()
             await self._catalog.write(state)  # killed before the pointer moves, the live generation is still listed
@@ -183,20 +155,17 @@ class OpenSearchDraft:
             if self._plan.replaces_all:
                 state = replace(state, kept=(published,), fading=())
                 await self._catalog.write(state)
-            self._done = "published"
+            self._open = False
             self._published()
             await self._clean_up(state)
             return published.info
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if not self._done:
-                self._done = "left"
+            if self._open:
+                self._open = False
                 # don't send deletions to a server that refuses writes: with a full disk, it tries for minutes
                 if not isinstance(error, StoreError):
                     await self._clean_up(self._plan.state)
@@ -204,10 +173,6 @@ class OpenSearchDraft:
             await self._lock.release()
 
     # ---- steps -------------------------------------------------------------------------------
-
-    def _check_open(self) -> None:
-        if self._done:
-            raise StoreError(f"This draft was {self._done} already; begin another one to write more.")
 
     async def _known(self, url: str) -> dict[str, tuple[str, Chunk]]:
         """The rows and chunks of this page in the base, by chunk id."""
@@ -254,7 +219,7 @@ class OpenSearchDraft:
             )
             await self._catalog.write(replace(state, kept=generations))
             self._published()
-        self._done = "published"
+        self._open = False
         await self._clean_up(self._plan.state)
         return info
 

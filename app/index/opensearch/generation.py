@@ -12,14 +12,14 @@ from typing import Any
 from app.core.errors import IndexMismatch
 from app.core.gate import Shared
 from app.core.generation import GenerationInfo
-from app.core.types import Candidate, Chunk, Filters, Legs, LexicalText, Page, PlainText, Query, Vector
+from app.core.types import Candidate, Chunk, Filters, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, Connection, to_lines
 from app.index.opensearch.rows import alive, to_chunk, to_page
 from app.index.opensearch.writing import Rows
 from app.index.protocols import TranslationSets
 from app.index.ranking.legs import PAGES, SAMPLE, centres, nearest, pages_without_chunks, raised_to_summaries
-from app.index.vocabulary import Vocabulary, tokens_of_question
+from app.index.vocabulary import Vocabulary, chunks_with, searched_terms
 
 FACTS = ("url", "language", "dated", "versions", "collection")
 SHOWN = ("chunk", *(f"metadata.{name}" for name in FACTS))
@@ -31,9 +31,6 @@ RESERVED, ESCAPED = re.compile(r'[.?+*|{}\[\]()"\\#@&<>~^$-]'), r"\\\g<0>"
 
 WORDS_OF_ALL = {"search_type": "dfs_query_then_fetch"}
 """Parameter of searches by words: scores use the frequencies in all shards. The server ignores it for a single shard."""
-
-MAX_TERMS = 900
-"""Limit of tokens in one search; the server accepts fewer than 1,024 clauses."""
 
 SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
 PAGES_AT_ONCE = 5000
@@ -47,9 +44,10 @@ OF_CHUNKS = {"excludes": ["*embedding", "tokens", "units"]}
 class OpenSearchGeneration:
     """See `app.index.protocols.Generation`."""
 
-    def __init__(self, connection: Connection, published: Published) -> None:
+    def __init__(self, connection: Connection, published: Published, ef_search: int = 0) -> None:
         self._connection = connection
         self._published = published
+        self._ef_search = ef_search
         self._rows = Rows(connection, published.info.id)
         self._translation_sets: Shared[TranslationSets] = Shared()
         self._vocabulary: Shared[Vocabulary] = Shared()
@@ -75,7 +73,7 @@ class OpenSearchGeneration:
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], Mapping[str, float]]:
         """The candidates of each leg, and the pages with the nearest summaries with their cosines."""
-        names, lines = _searches(self._published, query)
+        names, lines = _searches(self._published, query, self._ef_search)
         if not names:
             return {}, {}
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
@@ -200,7 +198,7 @@ class OpenSearchGeneration:
         body = {"size": TOKENS_AT_ONCE, "_source": ["tokens"], "sort": [{"chunk": "asc"}]}
         read = 0
         async for hits in self._rows.batches(self._published.chunks, body, parts="_source.tokens"):
-            counts.update(await asyncio.to_thread(_count, hits))
+            counts.update(await asyncio.to_thread(chunks_with, [hit["_source"]["tokens"] for hit in hits]))
             if (read := read + len(hits)) >= MOST_READ:
                 break
         return await asyncio.to_thread(Vocabulary.of, counts)
@@ -224,12 +222,12 @@ class OpenSearchGeneration:
         batches = self._rows.batches(self._published.chunks, body, *first, parts="_score,fields")
         return tuple([one async for hits in batches for one in _candidates("lexical", {"hits": {"hits": hits}})])
 
+    async def lost(self) -> str:
+        """Empty: a damage of a server's index is an error."""
+        return ""
 
-def _count(hits: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    return Counter(token for hit in hits for token in set(hit["_source"]["tokens"].split()))
 
-
-def _searches(published: Published, query: Query) -> tuple[list[str], bytes]:
+def _searches(published: Published, query: Query, ef_search: int = 0) -> tuple[list[str], bytes]:
     """The names of the searches that the query needs, and the body of `_msearch` with one for each.
 
     If the index has questions or summaries, they are searched along with the vector leg.
@@ -238,13 +236,15 @@ def _searches(published: Published, query: Query) -> tuple[list[str], bytes]:
     restrict = [*alive(published.info.id), *_restrictions(query.filters)]
     header = {"index": published.chunks, **ALL_SHARDS}
     searches: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    if should := _lexical_clauses(query.texts):
+    # the scores of a row are added up
+    should = [{"match": {"tokens": {"query": words, "boost": weight}}} for words, weight in searched_terms(query.texts)]
+    if should:
         words = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
         searches["lexical"] = header | WORDS_OF_ALL, _body(words, query.depth)
     if query.vector is not None and any(query.vector):  # one of zeros only has no cosine
-        searches["vector"] = header, _body(_vector(query, restrict), query.depth)
+        searches["vector"] = header, _body(_vector(query, restrict, ef_search=ef_search), query.depth)
         if recipe.questions:
-            near = _vector(query, restrict, "questions_embedding")
+            near = _vector(query, restrict, "questions_embedding", ef_search=ef_search)
             searches["questions"] = header, _body(near, query.depth)
         if recipe.summaries:
             near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
@@ -328,21 +328,14 @@ def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
     }
 
 
-def _lexical_clauses(texts: Sequence[LexicalText]) -> list[dict[str, Any]]:
-    """A clause for the tokens of each text; the scores of a row are added up."""
-    clauses: list[dict[str, Any]] = []
-    remaining = MAX_TERMS
-    for text in texts:
-        tokens = tokens_of_question(text.text, text.language)[:remaining] if text.weight > 0 else []
-        remaining -= len(tokens)
-        if tokens:
-            clauses.append({"match": {"tokens": {"query": " ".join(tokens), "boost": text.weight}}})
-    return clauses
-
-
-def _vector(query: Query, restrict: list[dict[str, Any]], field: str = "embedding") -> dict[str, Any]:
+def _vector(
+    query: Query, restrict: list[dict[str, Any]], field: str = "embedding", *, ef_search: int = 0
+) -> dict[str, Any]:
     if not query.exact:
-        return {"knn": {field: {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}}}
+        near: dict[str, Any] = {"vector": query.vector, "k": query.depth, "filter": {"bool": {"filter": restrict}}}
+        if ef_search:
+            near["method_parameters"] = {"ef_search": ef_search}
+        return {"knn": {field: near}}
     script = {
         "source": "knn_score",
         "lang": "knn",

@@ -19,10 +19,13 @@ OPEN = 2**31 - 1
 VERSION = 5
 """Increase it with every incompatible change below; the next run then rebuilds the index."""
 
-KEYWORDS = (
-    *("url", "title", "language", "collection", "heading_path", "anchor", "link", "file"),
-    *("published", "modified", "dated", "translated_from", "versions"),
-)
+TEXTS = ("url", "title", "language", "collection", "file", "published", "modified", "translated_from")
+KEYWORDS = (*TEXTS, "heading_path", "anchor", "link", "dated", "versions")
+SAME = (*TEXTS, "position")
+"""Fields of a chunk that its row has in `metadata` under their names."""
+
+GENERATIONS = {name: {"type": "integer"} for name in ("gen_from", "gen_to")}
+"""In `metadata`, so that other clients can filter by them too."""
 
 FOLDED = {"type": "custom", "tokenizer": "standard", "filter": ["lowercase", "asciifolding"]}
 """The analyzer for other clients of the index; this product searches `tokens`."""
@@ -33,7 +36,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
     With `questions`, chunks can be searched by these too.
     """
-    searched = {"questions_embedding": _vector(dimension), "questions": {"type": "object", "enabled": False}}
+    searched = {"questions_embedding": _vector(dimension, layout), "questions": {"type": "object", "enabled": False}}
     return {
         "settings": {"index": {"knn": True, **_size(layout)}, "analysis": {"analyzer": {"folded": FOLDED}}},
         "mappings": {
@@ -43,7 +46,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
                 "content": {"type": "text", "analyzer": "folded"},
                 # already analysed as in every store; only spaces separate tokens
                 "tokens": {"type": "text", "analyzer": "whitespace", "index_options": "freqs"},
-                "embedding": _vector(dimension),
+                "embedding": _vector(dimension, layout),
                 # read beside the row, which is long
                 "units": {"type": "binary", "doc_values": True},
                 **(searched if questions else {}),
@@ -53,9 +56,7 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
                     "properties": {
                         **{name: _keyword() for name in KEYWORDS},
                         "position": {"type": "integer"},
-                        # in metadata, so that other clients can filter by them too
-                        "gen_from": {"type": "integer"},
-                        "gen_to": {"type": "integer"},
+                        **GENERATIONS,
                     },
                 },
             },
@@ -65,23 +66,17 @@ def chunk_index(dimension: int, layout: Layout = PLAIN, *, questions: bool = Fal
 
 def page_index(dimension: int = 0, layout: Layout = PLAIN) -> dict[str, Any]:
     """Settings and mapping of an index of page records. With a dimension, their summaries can be searched."""
-    searched = {"summary_embedding": _vector(dimension)} if dimension else {}
+    searched = {"summary_embedding": _vector(dimension, layout)} if dimension else {}
+    keywords = ("url", "language", "translation_set", *(("collection", "versions") if dimension else ()))
     return {
-        "settings": {"index": {**({"knn": True} if searched else {}), **_size(layout)}},
+        "settings": {"index": {**({"knn": True} if dimension else {}), **_size(layout)}},
         "mappings": {
             "dynamic": "strict",
             "properties": {
                 **searched,
                 "metadata": {
                     "dynamic": "strict",
-                    "properties": {
-                        "url": {"type": "keyword"},
-                        "language": {"type": "keyword"},
-                        "translation_set": {"type": "keyword"},
-                        **({name: {"type": "keyword"} for name in ("collection", "versions")} if searched else {}),
-                        "gen_from": {"type": "integer"},
-                        "gen_to": {"type": "integer"},
-                    },
+                    "properties": {name: {"type": "keyword"} for name in keywords} | GENERATIONS,
                 },
                 "chunk_ids": {"type": "keyword", "index": False, "doc_values": False},
                 # text without an index has no limit of its length
@@ -113,9 +108,11 @@ def _size(layout: Layout) -> dict[str, Any]:
     return {"number_of_shards": layout.shards, **layout.copies, "refresh_interval": "-1"}
 
 
-def _vector(dimension: int) -> dict[str, Any]:
+def _vector(dimension: int, layout: Layout) -> dict[str, Any]:
     # faiss needs native libraries; a server without them crashes
-    method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    method: dict[str, Any] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    if layout.graph:
+        method["parameters"] = layout.graph
     return {"type": "knn_vector", "dimension": dimension, "method": method}
 
 
@@ -164,21 +161,13 @@ def chunk_row(chunk: Chunk, found_by: Mapping[str, Any], questions: Vector | Non
         "tokens": " ".join(tokens_of(chunk)),
         "sections": chunk.sections,
         "metadata": {
-            "url": chunk.url,
-            "title": chunk.title,
-            "language": chunk.language,
-            "collection": chunk.collection,
+            **{name: getattr(chunk, name) for name in SAME},
             "heading_path": " > ".join(chunk.heading_path),
             "anchor": chunk.sections[0].anchor if chunk.sections else "",
             "link": chunk.link,
-            "file": chunk.file,
-            "published": chunk.published,
-            "modified": chunk.modified,
             # searches return it for each candidate, so leave out an empty one
             **({"dated": chunk.dated} if chunk.dated else {}),
-            "translated_from": chunk.translated_from,
             "versions": chunk.versions,
-            "position": chunk.position,
             "gen_from": generation,
             "gen_to": OPEN,
         },
@@ -193,17 +182,9 @@ def to_chunk(source: Mapping[str, Any]) -> Chunk:
     known = source["metadata"]
     return Chunk(
         id=source["chunk"],
-        collection=known["collection"],
-        url=known["url"],
-        position=known["position"],
         text=source["content"],
-        language=known["language"],
-        title=known["title"],
         sections=sections_of(source.get("sections", ())),
-        file=known["file"],
-        published=known["published"],
-        modified=known["modified"],
-        translated_from=known["translated_from"],
+        **{name: known[name] for name in SAME},
         versions=tuple(known["versions"]),
         questions=tuple(source.get("questions", {}).items()),
     )

@@ -16,7 +16,6 @@ from app.index.opensearch.generation import OpenSearchGeneration
 from app.index.opensearch.rows import VERSION
 from app.index.opensearch.writing import WriterLock, discard
 from app.index.protocols import Kept
-from app.index.run_history import RunHistory
 
 
 class OpenSearchStore:
@@ -41,6 +40,7 @@ class OpenSearchStore:
         server = server_of(address.hosts[0])
         self.facts = {"db.system.name": "opensearch", "db.collection.name": address.index, **server}
         self._connection = Connection(address.hosts, ca=ca, timeout=timeout, auth=address.auth)
+        self._layout = address.layout
         self._catalog = Catalog(self._connection, address.index, address.layout)
         self._keep = keep
         self._lock_seconds = lock_seconds
@@ -80,16 +80,8 @@ class OpenSearchStore:
         live = await self._catalog.live()
         return tuple(published.info for published in live[1].kept) if live else ()
 
-    async def runs(self) -> RunHistory:
-        """The results of the runs so far."""
-        return await self._catalog.runs()
-
-    async def write_runs(self, runs: RunHistory) -> None:
-        """Keep the results of the runs so far."""
-        await self._catalog.keep("runs", runs.as_json())
-
     async def kept(self, name: Kept) -> Mapping[str, Any]:
-        """What operators keep with the index under this name."""
+        """What is kept with the index under this name."""
         return await self._catalog.kept(name)
 
     async def keep(self, name: Kept, values: Mapping[str, Any]) -> None:
@@ -140,7 +132,7 @@ class OpenSearchStore:
                 raise NoIndex(
                     f"The alias {self._catalog.name} at {self._connection.url} is gone; ingest the sites again."
                 )
-            self._pinned = OpenSearchGeneration(self._connection, live[0])
+            self._pinned = OpenSearchGeneration(self._connection, live[0], self._layout.ef_search)
             self._pointer = (live[0].chunks, live[0].info.id)
         if self._looking is asyncio.current_task():
             self._until = time.monotonic() + self._notice_seconds

@@ -80,12 +80,9 @@ class _Group:
         """
         best, other = scored.best(self.own), scored.best(self.foreign)
         assert other
-        if self.own_url and (best and scored.scores[best.id] >= scored.scores[other.id]):
-            lacks = False
-        else:
-            said = compared.get((other.url, self.own_url), Counterparts({}))
-            lacks = bool(asked & said.only_there) or not (best or other.id in said.of)
-        if lacks:
+        as_good = best is not None and scored.scores[best.id] >= scored.scores[other.id]
+        said = compared.get((other.url, self.own_url))  # nothing if the reader has no page of the set
+        if said is None or (not as_good and (asked & said.only_there or not (best or other.id in said.of))):
             self._keep(scored, other)
             return
         for one in self.foreign:

@@ -27,7 +27,6 @@ from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.turn import AnswerRecord, Done, Event, Question, Request, Text, Turn, Usage
 from app.core.types import Filters, Hit, Page
-from app.index.run_history import RunHistory
 from app.models import Model
 
 INFO = GenerationInfo(
@@ -129,8 +128,8 @@ class ScriptedAssistants:
     def store(self) -> Self:
         return self
 
-    async def runs(self) -> RunHistory:
-        return RunHistory()
+    async def kept(self, name: str) -> Mapping[str, Any]:
+        return {}
 
     async def index_states(self) -> Mapping[str, Any]:
         return {}

@@ -20,7 +20,7 @@ from app.core.brand import Brand
 from app.core.errors import DatabaseUnavailable, SettingsError
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Status, Text
-from app.index.run_history import RunHistory
+from app.index.run_history import RunHistory, write_runs
 from tests.app.api.indexed import URL, indexed
 from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, State, chat, client_of, scripted
 from tests.app.api.test_chat import ask, events, post
@@ -59,7 +59,7 @@ async def test_the_brand_is_that_of_the_settings_else_of_the_site_else_ours(tmp_
     paths = ("/brand.css", "/brand/icon", "/v1/interface", "/")
     async with indexed(tmp_path) as service, client_of(service.app) as client:
         plain = [await client.get(path) for path in paths]
-        await service.store.write_runs(RunHistory(brand=Brand("Site", "#7a2ea0", b64encode(SVG).decode())))
+        await write_runs(service.store, RunHistory(brand=Brand("Site", "#7a2ea0", b64encode(SVG).decode())))
         read = [await client.get(path) for path in paths]
     assert (plain[0].text, plain[1].headers["content-type"]) == ("", "image/svg+xml")
     assert "<title>Docs Assistant</title>" in plain[3].text

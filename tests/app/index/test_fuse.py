@@ -44,12 +44,6 @@ def test_equal_scores_of_a_leg_all_count_in_full():
     assert fuse(Legs(leg(("a", 3.0))), query())[0].fused == pytest.approx(0.7)
 
 
-def test_the_weights_decide():
-    legs = Legs(leg(("a", 2.0), ("b", 1.0)), leg(("b", 0.9), ("a", 0.1)))
-    assert fuse(legs, query(lexical_weight=0.6, vector_weight=0.4))[0].chunk.id == "a"
-    assert fuse(legs, query(lexical_weight=0.4, vector_weight=0.6))[0].chunk.id == "b"
-
-
 def test_reciprocal_ranks_ignore_how_far_scores_are_apart():
     legs = Legs(leg(("a", 1000.0), ("b", 1.0), ("c", 0.5)), leg(("b", 0.9), ("c", 0.89)))
     ranked = fuse(legs, query(fusion="rrf"))

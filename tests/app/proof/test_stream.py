@@ -85,6 +85,12 @@ def test_a_sign_of_another_turn_ends_the_answer(ending: str, pieces: str) -> Non
     assert (text.strip(), proof.ending) == ("Backups run every night.", "turned")
 
 
+def test_a_last_sentence_without_a_stop_is_judged() -> None:
+    """Models are cut off, too."""
+    assert proved("They run every night. They are kept for 60 days")[0].endswith("for 60 days (?)")
+    assert proved("They run every night. They are kept for 30 days")[0].endswith("for 30 days")
+
+
 def test_a_sign_at_the_beginning_is_left_out() -> None:
     text, proof = proved("### Response:\nBackups run every night.")
     assert (text, proof.ending) == ("Backups run every night.", "")
@@ -99,6 +105,9 @@ def test_recited_rules_end_the_answer() -> None:
 
 def test_a_loop_is_cut() -> None:
     text, proof = proved("Backups run every night at 02:00 [1]. " * 9)
+    assert (text.strip(), proof.ending) == ("Backups run every night at 02:00 [1].", "looped")
+    assert proved("Backups" + ", run every night" * 6 + ". Done.")[1].ending == "looped"
+    text, proof = proved("".join(f"Backups run every night at 02:00 [{number}]. " for number in range(1, 6)))
     assert (text.strip(), proof.ending) == ("Backups run every night at 02:00 [1].", "looped")
 
 

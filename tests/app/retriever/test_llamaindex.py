@@ -10,10 +10,7 @@ import pytest
 pytest.importorskip("llama_index.llms.openai_like", reason="needs the extra llamaindex", exc_type=ImportError)
 
 from llama_index.core.agent.workflow import ReActAgent
-from llama_index.core.evaluation import RetrieverEvaluator
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.tools import QueryEngineTool
-from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from llama_index.llms.openai_like import OpenAILike
 
 from app.core.errors import ModelError, NoIndex
@@ -91,31 +88,6 @@ async def test_an_agent_uses_it_as_a_tool(address, llm, llm_class, open_retrieve
     assert f"{SITE}/en/" in str(llm.calls[-1]["messages"])
     (call,) = answer.tool_calls
     assert call.tool_output.raw_output.source_nodes[0].metadata["number"] == 1
-
-
-async def test_an_evaluator_measures_it(address, open_retriever):
-    """The ids of the nodes are those of `/v1/search`."""
-    retriever = open_retriever(address)
-    second = (await retriever.aretrieve(QUESTION))[1].node_id
-    evaluator = RetrieverEvaluator.from_metric_names(["mrr", "hit_rate"], retriever=retriever)
-    result = await evaluator.aevaluate(QUESTION, expected_ids=[second])
-    assert result.metric_vals_dict == {"mrr": 0.5, "hit_rate": 1.0}
-
-
-async def test_a_step_of_a_workflow_and_a_stock_engine_use_it(address, llm, llm_class, open_retriever):
-    """LlamaIndex writes the answer from our passages, which its response names as sources."""
-    retriever = open_retriever(address, similarity_top_k=3)
-    engine = RetrieverQueryEngine.from_args(retriever, llm=llm_class)
-
-    class Ask(Workflow):
-        @step
-        async def ask(self, context: Context, event: StartEvent) -> StopEvent:
-            return StopEvent(await engine.aquery(event.question))
-
-    response = await Ask(timeout=120).run(question=QUESTION)
-    expected = await retriever.aretrieve(QUESTION)
-    assert [node.node_id for node in response.source_nodes] == [node.node_id for node in expected]
-    assert expected[0].metadata["link"] in str(llm.calls[-1]["messages"])
 
 
 async def test_the_embedding_class_gives_the_vectors_of_the_configured_embedder(llm):

@@ -1,4 +1,4 @@
-"""Pages for the embedded store, and what lies in its directory."""
+"""Pages by number for the embedded store, and what lies in its directory."""
 
 from __future__ import annotations
 
@@ -6,35 +6,21 @@ import json
 from pathlib import Path
 
 from app.core.generation import Recipe
-from app.core.types import Chunk, LexicalText, Page, Query
-
-RECIPE = Recipe(embedder="test", dimension=4, splitter="test", analyzer="test")
-
-
-def page_and_chunks(number: int, *texts: str) -> tuple[Page, tuple[Chunk, ...]]:
-    url = f"https://docs.example.org/{number}"
-    chunks = tuple(Chunk(f"{number} {text}", "docs", url, i, text, "en", "Title") for i, text in enumerate(texts))
-    return Page(url, "docs", "Title", "en", "\n".join(texts), "hash"), chunks
+from tests.contract import pages
+from tests.contract.pages import RECIPE, SITE, vector
 
 
 async def put(draft, number: int, *texts: str) -> None:
-    page, chunks = page_and_chunks(number, *texts)
-    await draft.put(page, chunks, {c.id: [1.0, 0.0, 0.0, 0.0] for c in await draft.missing(chunks)})
+    await pages.put(draft, f"{SITE}/{number}", *texts)
 
 
-async def publish(store, pages: dict[int, tuple[str, ...]], recipe: Recipe = RECIPE):
-    async with await store.draft(recipe) as draft:
-        for number, texts in pages.items():
-            await put(draft, number, *texts)
-        return await draft.publish()
+async def publish(store, site: dict[int, tuple[str, ...]], recipe: Recipe = RECIPE):
+    return await pages.publish(store, {f"/{number}": texts for number, texts in site.items()}, recipe)
 
 
 async def texts_of(generation, question: str = "common") -> set[str]:
-    query = Query(texts=(LexicalText("en", question),), vector=[1.0, 0.0, 0.0, 0.0], depth=5000)
-    legs = await generation.search(query)
-    lexical = {chunk.text for chunk in await generation.fetch([c.id for c in legs.lexical])}
-    vector = {chunk.text for chunk in await generation.fetch([c.id for c in legs.vector])}
-    assert lexical == vector
+    lexical = set(await pages.found(generation, question, depth=5000))
+    assert lexical == set(await pages.near(generation, vector(question), depth=5000))
     return lexical
 
 

@@ -165,3 +165,14 @@ def test_lancedb_is_imported_without_its_remote_client_which_others_still_get():
         "from lance_namespace_urllib3_client.api.table_api import TableApi; assert TableApi.query_table.__doc__"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+async def test_a_draft_that_fails_to_begin_gives_the_lock_back(store, tmp_path):
+    await publish(store, {1: ("common one",)})
+    content = (tmp_path / "index" / "index.json").read_bytes()
+    (tmp_path / "index" / "index.json").write_text("{")
+    with pytest.raises(StoreError):
+        await store.draft(RECIPE)
+    (tmp_path / "index" / "index.json").write_bytes(content)
+    async with await store.draft(RECIPE):
+        pass

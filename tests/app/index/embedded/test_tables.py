@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from app.index.embedded.tables import SLACK
-from tests.app.index.embedded.pages import RECIPE, page_and_chunks, pointer, publish, put, tables, texts_of
+from tests.app.index.embedded.pages import RECIPE, pointer, publish, put, tables, texts_of
+from tests.contract.pages import SITE, chunks_of, put_chunks
 
 
 async def test_touch_writes_no_chunk_and_no_markdown(store, tmp_path):
@@ -74,13 +75,13 @@ async def test_a_page_put_again_after_a_batch_was_written_replaces_it(store):
 
 async def test_a_removed_page_that_comes_back_needs_no_vectors(store):
     await publish(store, {n: (f"common {n}",) for n in range(1100)})
-    page, chunks = page_and_chunks(5, "common 5")
+    chunks = chunks_of(f"{SITE}/5", "common 5")
     async with await store.draft(RECIPE) as draft:
         for n in range(1050):
             await draft.remove(f"https://docs.example.org/{n}")
         await put(draft, 2000, "common new")  # a batch is full: what was removed is gone from the table
         assert await draft.missing(chunks) == ()
-        await draft.put(page, chunks, {})
+        await put_chunks(draft, chunks)
         await draft.publish()
     live = await store.live()
     assert await texts_of(live) == {f"common {n}" for n in range(1050, 1100)} | {"common 5", "common new"}

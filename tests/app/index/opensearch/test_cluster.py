@@ -15,6 +15,7 @@ from app.index.opensearch import catalog, connection
 from app.index.opensearch.connection import Connection, Layout, parse
 from tests.app.index.opensearch.rows import found, name_of, publish
 from tests.app.index.opensearch.test_failures import answering, listening
+from tests.contract.pages import axis
 
 OK = b'{"it": "works"}'
 
@@ -40,10 +41,10 @@ def first_host_first(monkeypatch) -> None:
 
 class TestAddress:
     def test_hosts_user_index_and_parameters_are_read(self):
-        address = parse("opensearchs://me:p%40ss@a:9201,b,[::1]:9203/docs?replicas=0&shards=2")
+        address = parse("opensearchs://me:p%40ss@a:9201,b,[::1]:9203/docs?replicas=0&shards=2&m=24&ef_search=200")
         assert address.hosts == ("https://a:9201", "https://b:9200", "https://[::1]:9203")
         assert (address.index, address.auth) == ("docs", ("me", "p@ss"))
-        assert address.layout == Layout(shards=2, replicas=0)
+        assert address.layout == Layout(shards=2, replicas=0, m=24, ef_search=200)
 
     def test_each_mistake_is_named_without_the_password(self):
         for tail, message in {
@@ -52,9 +53,9 @@ class TestAddress:
             "a,b": "write it as opensearch://",
             "a/Docs": "use lower-case letters",
             "a/b/c": "use lower-case letters",
-            "a/docs?replica=1": "'replica' is not a parameter.*shards, replicas",
+            "a/docs?replica=1": "'replica' is not a parameter.*shards, replicas, m,",
             "a/docs?shards=0": "shards must be a number from 1 to 100",
-            "a/docs?replicas=": "replicas must be a number",
+            "a/docs?ef_search=": "ef_search must be a number",
         }.items():
             with pytest.raises(SettingsError, match=message) as raised:
                 open_store(Settings(store=f"opensearch://me:secret@{tail}"))
@@ -118,9 +119,9 @@ class TestLayout:
     async def test_indices_are_made_as_the_address_says_and_find_the_same(self, store, open_store, http):
         """Scores by words don't depend on the number of shards."""
         other = f"{name_of(store)}-other"
-        split = open_store(index=other, layout=Layout(shards=3, replicas=0))
+        split = open_store(index=other, layout=Layout(shards=3, replicas=0, m=24, ef_construction=60, ef_search=50))
         texts = [f"the gauge {number} " + "measures pressure " * (number % 4) for number in range(12)]
-        query = Query((LexicalText("en", "pressure gauge 7"),), vector=[1.0, 2.0, 3.0, 4.0], depth=20)
+        query = Query((LexicalText("en", "pressure gauge 7"),), vector=axis(0), depth=20)
         scores = []
         for one in (store, split):
             await publish(one, *texts)
@@ -135,6 +136,8 @@ class TestLayout:
             "0",
             "-1",
         )
+        method = made["mappings"]["properties"]["embedding"]["method"]
+        assert method["parameters"] == {"m": 24, "ef_construction": 60}
 
     async def test_an_index_that_is_not_green_is_not_published(self, store, open_store, http, monkeypatch):
         """A replica that no node takes: the run ends with an error, the live index serves, and another run finishes."""

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -16,10 +17,11 @@ import pytest
 
 from app.core.errors import NoIndex, SettingsError, StoreError, StoreUnavailable
 from app.core.types import LexicalText, Query
-from app.index.opensearch.connection import Connection, to_json
+from app.index.opensearch.connection import to_json
 from app.index.opensearch.store import OpenSearchStore
 from app.index.run_history import EndedRun, RunOrigin, add_run
-from tests.app.index.opensearch.rows import RECIPE, found, name_of, page, publish, put
+from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, publish, put
+from tests.contract.pages import chunks_of, put_chunks
 from tests.opensearch import store_at
 
 
@@ -118,11 +120,6 @@ class TestFailures:
                 await store.draft(RECIPE)
             await store.close()
 
-    async def test_a_server_without_vectors_is_an_error_that_names_the_plugin(self):
-        cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [knn_vector] declared on [e]"}
-        error = Connection(["http://127.0.0.1:1"]).rejection(400, {"error": cause}, "PUT /docs-1")
-        assert "k-NN plugin is missing" in str(error)
-
     def test_half_a_surrogate_pair_is_sent_as_a_mark(self):
         assert orjson.loads(to_json({"query": "a\ud83d b"})) == {"query": "a? b"}
 
@@ -177,8 +174,8 @@ class TestRealFailures:
         await publish(store, "kept")
         with pytest.raises(StoreError, match=r"refused 1 of 6 rows.*position"):
             async with await store.draft(RECIPE) as draft:
-                record, chunks = page("/bad", "bad", position="first")
-                await draft.put(record, chunks, {chunks[0].id: [1.0, 2.0, 3.0, 4.0]})
+                (chunk,) = chunks_of(f"{SITE}/bad", "bad")
+                await put_chunks(draft, [replace(chunk, position="first")])
                 await put(draft, "/0", "new")
                 await draft.publish()
         assert await found(store, "kept new bad") == ["kept"]

@@ -15,7 +15,7 @@ from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, fold
-from app.text.blocks import CUT, cut_short
+from app.text.blocks import CUT, code_lines, cut_short
 from app.text.language import what_is_asked, without_stopwords
 from app.text.units import Block, Unit, blocks_of, line_of, rarity, shortened, units_of
 
@@ -494,11 +494,13 @@ def _labelled(blocks: Sequence[Block], at: int) -> str:
     return f"**{text}**" if blocks[at].is_label and code and not set(text) & set("*`_[<") else text
 
 
-def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str, whole: str = "") -> list[Text]:
+def extract(
+    turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: str, whole: str = "", also: str = ""
+) -> list[Text]:
     """Quotes the section with the best unit under its heading, then has a line of each further section, best first.
 
     `page` has the chunks of the first one's page. The intro comes first, and stands alone if nothing was found. A section
-    that is cut ends with a link to it, of the text `whole`.
+    that is cut ends with a link to it, of the text `whole`; `also` stands above the further ones.
     """
     if not found:
         return [Text(intro, own=True)]
@@ -511,7 +513,7 @@ def extract(turn: Turn, found: Sequence[Found], page: Sequence[Chunk], intro: st
         said.append(Text(f"\n\n{markdown_link(whole, first.hit.chunk.link_to(first.section))}", own=True))
     further = _different(found)[1 : len(found) if turn.overview else FURTHER + 1]
     for i, other in enumerate(further):
-        gap = "\n" if i else "\n\n"
+        gap = "\n" if i else f"\n\n{also}\n\n" if also else "\n\n"
         said.append(Text(f"{gap}- {_link(other)} [{other.number}] – ", own=True))
         said.append(Text(_line(other), quoted=True, proof=other.proof))
     return said
@@ -563,4 +565,9 @@ def _link(found: Found) -> str:
 
 
 def _line(found: Found) -> str:
+    """The line of the unit; of code its first one, which isn't prose."""
+    if found.block.kind == "code":
+        code = next((line for line in map(str.strip, code_lines(found.block.text)) if line and "`" not in line), "")
+        if code:
+            return f"`{cut_short(code, LONGEST_LINE)}`"
     return cut_short(line_of(found.hit.chunk, found.unit), LONGEST_LINE)

@@ -163,7 +163,7 @@ class Synthesize(Step):
         if failed:
             intro = texts.extractive_failed
         return [
-            *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section), size),
+            *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section, texts.related), size),
             Done(extractive=True, doubtful=doubtful),
         ]
 

@@ -120,16 +120,18 @@ function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Elemen
   const { path } = usePlace();
   const found = routeOf(routes, path)?.route;
   const current = found?.within ?? found?.path;
-  const inView = (link: HTMLAnchorElement | null): void => link?.scrollIntoView({ block: "nearest", inline: "center" });
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => { // the link of the view in the middle of a narrow screen
+    const link = nav.current?.querySelector<HTMLElement>("[aria-current]");
+    if (link) nav.current!.scrollLeft = link.offsetLeft - nav.current!.offsetLeft - (nav.current!.clientWidth - link.offsetWidth) / 2;
+  }, [current, open]);
   return (
     <header class="ad-header">
       <a class="ad-name" href="admin/">Docs Assistant <span class="da-muted">{t.title}</span></a>
       {open && (
-        <nav aria-label={t.menu}>
+        <nav ref={nav} aria-label={t.menu}>
           {routes.filter((route) => !route.within).map((route) => (
-            <a key={route.path} href={`admin/${route.path}`} {...(route.path === current && { "aria-current": "page", ref: inView })}>
-              {route.title(t, language)}
-            </a>
+            <a key={route.path} href={`admin/${route.path}`} aria-current={route.path === current ? "page" : undefined}>{route.title(t, language)}</a>
           ))}
         </nav>
       )}

@@ -116,14 +116,14 @@ function Breakdown({ index }: { index: IndexBody }): JSX.Element {
 
 function Bars({ counts, shown, to }: { counts: Counts; shown: (value: string) => string; to: (value: string) => string }): JSX.Element {
   const { t, number } = useAdmin();
-  const most = Math.max(...Object.values(counts), 1);
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0) || 1;
   return (
     <ul class="ad-bars">
       {Object.entries(counts).map(([value, count]) => (
         <li key={value}>
           <a href={to(value)}>{shown(value) || t.unknown}</a>
           <span>{number(count)}</span>
-          <progress aria-hidden="true" max={most} value={count} />
+          <progress aria-hidden="true" max={all} value={count} />
         </li>
       ))}
     </ul>

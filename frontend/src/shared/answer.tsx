@@ -45,7 +45,7 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
       {answer.state === "waiting" && <Status text={answer.status || t.chat.thinking} />}
       {answer.text && <Markdown text={answer.text} reading={reading} />}
       <Notes answer={answer} />
-      {answer.support && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
+      {answer.support && !answer.refused && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       <Sources answer={answer} model={model} open={open} onOpen={setOpen} />
       {answer.refused && person}

@@ -104,7 +104,7 @@ export function Search(props: SearchProps): JSX.Element {
       </div>
       <Choices facets={state.found?.facets} {...{ filters, setFilters, language }} />
       <p class="da-search-status" role="status">{said(state, query, t)}</p>
-      {state.problem && <Problem key={query} problem={state.problem} onRetry={again} />}
+      {state.problem && state.asked === query && <Problem key={query} problem={state.problem} onRetry={again} />}
       <div ref={grid} id={`${id}-grid`} role="grid" aria-label={t.search.results} class="da-results" hidden={last < 0}
         onClick={(event) => event.target instanceof Element && event.target.closest(".da-found") && recent.add(query)}>
         {rows.map((row, index) => (

@@ -68,12 +68,18 @@ def guide(number: int = 1, text: str = GUIDE, **more: object) -> Hit:
 
 
 def extracted(
-    question: str, *hits: Hit, language: str = "en", page: tuple[Hit, ...] = (), whole: str = "", **more: object
+    question: str,
+    *hits: Hit,
+    language: str = "en",
+    page: tuple[Hit, ...] = (),
+    whole: str = "",
+    also: str = "",
+    **more: object,
 ) -> str:
     texts, asked = PROMPTS.language(language), turn(question, language, hits=hits, **more)
     found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0), texts), language)
     pages = tuple(hit.chunk for hit in page or hits[:1])
-    return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole))
+    return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole, also))
 
 
 def test_a_passage_falls_into_whole_blocks() -> None:
@@ -138,7 +144,7 @@ def test_a_further_passage_has_its_line_without_the_code_below_it() -> None:
     text = extracted("How do I make the disk larger?", guide(), hit(2, step), hit(3, "```sh\nmake disk larger\n```"))
     further = text.split("[2]")[1]
     assert further.split("\n")[0] == " – Make the disk larger"
-    assert further.endswith("[3] – make disk larger")
+    assert further.endswith("[3] – `make disk larger`")
 
 
 def test_units_are_sentences_items_rows_and_code() -> None:

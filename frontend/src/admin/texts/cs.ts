@@ -97,7 +97,7 @@ export const cs: AdminTexts = {
     latency: "Poslední odpověď trvala",
     success: "Poslední úspěch",
     failure: "Poslední chyba",
-    kinds: { model: "Jazykový model", embedder: "Embedder", reranker: "Reranker", store: "Úložiště" },
+    kinds: { model: "Jazykový model", embedder: "Embedder", reranker: "Reranker", store: "Úložiště", database: "Databáze" },
     states: { ok: "funguje", failing: "selhává", unknown: "zatím nevoláno" },
     notSet: "nenastaveno",
   },

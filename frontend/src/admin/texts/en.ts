@@ -102,7 +102,7 @@ export const en = {
     latency: "Last answer took",
     success: "Last success",
     failure: "Last failure",
-    kinds: { model: "Language model", embedder: "Embedder", reranker: "Reranker", store: "Store" } as Record<string, string>,
+    kinds: { model: "Language model", embedder: "Embedder", reranker: "Reranker", store: "Store", database: "Database" } as Record<string, string>,
     states: { ok: "works", failing: "fails", unknown: "not called yet" } as Record<string, string>,
     notSet: "not set",
   },

@@ -237,12 +237,12 @@ class _Order:
     async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, str]:
         """A draft, and the damage of the live index, if any: then the draft starts empty."""
         damage = await damage_of(self.store)
-        if self.rebuild or damage:
-            return await self._draft(ask=True, rebuild=True, until=until), damage
-        try:
-            return await self._draft(ask=ask, rebuild=False, until=until), ""
-        except IndexDamaged as error:
-            return await self._draft(ask=True, rebuild=True, until=until), str(error)
+        if not (self.rebuild or damage):
+            try:
+                return await self._draft(ask=ask, rebuild=False, until=until), ""
+            except IndexDamaged as error:
+                damage = str(error)
+        return await self._draft(ask=True, rebuild=True, until=until), damage
 
     async def _draft(self, *, ask: bool, rebuild: bool, until: float) -> Draft:
         """The next generation. Raises `StoreBusy` when another run still writes at that time."""

@@ -337,14 +337,9 @@ class Source(BaseModel):
         return "" if self.directory or self.reader else self.place
 
     @property
-    def reader_arguments(self) -> dict[str, Any]:
-        """The arguments of the reader's class."""
-        return dict(json.loads(self.reader_args))
-
-    @property
-    def load_arguments(self) -> dict[str, Any]:
-        """The arguments of the reader's `load_data`."""
-        return dict(json.loads(self.load_args))
+    def arguments(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arguments of the reader's class, and those of its `load_data`."""
+        return json.loads(self.reader_args), json.loads(self.load_args)
 
     @property
     def reading(self) -> str:
@@ -528,10 +523,11 @@ def check_reader(source: Source, what: str) -> None:
     from llama_index.core.readers.base import BaseReader
 
     reader = load(source.reader, BaseReader, what)
-    check_arguments(reader, source.reader_arguments, f"{what}={source.reader}")
+    making, loading = source.arguments
+    check_arguments(reader, making, f"{what}={source.reader}")
     lazy = reader.load_data is BaseReader.load_data  # it passes its arguments on
     method = reader.lazy_load_data if lazy else reader.load_data
-    check_arguments(partial(method, None), source.load_arguments, f"{what}={source.reader}: load_data")
+    check_arguments(partial(method, None), loading, f"{what}={source.reader}: load_data")
 
 
 def _described(problem: Any) -> str:

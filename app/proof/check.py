@@ -364,9 +364,13 @@ class Checker:
 
     def _is_foreign(self, plain: str) -> bool:
         """True if a sentence is in another language than the answer; only one with few function words is looked at."""
-        words = words_in(_SPAN.sub(" ", plain))
-        own = sum(folded(word) in self._language.traits.stopwords for word in words)
-        if len(words) < FEWEST_FOREIGN or MOST_FUNCTION * own > len(words):
+        words = words_in(_SPAN.sub(" ", plain) if "`" in plain else plain)
+        own = 0
+        for word in words:
+            own += folded(word) in self._language.traits.stopwords
+            if MOST_FUNCTION * own > len(words):  # after a few, mostly
+                return False
+        if len(words) < FEWEST_FOREIGN:
             return False
         return AnswerLanguage(self._language.code, self._wording.languages).beginning(plain) == "wrong"
 

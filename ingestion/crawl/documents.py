@@ -75,8 +75,8 @@ def _documents(source: Source) -> Sequence[Any]:
     from llama_index.core.readers.base import BaseReader
     from llama_index.core.schema import Document
 
-    reader = made(source.reader, BaseReader, source.reader_arguments, "reader")
-    documents = list(reader.load_data(**source.load_arguments))
+    making, loading = source.arguments
+    documents = list(made(source.reader, BaseReader, making, "reader").load_data(**loading))
     if wrong := next((document for document in documents if not isinstance(document, Document)), None):
         raise TypeError(f"it gives a {type(wrong).__name__} instead of a Document")
     return documents
@@ -85,7 +85,8 @@ def _documents(source: Source) -> Sequence[Any]:
 def _named(source: Source, error: BaseException) -> ReaderError:
     """The reader's error as ours, in one line, without the secrets among its arguments."""
     told = " ".join(masked(str(error)).split())
-    for name, value in {**source.reader_arguments, **source.load_arguments}.items():
+    making, loading = source.arguments
+    for name, value in {**making, **loading}.items():
         if names_secret(name) and isinstance(value, str) and value:
             told = told.replace(value, "…")
     told = told[:_LONGEST_MESSAGE]

@@ -57,6 +57,22 @@ async def shelf(site: LocalSite, tmp_path: Path) -> AsyncIterator[Shelf]:
         yield made
 
 
+async def test_each_collection_has_runs_of_its_own(shelf: Shelf) -> None:
+    """No request goes to the other one's sites, and no page of it is touched."""
+    await shelf.read("docs")
+    assert await shelf.held() == {"docs": {"a1", "a2", "b1", "b2"}}
+    assert shelf.site.statuses("/h.xml") == []
+    before = {page.url: page for page in await (await shelf.store.live()).pages()}
+    report = await shelf.read("handbook")
+    assert report.counts["new"] == len(report.pages) == 3
+    now = {page.url: page for page in await (await shelf.store.live()).pages()}
+    assert {url: now[url] for url in before} == before
+    shelf.site.page("/h1", "Page h1", "Rewritten.")
+    report = await shelf.read("handbook")
+    assert (report.counts["changed"], report.counts["removed"]) == (1, 0)
+    assert await shelf.held() == {"docs": {"a1", "a2", "b1", "b2"}, "handbook": {"h1", "h2", "h3"}}
+
+
 async def test_what_leaves_and_the_guard_are_within_the_collections_of_the_run(shelf: Shelf) -> None:
     """`only` spares other collections, and a small collection is not lost beside a large one."""
     await shelf.read()

@@ -118,3 +118,11 @@ async def test_the_order_of_trust(site: LocalSite, index: Index) -> None:
     assert found["/front"].published == "2019-01-01"
     chunks = await (await index.store.live()).fetch(found["/front"].derived.chunk_ids)
     assert {(chunk.published, chunk.modified) for chunk in chunks} == {("2019-01-01", "2020-01-02")}
+
+
+async def test_a_build_date_gives_way_to_what_pages_say(site: LocalSite, index: Index) -> None:
+    """All pages of the day on which the site was built: their own word counts."""
+    for name in "abc":
+        site.put(f"/{name}", f"<head><meta name=dateModified content=2020-01-0{ord(name) - 96}></head><main><h1>{name}")
+    found = await dated(site, index, dict.fromkeys(("/a", "/b", "/c"), "2024-05-06"))
+    assert [page.modified for page in found.values()] == ["2020-01-01", "2020-01-02", "2020-01-03"]

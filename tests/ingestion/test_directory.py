@@ -1,5 +1,6 @@
 """A directory of Markdown is a source: its files are pages under the address at which they are published."""
 
+import subprocess
 from pathlib import Path
 from shutil import which
 
@@ -12,7 +13,7 @@ from ingestion.crawl.exchange import page_types
 from ingestion.entry import Listing
 from ingestion.formats import binary_types, file_types
 from ingestion.sources import Source
-from tests.ingestion.index import Index, outcomes
+from tests.ingestion.index import Index, outcomes, reasons
 
 URL = "https://docs.example.org/"
 LONG = " ".join(f"Sentence number {n} says something about storage." for n in range(8))
@@ -125,6 +126,16 @@ async def test_a_directory_is_indexed_and_kept_up_to_date(root: Path, index: Ind
     new = index.embedder.texts[embedded:]
     assert report.embedded_texts == len(new) > 0
     assert all(text.startswith("Guide") for text in new), new
+
+
+async def test_a_git_checkout_is_a_directory(root: Path, index: Index) -> None:
+    """What git keeps for itself is no page; a file that can't be read is told, and one over the limit of downloaded pages."""
+    put(root, **{"a.md": f"# A\n\n{LONG}", "empty.md": "", "big.md": "x" * 5000})
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    put(root, **{".git/description.md": "# hidden"})
+    report = await index.run(Source(url=URL, directory=str(root)), crawl_max_bytes=2000)
+    assert outcomes(report) == {f"{URL}a": "new", f"{URL}empty.md": "skipped", f"{URL}big.md": "skipped"}
+    assert reasons(report)[f"{URL}big.md"] == "is larger than 2,000 bytes"
 
 
 async def test_links_to_an_index_lead_to_its_published_folder(root: Path, index: Index) -> None:

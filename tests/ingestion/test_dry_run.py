@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.errors import RunRefused, StoreBusy
+from app.core.errors import NoIndex, RunRefused, StoreBusy
 from app.core.settings import Settings
 from app.index import open_store
 from ingestion.publish.recipe import recipe_for
@@ -85,6 +86,39 @@ async def index(made: Five) -> AsyncIterator[Five]:
     """Its connections are closed at the end."""
     yield made
     await made.store.close()
+
+
+async def test_when_every_answer_is_304_nothing_is_written(index: Five) -> None:
+    """No chunk, no page record, no pointer; the report says so and the exit code is 0."""
+    await index.run()
+    before, texts = index.written(), len(index.embedder.texts)
+    report = await index.run()
+    assert index.written() == before
+    assert len(index.embedder.texts) == texts
+    assert not report.changed
+    assert report.exit_code == EXIT_OK
+    assert report.text.splitlines()[1].startswith("Nothing changed: the index still holds 5 pages, ")
+    assert json.loads(report.to_json())["changed"] is False
+
+
+async def test_a_dry_run_of_a_new_site(index: Five) -> None:
+    """All pages would be new; nothing is embedded, no index appears, and the exit code is that of the real run."""
+    before = index.written()
+    report = await index.run(dry_run=True)
+    assert report.counts["new"] == 5
+    assert (report.published, report.changed, report.exit_code) == (None, True, EXIT_OK)
+    assert report.embedded_texts > 5
+    assert index.embedder.texts == []
+    assert index.written() == before
+    with pytest.raises(NoIndex):
+        await index.store.live()
+    real = await index.run()
+    assert real.embedded_texts == report.embedded_texts == len(index.embedder.texts)
+    assert real.embedding_calls == report.embedding_calls
+    assert report.text.splitlines()[1] == (
+        f"Dry run, nothing was written. A real one would embed {real.embedded_texts} texts and publish a new state of "
+        "the index."
+    )
 
 
 async def test_a_dry_run_says_what_the_real_one_then_does(index: Five, site: LocalSite) -> None:

@@ -13,6 +13,7 @@ from ingestion.crawl.exchange import PageRequest
 from ingestion.crawl.fetch import Fetcher, retry_after
 from ingestion.crawl.guard import Guard
 from ingestion.errors import PageError, PageGone, PageSkipped
+from ingestion.urls import host
 from tests.ingestion.local_site import LocalSite
 
 
@@ -26,6 +27,15 @@ async def test_a_page_comes_with_its_validators_and_the_request_names_us(site: L
     headers = site.log[-1][2]
     assert headers["Accept"].startswith("text/html")
     assert headers["User-Agent"].startswith("docs-assistant")
+
+
+async def test_a_known_page_is_asked_for_conditionally(site: LocalSite, fetcher: Fetcher) -> None:
+    """With its ETag the answer is 304 and has no body."""
+    site.put("/a", "<p>x")
+    etag = (await fetcher.get(PageRequest(f"{site.url}/a"))).etag
+    again = await fetcher.get(PageRequest(f"{site.url}/a", etag=etag, last_modified="Sat, 01 Nov 2025 10:00:00 GMT"))
+    assert (again.status, again.body) == (304, b"")
+    assert site.log[-1][2]["If-Modified-Since"].startswith("Sat")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +70,14 @@ async def test_redirects_are_followed_and_recorded(site: LocalSite, fetcher: Fet
     got = await fetcher.get(PageRequest(f"{site.url}/old"))
     assert got.url == f"{site.url}/new"
     assert got.redirects == (f"{site.url}/old",)
+
+
+async def test_redirects_to_other_hosts_are_not_followed(site: LocalSite, fetcher: Fetcher) -> None:
+    """Only the given sites are asked, wherever a page sends us; another port is another host."""
+    for number, target in enumerate(("http://169.254.169.254/meta", "http://127.0.0.1:1/x", "file:///etc/passwd")):
+        site.put(f"/{number}", "", status=302, headers={"Location": target})
+        with pytest.raises(PageSkipped, match="isn't one of the given sites"):
+            await fetcher.get(PageRequest(f"{site.url}/{number}"))
 
 
 async def test_robots_txt_is_obeyed(site: LocalSite, fetcher: Fetcher) -> None:
@@ -133,6 +151,38 @@ async def test_addresses_that_make_no_sense_are_errors_of_ours(fetcher: Fetcher,
     """Nothing of aiohttp or urllib comes out."""
     with pytest.raises(PageError):
         await fetcher.get(PageRequest(url))
+
+
+def test_hosts_compare_without_the_usual_port() -> None:
+    """Port 80 of http goes without saying; names don't care for case or user."""
+    assert host("http://Docs.example.org:80/x") == host("http://user@docs.example.org/") == "docs.example.org"
+    assert host("https://docs.example.org:8443/") == "docs.example.org:8443"
+
+
+async def test_unchanged_pages_share_a_connection() -> None:
+    """A night in which nothing changed asks for thousands of pages: each with a handshake of its own took twice as long."""
+    connections, ended = 0, asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            writer.write(b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\n\r\n')
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        async with Fetcher(Settings.load(None, crawl_timeout=60)) as made:
+            made.allow([url])
+            for number in range(3):
+                assert (await made.get(PageRequest(f"{url}/{number}", etag='"1"', robots=False))).status == 304
+        await ended.wait()  # a writer that outlives its loop fails a later test
+    assert connections == 1
 
 
 async def test_headers_may_be_long_and_need_not_be_utf_8() -> None:

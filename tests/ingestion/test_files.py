@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from app.core.errors import NotPublished
 from app.core.types import Chunk
+from ingestion.crawl.exchange import FILE_FACTOR
 from ingestion.sources import Source
-from plugins.formats import PDF
+from plugins.formats import DOCX, ODT, PDF
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
@@ -47,3 +50,42 @@ async def test_a_sitemap_lists_files_and_links_lead_to_the_page_where_the_sectio
     again = await index.run(source)
     assert (again.counts["changed"], again.counts["new"]) == (0, 0)
     assert site.statuses("/manual.pdf")[-1] == site.statuses("/handbook.docx")[-1] == 304
+
+
+@pytest.mark.plugins
+async def test_links_to_files_are_followed(site: LocalSite, index: Index) -> None:
+    put(site, "/docs/manual.pdf", "manual.pdf", PDF)
+    put(site, "/docs/handbook.odt", "writer.odt", ODT)
+    put(site, "/elsewhere.docx", "writer.docx", DOCX)
+    links = "".join(f'<a href="{link}">x</a>' for link in ("manual.pdf", "handbook.odt", "/elsewhere.docx", "a.zip"))
+    site.put("/docs/", f"<html lang=en><main><h1>Files</h1><p>Read these two files first.</p>{links}</main></html>")
+    await index.run(Source(url=f"{site.url}/docs/", follow=True))
+    assert set(await index.pages()) == {f"/docs/{name}" for name in ("", "manual.pdf", "handbook.odt")}
+
+
+@pytest.mark.plugins
+async def test_files_of_a_directory_are_published_under_their_own_names(index: Index, tmp_path: Path) -> None:
+    root = tmp_path / "docs"
+    root.mkdir()
+    (root / "index.md").write_text("# Start\n\nThe first page has some words.")
+    for name in ("manual.pdf", "writer.docx", "writer.odt"):
+        shutil.copy(FILES / name, root)
+    url = "https://docs.example.org/"
+    await index.run(Source(url=url, directory=str(root), ending="/"))
+    assert (await chunk_with(index, RESTORE)).url == f"{url}manual.pdf"
+    assert {url, f"{url}manual.pdf"} < set(await index.pages())  # the two others have the same text
+
+
+@pytest.mark.plugins
+async def test_a_file_may_be_larger_than_a_page_and_beyond_that_the_report_names_the_setting(
+    site: LocalSite, index: Index, tmp_path: Path
+) -> None:
+    size = (FILES / "manual.pdf").stat().st_size
+    put(site, "/manual.pdf", "manual.pdf", PDF)
+    source = Source(url=site.sitemap("/manual.pdf"))
+    await index.run(source, crawl_max_bytes=size // FILE_FACTOR + 1)
+    assert await chunk_with(index, RESTORE)
+    with pytest.raises(
+        NotPublished, match=r"is larger than [\d,]+ bytes: .*5 times as large as DOCS_TUNING__CRAWL_MAX_BYTES"
+    ):
+        await Index(tmp_path / "other").run(source, crawl_max_bytes=size // FILE_FACTOR - 1)

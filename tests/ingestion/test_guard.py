@@ -141,6 +141,16 @@ async def test_the_allow_list_opens_hosts_and_networks() -> None:
         Guard(["http://x/y"])
 
 
+async def test_a_host_on_the_allow_list_is_followed(site: LocalSite) -> None:
+    """A redirect to it is read, though it is inside."""
+    target = f"other.example.test:{port(site)}"
+    names = Names(other_example_test=["127.0.0.1"])
+    async with fetcher_for(site.url, names=names, allow=[target]) as fetcher:
+        site.put("/a", "", status=302, headers={"Location": f"http://{target}/b"})
+        site.put("/b", "<p>x")
+        assert (await fetcher.get(PageRequest(f"{site.url}/a"))).url == f"http://{target}/b"
+
+
 async def test_the_next_address_is_tried_and_an_unknown_name_is_an_error(site: LocalSite) -> None:
     """A host with a dead address first is still read."""
     names = Names(docs_example_test=["127.0.0.2 127.0.0.1"])

@@ -97,6 +97,19 @@ async def test_all_kinds_of_sources_are_read_together_and_a_second_run_writes_no
     assert "green server" in await index.text(f"{URL}/git/")
 
 
+@pytest.mark.plugins
+async def test_a_page_of_a_directory_is_read_again_when_what_it_includes_changes(index: Index, tmp_path: Path) -> None:
+    """Its own file is the same."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.rst").write_text(f"Home\n====\n\n{LONG}\n\n.. include:: note.inc\n")
+    (tmp_path / "docs/a.md").write_text(f"# A\n\n{LONG} A.")
+    source = Source(url=f"{URL}/", directory=str(tmp_path / "docs"))
+    for colour, outcome in (("blue", "new"), ("blue", "unchanged"), ("green", "changed")):
+        (tmp_path / "docs/note.inc").write_text(f"Restart the {colour} server.\n")
+        assert outcomes(await index.run(source))[f"{URL}/"] == outcome
+    assert "green server" in await index.text(f"{URL}/")
+
+
 def test_what_pages_may_include_is_told_by_its_name() -> None:
     """Texts of any kind, also what a system takes for a video; no pictures, packed files or built pages."""
     texts = {"a/x.ts", "x.py", "_parts/x.inc", "antora.yml", "x.csv", "x.json", "Makefile", "x.sh", "x.sql", "x.adoc"}

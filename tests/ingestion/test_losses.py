@@ -85,6 +85,18 @@ async def test_one_page_of_a_small_site_may_always_go(ten: Ten) -> None:
     assert (await ten.run(ten.site.sitemap("/y", "/z", at="/two.xml"))).counts["removed"] == 1
 
 
+async def test_a_small_site_is_not_lost_among_large_ones(ten: Ten) -> None:
+    """Each site has its own share: three of three pages are all of it, though 23 % of the run."""
+    three = ten.site.sitemap("/x", "/y", "/z", at="/three.xml")
+    for name in "xyz":
+        ten.site.page(f"/{name}", f"Page {name * 6}", *words(name))
+    await ten.run(three)
+    ten.site.page("/other", "Other", "Quite another page.")
+    ten.site.sitemap("/other", at="/three.xml")
+    with pytest.raises(RunRefused, match=r"3 of 3 pages of .*three\.xml"):
+        await ten.run(ten.sitemap, three)
+
+
 async def test_a_rebuilt_site_with_the_same_texts_loses_nothing(ten: Ten) -> None:
     """Other addresses for all pages: by redirects, or by their texts."""
     for name in NAMES:
@@ -172,6 +184,13 @@ async def test_nothing_readable_is_not_published_by_force(ten: Ten) -> None:
         await ten.run(force=True)
 
 
+async def test_only_is_said_on_purpose(ten: Ten) -> None:
+    """Pages of sites that weren't given leave by `only`, however many."""
+    ten.site.page("/x", "Page x", *words("x"))
+    await ten.run(ten.site.sitemap("/x", at="/x.xml"), only=True)
+    assert set(await ten.pages()) == {"/x"}
+
+
 async def since(ten: Ten, days: float, *paths: str) -> None:
     """These pages couldn't be read for so many days."""
     moment = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
@@ -197,3 +216,29 @@ async def test_a_page_that_stays_unreadable_leaves_at_last(ten: Ten) -> None:
     assert set(await ten.pages()) == set(ten.paths[1:])
     ten.site.page("/b", "Page b", *words("b"))
     assert (await ten.run()).exit_code in (EXIT_OK, EXIT_WITH_FAILURES)
+
+
+async def test_the_guard_counts_pages_that_leave_as_stale(ten: Ten) -> None:
+    """Four pages of ten at once are too many, also after two weeks."""
+    for path in ten.paths[:4]:
+        ten.site.put(path, "", status=500)
+    await since(ten, 15, *ten.paths[:4])
+    await ten.refused("4 of 10 pages", "answered 500, ever since")
+
+
+async def test_a_refused_run_marks_nothing_as_stale(ten: Ten) -> None:
+    """An outage brings no page nearer to its end; one that was stale before stays so since then."""
+    ten.site.put("/a", "", status=500)
+    await since(ten, 10, "/a")
+    before = await (await ten.store.live()).pages()
+    for path in ten.paths[1:7]:
+        ten.site.put(path, "", status=500)
+    await ten.refused("7 of 10 pages could not be read")
+    assert await (await ten.store.live()).pages() == before
+    for name in NAMES[1:]:
+        ten.site.page(f"/{name}", f"Page {name * 6}", *words(name))
+    assert (await ten.run()).exit_code == EXIT_WITH_FAILURES
+    stale = {
+        page.url: page.fetch.stale_since for page in await (await ten.store.live()).pages() if page.fetch.stale_since
+    }
+    assert stale == {page.url: page.fetch.stale_since for page in before if page.url.endswith("/a")}

@@ -162,6 +162,15 @@ async def test_pages_that_were_left_out_are_read_again_only_when_they_or_the_set
     assert (await index.read(languages="cs en de")).counts["new"] == 2
 
 
+async def test_pages_that_are_not_translated_are_copies_of_the_original(site: LocalSite, index: Site) -> None:
+    """Below /vi/ they are the English pages once more, and indexed once."""
+    index.translate("vi", TEXTS["en"], "vi")
+    report = await index.read()
+    copies = {page.url: page.same_as for page in report.pages if page.same_as}
+    assert copies == {f"{site.url}/vi{path}": site.url + path for path in ("/a", "/b", "/c")}
+    assert (report.languages, report.other_languages) == ({"en": 6}, {})
+
+
 async def test_stubs_below_a_folder_are_in_its_language_where_the_site_lists_the_same_page_without_it(
     site: LocalSite, index: Site
 ) -> None:

@@ -126,3 +126,10 @@ async def test_counterparts_in_other_languages_are_kept(site: LocalSite, index: 
     await index.run(f"{site.url}/sitemap.xml")
     assert (await page(index, "/en/a")).alternates == {"cs": f"{site.url}/cs/a", "en-GB": f"{site.url}/en/a"}
     assert (await page(index, "/en/b")).alternates == {"cs": f"{site.url}/cs/b"}
+
+
+async def test_a_sources_language_is_the_last_resort(site: LocalSite, index: Index) -> None:
+    """A short page that says nothing of its language has that of its source."""
+    site.put("/a", "<main><h1>Kubectl</h1><p>kubectl get pods</main>")
+    await index.run(Source(url=site.sitemap("/a"), language="cs"))
+    assert (await page(index, "/a")).language == "cs"

@@ -177,6 +177,21 @@ async def test_addresses_come_from_the_metadata_or_from_the_template() -> None:
         await listed(Document(text=text, metadata={"file_path": "/tmp/a"}))
 
 
+async def test_html_and_addresses_with_endings_survive_a_run(index: Index) -> None:
+    """A document may be HTML, and its address is kept as it is: others than a site's, .md may be what readers open."""
+    given = [
+        Document(text=f"<html lang=en><body><nav>Menu</nav><h1>Hi</h1><p>{LONG}", metadata={"url": f"{WIKI}h.html"}),
+        Document(text=f"Plain text. {LONG}", metadata={"url": f"{WIKI}README.md"}),
+    ]
+    Broken.acts = staticmethod(lambda: given)  # type: ignore[assignment]
+    for expected in ("new", "unchanged"):
+        report = await index.run(Source(url=WIKI, reader=f"{HERE}:Broken"))
+        assert set(outcomes(report).values()) == {expected}
+    pages = await index.pages()
+    assert {url: page.title for url, page in pages.items()} == {f"{WIKI}h.html": "Hi", f"{WIKI}README.md": "README.md"}
+    assert "Menu" not in await index.text(f"{WIKI}h.html")
+
+
 async def test_the_documented_examples_run(tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a directory with what they read; each language shows the same."""
     monkeypatch.chdir(tmp_path)
@@ -223,4 +238,4 @@ def test_mistakes_in_a_reader_are_named_with_file_and_source(tmp_path: Path) -> 
         with pytest.raises(SettingsError, match=rf"sites.toml, source 1 \({WIKI}\): .*{says}"):
             load_sources(file)
     file.write_text(f'[[source]]\nurl = "{WIKI}"\nreader = "{HERE}:Dump"\nload_args = {{ file = "x" }}\n', "utf-8")
-    assert load_sources(file)[0].load_arguments == {"file": "x"}
+    assert load_sources(file)[0].arguments[1] == {"file": "x"}

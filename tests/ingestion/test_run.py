@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from app.core.errors import NoIndex, NotPublished
 from ingestion.report import EXIT_OK, EXIT_WITH_FAILURES
 from tests.ingestion.index import LONG, Index, outcomes, reasons
 from tests.ingestion.local_site import LocalSite
@@ -98,6 +99,18 @@ async def test_a_page_that_fails_keeps_its_old_chunks(site: LocalSite, three: st
     assert (await index.pages())["/b"].fetch.stale_since == ""
 
 
+async def test_a_page_that_may_not_be_read_has_its_reason(site: LocalSite, index: Index) -> None:
+    """Robots rules and other hosts are told apart; `test_hostile_pages` has what can't be read."""
+    site.put("/robots.txt", "User-agent: *\nDisallow: /private\n", "text/plain")
+    site.page("/a", "A", "Text.")
+    site.put("/private", "<p>x")
+    site.put("/sitemap.txt", "/a\n/private\nhttps://other.example/x\n", "text/plain")
+    report = await index.run(f"{site.url}/sitemap.txt")
+    assert outcomes(report) == {"/a": "new", "/private": "skipped", "https://other.example/x": "skipped"}
+    assert reasons(report)["/private"] == "robots.txt forbids it"
+    assert "given sites" in reasons(report)["https://other.example/x"]
+
+
 async def test_markdown_is_linked_without_its_suffix(site: LocalSite, index: Index) -> None:
     """A listed .mdx is read, and readers are sent to the page; of two listed forms the HTML is read."""
     site.put("/docs/a.mdx", "---\ntitle: Titulek\n---\n\n## Část [#cast]\n\nText.\n", "text/markdown")
@@ -134,6 +147,20 @@ async def test_moved_pages_do_not_double(site: LocalSite, three: str, index: Ind
     assert site.statuses("/new") == [304, 200, 304]  # the first is an ETag of the other address
 
 
+async def test_other_sitemaps_and_collections_are_left_alone(site: LocalSite, index: Index) -> None:
+    """Removing looks only at what a sitemap itself brought, or at all of the collection where only the given sites remain."""
+    for name in ("a", "b", "c", "en/x"):
+        site.page(f"/{name}", name, "Text.")
+    await index.run(site.sitemap("/a", "/b"))
+    await index.run(site.sitemap("/en/x", at="/en/sitemap.xml"))
+    await index.run(site.sitemap("/c", at="/three.xml"), collection="other")
+    await index.run(one := site.sitemap("/a"))
+    assert set(await index.pages()) == {"/a", "/c", "/en/x"}
+    report = await index.run(one, only=True)
+    assert reasons(report) == {"/en/x": "of a site that wasn't given"}
+    assert set(await index.pages()) == {"/a", "/c"}
+
+
 async def test_a_page_of_another_collection_is_not_taken_over(site: LocalSite, index: Index) -> None:
     """An address is in one collection; the other one's run says so and keeps it."""
     site.page("/a", "A", "Text.")
@@ -142,6 +169,30 @@ async def test_a_page_of_another_collection_is_not_taken_over(site: LocalSite, i
     report = await index.run(site.sitemap("/a", "/b", at="/two.xml"), collection="other")
     assert "in the collection docs" in reasons(report)["/a"]
     assert {path: page.collection for path, page in (await index.pages()).items()} == {"/a": "docs", "/b": "other"}
+
+
+async def test_a_sitemap_with_a_dead_part_removes_nothing(site: LocalSite, three: str, index: Index) -> None:
+    """What couldn't be read can't say what is gone."""
+    parts = ["/1.txt", "/2.txt"]
+    site.put(
+        "/sitemap.xml",
+        "<sitemapindex>" + "".join(f"<sitemap><loc>{{site}}{p}</loc></sitemap>" for p in parts) + "</sitemapindex>",
+    )
+    site.put("/1.txt", "/a\n/b\n", "text/plain")
+    site.put("/2.txt", "/c\n", "text/plain")
+    await index.run(three)
+    site.put("/2.txt", "", status=500)
+    report = await index.run(three)
+    assert set(await index.pages()) == {"/a", "/b", "/c"}
+    assert any("can't be read" in reason for reason in reasons(report).values())
+
+
+async def test_nothing_readable_in_an_empty_index_is_an_error(site: LocalSite, index: Index) -> None:
+    """There is no empty generation; the message has the reason."""
+    with pytest.raises(NotPublished, match="answered 404"):
+        await index.run(site.sitemap("/nowhere"))
+    with pytest.raises(NoIndex):
+        await index.store.live()
 
 
 async def test_a_run_stopped_half_way_changes_nothing(site: LocalSite, three: str, index: Index) -> None:

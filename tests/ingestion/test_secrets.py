@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import SettingsError
+from app.core.errors import AssistantError, SettingsError
 from app.core.log_message import masked
+from app.core.settings import Settings
+from ingestion.crawl.fetch import Fetcher
 from ingestion.progress import LogProgress
 from ingestion.report import PageReport, Report
 from ingestion.sources import Source, as_sources
@@ -48,6 +50,22 @@ async def test_a_password_opens_the_site_and_is_told_to_nobody(closed: str, site
     assert kept[0]["source"] == f"{site.url}/sitemap.txt"
     told = [report.text, report.to_json(), stream.getvalue(), repr(report), repr(kept)]
     assert not [text for text in told if "w0rd" in text]
+
+
+async def test_a_password_is_in_no_error(closed: str, site: LocalSite, index: Index) -> None:
+    """The message names the site without it."""
+    site.put("/sitemap.txt", "", status=500)
+    with pytest.raises(AssistantError) as caught:
+        await index.run(closed)
+    assert site.url in str(caught.value)
+    assert "w0rd" not in repr(caught.value)
+
+
+async def test_another_host_gets_no_password(closed: str, site: LocalSite) -> None:
+    """It belongs to host and port."""
+    async with Fetcher(Settings.load(None)) as fetcher:
+        fetcher.sign_in(closed, {})
+        assert fetcher._logins.keys() == {site.url}
 
 
 @pytest.mark.parametrize("wrong", ['languages = "english"', "parallel = 0", 'x = "https://u:w0rd@h/"'])

@@ -31,7 +31,7 @@ def test_the_example_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "deploy").mkdir()
     last, _, _, reader = load_sources(written(tmp_path / "deploy", whole))[-4:]
     assert last.directory == str(tmp_path / "handbook/docs")
-    assert reader.reader_arguments == {"input_dir": "files", "recursive": True}
+    assert reader.arguments[0] == {"input_dir": "files", "recursive": True}
     used = {key for key in Source.model_fields if f"\n{key} = " in whole}
     assert used == set(Source.model_fields)
 

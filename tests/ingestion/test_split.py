@@ -47,12 +47,26 @@ def test_small_sections_share_a_chunk_and_keep_their_anchors() -> None:
     assert chunk.link == "https://docs.example.org/a#top"
 
 
+def test_a_chunk_inside_a_section_knows_its_headings() -> None:
+    """The continuation of a long section has its path and anchor at offset 0."""
+    chunks = cut(f"# A {{#a}}\n\n## B {{#b}}\n\n{text(12)}\n")
+    assert len(chunks) > 2
+    assert all(c.sections[0] == type(c.sections[0])(0, ("A", "B"), "b") for c in chunks[1:])
+
+
 def test_the_path_follows_the_levels() -> None:
     """A heading ends those of its own and deeper levels; setext headings and skipped levels count, comments in code don't."""
     (chunk,) = cut("A\n=\n\n### C\n\nx\n\nB\n-\n\ny\n\n# D\n\nz\n", 900)
     assert [s.path for s in chunk.sections] == [("A",), ("A", "C"), ("A", "B"), ("D",)]
     (chunk,) = cut("# A\n\n```sh\n# not a heading\n```\n\n~~~\n## nor this\n~~~\n", 900)
     assert [s.path for s in chunk.sections] == [("A",)]
+
+
+def test_prose_is_cut_between_sentences() -> None:
+    """Every chunk ends with a full stop, and none is longer than the size."""
+    chunks = cut(f"# A\n\n{text(30)}\n")
+    assert all(c.text.endswith(".") and len(c.text) <= 300 for c in chunks)
+    assert " ".join(c.text.removeprefix("# A\n\n") for c in chunks) == text(30)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +126,36 @@ def test_what_begins_inside_a_list_is_not_indented() -> None:
     assert "\n    indented" in chunks[-1].text
 
 
+def test_a_long_table_repeats_its_header() -> None:
+    """Every part is a table, every row is whole and there once."""
+    rows = [f"| row {n} | some value of it |" for n in range(40)]
+    chunks = cut("# A\n\n| Name | Value |\n| --- | --- |\n" + "\n".join(rows) + "\n")
+    assert len(chunks) > 3
+    assert all("| Name | Value |\n| --- | --- |\n| row" in c.text for c in chunks)
+    assert [line for c in chunks for line in c.text.split("\n") if line.startswith("| row")] == rows
+
+
+def test_lists_are_cut_between_items() -> None:
+    """An item isn't torn while it fits, and nested items stay indented."""
+    items = "\n".join(f"- item {n} with some words\n  - nested {n}" for n in range(20))
+    chunks = cut(f"# A\n\n{items}\n")
+    assert len(chunks) > 2
+    assert all(c.text.removeprefix("# A\n\n").startswith("- item") for c in chunks)
+
+
+def test_nothing_is_lost_whatever_the_page() -> None:
+    """Link definitions, HTML, endless lines and rules are all in some chunk."""
+    strange = (
+        "[ref]: https://e.org\n\n<div>\nhtml\n</div>\n\n---\n\n"
+        + "endless " * 200
+        + "\n\n    indented\n\n> quote\n> more\n\nLast"
+    )
+    joined = " ".join(" ".join(c.text for c in cut(strange)).split())
+    assert joined == " ".join(strange.split())
+    assert all(len(c.text) <= 300 for c in cut(strange))
+    assert all(c.text.strip() for c in cut("#\n")), "there is no empty chunk"
+
+
 def test_a_heading_is_never_alone_at_the_end() -> None:
     """It stands with what it heads, and an announcing line with what it announces."""
     chunks = cut("".join(f"## H{n}\n\n{text(2)}\n\nAs follows:\n\n- item\n\n" for n in range(10)))
@@ -133,6 +177,12 @@ def test_a_term_or_a_label_is_never_apart_from_what_it_names() -> None:
             chunks = cut(f"# T\n\n{'x' * before}.\n\n{block}\n\n{text(2)}")
             (labelled,) = [chunk.text for chunk in chunks if label.strip() in chunk.text]
             assert labelled.partition(label)[2].strip("\n >"), (label, before)
+
+
+def test_most_chunks_are_well_filled() -> None:
+    """At least 60 % lie between half and the whole size, for sections of all lengths."""
+    chunks = cut("".join(f"## H{n}\n\n{text(1 + n % 7)}\n\n" for n in range(40)), 600)
+    assert sum(300 <= len(c.text) <= 600 for c in chunks) >= 0.6 * len(chunks)
 
 
 def test_an_edit_changes_few_chunks() -> None:

@@ -115,6 +115,21 @@ async def test_fixed_chunks_are_full_and_overlap_by_whole_sentences() -> None:
         assert other.text.startswith("Storage ")
 
 
+async def test_fixed_repeats_nothing_across_a_heading() -> None:
+    """What one section says never stands under the heading of another."""
+    chunks = await cut(FixedSplitter(64, 30), "".join(f"## H{n}\n\n{paragraph(f'topic{n}', 3)}\n\n" for n in range(8)))
+    for chunk in chunks:
+        assert len(set(re.findall(r"Topic\d", chunk.text))) <= len(chunk.sections)
+
+
+async def test_fixed_keeps_its_length_where_a_long_block_follows_an_overlap() -> None:
+    """The overlap gives way to a block that fills a chunk alone."""
+    code = "```\n" + "\n".join(f"line {n} of code" for n in range(20)) + "\n```"
+    chunks = await cut(FixedSplitter(130, 60), f"{paragraph('storage', 6)}\n\n{code}\n\n{paragraph('network', 6)}")
+    assert max(count(chunk.text) for chunk in chunks) <= 130
+    assert any(chunk.text.count("line") == 20 for chunk in chunks)
+
+
 async def test_semantic_cuts_where_the_matter_changes() -> None:
     """Three matters in one section, each longer than the least, come apart where they meet."""
     matters = [paragraph(topic, 14) for topic in ("storage", "network", "account")]
@@ -122,6 +137,14 @@ async def test_semantic_cuts_where_the_matter_changes() -> None:
     mixed = [chunk for chunk in chunks if len(set(re.findall(r"Storage|Network|Account", chunk.text))) > 1]
     assert mixed == []
     assert all(100 <= count(chunk.text) <= 400 for chunk in chunks)
+
+
+async def test_semantic_stays_within_its_lengths() -> None:
+    """No chunk is longer than the most, and hardly one shorter than the least, on a page of one matter too."""
+    for markdown in (LONG, paragraph("storage", 100)):
+        lengths = [count(chunk.text) for chunk in await cut(SemanticSplitter(100, 400, 25), markdown)]
+        assert max(lengths) <= 400
+        assert sum(length < 100 for length in lengths) <= 1
 
 
 async def test_semantic_survives_vectors_of_nothing() -> None:

@@ -1,5 +1,6 @@
 """Pages are found by what a language model says of them too: one call per page, only for what changed, never shown."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,22 @@ async def test_a_page_is_found_by_its_summary_and_its_own_text_answers(index: In
     assert ((await index.pages())["/mail"].derived.summary, len(index.llm.calls)) == ("", 2)
 
 
+async def test_only_changed_pages_are_summarised(index: Index) -> None:
+    """A second run asks nothing of model or embedder; a changed page is summarised anew, and embeds what changed."""
+    await index.run()
+    index.embedder.calls.clear()
+    report = await index.run()
+    first, *_, last = index.site.statuses("/mail.md")  # the sample of Markdown may have asked for it, too
+    assert (first, last) == (200, 304)
+    assert (report.written["summaries"].calls, len(index.llm.calls), index.embedder.calls) == (0, 2, [])
+    index.site.put("/mail.md", f"# Mail\n\n{MAIL}\n\n## More\n\nPigeons.\n", "text/markdown")
+    assert (await index.run()).written["summaries"].calls == 1
+    first, second, summary = index.embedder.texts
+    assert first.startswith(f"Mail\nmail\n\n{MAIL.split('. ', maxsplit=1)[0]}.")
+    assert second == "Mail\nmail\nMore\n\n## More\n\nPigeons."
+    assert summary == f"Mail\n\n{SUMMARIES['Mail']}"
+
+
 async def test_a_rebuilt_index_uses_the_summaries_that_were_made(index: Index) -> None:
     """Another way of splitting, a moved page and another site's run ask the model nothing."""
     await index.run()
@@ -84,6 +101,31 @@ async def test_a_rebuilt_index_uses_the_summaries_that_were_made(index: Index) -
     await index.run(at="/other.xml", chunk_size=500)
     assert (await index.found("grandmother letters"))[0][0] == "/post"
     assert len(index.llm.calls) == 3
+
+
+async def test_another_prompt_rebuilds_beside_the_live_index(index: Index) -> None:
+    """The old index serves, and is found by its summaries, until every page has its new one."""
+    await index.run()
+    before = await index.info()
+    file = index.directory / "prompts" / "en" / "summarise.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("Summarise in one word what the page is about.", "utf-8")
+
+    def reply(body: dict[str, Any]) -> Reply:
+        assert body["messages"][0]["content"].startswith("Summarise in one word")
+        return Reply("Pictures." if "Disks" in body["messages"][-1]["content"] else "Letters.", delay=0.5)
+
+    index.llm.reply = reply
+    run = asyncio.create_task(index.run(prompts=str(index.directory / "prompts")))
+    while len(index.llm.calls) < 3:
+        await asyncio.sleep(0.01)
+    assert await index.info() == before
+    assert (await index.found("grandmother letters"))[0][0] == "/mail"
+    assert not run.done()
+    assert (await run).written["summaries"].calls == 2
+    after = await index.info()
+    assert before.recipe.summaries != after.recipe.summaries != ""
+    assert (await index.pages())["/mail"].derived.summary == "Letters."
 
 
 @pytest.mark.parametrize(
@@ -114,6 +156,27 @@ async def test_without_a_summary_a_page_is_indexed_all_the_same_and_summarised_l
     assert (await index.found("grandmother letters"))[0][0] == "/mail"
 
 
+async def test_an_outage_takes_no_summary_of_an_unchanged_page_away(index: Index) -> None:
+    """Also where the site doesn't know of 304, and the index is built anew."""
+    await index.run()
+    index.llm.reply = lambda _: Reply("down", status=503)
+    report = await index.run(chunk_size=400)
+    assert [page.note for page in report.pages] == ["", ""]
+    assert (await index.found("grandmother letters"))[0][0] == "/mail"
+
+
+async def test_pages_with_the_same_text_are_found_once(index: Index) -> None:
+    """The copy leads to the original; its summary is no second way to it, and later runs ask nothing for it."""
+    index.paths = ["/disks.md", "/copy.md"]
+    index.site.put("/copy.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n", "text/markdown")
+    await index.run()
+    asked = len(index.llm.calls)
+    assert {path for path, _ in await index.found("holiday pictures")} == {"/disks"}
+    index.site.put("/copy.md", f"# Disks\n\n{DISKS}\n\n## More\n\nAll about disks.\n\n", "text/markdown")
+    await index.run()
+    assert len(index.llm.calls) == asked
+
+
 async def summarised(index: Index, text: str, language: str = "en", **settings: int) -> tuple[Page, list[str]]:
     """A page with its summary, and what the model was sent."""
     index.llm.reply = lambda _: Reply("Said.")
@@ -123,6 +186,12 @@ async def summarised(index: Index, text: str, language: str = "en", **settings: 
     assert made.derived.summary_of == summariser.writer.wanted(made)
     await summariser.writer.close()
     return made, [message["content"] for call in index.llm.calls[-1:] for message in call["messages"]]
+
+
+async def test_an_empty_page_is_not_summarised(index: Index) -> None:
+    """There is nothing to say of it, now and later."""
+    made, sent = await summarised(index, "\n")
+    assert (made.derived.summary, sent) == ("", [])
 
 
 async def test_of_a_long_page_the_model_sees_the_beginning_and_later_headings(index: Index) -> None:

@@ -97,6 +97,19 @@ async def test_only_changed_pages_are_translated(index: Index, monkeypatch: pyte
     assert any("200 GB" in chunk.text for chunk in await index.chunks("en"))
 
 
+async def test_a_rebuilt_index_uses_the_translations_that_were_made(index: Index) -> None:
+    """Another way of splitting builds everything anew, but asks the model nothing; so does another site's run."""
+    await index.run()
+    asked = len(index.llm.calls)
+    await index.run(chunk_size=800)
+    assert len(await index.chunks("en")) > 0
+    index.paths = ["/other"]
+    index.site.page("/other", "Other", "Words.")
+    await index.run(at="/other.xml", chunk_size=900)
+    assert len(await index.chunks("en")) > 0
+    assert len(index.llm.calls) == asked
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -120,11 +133,33 @@ async def test_an_unfaithful_translation_is_not_used(index: Index, wrong: Any, t
     assert len(index.llm.calls) == asked
 
 
+async def test_what_was_left_out_once_may_come_the_second_time(index: Index) -> None:
+    """A model that is told what it forgot can still translate the page."""
+
+    def reply(body: dict[str, Any]) -> Reply:
+        text = translated(body["messages"][-1]["content"])
+        return Reply(text if "100 = 100" in body["messages"][0]["content"] else text.replace("100 GB", "a lot"))
+
+    index.llm.reply = reply
+    assert (await index.run()).pages[0].translated == ("en",)
+
+
 async def test_the_wrong_language_is_not_used(index: Index) -> None:
     """A model that gives the text back as it was has not translated it."""
     index.llm.reply = lambda body: Reply(body["messages"][-1]["content"])
     assert "the model wrote sk instead of en" in (await index.run()).pages[0].note
     assert await index.chunks("en") == []
+
+
+async def test_without_the_model_pages_are_indexed_as_they_are_and_translated_later(index: Index) -> None:
+    """An outage fails no run, and the next one makes up for it, though the page didn't change."""
+    answers, index.llm.reply = index.llm.reply, lambda _: Reply("down", status=503)
+    report = await index.run()
+    assert report.counts["new"] == 1
+    assert "503" in report.pages[0].note
+    index.llm.reply = answers
+    assert (await index.run()).pages[0].translated == ("en",)
+    assert len(await index.chunks("en")) > 1
 
 
 async def test_an_outage_takes_no_translation_away(index: Index, tmp_path: Path) -> None:
@@ -135,6 +170,19 @@ async def test_an_outage_takes_no_translation_away(index: Index, tmp_path: Path)
     report = await index.run(glossary=str(tmp_path / "terms.csv"))
     assert "503" in report.pages[0].note
     assert len(await index.chunks("en")) > 1
+
+
+async def test_a_glossary_reaches_the_model_and_a_new_one_translates_anew(index: Index, tmp_path: Path) -> None:
+    """Terms in the text, inflected too, are told with their translation; others aren't."""
+    await index.run()
+    asked = len(index.llm.calls)
+    (tmp_path / "terms.toml").write_text(
+        '[[term]]\nsk = "priečinok"\nen = "folder"\n[[term]]\nsk = "uzol"\nen = "node"\n'
+    )
+    await index.run(glossary=str(tmp_path / "terms.toml"))
+    told = [call["messages"][0]["content"] for call in index.llm.calls[asked:]]
+    assert any("priečinok = folder" in text for text in told)
+    assert not any("uzol" in text for text in told)
 
 
 @pytest.mark.parametrize(

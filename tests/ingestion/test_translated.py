@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from app.assistants.assistant import Assistant, Plans
 from app.assistants.file import AssistantTable
 from app.core.prompts import load_prompts
@@ -89,3 +91,18 @@ async def test_copies_of_a_page_are_translated_once(index: Index) -> None:  # no
     assert len(index.llm.calls) == 2 * asked
     assert {chunk.translated_from for chunk in await index.chunks("en", "/copy")} == {"sk"}
     assert CODE in "\n".join(chunk.text for chunk in await index.chunks("en", "/copy"))
+
+
+@pytest.mark.parametrize("changed", ["sk", "copy"])
+async def test_a_copy_that_changes_leaves_the_translation_to_the_other(index: Index, changed: str) -> None:  # noqa: F811
+    """Whichever of the two it is, both texts are there in both languages afterwards."""
+    index.paths = ["/sk.md", "/copy.md"]
+    index.site.put("/copy.md", PAGE, "text/markdown")
+    await index.run()
+    index.site.put(f"/{changed}.md", PAGE.replace("Príklad", "Ukážka"), "text/markdown")
+    await index.run()
+    for path in ("/sk", "/copy"):
+        assert await index.chunks("en", path), path
+        assert await index.chunks("sk", path), path
+    again = await index.run()
+    assert again.counts["unchanged"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ingestion.sources import Source
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 from tests.ingestion.test_translation_sets import text
@@ -50,6 +51,16 @@ async def test_sets_follow_adds_moves_and_deletions(site: LocalSite, index: Inde
     assert await sets(index) == volume | disk
     await index.run(put(site, "/en/volume-1", "/cs/volume-1", "/cs/disk-2"), force=True)
     assert await sets(index) == volume
+
+
+async def test_a_source_may_deny_translations(site: LocalSite, index: Index) -> None:
+    """And what it says holds for pages that a later run doesn't read."""
+    url = put(site, "/en/disk-1", "/cs/disk-1")
+    await index.run(url)
+    await index.run(Source(url=url, translations="none"))
+    assert await sets(index) == {}
+    await index.run(Source(url=url, translations="/{lang}/"))
+    assert len(await sets(index)) == 2
 
 
 async def test_the_report_counts_pairs_by_what_says_so(site: LocalSite, index: Index) -> None:

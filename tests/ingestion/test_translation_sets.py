@@ -140,6 +140,14 @@ def test_addresses_alone_prove_nothing() -> None:
     assert groups(found([*pages, *traps]).of) == truth(pages)
 
 
+def test_a_page_may_be_missing_or_translated_in_part() -> None:
+    pages = site("{host}/{lang}/{slug}")
+    cut = replace(pages[7], fingerprint=fingerprint(text(1, "cs", sections=1)))
+    pages = [*pages[:6], *pages[7:], cut]  # no Czech topic 0
+    pages = list({one.url: one for one in pages}.values())
+    assert groups(found(pages).of) == truth(pages)
+
+
 def test_other_versions_and_collections_are_apart() -> None:
     pages = [one for version in ("v1", "v2") for one in site("{host}/" + version + "/{lang}/{slug}", "en cs")]
     made = found(pages)

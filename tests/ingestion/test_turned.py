@@ -151,6 +151,15 @@ async def test_more_than_a_third_is_refused_unless_it_is_said_to_be_right(
     assert (await forty.run()).exit_code == 0
 
 
+async def test_a_single_login_form_is_kept_off(forty: Forty) -> None:
+    """No other page has its text."""
+    before = await forty.texts()
+    forty.put(forty.paths[:1], login, LOGIN)
+    (told,) = (page for page in (await forty.run()).pages if page.outcome == "failed")
+    assert "set `headers` of its source" in told.reason
+    assert await forty.texts() == before
+
+
 async def test_a_single_page_that_is_not_found_is_kept(forty: Forty) -> None:
     """The site says the same at an address that can't exist; it is asked once, and only for a page that is another one."""
     missing, stub, changed = forty.paths[:3]
@@ -237,6 +246,15 @@ async def test_pages_about_logins_change_and_two_may_be_merged(forty: Forty) -> 
     assert now[forty.paths[6]] == now[forty.paths[7]]
 
 
+async def test_a_first_run_drops_nothing(site: LocalSite, tmp_path: Path) -> None:
+    """Nobody knows what the pages were before: forms, stubs and pages with one text are indexed."""
+    async with Forty(tmp_path / "data", site) as made:
+        made.put(made.paths[:6], nothing_here)
+        made.put(made.paths[6:9], own_login, LOGIN)
+        assert (await made.run()).exit_code == 0
+        assert len(await made.texts()) == 40
+
+
 async def eroded(made: Forty, *counts: int) -> None:
     for count in counts:
         made.site.sitemap(*made.paths[:count])
@@ -261,6 +279,19 @@ async def test_slow_erosion_is_stopped_and_what_was_accepted_is_the_new_most(
         await eroded(made, 21, 15)
         with pytest.raises(RunRefused, match="11 pages after this run, and had 21"):
             await eroded(made, 11)
+
+
+async def test_a_few_pages_a_night_are_erosion_too_and_runs_are_forgotten_at_last(
+    forty: Forty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """28 of 40 are 30 % less; what was there before the last 14 runs, here 4, doesn't count."""
+    monkeypatch.setattr("app.index.run_history.COUNTED", 4)
+    await eroded(forty, 36, 32, 28)
+    with pytest.raises(RunRefused, match="27 pages after this run, and had 40"):
+        await eroded(forty, 27)
+    await eroded(forty, *[28] * 4, 27)
+    (source,) = (await forty.store.runs()).sources.values()
+    assert source.pages == (28, 28, 28, 27)
 
 
 async def test_new_pages_make_up_for_lost_ones(forty: Forty) -> None:

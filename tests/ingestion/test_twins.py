@@ -75,6 +75,17 @@ async def test_the_same_text_is_one_page_wherever_its_links_lead(site: LocalSite
     assert await paths(index) == {"/a": "", "/b": "a", "/c": ""}
 
 
+async def test_a_copy_costs_nothing_in_later_runs(site: LocalSite, index: Index) -> None:
+    """It answers 304 like any page, and a page that comes to be listed before it doesn't take the text over."""
+    same_text(site)
+    await index.run(site.sitemap("/b", "/c"))
+    report = await index.run(site.sitemap("/a", "/b", "/c"))
+    assert outcomes(report) == {"/a": "skipped", "/b": "unchanged", "/c": "skipped"}
+    assert site.statuses("/c") == [200, 304]
+    assert report.embedded_texts == 0
+    assert await paths(index) == {"/a": "b", "/b": "", "/c": "b"}
+
+
 @pytest.mark.parametrize("change", ["text", "gone", "unlisted", "status"])
 async def test_copies_are_read_again_when_their_page_changes(site: LocalSite, index: Index, change: str) -> None:
     """The text is never lost: the next of them holds it, whether the page has other text, is gone, or is listed no more."""
@@ -95,6 +106,35 @@ async def test_copies_are_read_again_when_their_page_changes(site: LocalSite, in
     assert (found["/b"], found["/c"]) == ("", "b")
     assert "storage and volumes" in await index.text(f"{site.url}/b")
     assert [p.url for p in report.pages].count(f"{site.url}/b") == 1
+
+
+async def test_a_failing_page_keeps_its_text_and_its_copies(site: LocalSite, index: Index) -> None:
+    """Nothing is known to have changed."""
+    sitemap = same_text(site, "ab")
+    await index.run(sitemap)
+    site.put("/a", "", status=500)
+    await index.run(sitemap)
+    assert await paths(index) == {"/a": "", "/b": "a"}
+
+
+async def test_a_copy_that_gets_words_of_its_own_is_indexed(site: LocalSite, index: Index) -> None:
+    """It has chunks from then on."""
+    sitemap = same_text(site, "ab")
+    await index.run(sitemap)
+    site.put("/b", html("Title", f"Own words. {LONG}"))
+    report = await index.run(sitemap)
+    assert outcomes(report) == {"/a": "unchanged", "/b": "changed"}
+    assert "Own words" in await index.text(f"{site.url}/b")
+
+
+async def test_another_recipe_keeps_copies_as_they_are(site: LocalSite, index: Index) -> None:
+    """A rebuild merges anew, and what it doesn't read stays a copy without chunks."""
+    same_text(site)
+    await index.run(site.sitemap("/a", "/b"))
+    await index.run(site.sitemap("/c", at="/c.xml"))
+    await index.run(site.sitemap("/a", "/b"), chunk_size=300)
+    assert await paths(index) == {"/a": "", "/b": "a", "/c": "a"}
+    assert await index.text(f"{site.url}/c") == ""
 
 
 async def test_stubs_and_other_languages_and_collections_are_not_merged(site: LocalSite, index: Index) -> None:
@@ -155,6 +195,16 @@ async def test_a_canonical_address_on_every_page_hides_none(site: LocalSite, ind
     assert outcomes(report) == {"/a": "new", "/b": "new", "/c": "new"}
     assert set(await index.pages()) == {"/a", "/b", "/c"}
     assert set(outcomes(await index.run(sitemap)).values()) == {"unchanged"}
+
+
+async def test_copies_that_name_the_same_unlisted_page_are_one(site: LocalSite, index: Index) -> None:
+    """The text is at the address that they agree on, once."""
+    for query in ("?v=1", "?v=2"):
+        site.put(f"/a{query}", html("A", LONG, canonical("/a")))
+    await index.run(site.sitemap("/a?v=1", "/a?v=2"))
+    found = await paths(index)
+    assert found.pop("/a") == ""
+    assert list(found.values()) == ["a"]
 
 
 @pytest.mark.parametrize("alternate", ["", "/en-us/guide"])

@@ -65,3 +65,15 @@ async def test_pages_are_found_by_the_version_that_they_say(site: LocalSite, ind
     assert {chunk.versions for chunk in await live.fetch(pages["/a"].derived.chunk_ids)} == {("2.0", "latest")}
     versions = {"1.0": {"/old/a"}, "1.5": {"/v1.5/b"}, "2.0": {"/a"}, "latest": {"/a"}, "3.0": set()}
     assert {version: await found(index, version) for version in versions} == versions
+
+
+async def test_a_page_that_says_another_version_is_not_embedded_again(site: LocalSite, index: Index) -> None:
+    """Its text is the same; its chunks are found by the new version from then on."""
+    site.put("/a", html("1.0"))
+    sitemap = site.sitemap("/a")
+    await index.run(sitemap)
+    assert await found(index, "1.0") == {"/a"}
+    site.put("/a", html("2.0"))
+    report = await index.run(sitemap)
+    assert (outcomes(report), report.embedded_texts) == ({"/a": "unchanged"}, 0)
+    assert (await found(index, "1.0"), await found(index, "2.0")) == (set(), {"/a"})

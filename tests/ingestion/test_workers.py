@@ -18,7 +18,7 @@ import pytest
 from app.core.errors import WorkersUnavailable
 from ingestion import workers as module
 from ingestion.errors import ConversionError
-from ingestion.workers import Workers
+from ingestion.workers import Workers, processes
 
 
 def where() -> int:
@@ -61,6 +61,14 @@ class OddError(Exception):
 
 def odd() -> None:
     raise OddError("one", "two")
+
+
+async def test_every_call_is_done_in_another_process_from_the_first_on() -> None:
+    """A page that ends a process never ends the one of the run."""
+    async with Workers() as workers:
+        found = {await workers.run(where), *await asyncio.gather(*(workers.run(where) for _ in range(8)))}
+    assert os.getpid() not in found
+    assert 1 <= len(found) <= processes()
 
 
 async def test_what_a_page_does_to_its_process_costs_that_page_alone() -> None:

@@ -70,6 +70,7 @@ SHOWN_ON_DEMAND = re.compile(
 """Names of what is hidden until readers open it."""
 
 _CONTROLS = "//*[@aria-controls or @data-target or @data-bs-target]"
+_DEMO = re.compile(r"(?:^|[\s_-])(?:demo|card|playground|live-?example)s?(?=[\s_-]|$)", re.IGNORECASE)
 _LANDMARKS = frozenset({"header", "footer", "aside"})
 
 
@@ -116,6 +117,7 @@ def clean_root(
                 drop(element)
     _drop_marks(root, base)
     _drop_second_title(root)
+    _flatten_demos(root)
     if root.tag in ("body", "html", "main"):
         _drop_landmarks(root, kept)
     for path in _TITLES:
@@ -235,6 +237,22 @@ def _drop_second_title(root: HtmlElement) -> None:
     for number, title in enumerate(titles[:-1]):
         if not title.get("data-anchor") and text_of(title) in (text_of(other) for other in titles[number + 1 :]):
             drop(title)
+
+
+def _flatten_demos(root: HtmlElement) -> None:
+    """Make bold lines of headings in demos and cards that no link leads to: the text after these isn't theirs.
+
+    What holds the page's first heading is the page itself, whatever it is called.
+    """
+    first = next(root.iter(*HEADINGS), None)
+    page = set(first.iterancestors()) if first is not None else set()
+    inside = set[HtmlElement]()
+    for element in list(root.iter("*")):
+        if element.getparent() in inside or (element not in page and _DEMO.search(element.get("class") or "")):
+            inside.add(element)
+    for heading in [element for element in inside if element.tag in HEADINGS]:
+        if not heading.get("data-anchor"):
+            bold_paragraph(heading)
 
 
 def _is_beside(link: HtmlElement, text: str, target: str) -> bool:

@@ -92,13 +92,16 @@ def left_out(page: HtmlElement, source: SourceText) -> str:
     if target := _sends_on(page, source.url):
         return f"only sends readers on{'' if target == source.url else f' to {target}'}"
     name = source.url.partition("?")[0].rstrip("/").rpartition("/")[2].partition(".")[0].lower()
-    if name == "search":
+    if name == "search" or source.url in _addresses(page, "search", source.url):
         is_search = _words(page) < STUB_WORDS * 5 and next(page.iter("form", "input"), None) is not None
         return "is a search page" if is_search else ""
-    indexes = (joined(source.url, link.get("href")).partition("#")[0] for link in _links(page, "index"))
-    if _ALL_TERMS.fullmatch(name) or source.url in indexes:
+    if _ALL_TERMS.fullmatch(name) or source.url in _addresses(page, "index", source.url):
         return "only lists all terms, with links to their pages" if _is_list(page) else ""
     return ""
+
+
+def _addresses(page: HtmlElement, rel: str, url: str) -> list[str]:
+    return [joined(url, link.get("href")).partition("#")[0] for link in _links(page, rel)]
 
 
 def _robots(page: HtmlElement) -> str:

@@ -137,7 +137,7 @@ _COMPONENT = re.compile(
 )
 _CLOSING = re.compile(r"</([A-Z][\w.]*+)")
 _BADGE = re.compile(
-    r"[ \t]*+<(?P<tag>sup|span|i|em|small)\b(?=[^<>]*?\bclass=\"[^\"\n]*?badge)(?P<rest>[^<>]*+)>(?:(?P<said>[^<>\n]*+)</(?P=tag)>)?"
+    r"(?:(?<![ \t])[ \t]++)?<(?P<tag>sup|span|i|em|small)\b(?=[^<>]*?\bclass=\"[^\"\n]*?badge)(?P<rest>[^<>]*+)>(?:(?P<said>[^<>\n]*+)</(?P=tag)>)?"
 )
 _TEXT = re.compile(r"\b(?:data-)?text=\"([^\"\n]++)\"")
 _TITLE = re.compile(r"\b(?:title|label|value)=(?:\{\s*+)?([\"'`])([^\"'`\n]++)\1")

@@ -397,14 +397,13 @@ def _numbered(lines: list[str], spec: str) -> list[str]:
 
 
 def _between(lines: list[str], options: Mapping[str, str]) -> list[str]:
-    for name, beside in (("start-at", 0), ("start-after", 1)):
+    for name, beside in (("start-at", 0), ("start-after", 1), ("end-at", 1), ("end-before", 0)):
         if wanted := options.get(name):
             at = next((number for number, line in enumerate(lines) if wanted in line), None)
-            lines = lines[at + beside :] if at is not None else []
-    for name, beside in (("end-at", 1), ("end-before", 0)):
-        if wanted := options.get(name):
-            at = next((number for number, line in enumerate(lines) if wanted in line), None)
-            lines = lines[: at + beside] if at is not None else lines
+            if name.startswith("start"):
+                lines = lines[at + beside :] if at is not None else []
+            elif at is not None:
+                lines = lines[: at + beside]
     return lines
 
 

@@ -111,6 +111,13 @@ def test_the_language_is_mostly_certain_after_three_words() -> None:
     assert "right" not in [CZECH.early(text) for text in ("Na to je", "V tom", "To je", "Run the following")]
 
 
+def test_a_sentence_before_code_decides_the_language() -> None:
+    """However short it is; the code after it decides nothing."""
+    code = "\n\n```bash\nkubectl apply -f pod.yaml\n```\n"
+    assert verdict(CZECH, f"Run the following command:{code}") == "wrong"
+    assert verdict(ENGLISH, f"Spusťte následující příkaz:{code}") == "wrong"
+
+
 PL, FR = OTHERS[3], OTHERS[1]
 
 

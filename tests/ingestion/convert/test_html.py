@@ -175,6 +175,17 @@ def test_raised_and_lowered_numbers_stay_apart_from_those_before_them() -> None:
     assert "x2" in made
 
 
+def test_headings_of_demos_are_no_sections_and_headings_keep_their_text() -> None:
+    page = html(
+        "<main><h1>&lt;Card&gt;<br>component</h1><h2 id=u>Usage</h2><div class=demo-box><div><h1>Shown</h1></div></div>"
+        "<h3 id=p>Props<br/>and more</h3><p>x</p><div class=card><h2 id=own>Own</h2></div></main>"
+    )
+    assert page.title == "<Card> component"
+    assert [line for line in page.markdown.split("\n") if line] == [
+        "# \\<Card> component", "## Usage {#u}", "**Shown**", "### Props and more {#p}", "x", "## Own {#own}"
+    ]  # fmt: skip
+
+
 def test_a_title_in_another_language_may_be_the_word_for_the_kind() -> None:
     box = "<div class='admonition warning'><p class=admonition-title>{}</p><p>x</p></div>"
     czech = [

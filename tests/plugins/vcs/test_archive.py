@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from ingestion.errors import ConversionError
-from ingestion.sources import Source
+from ingestion.sources import Source, load_sources
 from plugins.vcs import archive
 from plugins.vcs.archive import unpack
+from plugins.vcs.kept_files import KeptFiles
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 from tests.plugins.vcs.test_git import LONG, URL, _beside, outcomes
@@ -70,6 +71,34 @@ async def test_a_built_site_in_a_zip_is_indexed_over_http_and_unpacked_once(
     report = await index.run(source, site.sitemap("/other"))
     assert "answered 401: the site wants a login" in report.failed_sources[0]
     assert URL in {page.url for page in await (await index.store.live()).pages()}
+
+
+async def test_a_zip_beside_the_file_of_sources_is_read_from_a_folder_in_it(tmp_path: Path, index: Index) -> None:
+    """A star stands for the top folder, whose name changes with each release; Markdown is published as in a directory."""
+    files = {"app-1.2/docs/index.md": f"# Home {LONG}", "app-1.2/docs/a.md": f"# A\n\n{LONG} A.", "app-1.2/x.md": "# X"}
+    (tmp_path / "docs.zip").write_bytes(zipped(files))
+    toml = tmp_path / "sites.toml"
+    toml.write_text(f'[[source]]\nurl = "{URL}"\narchive = "docs.zip"\nfolder = "*/docs"\nending = "/"\n')
+    (source,) = load_sources(toml)
+    report = await index.run(source)
+    assert outcomes(report) == {"": "new", "a/": "new"}
+    assert report.sites == (str(tmp_path / "docs.zip"),)
+    (record,) = (await index.store.live()).info.sources
+    assert record.options["archive"] == str(tmp_path / "docs.zip")
+
+
+async def test_pages_include_what_is_beside_them_in_the_archive(tmp_path: Path, index: Index) -> None:
+    """Found by their paths; what no page may include isn't unpacked."""
+    page = f"A\n=\n\n.. include:: ../parts/b.inc\n\nSee :ref:`limits`. {LONG}\n"
+    files = {"docs/a/a.rst": page, "docs/parts/b.inc": "Of the part.\n", "docs/c.rst": f".. _limits:\n\nThe limits\n==========\n\n{LONG}",
+             "tool/main.py": "print()", "docs/logo.png": "x"}  # fmt: skip
+    (tmp_path / "docs.zip").write_bytes(zipped(files))
+    source = Source(url=URL, archive=str(tmp_path / "docs.zip"), ending=".html")
+    await index.run(source)
+    made = (await index.page(f"{URL}docs/a/a.html")).markdown
+    assert "Of the part." in made
+    assert f"[The limits]({URL}docs/c.html#limits)" in made
+    assert names(KeptFiles.of(source, index.settings()).tree) == ["docs/a/a.rst", "docs/c.rst", "docs/parts/b.inc"]
 
 
 def test_hostile_entries_are_left_out_with_their_reason(tmp_path: Path, tree: Path) -> None:

@@ -12,7 +12,7 @@ from app.core.settings import Settings
 from ingestion.publish.recorded import sources_of, uses_this_machine
 from ingestion.sources import Source, headers_as_json, load_sources
 from plugins.vcs import git as git_source
-from plugins.vcs.git import Git
+from plugins.vcs.git import Git, read_repository
 from plugins.vcs.kept_files import KeptFiles
 from tests.ingestion.git_server import GitServer, Repository, basic, git_server, repository
 from tests.ingestion.index import Index
@@ -71,6 +71,19 @@ async def test_a_folder_is_indexed_over_http_and_read_again_by_commit(
         "new.md",
     }
     assert report.sites == (source.git,)
+
+
+async def test_all_new_files_come_with_one_request(repo: Repository, served: GitServer, index: Index) -> None:
+    """A thousand files don't cost a thousand requests, neither the first time nor with a new commit."""
+    source = Source(url=URL, git=f"{served.url}/docs.git", folder="docs")
+    kept = KeptFiles.of(source, index.settings())
+    for number in (1, 2):
+        repo.commit(**{f"docs/{number}-{page}.md": f"# Page {number} {page}" for page in range(20)})
+        served.log.clear()
+        async with kept.locked():
+            await read_repository(source, {}, kept)
+        assert len(list(kept.tree.rglob("*.md"))) == 2 + number * 20
+        assert len(served.log) <= 8, [path for path, _ in served.log]
 
 
 async def test_branches_tags_and_files_are_read_and_what_is_damaged_is_fetched_anew(

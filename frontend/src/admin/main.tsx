@@ -136,6 +136,7 @@ function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Elemen
         </nav>
       )}
       <div class="ad-choices">
+        {open && <a href="./">{t.readers}</a>}
         <label class="da-hidden" for="language">{t.pages.language}</label>
         <select id="language" value={language} onChange={(event) => onLanguage(event.currentTarget.value as "en" | "cs")}>
           {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}

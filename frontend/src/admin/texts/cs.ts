@@ -5,6 +5,7 @@ export const cs: AdminTexts = {
   title: "Správa",
   skip: "Přejít na obsah",
   menu: "Části",
+  readers: "Stránka pro čtenáře",
   key: {
     heading: "Klíč správce",
     text: "Tyto stránky jsou pro provozovatele služby. Zadejte klíč správce: některý z DOCS_ADMIN_KEYS nebo vytvořený příkazem `docs-assistant key new JMÉNO --role admin`.",

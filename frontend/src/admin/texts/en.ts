@@ -4,6 +4,7 @@ export const en = {
   title: "Administration",
   skip: "Skip to the content",
   menu: "Sections",
+  readers: "Page for readers",
   key: {
     heading: "Admin key",
     text: "These pages are for the operators of this service. Enter an admin key: one of DOCS_ADMIN_KEYS, or one made by `docs-assistant key new NAME --role admin`.",

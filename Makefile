@@ -103,7 +103,7 @@ eval: install
 	@mkdir -p results
 	@$(BIN)/docs-assistant eval docs --deep --out results/eval.json --html results/eval.html
 	@$(BIN)/docs-assistant eval gate results/eval.json --baseline eval/baseline.json
-	@$(BIN)/python -m bench.faults
+	@$(BIN)/docs-assistant eval faults
 
 # After a change of the documentation: only where today's program passes over the documentation that the kept baseline
 # was measured with is the baseline written anew, so that harder pages don't hide a worse program

@@ -28,7 +28,6 @@ LONGEST_PAGE = 12_000
 CHARACTERS_PER_TOKEN = 3.0
 TOKENS_OF_QUESTION = 120
 FEWEST_WORDS = 40
-PER_PAGE = 5  # questions of each variant
 STYLES = {
     "1": "full, correct questions, as in an e-mail to support.",
     "2": "full questions about a detail: a number, a name, an option, an exception.",
@@ -67,10 +66,16 @@ class Job:
 
 
 def plan(
-    pages: Sequence[Page], sets: TranslationSets, prompts: Prompts, *, follow_ups: int = 0, unanswerable: int = 0
+    pages: Sequence[Page],
+    sets: TranslationSets,
+    prompts: Prompts,
+    per_page: int = 5,
+    *,
+    follow_ups: int = 0,
+    unanswerable: int = 0,
 ) -> tuple[Job, ...]:
     """The jobs: each page in its language, and in the other configured languages if it has no translation there, with
-    `follow_ups` per page; then the `unanswerable` questions in total.
+    `per_page` questions of each wording and `follow_ups`; then the `unanswerable` questions in total.
     """
     jobs: list[Job] = []
     for page in pages:
@@ -80,7 +85,7 @@ def plan(
         others = [code for code in prompts.languages if code != page.language and code not in translated]
         for language in (page.language, *others):
             jobs += [
-                _job("questions", page, language, variant, PER_PAGE, prompts, style)
+                _job("questions", page, language, variant, per_page, prompts, style)
                 for variant, style in STYLES.items()
             ]
             if follow_ups:

@@ -536,6 +536,12 @@ export interface PromptObject {
   text: string;
 }
 
+export interface QuestionObject {
+  file: string;
+  object: "question";
+  row: Record<string, unknown>;
+}
+
 export interface ReadingRun {
   began_at: string;
   done: number;

@@ -245,6 +245,20 @@ class SearchRequest(ExactModel):
     )
 
 
+class QuestionRequest(ExactModel):
+    """A question for the question set; an unknown field is an error."""
+
+    question: str = Field(min_length=1, max_length=2000, examples=["How do I create a volume?"])
+    language: Name = Field(min_length=1, description="Language of the question.", examples=["en"])
+    answerable: bool = Field(default=True, description="False if the documentation has no answer; then without pages.")
+    pages: list[Place] = Field(
+        [], max_length=20, description="Addresses of pages or sections that answer it, best first."
+    )
+    evidence: str | None = Field(None, max_length=2000, description="The sentence of the first page that proves it.")
+    answer: str | None = Field(None, max_length=2000, description="The right answer in short.")
+    model: Name = Field(default="", description="Assistant whose index has the pages; the first one by default.")
+
+
 class IngestRequest(ExactModel):
     """Sites to index again. Unknown fields are an error, because ignoring one would index everything."""
 

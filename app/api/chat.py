@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -181,7 +182,7 @@ class Chat:
             record.task = task.key
             shown = Display()
             model, settings = self.service.assistants.model, self.service.settings
-            events: AsyncIterator[Event] = run_task(task, chat, model, settings, record)
+            events: AsyncIterator[Event] = run_task(task, chat, assistant, model, settings, record)
         else:
             if chat.trace:
                 instead = ", or ask with `docs-assistant ask --trace`"
@@ -193,7 +194,8 @@ class Chat:
             place = await place_of_chat(self.service, request, access, chat)
             asked = replace(self._asked(chat, info, shown, place.history), trace=bool(chat.trace), language=language)
             info.keeping = keeping_of(self.service, request, place, record, (id_, asked.question))
-            events = assistant.answer(asked, record)
+            answered = assistant.answer if chat.overrides else partial(self.service.answer, request, assistant)
+            events = answered(asked, record)
         info.answer = record
         form = ChatFormat(id_, int(time.time()), assistant.id, chat.include_usage, shown.events)
         return Answer(self.service, info, form, events, stream=stream, status=shown.status)

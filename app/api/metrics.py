@@ -177,6 +177,7 @@ COUNTERS = (
     ("tokens", "Tokens as the model's server counts them.", ("kind", "step")),
     ("answers_not_kept", "Answers that the database of conversations didn't take.", ()),
     ("feedback", "Ratings of answers.", ("assistant", "rating")),
+    ("answer_cache", "Questions that a stored answer could answer.", ("result",)),
     ("call_failures", "Calls that failed.", ("part", "name", "error")),
 )
 # name, text, buckets, labels
@@ -251,6 +252,8 @@ class Metrics:
                 self._count["step_failures"][ran.step,].inc()
         if failed := record.failed_step:
             self._count["step_failures"][failed,].inc()
+        if record.cache:
+            self._count["answer_cache"][record.cache,].inc()
         if record.outcome and not record.task:
             self._outcome(record)
 

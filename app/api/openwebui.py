@@ -1,24 +1,31 @@
 """Reads what Open WebUI sends beside the OpenAI API: its tasks, and its template around a question; writes status lines and sources for it."""
 
+from __future__ import annotations
+
 import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from starlette.datastructures import Headers
 
 from app.api.bodies import ChatRequest
+from app.citing.headings import follow_ups
+from app.citing.sections import asked_stems, best_section
 from app.core.errors import ModelError
 from app.core.log_message import LogMessage
 from app.core.settings import Settings
-from app.core.turn import AnswerRecord, Done, Events, Message, Source, Status, Text, Usage
+from app.core.turn import AnswerRecord, Done, Events, Message, Request, Source, Status, Text, Usage
 from app.models import Model
 from app.models.protocols import CallOptions
 from app.pipeline.calls import braced
 from app.pipeline.conversation import CHARACTERS_PER_TOKEN
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistant
 
 log = logging.getLogger("app.api")
 
@@ -191,11 +198,16 @@ def template_of(text: str) -> str:
 
 
 async def run_task(
-    task: Task, chat: ChatRequest, model: Model | None, settings: Settings, record: AnswerRecord
+    task: Task, chat: ChatRequest, assistant: Assistant, model: Model | None, settings: Settings, record: AnswerRecord
 ) -> Events:
-    """The reply to the task as events; a call of the model is added to the record."""
+    """The reply to the task as events; a call of the model is added to the record.
+
+    Questions that follow are those that the index answers (`follow_ups`), without a model, unless the setting turns them off.
+    """
     text, usage = None, Usage()
-    if model and (task.trusted or settings.tuning.openwebui_tasks):
+    if task.key == "follow_ups" and settings.tuning.follow_ups and task.questions:
+        text = _json_object(task.key, await _answered(task, assistant))
+    elif model and (task.trusted or settings.tuning.openwebui_tasks):
         wanted = chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS
         options = CallOptions(
             temperature=0,
@@ -213,6 +225,14 @@ async def run_task(
     yield Text(text or task.fallback())
     yield usage
     yield Done()
+
+
+async def _answered(task: Task, assistant: Assistant) -> tuple[str, ...]:
+    """The questions that follow the last one by a search for it, besides the section that answers it."""
+    turn = await assistant.search(Request(tuple(Message("user", question) for question in task.questions)))
+    chunks = [hit.chunk for hit in turn.hits[:1]]
+    cited = [chunk.link_to(best_section(chunk, asked_stems(turn))) for chunk in chunks]
+    return follow_ups(turn, assistant.prompts, cited)
 
 
 def _cut(text: str, room: int) -> str:

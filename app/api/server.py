@@ -20,6 +20,7 @@ from starlette.types import Lifespan
 from app.api import answer_models as bodies
 from app.api import description, feedback, sign_in
 from app.api.admin import routes as admin
+from app.api.admin.problems import RunAlarm
 from app.api.admin.routes import Operation
 from app.api.bodies import ChatRequest, IngestRequest, SearchRequest, field_error
 from app.api.chat import Chat
@@ -49,6 +50,7 @@ from app.api.runs import Ingest, Runs
 from app.api.search import Search
 from app.api.service import Service
 from app.api.warm_up import WarmUp
+from app.assistants.answer_cache import AnswerCache
 from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
@@ -86,7 +88,7 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if conversations:
             conversations.begin()
-        async with _working(warm_up.run()):
+        async with _working(warm_up.run(), RunAlarm(assistants, settings, runs).run()):
             with operation.recent.listening():
                 yield
         await _close(conversations, runs, mcp, counters, assistants)
@@ -95,7 +97,8 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     limits = AnswerLimits.of(settings, assistants.llm_timeout)
     counters = Counters(settings.limits_store)
     own = (*counters.breakers, conversations.breaker) if conversations else counters.breakers
-    service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations)
+    cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
+    service = Service(assistants, settings, Keys(settings), open_after, keep_alive, limits, own, conversations, cache)
     metrics, branding = Metrics(settings.languages), Branding(service)
     app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service, branding), service.limits.gate)
     operation = Operation(service, origins, views=registered("register_admin_views"))

@@ -13,8 +13,11 @@ from app.api.middleware.limits import AnswerLimits
 from app.core.breaker import Breaker
 from app.core.errors import RequestError
 from app.core.settings import Settings
+from app.core.turn import AnswerRecord, Events
+from app.core.turn import Request as Question
 
 if TYPE_CHECKING:
+    from app.assistants.answer_cache import AnswerCache
     from app.assistants.assistant import Assistant, Assistants
     from app.conversations.store import ConversationStore
 
@@ -25,7 +28,8 @@ SHARED_DAYS = 30
 class Service:
     """The dependencies of every route; `open_after` and `keep_alive` are in seconds (see `app.api.server.create_app`).
 
-    `breakers` are those of servers that only the API uses; `conversations` is None if nothing is kept.
+    `breakers` are those of servers that only the API uses; `conversations` is None if nothing is kept, and `answer_cache` if
+    each question gets a new answer.
     """
 
     assistants: Assistants
@@ -36,7 +40,17 @@ class Service:
     limits: AnswerLimits = field(default_factory=AnswerLimits)
     breakers: tuple[Breaker, ...] = ()
     conversations: ConversationStore | None = None
+    answer_cache: AnswerCache | None = None
     bodies: Bodies = field(default_factory=Bodies)
+
+    def answer(self, request: Request, assistant: Assistant, asked: Question, record: AnswerRecord) -> Events:
+        """As `Assistant.answer`, from the cache if there is one. `Cache-Control: no-cache` or `no-store` asks for a new answer."""
+        if not self.answer_cache:
+            return assistant.answer(asked, record)
+        wanted = request.headers.get("cache-control", "").lower()
+        if "no-store" in wanted:
+            return assistant.answer(asked, record)
+        return self.answer_cache.answer(assistant, asked, record, fresh="no-cache" in wanted)
 
     async def read(self, request: Request, kind: type[Body], default: bytes = b"", *, small: bool = True) -> Body:
         """The body of the request as this model, or `default` if it is blank. Raises `RequestError` if it is invalid.

@@ -92,6 +92,7 @@ evaluation = Group(
             ("compare", "measuring:compare", "compare two saved results question by question"),
             ("check", "questions:check", "find mistakes in a question set"),
             ("gate", "measuring:gate", "exit with 1 if retrieval or answers are worse than a baseline"),
+            ("faults", "measuring:faults", "plant faults into good answers and measure which of them are marked"),
             ("generate", "questions:generate", "generate a question set from the indexed pages"),
             ("from-log", "questions:from_log", "make a question set of the questions that readers asked"),
         )

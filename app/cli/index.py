@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,16 +67,9 @@ async def _find(live: Generation, url: str) -> Page:
 
 
 def nearest(url: str, urls: Sequence[str]) -> list[str]:
-    """The addresses most similar to this one, most similar first."""
-    wanted = fold(url).rstrip("/")
-    matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
-
-    def similarity(other: str) -> tuple[bool, float]:
-        matcher.set_seq1(fold(other).rstrip("/"))
-        return wanted in fold(other), matcher.ratio()
-
-    return sorted(urls, key=similarity, reverse=True)[:NEAREST]
+    """The addresses most similar to this one, most similar first; those that have it as a part come first."""
+    whole = [other for other in urls if fold(url) in fold(other)]
+    return list(dict.fromkeys([*whole, *get_close_matches(url, urls, NEAREST, 0.0)]))[:NEAREST]
 
 
 def _summary(page: Page) -> dict[str, Any]:

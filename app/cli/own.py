@@ -1,6 +1,8 @@
 """`docs-assistant prompts`: prompts of your own, with the shipped ones as a start."""
 
 import difflib
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -10,6 +12,8 @@ import click
 from app.core.errors import PromptError
 from app.core.language import read_text, shipped_languages
 from app.core.prompts import own_files, shipped_files
+
+RECORD = ".exported.json"
 
 
 @click.command
@@ -36,6 +40,8 @@ def export(directory: str, names: Sequence[str], language: Sequence[str], force:
         for name in wanted:
             folder.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
             folder.joinpath(name).write_text(shipped[name], encoding="utf-8")
+        record = {**_record(folder), **{name: _digest(shipped[name]) for name in wanted}}
+        folder.joinpath(RECORD).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
         raise PromptError(f"{folder} can't be written: {error}") from error
     replaced = f" ({', '.join(changed)} replaced)" if changed else ""
@@ -53,17 +59,21 @@ Use them: DOCS_PROMPTS={folder}""")
 @click.command
 @click.argument("directory", metavar="DIR", help="directory of DOCS_PROMPTS")
 def diff(directory: str) -> int:
-    """Prints the difference of each file of the directory to the shipped one."""
+    """Prints the difference of each file of the directory to the shipped one, and which of these have changed since."""
     folder, shipped = Path(directory), shipped_files()
-    names = own_files(str(folder))
+    names, record = own_files(str(folder)), _record(folder)
     same = [name for name in names if _text(folder, name) == shipped.get(name)]
     own = [name for name in names if name not in shipped]
     for name in names:
         if name not in same and name not in own:
             a, b = (text.splitlines() for text in (shipped[name], read_text(name, str(folder))))
             print(*difflib.unified_diff(a, b, f"shipped/{name}", str(folder / name), n=1, lineterm=""), sep="\n")
+    updated = [
+        name for name in names if name in shipped and record.get(name, _digest(shipped[name])) != _digest(shipped[name])
+    ]
     for title, listed in (
         ("As shipped, so you can delete them", same),
+        ("Shipped in another version than you exported; take over what you want", updated),
         ("Not among the shipped files", own),
     ):
         if listed:
@@ -88,3 +98,17 @@ def _fits(file: str, name: str) -> bool:
 
 def _text(folder: Path, name: str) -> str | None:
     return read_text(name, str(folder)) if folder.joinpath(name).is_file() else None
+
+
+def _record(folder: Path) -> dict[str, str]:
+    """The digest of each shipped file when it was exported. Raises `PromptError` if the record can't be read."""
+    path = folder / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return {str(name): str(digest) for name, digest in record.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise PromptError(f"{path} can't be read ({error}). Delete it: then only the texts are compared.") from error
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -55,6 +55,10 @@ class AnswerTimeout(AssistantError):
     """An answer took too long."""
 
 
+class QuestionSetError(AssistantError):
+    """A question can't be added to the question set, because the file can't be read or written."""
+
+
 class StepError(AssistantError):
     """A step of a project took too long, or returned what it doesn't declare."""
 

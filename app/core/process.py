@@ -1,8 +1,10 @@
 """Memory, turns and end of processes: memory that allocators keep, the most that this one had, waiting for others, how a child ends."""
 
 import ctypes
+import fcntl
 import multiprocessing
 import os
+import resource
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -40,19 +42,13 @@ _UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def peak_mb() -> int:
-    """The most memory that this process had so far, in megabytes; 0 on Windows, which has no such figure."""
-    try:
-        import resource
-    except ImportError:
-        return 0
+    """The most memory that this process had so far, in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT // 1_000_000
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep all who lock this folder waiting, in other processes and in this one, until the end. Raises `OSError` if it can't be opened."""
-    import fcntl  # which Windows has not
-
     opened = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)

@@ -23,6 +23,7 @@ from app.core.settings_types import (
     Origins,
     Proxies,
     Rates,
+    SecretUrl,
     SomeWords,
     SourceForms,
     Splitter,
@@ -118,6 +119,7 @@ class Answers(BaseModel):
     default_language: Filled = Field("en", description="Used if the language of a question or page can't be detected.")
     prompts: str = Field("", description="Directory whose files replace the shipped prompts of the same name.")
     assistants: str = Field("", description="Your own assistants.toml instead of the shipped one.")
+    answer_cache: int = Field(0, ge=0, le=604_800, description="Seconds for which answers are repeated. 0: not at all.")
 
 
 class Conversations(BaseModel):
@@ -203,8 +205,10 @@ class Tuning(BaseModel):
     )
     helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
     helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
+    question_sets: Filled = Field("question-sets", description="Directory for questions that are added from a trace.")
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: SourceForms = Field({}, description="Form of the sources by position or name of the client's key.")
+    run_webhook: SecretUrl = Field(SecretStr(""), description="Address that is told when a run failed or none came.")
     run_hours: float = Field(0.0, ge=0, description="Hours without a successful run that are a problem. 0: none.")
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; more requests get 503.")
 

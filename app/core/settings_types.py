@@ -148,6 +148,10 @@ def _rates(text: str) -> str:
     return text
 
 
+def _secret_address(secret: SecretStr) -> SecretStr:
+    return SecretStr(_address(secret.get_secret_value()))
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(web_origin)], ...], BeforeValidator(_split)]
 SomeWords = Annotated[tuple[str, ...], BeforeValidator(_split_some)]
@@ -163,6 +167,7 @@ Rates = Annotated[str, AfterValidator(_rates)]
 Object = Annotated[dict[str, Any], BeforeValidator(_object)]
 Weights = Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], BeforeValidator(_object)]
 Url = Annotated[str, AfterValidator(_address)]
+SecretUrl = Annotated[SecretStr, AfterValidator(_secret_address)]
 Filled = Annotated[str, form(str.strip, EMPTY)]
 _SPLITTER_NAME = re.compile(r"markdown|semantic|fixed|page|[\w.]+:\w+")
 _SPLITTER = form(

@@ -478,6 +478,7 @@ class AnswerRecord:
     - `writing`: the time at which all steps had ended, and the events were read
     - `texts`, `sources`, `usage`: what was sent so far; none of it is logged
     - `calls`: the same object as in the turn
+    - `cache`: whether the answer is a stored one; empty if none could be. `age`: that of a stored one, in seconds
     """
 
     assistant: str = ""
@@ -495,6 +496,8 @@ class AnswerRecord:
     calls: Calls = field(default_factory=Calls)
     done: Done | None = None
     error: Exception | None = None
+    cache: Literal["", "hit", "miss"] = ""
+    age: float | None = None
 
     def steps_ended(self, language: str) -> None:
         """Record that all steps have ended; the answer is in this language."""
@@ -565,6 +568,7 @@ class AnswerRecord:
             "sources": len(self.sources),
             "evidence": self.evidence,
             "confidence": self.done.confidence if self.done else None,
+            "cache": self.cache,
             "generation": generation.info.id if generation else "",
             "step": self.failed_step,
         }

@@ -1,5 +1,5 @@
-"""`eval retrieval`, `docs`, `conversations` and `refusals` measure what is found and refused, before any answer; `compare` and `gate` say
-whether something became worse, in words and as an exit code.
+"""`eval retrieval`, `docs`, `conversations` and `refusals` measure what is found and refused, before any answer; `compare`, `gate` and
+`faults` say whether something became worse, in words and as an exit code.
 """
 
 import sys
@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from app.assistants.assembly import opened
+from app.core.prompts import load_prompts
 from app.core.settings import Settings
+from app.models import open_embedder
 from eval.answers.score import side_by_side
 from eval.commands.options import (
     FAILED,
@@ -33,6 +35,7 @@ from eval.commands.options import (
     saved_file,
 )
 from eval.files import EvaluationError, write_text
+from eval.measure.faults import Kept, Meaning, measure
 from eval.measure.gate import drops, judge, save_baseline
 from eval.measure.refusals import Refusals, decide
 from eval.measure.result import ANSWERS, REFUSALS, RETRIEVAL, Result, load_result
@@ -44,16 +47,19 @@ from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, indexed_docs, own_
 from eval.reports.pages import answers_page, refusals_page, retrieval_page
 
 WITHOUT_MODEL: Mapping[str, Any] = {**NO_MODEL, "summaries": False, "questions": False}
-DEEP = flag("--deep", "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too")
+MEASURE = (
+    flag("--deep", "measure pages and chunks at k = 1, 3, 5, 10, 15 and 20 too"),
+    option("--against", "a saved result that the page compares with", "FILE"),
+)
 
 
-@command(f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}", DEEP)
+@command(f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}", *MEASURE)
 async def retrieval(options: Options, settings: Settings) -> int:
     """Measures on a question set whether the right pages are found."""
-    check_writable(options)
+    before = _checked(options)
     cases = load_cases(options.file)
     cases = sample(cases, options.limit or len(cases))
-    return _finished(options, await _searched(options, settings, cases, evaluate))
+    return _finished(options, await _searched(options, settings, cases, evaluate), before)
 
 
 async def _searched(
@@ -76,14 +82,20 @@ def plan_of(options: Options, settings: Settings) -> tuple[Plan, dict[str, Any]]
     return plan, {**options.overrides, **({"top_k": asked} if asked != settings.top_k else {})}
 
 
-def _finished(options: Options, result: Result) -> int:
+def _checked(options: Options) -> Result | None:
+    """The result of --against. Raises `EvaluationError` before a run, for files that can't be written or read at its end."""
+    check_writable(options)
+    return load_result(options.against) if options.against else None
+
+
+def _finished(options: Options, result: Result, before: Result | None = None) -> int:
     points = [asdict(point) for point in curve(result)]
-    return finish(options, result, result_text(result), lambda: retrieval_page(result), curve=points)
+    return finish(options, result, result_text(result), lambda: retrieval_page(result, before), curve=points)
 
 
 @command(
     f"--k --parallel {OUTPUT}",
-    DEEP,
+    *MEASURE,
     option("--docs", "another version of the documentation", "DIR", type=Path),
     option("--questions", "the question set of that version", "FILE", type=Path),
 )
@@ -92,8 +104,8 @@ async def docs(options: Options, settings: Settings) -> int:
 
     Needs no server and no model.
     """
-    check_writable(options)
-    return _finished(options, await measure_docs(options, settings))
+    before = _checked(options)  # the configured index is not what is measured
+    return _finished(options, await measure_docs(options, settings), before)
 
 
 async def measure_docs(options: Options, settings: Settings) -> Result:
@@ -219,6 +231,31 @@ async def gate(options: Options, settings: Settings) -> int:
         lines.append(f"{len(result.failed)} questions and {result.malformed} judgements failed: run it again first.")
     sys.stdout.write("\n".join(lines) + "\n")
     return OK if verdict.passed and not lost else FAILED
+
+
+@command(
+    "",
+    argument("file", "answers with their passages; the shipped ones if it isn't given", "FAULTS.jsonl", required=False),
+    flag("--missed", "print the faults that are missed"),
+    flag("--written", "plant no faults, so that only those of the file count"),
+)
+async def faults(options: Options, settings: Settings) -> int:
+    """Plants faults into good answers and tells which of them readers would see marked. The exit code is 1 below the goals."""
+    kept = Kept.load(options.file or str(files("eval").joinpath("sets", "faults.jsonl")))
+    meaning = Meaning(kept, open_embedder(settings))
+    await meaning.read()
+    outcome = await measure(
+        kept, load_prompts(settings.languages, settings.prompts), meaning, plants=not options.written
+    )
+    lines = [f"{'kind':28}{'caught':>8}{'of':>6}"]
+    lines += [f"{kind:28}{outcome.caught[kind]:8}{number:6}" for kind, number in sorted(outcome.planted.items())]
+    lines.append(f"Good statements that are marked: {len(outcome.alarms)} of {outcome.statements}.")
+    lines += outcome.alarms
+    if options.missed:
+        lines += [f"missed {kind}: {one}" for kind, missed in outcome.missed.items() for one in missed]
+    lines += [f"FAILED: {failure}." for failure in outcome.failures] or ["Passed."]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return FAILED if outcome.failures else OK
 
 
 async def _measured(options: Options, settings: Settings) -> Result:

@@ -73,8 +73,10 @@ def _text(cases: Sequence[Case], findings: Sequence[Finding]) -> str:
     "--parallel",
     option("--out", "directory for the set", "DIR", required=True),
     number("--pages", None, "only N pages, spread over the site"),
+    number("--per-page", 5, "questions per page and wording (5)"),
     number("--follow-ups", 0, "conversations per page and language (0)", least=0),
     number("--unanswerable", 0, "questions without an answer, in total (0)", least=0),
+    number("--per-minute", 0, "calls per minute (0: no limit)", least=0),
     click.Option(["--price"], type=float, nargs=2, metavar="IN OUT", help="price of a million tokens in and out"),
     flag("--yes", "don't ask for confirmation"),
 )
@@ -82,7 +84,9 @@ async def generate(options: Options, settings: Settings) -> int:
     """Generates a question set from the indexed pages. Shows the cost first. A stopped run continues where it ended."""
     prompts = load_prompts(settings.languages, settings.prompts)
     pages, sets = await _pages(settings, options.pages)
-    jobs = plan(pages, sets, prompts, follow_ups=options.follow_ups, unanswerable=options.unanswerable)
+    jobs = plan(
+        pages, sets, prompts, options.per_page, follow_ups=options.follow_ups, unanswerable=options.unanswerable
+    )
     if not jobs:
         raise EvaluationError("No indexed page in a configured language has enough text for questions.")
     model = open_model(settings, patient=True)
@@ -94,7 +98,7 @@ async def generate(options: Options, settings: Settings) -> int:
             waiting = [job for job in jobs if cache.get(job.key) is None]
             if not _confirmed(options, waiting, model):
                 return FAILED
-            pace = Pace(options.parallel, timeout=settings.llm_timeout)
+            pace = Pace(options.parallel, options.per_minute, settings.llm_timeout)
             with progress_bar("Asking the model") as progress:
                 errors = await ask(jobs, model, cache, pace, progress)
         finally:

@@ -14,7 +14,7 @@ import numpy as np
 
 from app.core.errors import AssistantError
 from app.core.turn import Evidence, Request
-from app.pipeline.steps.cite import expected
+from app.pipeline.steps.cite import CURVE, expected
 from eval.files import EvaluationError, Progress, in_parallel
 from eval.measure.result import Outcome, Result
 from eval.measure.retrieval import Finder, Plan
@@ -54,7 +54,7 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Group:
     """The answered questions with at least so many `times` the needed evidence: the share whose right page is among the passages,
-    and the mean of what the confidence expects.
+    and the mean of what `CURVE` expects.
     """
 
     times: float
@@ -109,7 +109,7 @@ class Refusals:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """How far the first factor of the confidence holds, by the evidence."""
+        """How far `CURVE`, the first factor of the confidence, holds, by the evidence."""
         times, right, wanted = self._answered
         at = np.digitize(times, TIMES) - 1
         return tuple(
@@ -119,8 +119,18 @@ class Refusals:
         )
 
     @cached_property
+    def fitted(self) -> tuple[tuple[float, float], ...]:
+        """`CURVE` as these questions would have it, by least squares."""
+        times, right, _ = self._answered
+        nodes = [node for node, _ in CURVE]
+        # a straight line between nodes is a sum of one hat for each
+        hats = np.array([np.interp(times, nodes, hat) for hat in np.eye(len(nodes))])
+        shares = np.linalg.lstsq(hats.T, right, rcond=None)[0]
+        return tuple((node, round(float(share), 2)) for node, share in zip(nodes, shares, strict=True))
+
+    @cached_property
     def _answered(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """Of each answered question, the evidence as times the needed one, whether it has its right page, and what the confidence expects."""
+        """Of each answered question, the evidence as times the needed one, whether it has its right page, and what `CURVE` expects."""
         own = [one.details for one in self.result.outcomes if not one.error and not one.details["refused"]]
         known = [Evidence(one["evidence"], one["threshold"]) for one in own]
         rows = [
@@ -151,6 +161,7 @@ class Refusals:
             "shares": [asdict(share) for share in self.shares],
             "curve": [asdict(point) for point in self.curve],
             "groups": [asdict(group) for group in self.groups],
+            "fitted": self.fitted,
         }
 
 

@@ -129,6 +129,9 @@ def refusals_text(result: Result) -> str:
         "",
         *as_table(["evidence, of the needed", "answered", "right page among the passages", "the curve"], rows),
     ]
+    lines.append(
+        f"The curve of these questions: {', '.join(f'{node:g}: {share:.2f}' for node, share in figures.fitted)}."
+    )
     if failed := result.failed:
         lines.append(f"{len(failed)} questions failed and are in no figure, the first with: {failed[0].error}")
     return "\n".join(lines)

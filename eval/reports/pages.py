@@ -41,12 +41,13 @@ LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: `colour` is the number of its group."""
+    """One bar: `colour` is the number of its group, `before` the figure that it is compared with."""
 
     label: str
     n: int
     estimate: Estimate
     colour: int = 0
+    before: float | None = None
 
 
 def page(name: str, what: str, lead: str, result: Result, **values: Any) -> str:
@@ -74,8 +75,8 @@ def compared(result: Result) -> list[tuple[Any, ...]]:
     ]
 
 
-def bars(result: Result, measure: str) -> list[list[Bar]]:
-    """The bars of a measure: contestants side by side, a single one by language."""
+def bars(result: Result, measure: str, before: Result | None = None) -> list[list[Bar]]:
+    """The bars of a measure: contestants side by side, a single one by language, with marks where it stood `before`."""
     names = result.contestants
     languages = sorted({row.language for row in result.rows[names[0]]})
     groups: dict[tuple[str, str, bool], list[Bar]] = {}
@@ -83,15 +84,17 @@ def bars(result: Result, measure: str) -> list[list[Bar]]:
         for row in result.rows[name]:
             if measure not in row.measures:
                 continue
+            earlier = before.row(row.language, row.variant, cross=row.cross) if before else None
+            mark = earlier.measures[measure].mean if earlier else None
             alone = len(names) == 1
             colour = languages.index(row.language) if alone else names.index(name)
-            bar = Bar(row_name(row), row.known[measure], row.measures[measure], colour)
+            bar = Bar(row_name(row), row.known[measure], row.measures[measure], colour, mark)
             groups.setdefault((row.language, "" if alone else row.variant, row.cross), []).append(bar)
     return list(groups.values())
 
 
-def retrieval_page(result: Result) -> str:
-    """The page of a result of searches."""
+def retrieval_page(result: Result, before: Result | None = None) -> str:
+    """The page of a result of searches; `before` adds marks and differences."""
     return page(
         "retrieval",
         "Retrieval",
@@ -99,7 +102,8 @@ def retrieval_page(result: Result) -> str:
         result,
         figures=_figures(result),
         chart=f"{title('rr', result.k)} by language and way of asking",
-        bars_of=bars(result, "rr"),
+        bars_of=bars(result, "rr", before),
+        before=before,
         compared=compared(result),
         curve=curve_table(result),
         worst=_worst(result),

@@ -225,7 +225,7 @@ class Responses:
         id_ = new_answer_id(self.service, info)
         info.keeping = keeping_of(self.service, request, place, record, (f"resp_{id_}", asked.question))
         form = ResponsesFormat(id_, int(time.time()), assistant.id, body, place)
-        events = assistant.answer(asked, record)
+        events = self.service.answer(request, assistant, asked, record)
         return Answer(self.service, info, form, events, stream=stream)
 
 

@@ -20,8 +20,16 @@ from app.pipeline.calls import braced, picked_numbers, unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about
 from app.pipeline.runner import Changes
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
-from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, LONGEST_QUESTION, Probe, Retrieve, codes_of, query_for
-from app.text.language import LanguageDetector, form_of, names_of, parse, without_stopwords
+from app.pipeline.steps.retrieve import (
+    LONGEST_KEYWORDS,
+    LONGEST_QUESTION,
+    Probe,
+    Retrieve,
+    codes_of,
+    keywords_for,
+    query_for,
+)
+from app.text.language import LanguageDetector, names_of, parse, without_stopwords
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION_LINE = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -303,7 +311,8 @@ class SecondSearch(Asking):
         """The hits of the second search if they have more evidence; no changes if the first search was good enough."""
         if turn.hits:
             return {}
-        more = await self._keywords(turn)
+        tried = "; ".join(turn.keywords.values()) or turn.asked.text
+        more = await keywords_for(self, turn, "second_keywords", tried=tried)
         # the vector leg of the first search stays
         again = turn.changed(keywords=more, probe=turn.search)
         retrieve = Retrieve(self.embedder, self.prompts, self.settings)
@@ -312,12 +321,3 @@ class SecondSearch(Asking):
         if turn.evidence and judged["evidence"].share <= turn.evidence.share:
             return {"more_keywords": more}
         return {"more_keywords": more, "hits": again.hits, "related": (), **judged}
-
-    async def _keywords(self, turn: Turn) -> dict[str, str]:
-        codes = codes_of(turn, self.prompts)
-        tried = "; ".join(turn.keywords.values()) or turn.asked.text
-        languages, form = names_of(codes, self.prompts), form_of(codes)
-        answer = await ask_about(self, turn, "second_keywords", languages=languages, form=form, tried=tried)
-        if not (keywords := parse(answer, codes, LONGEST_KEYWORDS)):
-            raise ModelError(f"The reply has no keywords: {answer[:200]!r}. The first search stays.")
-        return keywords

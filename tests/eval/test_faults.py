@@ -1,17 +1,17 @@
-"""`bench.faults`: the kept set reaches its goals, and a check that sees nothing does not."""
+"""`docs-assistant eval faults`: the kept set reaches its goals, and a check that sees nothing does not."""
 
-from pathlib import Path
+from importlib.resources import files
 
 import pytest
 
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.models import open_embedder
-from bench.faults import GOALS, LITERALS, Kept, Meaning, measure
+from eval.measure.faults import GOALS, LITERALS, Kept, Meaning, measure
 
 PROMPTS = load_prompts(("cs", "en"), "")
 KEPT, BY_HAND, OF_OTHERS = (
-    Path(__file__).parents[2] / "bench" / f"{name}.jsonl" for name in ("faults", "faults_by_hand", "faults_of_others")
+    str(files("eval").joinpath("sets", f"{name}.jsonl")) for name in ("faults", "faults_by_hand", "faults_of_others")
 )
 
 

@@ -155,7 +155,7 @@ async def test_the_command_says_the_cost_first(tmp_path, monkeypatch, few_docs, 
         evidence = {"question": "Why not?", "answer": "a", "evidence": "Zorbling flibbers need quuxes."}
         llm.reply = lambda _: Reply(json.dumps({"questions": [evidence]}))
         settings = few_docs.model_copy(update={"llm_url": llm.url, "llm_model": "maker"})
-        words = ["--pages", "2", "--out", tmp_path / "set", "--price", "1", "2"]
+        words = ["--pages", "2", "--per-page", "1", "--out", tmp_path / "set", "--price", "1", "2"]
         monkeypatch.setattr("sys.stdin", io.StringIO())
         assert await command(settings, "generate", *words) == 2
         said = capsys.readouterr().err

@@ -42,7 +42,7 @@ def result(*ranks: int, question: str = "How big is it?", contestant: str = "") 
 
 def test_the_page_asks_for_nothing_from_elsewhere():
     """No script, link, image or import, whatever the questions and titles hold; a policy forbids it as well."""
-    html = retrieval_page(result(1, 2, 0, 1, question=HOSTILE))
+    html = retrieval_page(result(1, 2, 0, 1, question=HOSTILE), result(1, 1, 1, 1, question=HOSTILE))
     tree = lxml.html.document_fromstring(html)
     assert {"script", "link", "img", "iframe", "object", "use", "image"} & {e.tag for e in tree.iter()} == set()
     assert not any(name in ("src", "href", "srcset", "action") for e in tree.iter() for name in e.attrib)
@@ -63,6 +63,15 @@ def test_worst_questions_come_first_with_their_trace(tmp_path: Path):
     assert "3.250" in shown[0]
 
 
+def test_bars_show_the_difference_to_the_baseline():
+    """Each bar says its figure and how far it is from the kept result; the configuration is shown flat."""
+    html = retrieval_page(result(1, 1, 1, 1), result(2, 1, 2, 1))
+    assert "1.000 (+0.500)" in html
+    assert html.count('class="before"') == len(result(1, 1, 1, 1).rows[""])
+    assert 'class="before"' not in (alone := retrieval_page(result(1, 1)))
+    assert "index.recipe.embedder" in alone
+
+
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as the base calls it
         """Nothing."""
@@ -73,7 +82,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def test_reports_in_a_browser_ask_nobody_and_fit(browser: Browser, tmp_path: Path):
     """No request but for itself, no word on the console; a probe says that nothing is wider than a phone's window."""
     pages = {
-        "retrieval": retrieval_page(result(1, 0, 2)),
+        "retrieval": retrieval_page(result(1, 0, 2), result(2, 1, 1)),
         "answers": answers_page(side_by_side(answers(*[1.0] * 40), answers(*[1.0, 0.0] * 20), ("a" * 80, "b"))),
     }
     frame = '<iframe src="report.html" style="width:390px;height:800px;border:0"></iframe>'

@@ -211,6 +211,26 @@ def test_a_reader_stops_goes_on_asks_again_and_edits(page: Page, service: Progra
     )
 
 
+def test_a_reader_who_asks_again_gets_a_new_answer_and_another_reader_the_stored_one(
+    page: Page, start: Start, llm: FakeLLM
+):
+    """What is asked again isn't repeated from DOCS_ANSWER_CACHE, and takes the place of the stored answer."""
+    service = start(DOCS_ANSWER_CACHE="600")
+    for text, again in (("The first answer [1].", False), ("The second answer [1].", True)):
+        says(
+            llm, text, rewritten='{"cs": "vytvořit svazek", "en": "create volume"}'
+        )  # an answer for which a step failed isn't stored
+        page.goto(service.url)
+        ask(page)
+        expect(finished(page)).to_contain_text("The first answer")
+        if again:
+            answers(page).last.get_by_role("button", name="Ask again").click()
+            expect(answers(page).last).to_contain_text("The second answer")
+    page.goto(service.url)
+    ask(page)
+    expect(finished(page)).to_contain_text("The second answer")
+
+
 def test_chats_stay_in_the_browser_and_the_back_button_steps_through_them(page: Page, service: Program, llm: FakeLLM):
     page.goto(f"{service.url}/?q=How+do+I+create+a+volume%3F")
     finished(page)

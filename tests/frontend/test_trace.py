@@ -1,5 +1,6 @@
 """/admin/ask: how an answer was made, asked again with other choices side by side, and kept for evaluation."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.end_to_end.program import Program
+from tests.end_to_end.program import Program, finished
 from tests.fake_llm import FakeLLM, Reply
 from tests.frontend.conftest import Start
 
@@ -185,6 +186,38 @@ def test_a_wrong_choice_says_what_is_wrong(page: Page, service: Program) -> None
     again.get_by_role("button", name="Ask again").click()
     expect(page.get_by_role("alert")).to_contain_text("$passages is missing")
     expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_visible()
+
+
+def test_a_question_goes_to_the_question_set_that_eval_reads(
+    page: Page, service: Program, axe: Callable[[Page], None]
+) -> None:
+    """With the page that somebody chooses; a second time it is refused; `docs-assistant eval retrieval` reads it."""
+    opened(page, service, q=QUESTION, part="add")
+    form = region(page, "Add to question set")
+    expect(form.get_by_label("Question")).to_have_value(QUESTION)
+    chosen = form.get_by_role("checkbox", checked=True)
+    expect(chosen).to_have_count(1)  # that it is answered: no page is right by itself
+    form.get_by_role("button", name="Add").click()
+    expect(form.get_by_role("alert")).to_contain_text("name the page that answers the question")
+    form.get_by_role("checkbox", name="/en/volumes").first.check()
+    form.get_by_label("Sentence that proves").fill("Write a file `volume.yaml` and apply it.")
+    form.get_by_role("button", name="Add").click()
+    expect(form.get_by_role("status")).to_have_text("Added to questions.jsonl.")
+    axe(page)
+    form.get_by_role("button", name="Add").click()
+    expect(form.get_by_role("alert")).to_contain_text("questions.jsonl has this question already")
+    path = service.folder / "question-sets" / "questions.jsonl"
+    (row,) = map(json.loads, path.read_text("utf-8").splitlines())
+    assert row["doc"].startswith("https://docs.example.org/en/volumes")
+    assert (row["question"], row["lang"], row["evidence"]) == (
+        QUESTION,
+        "en",
+        "Write a file `volume.yaml` and apply it.",
+    )
+    out = service.folder / "measured.json"
+    measured = finished(service.folder, "eval", "retrieval", str(path), "--no-model", "--out", str(out))
+    assert measured.returncode == 0, measured.stderr
+    assert json.loads(out.read_text("utf-8"))["rows"][0]["n"] == 1
 
 
 def test_it_is_czech_for_who_wants_that_and_fits_a_phone(

@@ -289,6 +289,14 @@ class ErrorList(TypedDict):
     data: Sequence[RecentProblem]
 
 
+class QuestionObject(TypedDict):
+    """A question that was added to the question set."""
+
+    object: Literal["question"]
+    file: Annotated[str, Field(description="The file in the directory of DOCS_TUNING__QUESTION_SETS.")]
+    row: Annotated[Mapping[str, Any], Field(description="The line of the file, as docs-assistant eval reads it.")]
+
+
 class PromptObject(TypedDict):
     """A prompt in one language."""
 

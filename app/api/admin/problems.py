@@ -1,7 +1,10 @@
-"""Problems for an operator to look at, each with what to do, from the states of the indexes and the parts, and recent errors."""
+"""Problems for an operator to look at, each with what to do, from the states of the indexes and the parts; a web hook is told those
+of runs, whatever started them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -9,18 +12,19 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from app.api.admin.answer_models import ProblemBody, RecentProblem
-from app.api.runs import Run
+from app.api.runs import Run, Runs
 from app.assistants.health import IndexState, PartState, embedder_mismatch
+from app.core.errors import AssistantError
 from app.core.log_message import REQUEST_ID, LogMessage, masked
 from app.core.settings import Settings
 from app.core.types import Page
-from app.index.run_history import RunHistory
+from app.index.run_history import RunHistory, runs_of
 from app.models import Embedder
 
 if TYPE_CHECKING:
@@ -61,10 +65,10 @@ def failure_of(runs: RunHistory, run: Run | None) -> str:
     return ""
 
 
-def overdue(runs: RunHistory, hours: float) -> str:
-    """Says that no run has succeeded for so many `hours`; empty if one has, if none ever has, or for 0."""
-    last = max(runs.ended.get("published", 0.0), runs.ended.get("partial", 0.0))
-    silent = (time.time() - last) / 3600 if last else 0.0
+def overdue(runs: RunHistory, hours: float, since: float) -> str:
+    """Says that no run has succeeded for so many `hours`, or since this time if none ever has; empty if one has, or for 0."""
+    last = max(runs.ended.get("published", 0.0), runs.ended.get("partial", 0.0)) or since
+    silent = (time.time() - last) / 3600
     return (
         f"No run has succeeded for {silent:.0f} hours; one is expected every {hours:g}." if 0 < hours < silent else ""
     )
@@ -95,7 +99,7 @@ def _of_runs(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
     if failure := failure_of(one.runs, one.run):
         message = f"{failure.rstrip('.')}. The index is as it was before."
         yield _problem("run_failed", "warning", one.name, message, LOOK)
-    if late := overdue(one.runs, settings.tuning.run_hours):
+    if late := overdue(one.runs, settings.tuning.run_hours, time.time()):
         yield _problem("no_run", "warning", one.name, late, "Look whether the nightly run is started, and at its log.")
 
 
@@ -138,6 +142,63 @@ def _problem(
     code: str, severity: Literal["error", "warning", "info"], index: str | None, message: str, to_do: str
 ) -> ProblemBody:
     return {"code": code, "severity": severity, "index": index, "message": message, "to_do": to_do}
+
+
+EVERY = 60.0  # seconds between two looks at the runs
+TIMEOUT = 10.0
+
+
+@dataclass
+class RunAlarm:
+    """Looks at the runs of all indexes. A failure is told once, if it is of after the start; a silence once per DOCS_TUNING__RUN_HOURS.
+
+    What the web hook doesn't take is told at the next look.
+    """
+
+    assistants: Assistants
+    settings: Settings
+    runs: Runs
+    since: float = field(default_factory=time.time)
+    _told: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Look until cancelled; at once over without a web hook."""
+        while self.settings.tuning.run_webhook.get_secret_value():
+            for name, index in self.assistants.used().items():
+                try:
+                    history = await runs_of(index.store)
+                except AssistantError as error:
+                    log.warning(LogMessage("runs can't be looked at", index=name, error=error))
+                    continue
+                for event, when, message in self._alarms(name, history):
+                    if self._told.get((name, event), 0.0) < when and await self._tell(name, event, message):
+                        self._told[name, event] = when
+            await asyncio.sleep(EVERY)
+
+    def _alarms(self, name: str, history: RunHistory) -> Iterator[tuple[str, float, str]]:
+        """Each alarm with a time that is later than that of an alarm that says the same."""
+        run = None if name else self.runs.last
+        ended = max([*history.ended.values(), run.ended if run else 0.0], default=0.0)
+        if ended >= self.since and (message := failure_of(history, run)):
+            yield "run_failed", ended, message
+        if late := overdue(history, self.settings.tuning.run_hours, self.since):
+            period = self.settings.tuning.run_hours * 3600
+            yield "no_run", time.time() // period * period, late
+
+    async def _tell(self, name: str, event: str, message: str) -> bool:
+        import httpx
+
+        text = f"Docs Assistant{f', index {name}' if name else ''}: {message}"
+        body = {"event": event, "index": name, "message": message, "text": text}  # chats show `text`
+        try:
+            async with httpx.AsyncClient(timeout=TIMEOUT) as client:
+                response = await client.post(self.settings.tuning.run_webhook.get_secret_value(), json=body)
+            problem = "" if response.is_success else f"status {response.status_code}"
+        except httpx.HTTPError as error:
+            problem = type(error).__name__  # its text has the address, which may be a secret
+        if problem:
+            log.warning(LogMessage("the web hook of runs doesn't answer", event=event, error=problem))
+        return not problem
 
 
 MOST = 100

@@ -1,13 +1,21 @@
-"""The addresses below /v1/admin, with their description in /openapi.json; settings, prompts, errors, and the views of plugins."""
+"""The addresses below /v1/admin, with their description in /openapi.json; settings, prompts, errors, and the question set of
+`docs-assistant eval`, to which operators add questions.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import urldefrag
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from app.api.admin import answer_models as bodies
@@ -16,10 +24,12 @@ from app.api.admin import question_log as log
 from app.api.admin.index import IndexStates
 from app.api.admin.problems import RecentProblems
 from app.api.admin.views import IndexedPages
-from app.api.bodies import RollbackRequest, filled, unstored
-from app.api.description import add_operator_routes
+from app.api.bodies import QuestionRequest, RollbackRequest, filled, unstored
+from app.api.description import ADMIN, OPERATOR_FAILURES, add_operator_routes, body_of, described, refusals
 from app.api.runs import Runs
 from app.api.service import Service
+from app.core.errors import QuestionSetError, RequestError, quoted
+from app.core.process import locked
 from app.core.prompts import shipped_files
 from app.core.settings_sources import Origin
 from app.core.shown_settings import described_settings
@@ -63,6 +73,11 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
             ("POST", "sites/pause", of_sites.pause, "Pause a site, or go on with it", sites.SiteList, sites.PauseRequest, {}),
             ("POST", "sites/remove", of_sites.remove, "Remove a site with its pages", sites.SiteRemoved, sites.RemoveRequest, IN_SETTINGS),
         ))  # fmt: skip
+    summary, body = "Add a question to the question set", body_of(QuestionRequest)
+    failures = OPERATOR_FAILURES | refusals({409: "The set has this question already."})
+    adding = described(summary, bodies.QuestionObject, failures, access=ADMIN, status=201, **body)
+    checked = [Depends(service.operator)]
+    app.add_api_route("/v1/admin/questions", operation.add_question, methods=["POST"], dependencies=checked, **adding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +129,36 @@ class Operation:
         """The last warnings and errors of this process."""
         return unstored(bodies.ErrorList(object="list", data=self.recent.all()))
 
+    async def add_question(self, request: Request) -> Response:
+        """201 with the row that was added, and the file that has it."""
+        asked = await self.service.read(request, QuestionRequest)
+        row = await self._row(request, asked)
+        file = await asyncio.to_thread(QuestionSet(Path(self.service.settings.tuning.question_sets)).add, row)
+        return unstored(bodies.QuestionObject(object="question", file=file, row=row), 201)
+
+    async def _row(self, request: Request, asked: QuestionRequest) -> dict[str, Any]:
+        """The row as `eval.questions.cases` reads it. Raises `RequestError` for a page that isn't indexed."""
+        question = asked.question.strip()
+        language = self.service.reader_language(request, asked.language)
+        if not question:
+            raise RequestError("question: it is blank.", param="question")
+        row = {"id": hashlib.sha256(question.encode()).hexdigest()[:12], "lang": language, "question": question}
+        if not asked.answerable:
+            if asked.pages:
+                raise RequestError("pages: a question without an answer has no pages.", param="pages")
+            return row
+        if not asked.pages:
+            raise RequestError(
+                "pages: name the page that answers the question, or send answerable: false.", param="pages"
+            )
+        live = await self.service.assistants.get(asked.model).store.live()
+        for at, url in enumerate(asked.pages):
+            if await live.page(urldefrag(url).url) is None:
+                raise RequestError(f"pages[{at}]: {quoted(url)} isn't an indexed page.", param=f"pages[{at}]")
+        first, *others = dict.fromkeys(asked.pages)
+        optional = {"also": others, "answer": asked.answer, "evidence": asked.evidence}
+        return row | {"doc": first} | {name: value for name, value in optional.items() if value}
+
     async def prompts(self) -> Response:
         """The prompts in force, which `overrides` of a chat request can replace."""
         shipped, files = shipped_files(), self.service.assistants.prompts.files
@@ -122,3 +167,49 @@ class Operation:
             for file, text in sorted(files.items())
         ]
         return unstored(bodies.PromptList(object="list", data=data))
+
+
+ANSWERABLE = "questions.jsonl"
+UNANSWERABLE = "unanswerable.jsonl"
+"""`docs-assistant eval` has both kinds in files of their own."""
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """The files with the added questions, in one directory."""
+
+    directory: Path
+
+    def add(self, row: Mapping[str, Any]) -> str:
+        """Add the row to the file of its kind, whose name is returned, after all other writers.
+
+        Raises `RequestError` with the code `question_exists` if a file has the question, and `QuestionSetError` if one
+        can't be read or written.
+        """
+        name = ANSWERABLE if "doc" in row else UNANSWERABLE
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with locked(self.directory):
+                for file in (ANSWERABLE, UNANSWERABLE):
+                    self._refuse_known(row, file)
+                path = self.directory / name
+                lines = path.read_text("utf-8").split("\n") if path.exists() else []
+                new = path.with_suffix(".new")  # a reader sees the old file or the new one
+                new.write_text(
+                    "\n".join([*filter(None, lines), json.dumps(row, ensure_ascii=False), ""]), encoding="utf-8"
+                )
+                new.replace(path)
+        except (OSError, ValueError) as error:
+            raise QuestionSetError(f"The question set in {self.directory} can't be changed: {error}") from error
+        return name
+
+    def _refuse_known(self, row: Mapping[str, Any], file: str) -> None:
+        path = self.directory / file
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        known = {_key(json.loads(line)) for line in lines if line.strip()}
+        if _key(row) in known:
+            raise RequestError(f"{file} has this question already.", param="question", code="question_exists")
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return str(row.get("lang", "")), " ".join(str(row.get("question", "")).casefold().split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import Counter
 from dataclasses import dataclass
@@ -41,14 +42,7 @@ class Phase(IntEnum):
 
 
 def descriptors(most: int = 65_536) -> int:
-    """The number of file descriptors this process may open, after raising the soft limit to the hard limit or `most`.
-
-    On Windows, which has no such limit, it is `most`.
-    """
-    try:
-        import resource
-    except ImportError:
-        return most
+    """The number of file descriptors this process may open, after raising the soft limit to the hard limit or `most`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

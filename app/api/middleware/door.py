@@ -172,6 +172,8 @@ class Door:
             if message["type"] == "http.response.start":
                 info.status = message["status"]
                 headers = {"x-request-id": info.id, **info.headers}
+                if info.answer and info.answer.age is not None:
+                    headers["age"] = str(int(info.answer.age))
                 own = ((name.encode(), value.encode()) for name, value in headers.items())
                 message["headers"] = [*message.get("headers", ()), *own, _NO_SNIFF]
                 if leaving:

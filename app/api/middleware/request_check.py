@@ -155,8 +155,8 @@ class Cors(CORSMiddleware):
         super().__init__(
             app,
             allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "X-Request-ID", "X-Conversation-ID"),
-            expose_headers=("Retry-After", "X-Request-ID"),
+            allow_headers=("Authorization", "Cache-Control", "Content-Type", "X-Request-ID", "X-Conversation-ID"),
+            expose_headers=("Age", "Retry-After", "X-Request-ID"),
             max_age=HOURS * 3600,
             # an allowed page on the internet may ask a service in the network of its reader
             allow_private_network=True,

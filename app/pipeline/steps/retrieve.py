@@ -105,13 +105,17 @@ class Keywords(Asking):
         """Keywords by language code. Raises `ModelError` if the reply has none."""
         if turn.sure:
             return {}
-        codes = codes_of(turn, self.prompts)
-        languages, form = names_of(codes, self.prompts), form_of(codes)
-        answer = await ask_about(self, turn, "refine_keywords", languages=languages, form=form)
-        keywords = parse(answer, codes, LONGEST_KEYWORDS)
-        if not keywords:
-            raise ModelError(f"The reply has no keywords: {answer[:200]!r}. Searching for the question alone.")
-        return {"keywords": keywords}
+        return {"keywords": await keywords_for(self, turn, "refine_keywords")}
+
+
+async def keywords_for(step: Asking, turn: Turn, prompt: str, **values: str) -> dict[str, str]:
+    """The keywords by language that the model replies to this prompt of a step. Raises `ModelError` if there are none."""
+    codes = codes_of(turn, step.prompts)
+    languages, form = names_of(codes, step.prompts), form_of(codes)
+    answer = await ask_about(step, turn, prompt, languages=languages, form=form, **values)
+    if not (keywords := parse(answer, codes, LONGEST_KEYWORDS)):
+        raise ModelError(f"The reply has no keywords: {answer[:200]!r}. Searching without them.")
+    return keywords
 
 
 def codes_of(turn: Turn, prompts: Prompts) -> list[str]:

@@ -51,6 +51,8 @@ export interface Call {
   method?: string;
   body?: unknown;
   signal?: AbortSignal;
+  /** Whether the service is to make an answer anew that it could repeat. */
+  fresh?: boolean;
 }
 
 export class Api {
@@ -67,7 +69,7 @@ export class Api {
   }
 
   /** The response, if its status is a success. Aborting raises the signal's reason. */
-  async fetch(path: string, { method = "GET", body, signal }: Call = {}): Promise<Response> {
+  async fetch(path: string, { method = "GET", body, signal, fresh = false }: Call = {}): Promise<Response> {
     const headers: Record<string, string> = {};
     if (body !== undefined) headers["content-type"] = "application/json";
     // headers are bytes, and keys are UTF-8
@@ -75,7 +77,9 @@ export class Api {
     let response: Response;
     try {
       const sent = body === undefined ? null : JSON.stringify(body);
-      response = await fetch(this.url(path), { method, headers, body: sent, signal: signal ?? null });
+      // the browser sends Cache-Control: no-cache for "reload", without asking another origin for leave
+      const cache = fresh ? "reload" : "default";
+      response = await fetch(this.url(path), { method, headers, body: sent, signal: signal ?? null, cache });
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new ApiError("offline", String(error));

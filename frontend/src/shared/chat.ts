@@ -29,10 +29,10 @@ export type ChatEvent =
   | { kind: "status"; text: string }
   | ({ kind: "done"; trace?: unknown } & Ended);
 
-/** The events of an answer, which end with `done`. Raises `ApiError`; aborting raises the signal's reason. */
-export async function* chat(api: Api, request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+/** The events of an answer, which end with `done`; not a repeated one if `fresh`. Raises `ApiError`; aborting raises the signal's reason. */
+export async function* chat(api: Api, request: ChatRequest, signal: AbortSignal, fresh = false): AsyncGenerator<ChatEvent> {
   const body = { ...request, stream: true, events: true };
-  const response = await api.fetch("v1/chat/completions", { method: "POST", body, signal });
+  const response = await api.fetch("v1/chat/completions", { method: "POST", body, signal, fresh });
   let known = false;
   for await (const data of events(response, signal)) {
     if (data === "[DONE]") return;

@@ -43,13 +43,14 @@ export class Conversation {
     this.stop();
     const stopper = (this.stopper = new AbortController());
     const earlier = this.exchanges.slice(0, at);
+    const fresh = this.exchanges[at]?.question === question; // another answer is wanted
     const exchange: Exchange = { id: newId(), question, answer: EMPTY };
     this.exchanges = [...earlier, exchange];
     this.at = Date.now();
     this.notify();
     try {
       const request = { ...options, messages: [...messages(earlier), { role: "user" as const, content: question }] };
-      for await (const event of chat(this.api, request, stopper.signal)) {
+      for await (const event of chat(this.api, request, stopper.signal, fresh)) {
         this.update(exchange.id, (answer) => changed(answer, event), event.kind === "done");
       }
     } catch (error) {

@@ -36,12 +36,12 @@ async def test_pages_of_allowed_origins_may_ask_and_read_the_answer():
                 assert allowed.status_code == 200, name
                 assert cors(allowed)["access-control-allow-origin"] == origin
                 names = cors(allowed)["access-control-allow-headers"].lower().split(", ")
-                sent = {"authorization", "content-type", "x-request-id", "x-conversation-id"}
+                sent = {"authorization", "cache-control", "content-type", "x-request-id", "x-conversation-id"}
                 assert sent <= set(names)
                 assert cors(allowed)["access-control-max-age"] == "7200"
             answer = await client.post(CHAT, json=QUESTION, headers={"origin": origin})
             assert (answer.status_code, cors(answer)["access-control-allow-origin"]) == (200, origin)
-            assert cors(answer)["access-control-expose-headers"].lower() == "retry-after, x-request-id"
+            assert cors(answer)["access-control-expose-headers"].lower() == "age, retry-after, x-request-id"
             assert "access-control-allow-credentials" not in {**cors(answer), **cors(allowed)}  # cookies stay out
             assert "Origin" in answer.headers["vary"]
         private = {"origin": DOCS, **PREFLIGHT, "access-control-request-private-network": "true"}

@@ -43,6 +43,7 @@ STATUS = {
     "ReaderError": 500,
     "StepError": 500,
     "WorkersUnavailable": 500,
+    "QuestionSetError": 500,
     "DatabaseError": 503,
     "DatabaseTooNew": 503,
     "DatabaseUnavailable": 503,

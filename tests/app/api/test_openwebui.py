@@ -47,7 +47,7 @@ def wanted(key):
     return {key: ["a", "b"] if key in LISTS else "A short text"}
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", TASKS.keys() - {"follow_ups"})
 async def test_a_task_named_in_the_header_goes_to_the_model_without_retrieval(service, name):
     key = TASKS[name]
     service.llm.reply = lambda _: Reply(f"Here:\n```json\n{json.dumps(wanted(key) | {'more': 1})}\n```")
@@ -73,10 +73,10 @@ async def test_by_the_text_alone_a_task_is_answered_without_the_model(service, n
     assert set(json.loads(content(response))) == {TASKS[name]}
     assert "Sources" not in response.text
     assert service.llm.calls == []
-    assert service.searches == 0
+    assert service.searches == (name == "follow_ups")
 
 
-@pytest.mark.parametrize("name", ["title", "tags", "follow_ups"])
+@pytest.mark.parametrize("name", ["title", "tags"])
 async def test_the_setting_lets_the_text_alone_reach_the_model(tmp_path, name):
     async with indexed(tmp_path, openwebui_tasks=True) as service:
         service.llm.reply = lambda _: Reply(json.dumps(wanted(TASKS[name])))
@@ -92,16 +92,28 @@ async def test_a_reply_that_is_not_what_the_task_asks_for_is_replaced_or_cut(ser
     for reply in [*replies, Reply(status=500), Reply(status=429)]:
         service.llm.reply = lambda _, reply=reply: reply
         assert json.loads(content(await post(service, "title", headers=task))) == {"title": QUESTION}
-    service.llm.reply = lambda _: Reply(json.dumps({"follow_ups": ["x" * 5000] * 50}))
-    response = await post(service, "follow_ups", headers={"X-OWUI-Task": "follow_up_generation"})
-    assert json.loads(content(response)) == {"follow_ups": ["x" * 200] * 5}
+    service.llm.reply = lambda _: Reply(json.dumps({"tags": ["x" * 5000] * 50}))
+    response = await post(service, "tags", headers={"X-OWUI-Task": "tags_generation"})
+    assert json.loads(content(response)) == {"tags": ["x" * 200] * 5}
+
+
+async def test_questions_that_follow_are_those_that_the_index_answers(tmp_path):
+    """Not the one that was answered, and none that a model makes up; with the setting off, the model's."""
+    more = {"restore a volume": "# Restore a volume\n\n1. Stop what writes to the persistent volume.\n2. Restore it."}
+    for on in (True, False):
+        async with indexed(tmp_path / str(on), more=more, follow_ups=on) as service:
+            service.llm.reply = lambda _: Reply(json.dumps(wanted("follow_ups")))
+            response = await post(service, "follow_ups", headers={"X-OWUI-Task": "follow_up_generation"})
+            followed = json.loads(content(response))["follow_ups"]
+            assert followed == (["Restore A Volume"] if on else ["a", "b"])
+            assert len(service.llm.calls) == (not on)
 
 
 async def test_tasks_are_answered_without_a_model(tmp_path):
     """A title and a search from the user's words; nothing made up for the rest."""
     async with indexed(tmp_path, with_model=False, openwebui_tasks=True) as service:
         found = {name: json.loads(content(await post(service, name))) for name in TASKS}
-        assert service.searches == 0
+        assert service.searches == 1  # for questions that follow
     assert found == {
         "title": {"title": QUESTION},
         "tags": {"tags": []},

@@ -22,7 +22,7 @@ PROMPT = "Say it as a poem about $passages"
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
     keys = {"admin_keys": "admin-key-of-tests", "api_keys": "reader-key-of-tests"}
-    async with indexed(tmp_path, more=MORE, **keys) as made:
+    async with indexed(tmp_path, more=MORE, question_sets=str(tmp_path / "sets"), **keys) as made:
         made.llm.reply = lambda body: Reply("Use the class nfs-csi [1].") if body.get("stream") else Reply("en: volume")
         yield made
 
@@ -103,13 +103,15 @@ async def test_wrong_overrides_name_the_field(service: Indexed) -> None:
         assert words in error["message"]
 
 
-async def test_overrides_and_prompts_need_an_admin_key(service: Indexed, tmp_path: Path) -> None:
+async def test_overrides_and_questions_and_prompts_need_an_admin_key(service: Indexed, tmp_path: Path) -> None:
     """A reader's key gets none of them, whatever it sends."""
     asking = [{"overrides": {"top_k": 2}}, {"overrides": {}, "trace": True}]
     responses = [await asked(service, READER, **fields) for fields in asking]
     async with client_of(service.app) as client:
         responses.append(await client.get("/v1/admin/prompts", headers=READER))
+        responses.append(await client.post("/v1/admin/questions", headers=READER, json={}))
     assert {response.status_code for response in responses} <= {401, 403}
+    assert not (tmp_path / "sets").exists()
     async with indexed(tmp_path / "open", api_keys="reader-key-of-tests") as without:
         assert refused(await asked(without, READER, overrides={"top_k": 2})) == (403, "admin_disabled")
 

@@ -1,5 +1,6 @@
 """`docs-assistant prompts`: what is shipped becomes a start for one's own, and nothing is replaced without a word."""
 
+import json
 from pathlib import Path
 
 from app.core.prompts import files_in_force, load_prompts, own_files, placeholders, shipped_files
@@ -45,16 +46,21 @@ def test_only_what_is_asked_is_written_and_nothing_is_replaced_without_a_word(cl
     assert cli("prompts", "export", str(edited)).code == 1
 
 
-def test_diff_says_what_differs(cli, tmp_path: Path):
-    """A line of one's own, a file as it was shipped, and one of which nothing is known."""
+def test_diff_says_what_differs_and_which_shipped_file_changed_since_the_export(cli, tmp_path: Path):
+    """An update of a file that was exported, a line of one's own, and a file of which nothing is known."""
     mine = tmp_path / "mine"
     cli("prompts", "export", str(mine), "synthesize", "style", "--language", "en")
     edited = mine / "en/synthesize.md"
     edited.write_text(edited.read_text("utf-8").replace("Rules:", "Rules (short answers):"), "utf-8")
     (mine / "en/own_step.md").write_text("Mine.", "utf-8")
+    record = json.loads((mine / ".exported.json").read_text("utf-8"))
+    (mine / ".exported.json").write_text(json.dumps(record | {"en/synthesize.md": "earlier"}), "utf-8")
     done = cli("prompts", "diff", str(mine))
     assert done.code == 0
     assert "-Rules:\n+Rules (short answers):" in done.out
+    assert "take over what you want: en/synthesize.md\n" in done.out
     assert "As shipped, so you can delete them: en/style.md\n" in done.out
     assert "Not among the shipped files: en/own_step.md\n" in done.out
+    (mine / ".exported.json").write_text("[", "utf-8")
+    assert ".exported.json can't be read" in cli("prompts", "diff", str(mine)).err
     assert "there is no such directory" in cli("prompts", "diff", str(tmp_path / "none")).err

@@ -1,4 +1,4 @@
-"""Steps that search otherwise: other wordings, picked sections, question and keywords by one call, and first without the model."""
+"""Steps that search otherwise: made-up answers, other wordings, picked sections, both by one call; first without the model, or again."""
 
 import json
 from collections.abc import Sequence
@@ -15,8 +15,6 @@ from app.core.types import Boost, Candidate, Chunk, Filters, Legs, Page, Query
 from app.index import Store
 from app.index.ranking.fuse import joined
 from app.models import Model
-from app.models.openai import Endpoint
-from app.models.openai_chat import OpenAIModel
 from app.pipeline.registry import Tools
 from app.pipeline.registry import steps as known
 from app.pipeline.runner import run
@@ -272,33 +270,35 @@ async def test_a_question_has_only_so_many_helper_calls(llm: FakeLLM, model: Mod
     assert len(llm.calls) == 2 * limit
 
 
-TEXT = "A persistent volume claim requests storage capacity."
+TEXTS = {
+    "volumes": "A persistent volume claim requests storage capacity.",
+    "login": "Sign in with your password, a token expires daily.",
+}
 ANSWER = {"question": "Where is storage?", "en": ["persistent volume claim"], "cs": ["úložiště"]}
 
 
 @pytest.fixture
-async def after(store: Store, llm: FakeLLM):  # noqa: F811
-    """Runs the first search, the given helpers and retrieve on an index of one chunk with a Czech question."""
+async def after(store: Store, llm: FakeLLM, model: Model):  # noqa: F811
+    """Runs groups of steps on an index of two pages, the first with a Czech question."""
     embedder = FakeEmbedder()
     async with await store.draft(Recipe(embedder.name, DIMENSION, "s", "a", questions="p")) as draft:
-        asked = (("cs", "Kolik místa na disku dostanu pro data?"),)
-        chunk = Chunk("c", "docs", "https://example.org/a", 0, TEXT, "en", "Volumes", questions=asked)
-        text, questions = await embedder.embed_passages([chunk.embedded_text, chunk.questions_text])
-        page = Page(chunk.url, "docs", "Volumes", "en", TEXT, "a")
-        await draft.put(page, [chunk], {chunk.id: text, chunk.questions_id: questions})
+        for name, text in TEXTS.items():
+            asked = (("cs", "Kolik místa na disku dostanu pro data?"),) if name == "volumes" else ()
+            chunk = Chunk(f"c-{name}", "docs", f"https://example.org/{name}", 0, text, "en", name, questions=asked)
+            ids, texts = [chunk.id, chunk.questions_id], [chunk.embedded_text, chunk.questions_text]
+            vectors = await embedder.embed_passages(texts[: 1 + bool(asked)])
+            await draft.put(
+                Page(chunk.url, "docs", name, "en", text, name), [chunk], dict(zip(ids, vectors, strict=False))
+            )
         await draft.publish()
-    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
-    detector = LanguageDetector(PROMPTS.languages, "en")
-    tools = Tools(SETTINGS, PROMPTS, detector, model, embedder)  # type: ignore[arg-type]
+    tools = Tools(SETTINGS, PROMPTS, LanguageDetector(PROMPTS.languages, "en"), model, embedder)  # type: ignore[arg-type]
     llm.reply = lambda _: Reply(f"{json.dumps(ANSWER)}\nen: persistent volume claim")
 
-    async def ask(question: str, *helpers: str, **more: object) -> Turn:
-        steps = (("first_search",), helpers or ("analyze",), ("retrieve",), ("relevance",))
-        plan = tuple(tuple(known()[name].make(tools) for name in group) for group in steps)
+    async def ask(question: str, steps: str, **more: object) -> Turn:
+        plan = tuple(tuple(known()[name].make(tools) for name in group.split("+")) for group in steps.split())
         return await run(plan, turn(question, generation=await store.live(), **more))  # type: ignore[arg-type]
 
-    yield ask
-    await model.close()
+    return ask
 
 
 async def test_a_sure_first_search_saves_the_helper_calls(after, llm: FakeLLM) -> None:
@@ -307,10 +307,10 @@ async def test_a_sure_first_search_saves_the_helper_calls(after, llm: FakeLLM) -
         ("persistent volume claim storage capacity?", "en"),
         ("Kolik místa na disku dostanu?", "cs"),
     ):
-        for helpers in (("analyze",), ("refine", "keywords")):
-            done = await after(question, *helpers, language=language)
+        for helpers in ("analyze", "refine+keywords"):
+            done = await after(question, f"first_search {helpers} retrieve relevance", language=language)
             assert (done.sure, done.keywords, done.refined) == (True, {}, None)
-            assert [hit.chunk.id for hit in done.hits] == ["c"]
+            assert done.hits[0].chunk.id == "c-volumes"
             assert done.calls.begun == {}
     assert llm.calls == []
 
@@ -326,7 +326,40 @@ async def test_a_sure_first_search_saves_the_helper_calls(after, llm: FakeLLM) -
 async def test_any_other_question_gets_the_models_help(
     after, llm: FakeLLM, question: str, more: dict[str, str]
 ) -> None:
-    done = await after(question, **more)
+    done = await after(question, "first_search analyze retrieve relevance", **more)
     assert not done.sure
     assert done.keywords == {"en": "persistent volume claim", "cs": "úložiště"}
     assert (len(llm.calls), done.calls.begun) == (1, {"analyze": 1})
+
+
+SECOND = "retrieve relevance second_search"
+
+
+async def test_new_keywords_find_what_the_question_did_not(after, llm: FakeLLM) -> None:
+    """The prompt says what was tried; what is found then is judged as the first search was."""
+    llm.reply = lambda _: Reply("en: persistent volume claim, storage capacity")
+    done = await after("frobnicate zorgs", SECOND, keywords={"en": "frobnication"})
+    assert [hit.chunk.id for hit in done.hits][:1] == ["c-volumes"]
+    assert done.related == ()
+    assert done.evidence.share >= SETTINGS.min_evidence
+    assert done.more_keywords == {"en": "persistent volume claim, storage capacity"}
+    (call,) = llm.calls
+    assert "tried: frobnication\n" in call["messages"][0]["content"]
+
+
+async def test_one_that_finds_no_more_changes_nothing(after, llm: FakeLLM) -> None:
+    """Once and no more: what stays unanswerable is declined; a good first search isn't repeated at all."""
+    assert (await after("persistent volume claim storage", SECOND)).hits
+    assert llm.calls == []
+    llm.reply = lambda _: Reply("en: gribbles, zorgs")
+    done = await after("frobnicate quibbles", SECOND)
+    assert done.hits == ()
+    assert len(llm.calls) == 1
+
+
+@pytest.mark.parametrize("reply", [Reply("I don't know."), Reply("", status=503)])
+async def test_a_failing_model_leaves_the_first_search(after, llm: FakeLLM, reply: Reply) -> None:
+    llm.reply = lambda _: reply
+    done = await after("frobnicate zorgs", SECOND)
+    assert done.hits == ()
+    assert done.trace[-1].error.startswith(("ModelError", "ModelUnavailable"))

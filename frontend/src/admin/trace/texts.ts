@@ -136,6 +136,14 @@ const en = {
   hitColumns: ["First", "Again", "Chunk", "Change"],
   same: "same",
   details: "Trace of",
+  add: "Add to question set",
+  addText: "Keeps the question, and the pages that answer it, for docs-assistant eval.",
+  answerable: "The documentation answers it",
+  pages: "Pages that answer it",
+  otherPage: "Another address",
+  evidenceField: "Sentence that proves the answer (optional)",
+  addButton: "Add",
+  added: (file: string) => `Added to ${file}.`,
 };
 
 export type TraceTexts = typeof en;
@@ -275,6 +283,14 @@ const cs: TraceTexts = {
   hitColumns: ["Poprvé", "Znovu", "Úsek", "Změna"],
   same: "beze změny",
   details: "Trace",
+  add: "Přidat do sady otázek",
+  addText: "Uloží otázku a stránky, které na ni odpovídají, pro docs-assistant eval.",
+  answerable: "Dokumentace na ni odpovídá",
+  pages: "Stránky, které odpovídají",
+  otherPage: "Jiná adresa",
+  evidenceField: "Věta, která odpověď dokládá (nepovinné)",
+  addButton: "Přidat",
+  added: (file) => `Přidáno do ${file}.`,
 };
 
 export function traceTexts(language: string): TraceTexts {

@@ -11,6 +11,7 @@ import { address, go } from "../location";
 import type { ViewProps } from "../routes";
 import { ChoicesText, Compare, type Side } from "./compare";
 import { AgainForm, AskForm } from "./forms";
+import { QuestionForm } from "./question_form";
 import { Summary, TRACED } from "./sections";
 import "./trace.css";
 import { type Choices, type TracedAnswer, choicesIn, isAgain, parameters } from "./choices";
@@ -67,7 +68,7 @@ function useAnswer(question: string, choices: Choices | null): Run & { again: ()
 }
 
 /** What is shown below the answer, by the parameter `part` of the address. */
-const PARTS = ["steps", "candidates", "links", "again"] as const;
+const PARTS = ["steps", "candidates", "links", "again", "add"] as const;
 type Part = (typeof PARTS)[number];
 
 export function Ask({ query }: ViewProps): JSX.Element {
@@ -101,7 +102,10 @@ export function Ask({ query }: ViewProps): JSX.Element {
       {second && one.answer && <Answered run={other} />}
       {here && (there ? <Compare first={here} second={there} /> : <Single {...here} />)}
       {here && <Below key={String(there !== null)} sides={there ? [here, there] : [here]} query={query} onClose={close}>
-        <AgainForm key={`${question} ${JSON.stringify(second)}`} choices={second ?? first} language={here.answer.trace.language} onAsk={askAgain} />
+        {{
+          again: <AgainForm key={`${question} ${JSON.stringify(second)}`} choices={second ?? first} language={here.answer.trace.language} onAsk={askAgain} />,
+          add: <QuestionForm key={question} trace={here.answer.trace} model={first.model} />,
+        }}
       </Below>}
     </div>
   );
@@ -112,8 +116,7 @@ interface BelowProps {
   sides: Side[];
   query: URLSearchParams;
   onClose: () => void;
-  /** The form that asks again. */
-  children: JSX.Element;
+  children: Record<"again" | "add", JSX.Element>;
 }
 
 /** The parts of a trace, one at a time; what is written into the forms stays while another one is shown. */
@@ -125,7 +128,7 @@ function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
   const { trace } = sides[side]!.answer;
   const given = Object.fromEntries(query);
   const content = (part: Part) => {
-    if (part === "again") return children;
+    if (part === "again" || part === "add") return children[part];
     const Traced = TRACED[part];
     return <Traced key={side} trace={trace} />;
   };

@@ -1,28 +1,20 @@
-"""Plants faults into good answers, and counts which of them the check of answers catches, and what it takes for a fault that is none.
-
-`python -m bench.faults [FILE] [--missed] [--written]` ends with 1 below its goals. A file has rows of passages (`passage`, `language`,
-`text`) and of answers (`id`, `language`, `question`, `passages`, `answer`, and of a faulty one its `fault` and `text`); `--written` plants
-no more into it, and `--missed` prints what was missed.
-"""
+"""Plants faults into good answers, and counts which of them the check of answers catches, and what it takes for a fault that is none."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.core.prompts import Prompts, load_prompts
-from app.core.settings import Settings
+from app.core.prompts import Prompts
 from app.core.types import Chunk, Vector
 from app.index.ranking.legs import centres
 from app.index.ranking.units import cosines, means, packed, texts_to_embed
-from app.models import Embedder, open_embedder
+from app.models import Embedder
 from app.models.guarded import is_multilingual
 from app.pipeline.steps.cite import instructions_of, rules_of
 from app.proof.check import CITATION, Checker
@@ -239,7 +231,7 @@ async def measure(kept: Kept, prompts: Prompts, meaning: Meaning | None = None, 
 
 def _chance(seed: str) -> random.Random:
     """The same choices in each run."""
-    return random.Random(seed)
+    return random.Random(seed)  # noqa: S311
 
 
 # ---- planting --------------------------------------------------------------------------------
@@ -330,26 +322,3 @@ def _longest(answer: str) -> str:
     lines = [line for code, piece in blocks(answer) if not code for line in piece.splitlines() if _PROSE.match(line)]
     said = [CITATION.sub("", one).strip() for line in lines for one in sentences(line)]
     return max(said or [CITATION.sub("", answer)], key=lambda one: (not one.endswith(":"), len(one)))
-
-
-async def main(arguments: Sequence[str]) -> int:
-    """Print the table of a file, or of the kept one; the exit code."""
-    options = {one for one in arguments if one.startswith("--")}
-    file = next((one for one in arguments if one not in options), str(Path(__file__).with_suffix(".jsonl")))
-    settings, kept = Settings.load(), Kept.load(file)
-    meaning = Meaning(kept, open_embedder(settings))
-    await meaning.read()
-    prompts = load_prompts(settings.languages, settings.prompts)
-    outcome = await measure(kept, prompts, meaning, plants="--written" not in options)
-    print(f"{'kind':28}{'caught':>8}{'of':>6}")
-    for kind, number in sorted(outcome.planted.items()):
-        print(f"{kind:28}{outcome.caught[kind]:8}{number:6}")
-    print(f"Good statements that are marked: {len(outcome.alarms)} of {outcome.statements}.", *outcome.alarms, sep="\n")
-    if "--missed" in options:
-        print(*(f"missed {kind}: {one}" for kind, missed in outcome.missed.items() for one in missed), sep="\n")
-    print(*([f"FAILED: {failure}." for failure in outcome.failures] or ["Passed."]), sep="\n")
-    return 1 if outcome.failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(asyncio.run(main(sys.argv[1:])))

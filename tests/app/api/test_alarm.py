@@ -1,0 +1,81 @@
+"""A web hook is told when a run failed, or when none has succeeded for too long."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.api.server import create_app
+from app.assistants.assembly import opened
+from app.core.settings import Settings
+from app.index import open_store
+from app.index.run_history import EndedRun, RunOrigin, add_run
+from tests.app.api.scripted import serving, until
+
+
+class Hook(ThreadingHTTPServer):
+    """A web hook that keeps what it was told; the first request of each kind fails."""
+
+    def __init__(self) -> None:
+        self.told = list[Any]()
+        self.asked = list[str]()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hook
+
+    def do_POST(self) -> None:  # the library's name
+        told = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        known = told["event"] in self.server.asked
+        self.server.asked.append(told["event"])
+        if known:
+            self.server.told.append(told)
+        self.send_response(200 if known else 500)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on standard error."""
+
+
+@contextmanager
+def hooked() -> Iterator[Hook]:
+    hook = Hook()
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    try:
+        yield hook
+    finally:
+        hook.shutdown()
+        hook.server_close()
+
+
+async def test_a_failed_run_and_a_silence_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog):
+    """Also what the web hook didn't take at first; the log doesn't have its address, which is a secret."""
+    monkeypatch.setattr("app.api.admin.problems.EVERY", 0.02)
+    with hooked() as hook:
+        place = f"http://127.0.0.1:{hook.server_port}/secret"
+        settings = Settings.load(None, store=str(tmp_path), run_webhook=place, run_hours=1e-4)
+        store = open_store(settings)
+        await add_run(store, EndedRun(RunOrigin("nightly"), time.time(), 1.0, "failed", errors=("an old failure",)))
+        async with opened(settings) as assistants:
+            with serving(create_app(assistants, settings)):
+                failed = EndedRun(RunOrigin("nightly"), time.time(), 1.0, "failed", errors=("The disk is full.",))
+                await add_run(store, failed)
+                await until(lambda: len([one for one in hook.told if one["event"] == "no_run"]) > 1)
+                (one,) = [one for one in hook.told if one["event"] == "run_failed"]
+                assert one["text"] == "Docs Assistant: The last run ended as failed: The disk is full."
+                assert "No run has succeeded for" in next(o for o in hook.told if o["event"] == "no_run")["message"]
+        await store.close()
+    assert "status 500" in caplog.text
+    assert "/secret" not in caplog.text
+
+
+def test_an_address_that_is_none_is_a_mistake_in_the_settings():
+    with pytest.raises(Exception, match="web address"):
+        Settings.load(None, run_webhook="chat.example.org")

@@ -290,7 +290,7 @@ async def test_a_few_pages_a_night_are_erosion_too_and_runs_are_forgotten_at_las
     with pytest.raises(RunRefused, match="27 pages after this run, and had 40"):
         await eroded(forty, 27)
     await eroded(forty, *[28] * 4, 27)
-    (source,) = (await forty.store.runs()).sources.values()
+    (source,) = (await runs_of(forty.store)).sources.values()
     assert source.pages == (28, 28, 28, 27)
 
 

@@ -58,7 +58,7 @@ def test_the_terminal_says_what_to_do_next_and_nothing_else(newcomer: Program):
     """Address, other sites, language model and how to stop; the report; no line for each request of our own crawler."""
     for text in (newcomer.url, "make run SITEMAP=", "DOCS_LLM_URL=", "Ctrl-C"):
         assert text in newcomer.out
-    assert re.search(r"^\d\d new; .* texts embedded", newcomer.err, re.MULTILINE)
+    assert re.search(r"^\d+ new; .* texts embedded", newcomer.err, re.MULTILINE)
     assert "path=/docs/" not in newcomer.err
     assert "Traceback" not in newcomer.err
 

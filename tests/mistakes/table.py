@@ -142,7 +142,7 @@ STORES = (
     Mistake("OpenSearch isn't there", INGEST, "can't be reached", settings={"DOCS_STORE": "opensearch://127.0.0.1:{closed}/docs"}),
     Mistake("a wrong password of OpenSearch", INGEST, "(401: Unauthorized). Check user, password and rights in DOCS_STORE.",
             settings={"DOCS_STORE": "opensearch://admin:wrong@{search}/docs"}),
-    Mistake("an index name with capitals", INGEST, "an OpenSearch index name is lower case", settings={"DOCS_STORE": "opensearch://127.0.0.1:{closed}/Docs"}),
+    Mistake("an index name with capitals", INGEST, "use lower-case letters, digits and - _ . only for the index", settings={"DOCS_STORE": "opensearch://127.0.0.1:{closed}/Docs"}),
     Mistake("http:// for opensearch://", INGEST, "unknown scheme. Name a directory, or write opensearch://", settings={"DOCS_STORE": "http://127.0.0.1:9200/docs"}),
     Mistake("another embedder than the index has", "ask|Gauge 1?", f"was built with the embedder {WORDS}, but fake is configured", settings=EMBEDDER, indexed=True),
     Mistake("a question before anything is indexed", "ask|Gauge 1?", "Nothing has been indexed yet: run `docs-assistant ingest` first."),

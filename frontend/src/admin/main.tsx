@@ -121,10 +121,7 @@ function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Elemen
   const found = routeOf(routes, path)?.route;
   const current = found?.within ?? found?.path;
   const nav = useRef<HTMLElement>(null);
-  useEffect(() => { // the link of the view in the middle of a narrow screen
-    const link = nav.current?.querySelector<HTMLElement>("[aria-current]");
-    if (link) nav.current!.scrollLeft = link.offsetLeft - nav.current!.offsetLeft - (nav.current!.clientWidth - link.offsetWidth) / 2;
-  }, [current, open]);
+  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current, open]);
   return (
     <header class="ad-header">
       <a class="ad-name" href="admin/">Docs Assistant <span class="da-muted">{t.title}</span></a>

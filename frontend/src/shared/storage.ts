@@ -13,9 +13,7 @@ export class Storage {
     try {
       const found = window[this.kind].getItem(this.prefix + name);
       if (found !== null) return found;
-    } catch {
-      // forbidden by the browser's settings
-    }
+    } catch { /* forbidden by the browser's settings */ }
     return memory.get(this.prefix + name) ?? "";
   }
 
@@ -39,9 +37,7 @@ export function namesIn({ prefix, kind }: Storage, beginning: string): string[] 
   let kept: string[] = [];
   try {
     kept = Object.keys(window[kind]);
-  } catch {
-    // forbidden
-  }
+  } catch { /* forbidden */ }
   const all = [...new Set([...kept, ...memory.keys()])];
   return all.filter((name) => name.startsWith(prefix + beginning)).map((name) => name.slice(prefix.length));
 }

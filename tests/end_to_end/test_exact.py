@@ -1,4 +1,4 @@
-"""Approximate and exact nearest neighbours on a real corpus: the same five, on every store."""
+"""Approximate and exact nearest neighbours on a real corpus: of the first five, 99 of 100 are the same, on every store."""
 
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from eval.questions.own_docs import own_set
 from tests.contract.conftest import open_store, store  # noqa: F401  # fixtures
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
+FIRST = 5
 SAME = 1e-4  # Lucene rounds scores; two chunks this near may change places
 
 
@@ -36,8 +37,10 @@ async def test_the_first_five_of_our_documentation_are_the_same(own_docs: Settin
     source = opened(own_docs)
     live = await copied(await source.live(), store, embedder)
     await source.close()
-    for vector in filter(any, await embedder.embed_queries(questions)):
-        query = Query((), vector, depth=5)
+    vectors, found = list(filter(any, await embedder.embed_queries(questions))), 0
+    for vector in vectors:
+        query = Query((), vector)
         near, exact = (await live.search(query)).vector, (await live.search(replace(query, exact=True))).vector
-        assert [c.score for c in near] == pytest.approx([c.score for c in exact], abs=SAME)
-        assert len(exact) == 5
+        least = exact[FIRST - 1].score - SAME
+        found += min(FIRST, sum(candidate.score >= least for candidate in near))
+    assert found >= 0.99 * FIRST * len(vectors)  # a graph misses one now and then

@@ -26,7 +26,7 @@ def map_body(context, body):
 '''
 # a wrong request may also be too long for its route
 CONFIG = """[checks.negative_data_rejection]
-expected-statuses = ["400", "401", "403", "404", "405", "406", "413", "422", "428", "5xx"]
+expected-statuses = ["400", "401", "403", "404", "405", "406", "413", "414", "422", "428", "5xx"]
 """
 # A request of the right form may lack a question, or name a site that is not configured: a 400 is right.
 # What a run of ingestion is called can't be guessed, so its route is left with 404s.

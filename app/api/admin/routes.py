@@ -53,7 +53,7 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
         ("GET", "page", pages.get_page, "One page with its Markdown and chunks", bodies.PageBody, None, {}),
         ("GET", "chunks/{id:path}/neighbours", pages.get_neighbours, "The nearest chunks", bodies.NeighbourList, None, {}),
         ("GET", "chunks/{id:path}", pages.get_chunk, "One chunk as it is searched", bodies.OneChunkBody, None, {}),
-        ("GET", "question-log", asked.list_all, "The questions as they were asked, as JSON, CSV or JSON lines", log.LogList, None, {}),
+        ("GET", "question-log", asked.list_all, "The questions as they were asked, as JSON, CSV or JSON lines", log.LogList, None, {200: ",".join(log.MEDIA.values())}),
         ("GET", "question-log/days", asked.days, "The questions by day", log.DayList, None, {}),
         ("GET", "question-log/{id}", asked.one, "One question with its conversation", log.LoggedConversation, None, {}),
         ("GET", "settings", operation.settings, "The settings in force", bodies.SettingList, None, {}),

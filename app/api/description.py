@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from http import HTTPStatus
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -92,20 +91,15 @@ def add_routes(app: FastAPI, tag: str, rows: Iterable[Row]) -> None:
         app.add_api_route(path, handler, methods=[method], **told)
 
 
-OperatorRow = tuple[str, str, Any, str, type[Any] | None, type[Any] | None, Mapping[int, str]]
-"""Method, path below /v1/admin, handler, summary, bodies of response and request, and what errors of its own mean by status, or under 200 another
-type of file that it sends, or several separated by commas.
-"""
+OperatorRow = tuple[str, str, Any, str, type[Any] | None, type[Any] | None, Responses]
+"""Method, path below /v1/admin, handler, summary, bodies of response and request, and what else it answers: errors of its own, files."""
 
 
 def add_operator_routes(app: FastAPI, service: Service, rows: Iterable[OperatorRow]) -> None:
     """Add routes for admins, whose key is checked before anything else of the request is read."""
     for method, path, handler, summary, model, asked, more in rows:
         extra = body_of(asked) if asked else {}
-        errors = refusals({status: said for status, said in more.items() if status != HTTPStatus.OK})
-        if files := more.get(HTTPStatus.OK):
-            errors[200] = {"content": {kind: {} for kind in files.split(",")}}
-        told = described(summary, model, OPERATOR_FAILURES | errors, access=ADMIN, **extra)
+        told = described(summary, model, OPERATOR_FAILURES | more, access=ADMIN, **extra)
         checked = [Depends(service.operator)]
         app.add_api_route(f"/v1/admin/{path}", handler, methods=[method], dependencies=checked, **told)
 

@@ -230,8 +230,7 @@ async def run_task(
 async def _answered(task: Task, assistant: Assistant) -> tuple[str, ...]:
     """The questions that follow the last one by a search for it, besides the section that answers it."""
     turn = await assistant.search(Request(tuple(Message("user", question) for question in task.questions)))
-    chunks = [hit.chunk for hit in turn.hits[:1]]
-    cited = [chunk.link_to(best_section(chunk, asked_stems(turn))) for chunk in chunks]
+    cited = [hit.chunk.link_to(best_section(hit.chunk, asked_stems(turn))) for hit in turn.hits[:1]]
     return follow_ups(turn, assistant.prompts, cited)
 
 

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
-FEWEST_FOREIGN, MOST_FUNCTION = (
-    4,
-    10,
-)  # words; the share of function words of the answer's language is a tenth in another one
+FEWEST_FOREIGN = 4  # words of a sentence that may be in another language than the answer
+MOST_FUNCTION = 10  # words for each function word of the answer's language: with more of these, the sentence is in it
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
 NEAR_ENOUGH = 0.33
@@ -52,9 +50,7 @@ NEAR = 0.6
 NEAR_BACK = 0.3
 SHORTEST_FORM = 4  # letters that forms of a word have in common
 LONGEST_REFUSAL = 400  # characters
-MOST_UNTOLD = (
-    7  # words of a refusal that neither the question nor a passage has; with more, it says something else, too
-)
+MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
 DIGITS_OF_POWER = 4
 SMALL = 12  # larger numbers don't count what the answer itself lists
 

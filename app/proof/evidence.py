@@ -250,10 +250,8 @@ def literals_of(text: str) -> Iterator[tuple[str, AbstractSet[str]]]:
         name = text[start:end].strip("` ")
         if _SINGLE.fullmatch(name) and not name[0].isdecimal():
             signs = "".join(sorted(set(_SIGN.findall(name.lstrip("-")))))
-            yield (
-                f"`{'-' * (len(name) - len(name.lstrip('-')))}{'A' if name.isupper() else 'a'}{signs}",
-                {name.casefold()},
-            )
+            dashes, case = "-" * (len(name) - len(name.lstrip("-"))), "A" if name.isupper() else "a"
+            yield f"`{dashes}{case}{signs}", {name.casefold()}
 
 
 def names_in(text: str) -> frozenset[str]:

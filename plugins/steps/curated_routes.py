@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from app.api.admin.queries import IndexQuery, chosen_index
 from app.api.bodies import ExactModel, Name, Place, unstored
-from app.api.description import add_operator_routes
+from app.api.description import add_operator_routes, refusals
 from app.api.keeping import store_of
 from app.api.runs import started_by
 from app.api.service import Service
@@ -93,7 +93,7 @@ class TriedList(TypedDict):
 def add_to(app: FastAPI, service: Service) -> None:
     """Add the routes."""
     handlers = CuratedAnswers(service)
-    changed = {409: "Somebody else has saved another version meanwhile."}
+    changed = refusals({409: "Somebody else has saved another version meanwhile."})
     add_operator_routes(app, service, (
         ("GET", "curated", handlers.list_all, "The curated answers and their versions", CuratedList, None, {}),
         ("POST", "curated", handlers.save, "Save the curated answers as a new version", CuratedList, CuratedRequest, changed),

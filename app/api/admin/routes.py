@@ -25,7 +25,7 @@ from app.api.admin.index import IndexStates
 from app.api.admin.problems import RecentProblems
 from app.api.admin.views import IndexedPages
 from app.api.bodies import QuestionRequest, RollbackRequest, filled, unstored
-from app.api.description import ADMIN, OPERATOR_FAILURES, add_operator_routes, body_of, described, refusals
+from app.api.description import ADMIN, OPERATOR_FAILURES, Responses, add_operator_routes, body_of, described, refusals
 from app.api.runs import Runs
 from app.api.service import Service
 from app.core.errors import QuestionSetError, RequestError, quoted
@@ -34,9 +34,10 @@ from app.core.prompts import shipped_files
 from app.core.settings_sources import Origin
 from app.core.shown_settings import described_settings
 
-REFUSED = {409: "No earlier generation is kept or can be used, or a run is writing."}
-IN_SETTINGS = {409: "The site is in the settings, or a run is under way."}
-KEPT = {409: "The key is needed, or its file can't be changed, or was meanwhile."}
+REFUSED = refusals({409: "No earlier generation is kept or can be used, or a run is writing."})
+IN_SETTINGS = refusals({409: "The site is in the settings, or a run is under way."})
+FILES: Responses = {200: {"content": {media: {} for media in log.MEDIA.values()}}}
+KEPT = refusals({409: "The key is needed, or its file can't be changed, or was meanwhile."})
 
 
 def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
@@ -53,7 +54,7 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
         ("GET", "page", pages.get_page, "One page with its Markdown and chunks", bodies.PageBody, None, {}),
         ("GET", "chunks/{id:path}/neighbours", pages.get_neighbours, "The nearest chunks", bodies.NeighbourList, None, {}),
         ("GET", "chunks/{id:path}", pages.get_chunk, "One chunk as it is searched", bodies.OneChunkBody, None, {}),
-        ("GET", "question-log", asked.list_all, "The questions as they were asked, as JSON, CSV or JSON lines", log.LogList, None, {200: ",".join(log.MEDIA.values())}),
+        ("GET", "question-log", asked.list_all, "The questions as they were asked, as JSON, CSV or JSON lines", log.LogList, None, FILES),
         ("GET", "question-log/days", asked.days, "The questions by day", log.DayList, None, {}),
         ("GET", "question-log/{id}", asked.one, "One question with its conversation", log.LoggedConversation, None, {}),
         ("GET", "settings", operation.settings, "The settings in force", bodies.SettingList, None, {}),

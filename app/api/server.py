@@ -177,8 +177,9 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
         """Status 400 that names the first invalid field of the query string, to whom may know."""
         service.access(request)
         assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        return await error_response(request, field_error({**first, "loc": first["loc"][1:]}, (), "The query string"))
+        first, queries = error.errors()[0], request.scope["route"].dependant.query_params
+        known = [name for query in queries for name in query.field_info.annotation.model_fields]
+        return await error_response(request, field_error({**first, "loc": first["loc"][1:]}, known, "The query string"))
 
     app.add_middleware(Door, checks=checks, enter=limits.enter, client=settings.log_client, watch=metrics.request)
     app.add_middleware(Cors, origins=origins)

@@ -196,6 +196,8 @@ async def test_an_address_searches_too(typing):
         for address, param in wrong.items():
             response = await client.get(f"/v1/search?{address}")
             assert (response.status_code, response.json()["error"]["param"]) == (400, param), address
+        misspelt = (await client.get("/v1/search?q=x&langage=en")).json()["error"]["message"]
+        assert misspelt == "langage: there is no such field. Did you mean language?"
 
     for query, filters, urls in (
         ("zal", {"languages": ["cs"]}, {"cs-zaloha"}),

@@ -185,8 +185,9 @@ class _Answer:
         turn = self._turn if self._citations.any else as_found(self._turn)
         if isinstance(event, Done):
             event = self._sure(event if event.extractive else self._judged(event, answer))
-        if isinstance(event, Done) and event.refused and not event.extractive:
-            if event.ending:
+        unproved = self._prover is not None and not self._prover.proved
+        if isinstance(event, Done) and not event.extractive and (event.refused or unproved):
+            if event.refused and event.ending:
                 shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
                 rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
             found = await nearest(self._turn, self._turn.hits, self._language)
@@ -216,6 +217,7 @@ class _Answer:
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""
+        answer = answer.replace(self._language.texts.unproven, "")  # which says what refusals say
         announced = answer.rstrip().endswith(":") and "\n" not in answer.strip()  # and nothing comes
         if announced or is_refusal(answer, self._language, self._citations):  # then no page is a source
             return replace(event, refused=True)

@@ -292,8 +292,13 @@ def _candidates(leg: str, answer: Mapping[str, Any], known: Mapping[str, Candida
     slope, offset = (1.0, 0.0) if leg == "lexical" else (2.0, -1.0)
     hits = answer.get("hits", {}).get("hits", ())
     if known:
-        found = [(known[hit["fields"]["chunk"][0]], hit["_score"] * slope + offset) for hit in hits]
-        return tuple([_candidate((*one[:3], score, *one[4:])) for one, score in found])
+        return tuple(
+            [
+                _candidate((id_, url, language, hit["_score"] * slope + offset, dated, versions, collection))
+                for hit in hits
+                for id_, url, language, _, dated, versions, collection in (known[hit["fields"]["chunk"][0]],)
+            ]
+        )
     # a list, and tuples without a call of Python: this is done for hundreds of candidates per question
     return tuple(
         [

@@ -121,13 +121,14 @@ class Checker:
     """Judges the sentences and lines of one answer.
 
     If it `compares`, somebody can say how near a sentence is to the pages in meaning, also `across` languages: then `sentence`
-    returns a fault of the kind `statement` also for one that words leave in doubt, and `compared` decides.
+    returns a fault of the kind `statement` also for one that words leave `undecided`, and `compared` decides.
     """
 
     def __init__(
         self, evidence: Evidence, code: str, wording: Wording, *, compares: bool = False, across: bool = False
     ) -> None:
-        self.compares, self._across = compares, across
+        self._compares, self._across = compares, across
+        self.undecided = False
         self._evidence, self._language, self._wording = evidence, wording.languages[code], wording
         self._denials = wording.denials[code]
         self._results = set[str]()  # of sums that the answer shows
@@ -137,6 +138,7 @@ class Checker:
     def sentence(self, text: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a sentence, an item or a row; empty if it is proved or can't be judged."""
         plain = _plain(text)
+        self.undecided = False
         if kind := next(self._unproven_literals(plain), None) or next(self._misplaced(plain), None):
             return [Unsupported(text, kind, *self._place(plain))]
         fault = self._statement(text, plain)
@@ -351,10 +353,11 @@ class Checker:
         if self._is_foreign(plain):
             return Unsupported(text, "statement", index + 1, max(share, 0.0))
         comparable = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
-        comparable = comparable and self.compares and (self._across or not self._is_mixed)
+        comparable = comparable and self._compares and (self._across or not self._is_mixed)
         if share < (SUPPORTED if comparable else _needed(stems)):
             refuses = len(stems) * (1 - share) < MOST_UNTOLD and self.refuses(plain)
             tells_nothing = end.endswith(":") or refuses or (self._is_mixed and not comparable)
+            self.undecided = comparable and not tells_nothing
             return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
         return self._negation(text, plain, said)
 
@@ -386,7 +389,7 @@ class Checker:
             unproven = near < NEAR_ENOUGH_ACROSS
         else:
             unproven = near + self._evidence.rows.share(said - self._evidence.question.stems) < NEAR_ENOUGH
-        if unproven or self._is_foreign(plain):
+        if unproven:
             return [fault]
         negation = None if lacks_words or self._is_mixed else self._negation(fault.text, plain, said)
         return [negation] if negation else []

@@ -314,7 +314,7 @@ class Prover:
         if self._is_said(bare):
             return ""
         faults = self._checker.sentence(bare)
-        if faults and faults[0].kind == "statement" and self._checker.compares:
+        if self._checker.undecided:
             self._asked = sentence, shown, faults[0]
             return ""
         return self._decided(sentence, shown, faults, {})

@@ -261,8 +261,9 @@ def _faulty(sample: Sample, good: Sequence[Sample], kept: Kept, chance: random.R
         name = chance.choice(names)
         end = name.end() - 1
         yield "name", f"{sample.answer[:end]}{'_LIMIT' if name[1].isupper() else '-strict'}{sample.answer[end:]}"
-    if fenced := [piece for code, piece in blocks(sample.answer) if code]:
-        line = chance.choice(kept.pairs["code", ""])[1]
+    fenced = [piece for code, piece in blocks(sample.answer) if code]
+    if fenced and (lines := kept.pairs.get(("code", ""))):
+        line = chance.choice(lines)[1]
         opening, rest = fenced[0].split("\n", 1)
         yield "code", sample.answer.replace(fenced[0], f"{opening}\n{line}\n{rest}")
     shown = set(kept.shown(sample))
@@ -272,8 +273,8 @@ def _faulty(sample: Sample, good: Sequence[Sample], kept: Kept, chance: random.R
     if CITATION.search(sample.answer):
         yield "missing citation", CITATION.sub("", sample.answer)
         yield "wrong citation", CITATION.sub(f" [{len(sample.passages) + 1}]", sample.answer)
-    foreign = [one for one in good if one.language != sample.language]
-    yield "language", "\n\n".join([sample.answer, *(_longest(one.answer) for one in chance.sample(foreign, 4))])
+    foreign = [_longest(one.answer) for one in good if one.language != sample.language]
+    yield "language", "\n\n".join([sample.answer, *chance.sample(foreign, min(4, len(foreign)))])
     read = "\n\n".join(kept.passages[name][1] for name in sample.passages)
     yield "number of something else", _moved(sample.answer, read, _measured, chance)
     yield "name of something else", _moved(sample.answer, read, _named, chance)

@@ -35,6 +35,16 @@ async def test_faults_that_are_missed_and_false_alarms_fail() -> None:
     assert [failure for failure in outcome.failures if "marked" in failure]
 
 
+async def test_a_small_set_without_pairs_gets_the_faults_that_need_none() -> None:
+    """It may have one answer in another language, and no lines of code that are wrong."""
+    kept = Kept.load(KEPT)
+    fenced = next(one for one in kept.samples if not one.fault and "```" in one.answer)
+    other = next(one for one in kept.samples if not one.fault and one.language != fenced.language)
+    outcome = await measure(Kept(kept.passages, [fenced, other], {}), PROMPTS)
+    assert outcome.planted["language"] == 2
+    assert "code" not in outcome.planted
+
+
 @pytest.mark.parametrize(("compares", "most_alarms"), [(False, 11), (True, 8)])
 async def test_what_another_person_wrote_by_hand(compares: bool, most_alarms: int) -> None:
     """Sixty faults and forty good answers, written without knowing the check; with the meaning of statements fewer are false alarms."""

@@ -237,6 +237,23 @@ def test_a_statement_in_doubt_waits_for_its_meaning(mode: Mode, pieces: str) -> 
     assert (text, proof.ending) == (f"{foreign} They run at 02:00 [1].", "turned")
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Kurýr každou noc odváží všechny pásky do skladu pod horou.",
+        "A courier collects the tapes weekly, stores them beneath a mountain, counts them twice, and " * 4 + "leaves.",
+    ],
+    ids=["foreign", "long"],
+)
+def test_a_statement_that_no_meaning_can_save_asks_nobody(sentence: str) -> None:
+    """One in another language than the answer, and one that states several things."""
+    checker = Checker(Evidence([PASSAGE], ["en"], "How are backups kept?"), "en", WORDING, compares=True)
+    proof = Prover(checker, "mark", SIGN, Instructions(RULES))
+    text = proof.feed(f"{sentence} They run at 02:00 [1].") + proof.end()
+    assert (proof.asks, [fault.kind for fault in proof.faults]) == ("", ["statement"])
+    assert text == f"{sentence} {SIGN} They run at 02:00 [1]."
+
+
 def test_an_item_that_only_has_another_number_is_a_repetition() -> None:
     text, proof = proved("".join(f"{number}. Backups run every night at 02:00.\n" for number in range(1, 7)))
     assert (text.count("02:00"), proof.ending) == (1, "looped")

@@ -216,7 +216,7 @@ _BRACKETS = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]{0,80}\]){0,80}\]|【[^】]{0,80}
 _VALUES = re.compile(r"[\[\]\d\s,;.-]+")
 _SLASHES = re.compile(r"(?<![:/])//")
 _WITHOUT_SCHEME = re.compile(r"//(?=[^\s/]*(?:[.:\u3002\uff0e\uff61]\w|@))[^\s<>]*")
-_TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+")
+_TARGET = re.compile(r"(?:(?<=[(\"'=<])|(?<=\]:\s))\s*[^\s<>\"')]+(?<!`)")  # a backtick ends the code
 _LEADS_OUT = re.compile(
     r"(?:https?|ftps?):/*[\w-]|//[\w-]+[.:@\u3002\uff0e\uff61]\w|(?:javascript|vbscript):", re.IGNORECASE
 )

@@ -68,10 +68,16 @@ def size_of_chunk(chunk: Chunk) -> int:
     return _WIDE * (len(chunk.text) + len(chunk.questions_text)) + _SECTION * (1 + len(chunk.sections))
 
 
+def size_of_count(_: int) -> int:
+    """About how many bytes the count of a word takes, with the word."""
+    return _SECTION
+
+
 class _Kept(NamedTuple):
     texts: Recent[PlainText]
     chunks: Recent[Chunk]
     units: Recent[bytes]
+    frequencies: Recent[int]
 
 
 class GuardedStore:
@@ -81,7 +87,7 @@ class GuardedStore:
         self._store = store
         self._breaker = Breaker("store", name, (StoreUnavailable,), StoreUnavailable)
         self._breaker.facts = store.facts
-        self._recent = _Kept(Recent(size_of_text), Recent(size_of_chunk), Recent(len))
+        self._recent = _Kept(Recent(size_of_text), Recent(size_of_chunk), Recent(len), Recent(size_of_count))
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:
@@ -141,3 +147,7 @@ class GuardedGeneration:
     async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
         """The units of the chunks with these ids; those that are kept need no store."""
         return await self._recent.units.of(self.info, ids, self._guarded("units"))
+
+    async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
+        """The number of chunks with each of these tokens; those that are kept need no store."""
+        return await self._recent.frequencies.of(self.info, tokens, self._guarded("frequencies"))

@@ -36,7 +36,7 @@ SET_FACTS = ("metadata.url", "metadata.language", "metadata.translation_set")
 PAGES_AT_ONCE = 5000
 TOKENS_AT_ONCE = 1000
 FIRST_AT_ONCE = 500  # more would hold up the searches of readers meanwhile
-MOST_READ = 10_000  # chunks that the words of an index are taken from
+MOST_READ = 10_000  # chunks that the words of an index are taken from, and whose facts are kept
 MOST_CHUNKS = 5000  # of the pages that are read for one question
 OF_CHUNKS = {"excludes": ["*embedding", "tokens", "units"]}
 
@@ -52,6 +52,7 @@ class OpenSearchGeneration:
         self._translation_sets: Shared[TranslationSets] = Shared()
         self._vocabulary: Shared[Vocabulary] = Shared()
         self._language_centres: Shared[Mapping[str, Vector]] = Shared()
+        self._facts: Shared[Mapping[str, Candidate]] = Shared()
 
     @property
     def info(self) -> GenerationInfo:
@@ -73,7 +74,8 @@ class OpenSearchGeneration:
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], Mapping[str, float]]:
         """The candidates of each leg, and the pages with the nearest summaries with their cosines."""
-        names, lines = _searches(self._published, query, self._ef_search)
+        known = await self._facts.get(self._read_facts)
+        names, lines = _searches(self._published, query, self._ef_search, SHOWN[:1] if known else SHOWN)
         if not names:
             return {}, {}
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
@@ -82,10 +84,15 @@ class OpenSearchGeneration:
             if "error" in response:
                 raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
         summaries = _summary_hits(responses.pop("summaries", {}))
-        candidates_of = {name: _candidates(name, response) for name, response in responses.items()}
+        candidates_of = {name: _candidates(name, response, known) for name, response in responses.items()}
         if "questions" in candidates_of:
             candidates_of["vector"] = nearest(candidates_of["vector"], candidates_of.pop("questions"))
         return candidates_of, summaries
+
+    async def _read_facts(self) -> Mapping[str, Candidate]:
+        """The chunks by id, without a score, so that searches return ids alone; none in a larger index than of `MOST_READ`."""
+        known = await self._listed("chunk") if self.info.chunks <= MOST_READ else ()
+        return {one.id: one for one in known}
 
     async def _with_summaries(
         self, leg: tuple[Candidate, ...], summaries: Mapping[str, float], query: Query
@@ -215,11 +222,15 @@ class OpenSearchGeneration:
         return tuple([to_page(source) async for _, source in sources])
 
     async def first_chunks(self) -> tuple[Candidate, ...]:
-        """The first chunk of each page, from doc values: reading the rows of 15,000 pages takes the server 5 s."""
-        body = {"size": FIRST_AT_ONCE, "stored_fields": "_none_", "docvalue_fields": SHOWN, "track_scores": True}
-        body["sort"] = [{"metadata.url": "asc"}]
+        """The first chunk of each page."""
         first = ({"term": {"metadata.position": 0}}, {"term": {"metadata.translated_from": ""}})
-        batches = self._rows.batches(self._published.chunks, body, *first, parts="_score,fields")
+        return await self._listed("metadata.url", *first)
+
+    async def _listed(self, order: str, *selected: dict[str, Any]) -> tuple[Candidate, ...]:
+        """The chunks that match, from doc values: reading the rows of 15,000 takes the server 5 s."""
+        body = {"size": FIRST_AT_ONCE, "stored_fields": "_none_", "docvalue_fields": SHOWN, "track_scores": True}
+        body["sort"] = [{order: "asc"}]
+        batches = self._rows.batches(self._published.chunks, body, *selected, parts="_score,fields")
         return tuple([one async for hits in batches for one in _candidates("lexical", {"hits": {"hits": hits}})])
 
     async def lost(self) -> str:
@@ -227,8 +238,10 @@ class OpenSearchGeneration:
         return ""
 
 
-def _searches(published: Published, query: Query, ef_search: int = 0) -> tuple[list[str], bytes]:
-    """The names of the searches that the query needs, and the body of `_msearch` with one for each.
+def _searches(
+    published: Published, query: Query, ef_search: int = 0, shown: Sequence[str] = SHOWN
+) -> tuple[list[str], bytes]:
+    """The names of the searches that the query needs, and the body of `_msearch` with one for each, for these fields of the hits.
 
     If the index has questions or summaries, they are searched along with the vector leg.
     """
@@ -240,12 +253,12 @@ def _searches(published: Published, query: Query, ef_search: int = 0) -> tuple[l
     should = [{"match": {"tokens": {"query": words, "boost": weight}}} for words, weight in searched_terms(query.texts)]
     if should:
         words = {"bool": {"filter": restrict, "should": should, "minimum_should_match": 1}}
-        searches["lexical"] = header | WORDS_OF_ALL, _body(words, query.depth)
+        searches["lexical"] = header | WORDS_OF_ALL, _body(words, query.depth, shown)
     if query.vector is not None and any(query.vector):  # one of zeros only has no cosine
-        searches["vector"] = header, _body(_vector(query, restrict, ef_search=ef_search), query.depth)
+        searches["vector"] = header, _body(_vector(query, restrict, ef_search=ef_search), query.depth, shown)
         if recipe.questions:
             near = _vector(query, restrict, "questions_embedding", ef_search=ef_search)
-            searches["questions"] = header, _body(near, query.depth)
+            searches["questions"] = header, _body(near, query.depth, shown)
         if recipe.summaries:
             near = _vector(replace(query, depth=PAGES), restrict, "summary_embedding")
             body = _body(near, PAGES) | {"docvalue_fields": ["metadata.url"]}
@@ -266,13 +279,26 @@ def _best_of_pages(urls: Sequence[str], query: Query, generation: int) -> dict[s
     return _body(search, len(urls)) | {"collapse": {"field": "metadata.url"}}
 
 
+NONE: Mapping[str, Candidate] = {}
 _candidate: Callable[[tuple[Any, ...]], Candidate] = partial(tuple.__new__, Candidate)
 
 
-def _candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    """The candidates in the response to one search; lexical scores are BM25, vector scores are cosines."""
+def _candidates(leg: str, answer: Mapping[str, Any], known: Mapping[str, Candidate] = NONE) -> tuple[Candidate, ...]:
+    """The candidates in the response to one search, which has ids alone of those that are `known`.
+
+    Lexical scores are BM25, vector scores are cosines.
+    """
     # Lucene's score is (1 + cosine) / 2
     slope, offset = (1.0, 0.0) if leg == "lexical" else (2.0, -1.0)
+    hits = answer.get("hits", {}).get("hits", ())
+    if known:
+        return tuple(
+            [
+                _candidate((id_, url, language, hit["_score"] * slope + offset, dated, versions, collection))
+                for hit in hits
+                for id_, url, language, _, dated, versions, collection in (known[hit["fields"]["chunk"][0]],)
+            ]
+        )
     # a list, and tuples without a call of Python: this is done for hundreds of candidates per question
     return tuple(
         [
@@ -287,7 +313,7 @@ def _candidates(leg: str, answer: Mapping[str, Any]) -> tuple[Candidate, ...]:
                     fields["metadata.collection"][0],
                 )
             )
-            for hit in answer.get("hits", {}).get("hits", ())
+            for hit in hits
             for fields in (hit["fields"],)
         ]
     )
@@ -318,13 +344,13 @@ def _matches(before: str, values: Sequence[str], after: str) -> dict[str, Any]:
     return {"regexp": {"metadata.url": {"value": expression}}}
 
 
-def _body(search: dict[str, Any], depth: int) -> dict[str, Any]:
+def _body(search: dict[str, Any], depth: int, shown: Sequence[str] = SHOWN) -> dict[str, Any]:
     return {
         "size": depth,
         "query": search,
         "track_total_hits": False,
         "stored_fields": "_none_",  # reading the stored text of a row costs more than finding the row
-        "docvalue_fields": SHOWN,
+        "docvalue_fields": shown,
     }
 
 

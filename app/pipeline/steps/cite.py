@@ -189,18 +189,25 @@ class _Answer:
             if event.ending:
                 shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
                 rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
-            found = await nearest(self._turn, self._turn.hits, self._language)
-            rest += quoted(nearest_list(found, self._language), self._pages)
-            if self._turn.citing:
-                self._turn.citing.links += offered_links((one.hit for one in found), REFUSED)
+            rest += await self._nearest()
         elif isinstance(event, Done) and not self._turn.choices:
             sources = self._sources(turn, "".join(self._said))
             event = self._followed(event, sources)
+        listed, heading = tuple(source for source, _ in sources), ""
+        if self._prover and not self._prover.proved:  # a link would lend proof to what has none
+            sources, heading = [], self._language.texts.related
         if turn.citing:
             turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
-        if sources and self._turn.request.links:
-            rest += source_list(tuple(source for source, _ in sources), self._language)
+        if listed and (self._turn.request.links or not sources):
+            rest += source_list(listed, self._language, heading)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
+
+    async def _nearest(self) -> str:
+        """The list of the sections that are nearest to a question without an answer."""
+        found = await nearest(self._turn, self._turn.hits, self._language)
+        if self._turn.citing:
+            self._turn.citing.links += offered_links((one.hit for one in found), REFUSED)
+        return quoted(nearest_list(found, self._language), self._pages)
 
     async def _proved(self, event: Done | Failure) -> None:
         """Takes the rest of what the prover held back, and what a step before found unproved."""
@@ -216,6 +223,7 @@ class _Answer:
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""
+        answer = answer.replace(self._language.texts.unproven, "")  # which says what refusals say
         announced = answer.rstrip().endswith(":") and "\n" not in answer.strip()  # and nothing comes
         if announced or is_refusal(answer, self._language, self._citations):  # then no page is a source
             return replace(event, refused=True)
@@ -368,9 +376,9 @@ def source_of(number: int, hit: Hit, section: Section | None) -> Source:
     )
 
 
-def source_list(sources: tuple[Source, ...], language: Language) -> str:
+def source_list(sources: tuple[Source, ...], language: Language, heading: str = "") -> str:
     """The Markdown list of links at the end of an answer; it marks translations and pages in another language."""
-    lines = [f"\n\n**{language.texts.sources}**\n"]
+    lines = [f"\n\n{heading or f'**{language.texts.sources}**'}\n"]
     lines += [
         f"{source.number}. {markdown_link(source.name, source.url)}{_language_note(source, language)}"
         for source in sources

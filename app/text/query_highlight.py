@@ -118,7 +118,9 @@ class QueryWords:
     def excerpt(self, markdown: str) -> tuple[Piece, ...]:
         """The part of a text, without its Markdown, with most of the words, in pieces; its beginning if it has none. Cuts are marked."""
         first, last, paragraphs = self._paragraphs(markdown)
-        text = readable("".join(paragraphs[first:last]))
+        markdown = "".join(paragraphs[first:last]).lstrip("\n")
+        indent = len(markdown) - len(markdown.lstrip(" "))  # of a list that begins before: its fences would be text
+        text = readable(re.sub(rf"(?m)^ {{1,{indent}}}", "", markdown) if indent else markdown)
         start = _best_start(self._places(text)) if len(text) > EXCERPT else 0
         start = _after_blank(text, max(0, min(start - BEFORE, len(text) - EXCERPT)))
         end = len(text) if len(text) - start <= EXCERPT else text.rfind(" ", start, start + EXCERPT)
@@ -176,8 +178,7 @@ class QueryWords:
 
 
 def _goes_on(signs: re.Pattern[str], text: str, start: int) -> int:
-    match = signs.match(text, start)
-    return match.end() if match else start
+    return match.end() if (match := signs.match(text, start)) else start
 
 
 _PARAGRAPH = re.compile(r"(?s).+?(?:\n\s*\n|\Z)")
@@ -190,8 +191,7 @@ class _Folded(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         folded = fold(chr(code))
-        self[code] = folded if len(folded) == 1 else chr(code)
-        return self[code]
+        return self.setdefault(code, folded if len(folded) == 1 else chr(code))
 
 
 _FOLDED = _Folded()

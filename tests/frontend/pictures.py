@@ -133,7 +133,7 @@ async def _log(folder: Path) -> None:
             ago = chance.random() * DAYS
         question, language, there = chance.choices(known, [5 if there else 2 for *_, there in known])[0]
         sure = chance.betavariate(6, 1.5) if there else 0.0
-        outcome = "refused" if not there else "marked" if sure < 0.55 else "answered"
+        outcome = "refused" if not there else "marked" if sure < 0.55 else "written"
         answer = KeptAnswer(
             f"chatcmpl-{number}", "", question, "", now - ago * DAY, assistant="docs-assistant", language=language,
             outcome=outcome, confidence=round(sure, 2), found=Found(tokens=chance.randrange(900, 4000) if there else 0),

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -114,7 +115,9 @@ def test_from_the_overview_to_a_chunk_and_its_neighbours(page: Page, operated: P
     with page.expect_response(lambda response: "/v1/admin/chunks/" in response.url) as response:
         page.reload()
     assert response.value.ok
-    expect(page.locator(".ad-json").first).to_contain_text(response.value.url.removesuffix("/neighbours"))
+    made_from = page.locator(".ad-json")
+    expect(made_from.last).to_contain_text(f"{urlsplit(response.value.url).path.removesuffix('/neighbours')} ")
+    assert made_from.last.evaluate("one => !one.nextElementSibling && one.parentElement.matches('main')")
 
 
 def test_going_back_a_generation_changes_the_answers(page: Page, start, axe, tmp_path: Path):
@@ -340,7 +343,7 @@ def test_an_index_that_is_missing_is_red_and_says_what_to_do(page: Page, start, 
 
 
 def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Page, operated: Program, axe):
-    """No view is wider than a phone; tables scroll by themselves."""
+    """No view is wider than a phone, and no table either: its rows are cards, whose cells say what they are."""
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 390, "height": 844})
     opened(page, operated)
@@ -351,10 +354,15 @@ def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Pa
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator(".da-spinner")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        widths = "all => all.every(one => one.scrollWidth <= one.clientWidth)"
+        assert page.locator(".ad-table").evaluate_all(widths), view
         if (current := page.locator("header nav [aria-current]")).count():
             expect(current).to_be_in_viewport(ratio=1)
         axe(page)
     expect(page.get_by_role("heading", level=1)).to_have_text("Na této adrese nic není")
+    page.goto(f"{operated.url}/admin/generations")
+    cell = page.get_by_role("cell").filter(has_text="words").first
+    assert cell.evaluate("one => getComputedStyle(one, '::before').content") == '"Embedder "'
     page.get_by_role("link", name="Stránky").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_be_focused()

@@ -47,9 +47,12 @@ def test_the_keyboard_chooses_opens_and_asks(search: Page, llm: FakeLLM):
     field = search.get_by_role("combobox", name="Search", exact=True)
     field.fill("volume")  # at once: results of half a word would be followed by others, which end the choice
     expect(search.get_by_role("status")).to_contain_text("section")
+    expect(field).to_have_attribute("aria-activedescendant", re.compile("-0$"))  # what Enter opens is marked at once
     search.keyboard.press("ArrowDown")
-    search.keyboard.press("ArrowDown")
+    expect(field).to_have_attribute("aria-activedescendant", re.compile("-1$"))
     search.keyboard.press("ArrowUp")
+    search.keyboard.press("ArrowUp")
+    search.keyboard.press("ArrowDown")
     expect(field).to_have_attribute("aria-activedescendant", re.compile("-0$"))
     active = search.locator(f"[id='{field.get_attribute('aria-activedescendant')}']")
     expect(active).to_have_attribute("aria-selected", "true")
@@ -60,6 +63,15 @@ def test_the_keyboard_chooses_opens_and_asks(search: Page, llm: FakeLLM):
     )
     search.keyboard.press("Enter")
     assert search.evaluate("window.opened") == address
+    field.fill("volumes")
+    expect(field).to_have_attribute("aria-activedescendant", re.compile("-0$"))
+    expect(search.get_by_role("status")).to_contain_text("section")
+    search.evaluate("window.opened = ''")
+    search.keyboard.press("Enter")  # without an arrow: the row that is marked
+    assert search.evaluate("window.opened") == first(search).get_by_role("link").get_attribute("href")
+    field.fill("volume")
+    expect(search.get_by_role("status")).to_contain_text("section")
+    search.keyboard.press("ArrowDown")
     search.keyboard.press("Control+Enter")
     expect(search.get_by_text("You asked").or_(search.locator(".da-question")).first).to_be_attached()
     finished(search)
@@ -135,6 +147,7 @@ def test_filters_and_the_empty_and_failed_state_say_what_they_are(search: Page, 
     field.fill("qqxxzz")
     expect(search.get_by_role("status")).to_have_text("Nothing was found for “qqxxzz”. Try fewer or other words.")
     expect(search.get_by_role("button", name="Ask: qqxxzz")).to_be_visible()
+    expect(search.get_by_role("gridcell", selected=True)).to_have_text("Ask: qqxxzz")  # Enter asks it
     search.route("**/v1/search", lambda route: route.abort())
     field.fill("volume")
     expect(search.get_by_role("alert")).to_contain_text("No connection")

@@ -121,6 +121,8 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     expect(first.get_by_text("passage 1")).to_be_visible()
     expect(first.locator("td").nth(2)).to_have_text(re.compile(r"1\.\s+\d"))
     candidates.get_by_role("button", name="All").click()
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    expect(page.get_by_role("navigation", name="Parts of the trace")).to_be_in_viewport(ratio=1)
     part(page, "Links")
     links = region(page, "Links")
     expect(links.locator("tbody tr")).to_have_count(1)

@@ -14,10 +14,9 @@ export function ChunkView({ rest, query }: ViewProps): JSX.Element {
   const path = `v1/admin/chunks/${encodeURIComponent(rest)}`;
   const loaded = useJson<OneChunkBody>(path + parameters);
   return (
-    <>
-      <View path={path + parameters} loaded={loaded}>{(found) => <Content found={found} index={index} />}</View>
-      <Neighbours path={`${path}/neighbours${parameters}`} index={index} />
-    </>
+    <View path={path + parameters} loaded={loaded} after={<Neighbours path={`${path}/neighbours${parameters}`} index={index} />}>
+      {(found) => <Content found={found} index={index} />}
+    </View>
   );
 }
 

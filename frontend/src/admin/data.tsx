@@ -1,6 +1,6 @@
 /** JSON of the service as what views are made from: loading, failing, and the address that it came from. */
 import { type ComponentChildren, type JSX, createContext } from "preact";
-import { useContext, useEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, asApiError } from "../shared/api";
 import { CopyButton } from "../shared/copy";
 import { Problem } from "../shared/problems";
@@ -72,11 +72,13 @@ interface ViewProps<T> {
   absent?: ComponentChildren;
   /** What is said until it is there. */
   waiting?: string;
+  /** What follows, also without the data. */
+  after?: ComponentChildren;
   children: (data: T) => ComponentChildren;
 }
 
-/** The children of the data once it is there, and the address that it came from. */
-export function View<T>({ path, loaded, absent, waiting, children }: ViewProps<T>): JSX.Element {
+/** The children of the data once it is there, and at the end the address that it came from. */
+export function View<T>({ path, loaded, absent, waiting, after, children }: ViewProps<T>): JSX.Element {
   const { t } = useAdmin();
   const { data, problem, reload } = loaded;
   return (
@@ -85,6 +87,7 @@ export function View<T>({ path, loaded, absent, waiting, children }: ViewProps<T
       {problem?.kind === "missing" && absent && <p>{absent}</p>}
       {!data && !problem && <p class="da-status" role="status"><span class="da-spinner" />{waiting ?? t.loading}</p>}
       {data && children(data)}
+      {after}
       <JsonAddress path={path} />
     </>
   );
@@ -154,7 +157,7 @@ function JsonAddress({ path }: { path: string }): JSX.Element {
   const url = api.url(path);
   return (
     <p class="ad-json">
-      {t.json} <code>GET {url}</code>
+      {t.json} <code>{url.replace(location.origin, "")}</code>
       <CopyButton text={`curl -H "Authorization: Bearer $ADMIN_KEY" '${url.replaceAll("'", "%27")}'`} label={t.copyCurl} />
     </p>
   );
@@ -172,11 +175,16 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`ad-badge ad-${tone}`}>{children}</span>;
 }
 
-/** A wide table, which scrolls by itself on a phone. */
+/** A wide table, which scrolls by itself; on a phone, each row is a card whose cells have their heads beside them. */
 export function Table({ name, head, children }: { name: string; head: ComponentChildren[]; children: ComponentChildren }): JSX.Element {
+  const table = useRef<HTMLTableElement>(null);
+  useLayoutEffect(() => {
+    const [heads, ...rows] = table.current!.rows;
+    for (const row of rows) [...row.cells].forEach((cell, i) => (cell.dataset["head"] = heads!.cells[i]!.textContent));
+  });
   return (
     <div class="ad-table" role="region" aria-label={name} tabIndex={0}>
-      <table>
+      <table ref={table}>
         <thead><tr>{head.map((cell, i) => <th key={i} scope="col">{cell}</th>)}</tr></thead>
         <tbody>{children}</tbody>
       </table>

@@ -14,17 +14,17 @@ const TONES = { reader: "calm", widget: "warn", admin: "good" } as const;
 export function Keys(): JSX.Element {
   const { t } = useAdmin();
   const loaded = useJson<KeyList>(PATH);
+  const make = loaded.data?.file === "" ? <p role="note">{t.keys.noFile}</p> : <Make onDone={loaded.reload} />; // keeps its key if the list fails
   return (
     <>
       <p>{t.keys.text}</p>
-      <View path={PATH} loaded={loaded}>
+      <View path={PATH} loaded={loaded} after={make}>
         {({ data }) => (
           <Table name={t.views.keys} head={[...t.keys.columns, ""]}>
             {data.map((key) => <Row key={`${key.name} ${!key.version}`} shown={key} onDone={loaded.reload} />)}
           </Table>
         )}
       </View>
-      {loaded.data?.file === "" ? <p role="note">{t.keys.noFile}</p> : <Make onDone={loaded.reload} /> /* keeps its key if the list fails */}
     </>
   );
 }

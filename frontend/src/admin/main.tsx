@@ -20,6 +20,7 @@ import { traceTexts } from "./trace/texts";
 const PREFIX = `docs-assistant:${new URL(document.baseURI).pathname}:`;
 const secrets = new Storage(PREFIX, "sessionStorage");
 const choices = new Storage(PREFIX);
+const SITE = document.title; // the name of the documentation, as the service writes it
 const LANGUAGES = { en: "English", cs: "Čeština" };
 
 type Door = "trying" | "open" | "key" | "wrong" | "blocked" | "closed" | { problem: ApiError };
@@ -61,7 +62,7 @@ function App(): JSX.Element {
     <UiProvider value={{ api, t: texts(uiLanguage(language)), target: "_blank" }}>
       <AdminProvider value={admin}>
         <div class="da-root ad-root">
-          <a class="ad-skip" href={`${location.pathname}${location.search}#content`}>{t.skip}</a>
+          <a class="da-skip" href={`${location.pathname}${location.search}#content`}>{t.skip}</a>
           <Header open={door === "open"} person={people.person} onForget={api.key ? forget : null} onLanguage={choose} />
           {door === "open" ? <Views /> : <main id="content" class="ad-door"><Closed door={door} people={people} onKey={(key) => void knock(key)} /></main>}
         </div>
@@ -124,7 +125,7 @@ function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Elemen
   useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current, open]);
   return (
     <header class="ad-header">
-      <a class="ad-name" href="admin/">Docs Assistant <span class="da-muted">{t.title}</span></a>
+      <a class="ad-name" href="admin/"><img src="brand/icon" alt="" width={22} height={22} /> {SITE} <span class="da-muted">{t.title}</span></a>
       {open && (
         <nav ref={nav} aria-label={t.menu}>
           {routes.filter((route) => !route.within).map((route) => (
@@ -163,15 +164,14 @@ function Views(): JSX.Element {
 /** The title of the tab; after a click, readers of the screen start at the heading of the new view. */
 function useTitle(title: string, { path }: Place, heading: { current: HTMLElement | null }): void {
   const first = useRef(true);
+  useEffect(() => void (document.title = `${title} · ${SITE}`), [title]);
   useEffect(() => {
-    document.title = `${title} · Docs Assistant`;
-    if (first.current) first.current = false;
-    else {
+    if (!first.current) {
       scrollTo(0, 0);
       heading.current?.focus({ preventScroll: true });
     }
+    first.current = false;
   }, [path]);
-  useEffect(() => void (document.title = `${title} · Docs Assistant`), [title]);
 }
 
 highlighter.load = () => import("../shared/highlight");

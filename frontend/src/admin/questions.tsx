@@ -119,7 +119,7 @@ function Bars({ name, days }: { name: (typeof FIGURES)[number]; days: DayBody[] 
     <div>
       <dt>{t.questions.figures[name]}</dt>
       <dd>
-        {number(total)}{!WHOLE.has(name) && <small class="da-muted">{percent(total / (all || 1))}</small>}
+        {number(total)}{!WHOLE.has(name) && <> <span class="da-label">{percent(total / (all || 1))}</span></>}
         <svg class="ad-days" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={t.questions.bars(day(days[0]!.day), day(days.at(-1)!.day), number(most))}>
           {days.map((one, i) => (
             <rect key={one.day} x={i * step} y={HEIGHT - (HEIGHT * one[name]) / most} width={step * 0.8} height={(HEIGHT * one[name]) / most}>
@@ -139,8 +139,8 @@ function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
     <section>
       <h2>{t.views.questions}</h2>
       {found.data.length ? (
-        <Table name={t.views.questions} head={t.questions.columns}>
-          {found.data.map((one) => <Row key={one.id} one={one} />)}
+        <Table name={t.views.questions} head={[1, 2, 5, 6].map((i) => t.questions.columns[i])}>
+          {found.data.map((one) => <Row key={one.id} one={one} several={found.assistants.length > 1} />)}
         </Table>
       ) : <p>{chosen ? t.questions.noMatch : t.questions.none}</p>}
       <p class="ad-parts">
@@ -153,26 +153,26 @@ function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
   );
 }
 
-function Row({ one }: { one: LoggedBody }): JSX.Element {
-  const { t, percent } = useAdmin();
+function Row({ one, several }: { one: LoggedBody; several: boolean }): JSX.Element {
+  const { t, percent, language } = useAdmin();
   return (
     <tr>
-      <td><Ago time={one.asked_at} /></td>
-      <th scope="row" class="ad-page" lang={one.language}><a href={address(`questions/${one.id}`)}>{one.question || t.questions.noText}</a>{one.question && <Trace one={one} text={t.questions.traced} />}</th>
-      <td><Outcome outcome={one.outcome} /></td>
-      <td class="ad-number">{one.confidence === null ? "–" : percent(one.confidence)}</td>
-      <td>{one.language}</td>
+      <th scope="row" class="ad-page">
+        <a lang={one.language} href={address(`questions/${one.id}`)}>{one.question || t.questions.noText}</a>
+        <small lang={language} class="da-muted">
+          <Ago time={one.asked_at} /> · {one.language}{several && ` · ${one.assistant}`}{one.question && <> · <Trace one={one} text={t.questions.traced} /></>}
+        </small>
+      </th>
+      <td><Outcome outcome={one.outcome} />{one.confidence !== null && <small class="da-muted">{t.questions.columns[3]} {percent(one.confidence)}</small>}</td>
       <td>{one.rating ? t.questions.ratings[one.rating] : "–"}</td>
       <td class="ad-page"><Pages pages={one.pages} /></td>
-      <td>{one.assistant}</td>
     </tr>
   );
 }
 
 /** Asks the question again, which shows how the answer is made. */
 function Trace({ one, text }: { one: LoggedBody; text: string }): JSX.Element {
-  const { language } = useAdmin();
-  return <a class="ad-trace" lang={language} href={address("ask", { q: one.question, model: one.assistant })}>{text}</a>;
+  return <a href={address("ask", { q: one.question, model: one.assistant })}>{text}</a>;
 }
 
 function Outcome({ outcome }: { outcome: string }): JSX.Element {

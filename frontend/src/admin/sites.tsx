@@ -16,14 +16,13 @@ export function Sites(): JSX.Element {
   return (
     <>
       <p>{t.sites.text}</p>
-      <View path={PATH} loaded={loaded}>
+      <View path={PATH} loaded={loaded} after={<Add onDone={loaded.reload} />}>
         {({ data }) => data.length ? (
           <Table name={t.views.sites} head={[...t.sites.columns, ""]}>
             {data.map((site) => <Row key={site.url} site={site} onDone={loaded.reload} />)}
           </Table>
         ) : <p>{t.sites.none}</p>}
       </View>
-      <Add onDone={loaded.reload} />
     </>
   );
 }

@@ -8,6 +8,7 @@ import { useContext, useMemo } from "preact/hooks";
 import { CodeBlock } from "./code";
 import { SIGN } from "./doubt";
 import { Link } from "./link";
+import { split } from "./quotes";
 import { useUi } from "./ui";
 
 /** Parts of a block's plain text, from start to end, that are shown as marked. */
@@ -113,7 +114,7 @@ function List({ list, level }: { list: Tokens.List; level: number }): JSX.Elemen
 function Table({ table }: { table: Tokens.Table }): JSX.Element {
   const { t } = useUi();
   const cell = (Tag: "th" | "td") => (one: Tokens.TableCell, i: number) => (
-    <Tag key={i} class={one.align ? `da-${one.align}` : ""} {...(Tag === "th" ? { scope: "col" as const } : {})}>
+    <Tag key={i} {...(one.align && { style: { textAlign: one.align } })} {...(Tag === "th" ? { scope: "col" as const } : {})}>
       <Inline tokens={one.tokens} />
     </Tag>
   );
@@ -243,26 +244,44 @@ function textsOf(tokens: Token[]): string[] {
   });
 }
 
-/** About so many characters from the first block, item or row on that has something marked; empty if nothing is. */
-export function excerpt(text: string, length: number, mark?: (plain: string) => Ranges): string {
-  const isMarked = (tokens: Token[]) => !mark || textsOf(tokens).some((plain) => mark(plain).length);
+/** The text below this heading, up to the next one; empty without such a heading. */
+export function below(heading: string, text: string): string {
   const blocks = lexed(text);
-  const first = blocks.findIndex((block) => isMarked([block]));
-  const parts = blocks.slice(first).flatMap((generic, i): string[] => {
-    const block = generic as Tokens.Generic;
-    const from = (parts: Token[][]) => (i ? 0 : Math.max(parts.findIndex(isMarked), 0));
-    if (block.type === "list") return block["items"].slice(from(block["items"].map((item: Tokens.ListItem) => item.tokens))).map(({ raw }: Token) => raw);
-    if (block.type !== "table") return [block.raw];
-    const [names, rule, ...lines] = block.raw.split(/(?<=\n)/);
-    const [row = "", ...rows] = lines.slice(from(block["rows"].map((cells: Tokens.TableCell[]) => cells.flatMap((cell) => cell.tokens))));
-    return [`${names}${rule}${row}`, ...rows];
-  });
+  const at = blocks.findIndex((block) => isHeading(block) && plain((block as Tokens.Heading).tokens) === heading);
+  return at < 0 ? "" : untilHeading(blocks.slice(at + 1)).map(({ raw }) => raw).join("");
+}
+
+const isHeading = ({ type }: Token) => type === "heading";
+
+function untilHeading(blocks: Token[]): Token[] {
+  const end = blocks.findIndex((block, i) => i > 0 && isHeading(block));
+  return end < 0 ? blocks : blocks.slice(0, end);
+}
+
+/** About so many characters of a section, from the first sentence, item or row on that has something marked; empty if nothing is. */
+export function excerpt(text: string, length: number, language: string, mark?: (plain: string) => Ranges): string {
+  const isMarked = (markdown: string) => !mark || blockTexts(markdown).some((plain) => mark(plain).length);
+  const blocks = lexed(text);
+  const first = blocks.findIndex(({ raw }) => isMarked(raw));
   let shown = "";
-  for (const part of first < 0 ? [] : parts) {
-    if (shown && shown.length + part.length > length) break;
-    shown += part;
+  for (const [i, block] of first < 0 ? [] : untilHeading(blocks.slice(first)).entries()) {
+    const [head, units] = unitsOf(block as Tokens.Generic, language);
+    const from = i ? 0 : Math.max(units.findIndex((unit) => isMarked(head + unit)), 0);
+    for (const [j, unit] of units.slice(from).entries()) {
+      const part = (j ? "" : head) + unit;
+      if (shown && shown.length + part.length > length) return shown;
+      shown += part;
+    }
   }
   return shown;
+}
+
+/** What a block can be cut into, and what belongs before the first part. */
+function unitsOf(block: Tokens.Generic, language: string): [head: string, units: string[]] {
+  if (block.type === "list") return ["", block["items"].map(({ raw }: Token) => raw)];
+  if (block.type === "paragraph") return ["", split(block.raw, language).map(({ segment }) => segment)];
+  const [names = "", rule = "", ...rows] = block.type === "table" ? block.raw.split(/(?<=\n)/) : [];
+  return rows.length ? [names + rule, rows] : ["", [block.raw]];
 }
 
 /** The text of the tokens as it is shown. */

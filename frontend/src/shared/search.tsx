@@ -54,7 +54,7 @@ export function Search(props: SearchProps): JSX.Element {
   const { t } = useUi();
   const [text, setText] = useState(props.query ?? "");
   const [filters, setFilters] = useState<Filters>({ collection: "", language: "" });
-  const [active, setActive] = useState(-1);
+  const [chosen, setChosen] = useState(-1); // by the arrow keys
   const field = useRef<HTMLInputElement>(null);
   const grid = useRef<HTMLDivElement>(null);
   const id = useId();
@@ -63,29 +63,31 @@ export function Search(props: SearchProps): JSX.Element {
   const { state, again } = useFound(props, query, filters);
   const rows = query ? (state.found?.data ?? []) : [];
   useEffect(() => field.current?.focus(), []);
-  useLayoutEffect(() => setActive(-1), [state.found, query]); // with the rows: an effect after them would take back the first arrow
+  useLayoutEffect(() => setChosen(-1), [state.found, query]); // with the rows: an effect after them would take back the first arrow
   useEffect(() => onQuery?.(query), [query]);
-  useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [active]);
+  useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [chosen]);
   const about = (row: Passage) => asked(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
   const asked = (question: string) => {
     recent.add(query);
     onAsk(question);
   };
-  const open = (index: number) => grid.current?.querySelectorAll<HTMLElement>(".da-found")[index]?.click();
   // the row below the results asks the query itself
   const last = query ? rows.length : -1;
+  const known = state.asked === query; // results of other words aren't opened unseen
+  const active = known || rows.length ? Math.max(chosen, 0) : -1; // what Enter opens is seen before
+  const enter = (ask: boolean) => {
+    const row = rows[active];
+    if (ask) row && chosen >= 0 ? about(row) : asked(query);
+    else if (known) row ? grid.current?.querySelectorAll<HTMLElement>(".da-found")[active]?.click() : asked(query);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      const step = event.key === "ArrowDown" ? 1 : -1;
-      setActive(active + step < -1 ? last : active + step > last ? -1 : active + step);
+      setChosen((active + (event.key === "ArrowDown" ? 1 : last)) % (last + 1) || 0);
     } else if (event.key === "Enter" && query) {
       event.preventDefault();
-      const row = rows[active];
-      if (event.ctrlKey || event.metaKey) row ? about(row) : asked(query);
-      else if (active === rows.length) asked(query);
-      else if (state.asked === query) open(Math.max(active, 0)); // results of other words aren't opened unseen
+      enter(event.ctrlKey || event.metaKey);
     } else if (event.key === "Escape" && text) {
       event.stopPropagation(); // the first Escape empties the field, the next one closes what is around it
       setText("");
@@ -97,7 +99,7 @@ export function Search(props: SearchProps): JSX.Element {
         <Icon name="search" />
         <input ref={field} type="text" inputMode="search" enterkeyhint="search" autocomplete="off" autocapitalize="off" spellcheck={false}
           role="combobox" aria-autocomplete="list" aria-haspopup="grid" aria-expanded={last >= 0} aria-controls={`${id}-grid`}
-          aria-activedescendant={active >= 0 ? `${id}-${active}` : undefined} aria-label={t.search.field} aria-describedby={`${id}-keys`}
+          aria-activedescendant={query && active >= 0 ? `${id}-${active}` : undefined} aria-label={t.search.field} aria-describedby={`${id}-keys`}
           placeholder={`${t.search.label}…`} maxLength={LONGEST} value={text}
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
         {text && <IconButton icon="close" label={t.search.clear} onClick={() => { setText(""); field.current?.focus(); }} />}

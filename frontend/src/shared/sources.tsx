@@ -5,13 +5,13 @@ import type { PassageInPage, Source } from "../../api";
 import { Icon } from "./icons";
 import { useLoaded } from "./interface";
 import { Link } from "./link";
-import { Markdown, blockTexts, excerpt } from "./markdown";
+import { Markdown, below, blockTexts, excerpt } from "./markdown";
 import { cells, marker, statements } from "./quotes";
 import { languageName } from "./texts";
 import type { Answer } from "./types";
 import { useUi } from "./ui";
 
-const LONGEST = 700; // characters of a preview
+const LONGEST = 500; // characters of a preview
 const FEWEST = 4; // words at each end of a sentence, by which a browser finds it
 
 interface Props {
@@ -103,13 +103,18 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
   const { api, t } = useUi();
   const path = `v1/passages/${encodeURIComponent(source.chunk)}?model=${encodeURIComponent(model)}`;
   const { data: passage, problem: gone } = useLoaded<PassageInPage>(api, path);
-  const { text, reading } = useMemo(() => {
-    const own = passage?.text ?? source.snippet;
-    const whole = passage ? [passage.before, own, passage.after].filter(Boolean).join("\n\n") : own;
+  const { text, mark } = useMemo(() => {
+    const [own, before = "", after = ""] = [passage?.text ?? source.snippet, passage?.before, passage?.after];
     const said = source.sentence ? cells(source.sentence) : statements(answer.text, source.number);
-    const mark = marker(said, blockTexts(whole), source.language);
-    return { text: excerpt(whole, LONGEST, mark) || excerpt(own, LONGEST), reading: { base: source.url, mark } };
+    const [begun, whole] = [`${own}\n\n${after}`, `${before}\n\n${own}\n\n${after}`];
+    const section = below(source.section, begun) || below(source.section, whole);
+    const tried = [section, own, whole].map((part) => {
+      const mark = marker(said, blockTexts(part), source.language);
+      return { text: excerpt(part, LONGEST, source.language, mark), mark };
+    });
+    return tried.find((one) => one.text) ?? { text: excerpt(section || own, LONGEST, source.language), mark: tried[0]!.mark };
   }, [passage, answer.text, source]);
+  const reading = useMemo(() => ({ base: source.url, mark }), [source, mark]);
   if (!passage && !gone) return <div class="da-passage da-muted">{t.sources.loading}</div>;
   return (
     <div class="da-passage" lang={source.language || undefined}>

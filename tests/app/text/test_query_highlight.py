@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from app.text.query_highlight import EXCERPT, QueryWords
@@ -29,6 +31,15 @@ def test_it_is_around_the_words_and_says_where_it_is_cut(before: int, after: int
 def test_code_with_blank_lines_stays_code() -> None:
     text = excerpt(FILLER * 5 + "```sh\n# *all*\n\nbackup --night  # [once]\n```\n\n" + FILLER * 5)
     assert "# *all* <backup> --<night> # [once]" in text
+
+
+@pytest.mark.parametrize("indent", [3, 4])
+def test_code_of_a_list_that_begins_before_has_no_fences(indent: int) -> None:
+    """They are deeper than Markdown takes for fences where the list isn't there."""
+    item = FILLER * 5 + "```sh\nbackup --night\n  --once\n```\n\nThen *wait*.\n\n"
+    text = excerpt(f"1. First:\n\n{textwrap.indent(item, ' ' * indent)}{FILLER * 5}")
+    assert "<backup> --<night> --once Then wait." in text
+    assert "`" not in text
 
 
 def test_without_the_words_it_is_the_beginning() -> None:

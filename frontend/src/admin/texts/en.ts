@@ -67,10 +67,7 @@ export const en = {
       reranker_fails: "The reranker fails",
       store_fails: "The store fails",
     } as Record<string, string>,
-    see: { pages_failing: "Show these pages", run_failed: "Go to the runs", no_run: "Go to the runs", no_index: "Start a run", too_old: "Start a run" } as Record<
-      string,
-      string
-    >,
+    see: { pages_failing: "Show these pages", run_failed: "Go to the runs", no_run: "Go to the runs", no_index: "Start a run", too_old: "Start a run" } as Record<string, string>,
   },
   index: {
     heading: (name: string) => (name ? `Index ${name}` : "Index"),
@@ -92,10 +89,7 @@ export const en = {
     yes: "yes",
     no: "no",
   },
-  results: { published: "published", partial: "published, with failures", unpublished: "not published", failed: "failed" } as Record<
-    string,
-    string
-  >,
+  results: { published: "published", partial: "published, with failures", unpublished: "not published", failed: "failed" } as Record<string, string>,
   parts: {
     heading: "Connected parts",
     part: "Part",
@@ -123,19 +117,9 @@ export const en = {
     first: "First pages",
     nothing: "No page matches.",
     why: "Why isn't a page found?",
-    columns: { title: "Page", language: "Language", state: "State", modified: "Changed", last_ok: "Last read", chunks: "Chunks" } as Record<
-      string,
-      string
-    >,
+    columns: { title: "Page", language: "Language", state: "State", modified: "Changed", last_ok: "Last read", chunks: "Chunks" } as Record<string, string>,
     states: { ok: "read", failing: "not readable", duplicate: "same as another", empty: "without text" } as Record<string, string>,
-    ages: {
-      week: "in the last week",
-      month: "in the last month",
-      quarter: "in the last 3 months",
-      year: "in the last year",
-      older: "earlier",
-      unknown: "no date",
-    } as Record<string, string>,
+    ages: { week: "in the last week", month: "in the last month", quarter: "in the last 3 months", year: "in the last year", older: "earlier", unknown: "no date" } as Record<string, string>,
   },
   page: {
     facts: "Facts",
@@ -305,14 +289,7 @@ export const en = {
     progress: (done: string, total: string) => (total ? `${done} of ${total}` : done),
     stages: { "Reading sitemaps": "Reading sitemaps", Pages: "Pages", Publishing: "Publishing" } as Record<string, string>,
     report: "Report",
-    outcomes: {
-      new: "new",
-      changed: "changed",
-      unchanged: "unchanged",
-      removed: "removed",
-      skipped: "skipped",
-      failed: "failed",
-    } as Record<string, string>,
+    outcomes: { new: "new", changed: "changed", unchanged: "unchanged", removed: "removed", skipped: "skipped", failed: "failed" } as Record<string, string>,
     problems: "What went wrong, by reason",
     noProblems: "No page was left out.",
     refused: "Not published, because",

@@ -91,7 +91,7 @@ export function AgainForm({ choices, language, onAsk }: AgainProps): JSX.Element
         <Assistant value={choices.model} />
         <Settings values={choices.settings} />
         <PromptEditor prompts={prompts} language={language} onChange={setPrompts} />
-        <div class="tr-buttons"><button class="da-button da-primary">{ui.chat.again}</button></div>
+        <div class="tr-parts"><button class="da-button da-primary">{ui.chat.again}</button></div>
       </form>
     </section>
   );

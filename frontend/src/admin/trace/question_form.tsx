@@ -43,7 +43,7 @@ export function QuestionForm({ trace, model }: { trace: Trace; model: string }):
             <label class="tr-field">{t.evidenceField}<input name="evidence" /></label>
           </>
         )}
-        <div class="tr-buttons"><button class="da-button da-primary">{t.addButton}</button></div>
+        <div class="tr-parts"><button class="da-button da-primary">{t.addButton}</button></div>
         {file && <p role="status" class="tr-done">{t.added(file)}</p>}
         {failure}
       </form>

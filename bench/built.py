@@ -16,7 +16,6 @@ from app.pipeline import calls
 from app.pipeline import conversation as history
 from app.proof import stream
 from app.proof.check import LONGEST_REFUSAL
-from app.proof.reading import _joining
 from app.proof.wording import Wording
 from app.text import literals, redaction
 from app.text.analysis import analyse, fold, words_of
@@ -159,10 +158,9 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "plugins.steps.period.PeriodRules._compiled": partial(_rules, "finditer", "_patterns"),
     "plugins.steps.period.PeriodRules._counted": partial(_rules, "finditer", "_last"),
     "plugins.steps.period._any": partial(_rules, "search", "_time", "_hint"),
-    "app.proof.reading._joining": lambda: [(_joining(), "split")],
     "app.proof.evidence.Evidence.has_ending": lambda: [(re.compile(r"\w-wal(?![\w-])"), "search")],
     "app.proof.evidence.Evidence.takes_value": lambda: [
-        (re.compile(r"(?<![\w-])(?i:-g)(?:, ?--[\w-]+)?[ =]\[?(?:(\w{2,})|<[^<>\n]+>)"), "finditer")
+        (re.compile(r"(?<![\w-])(?i:-g)(?:, ?--[\w-]+)?[ =]\[?(?:(\w{2,}+)(?!=)|<[^<>\n]+>)"), "finditer")
     ],
     "app.proof.evidence.Evidence.counts": lambda: [(re.compile(r"(?<!\w)(\w++) pages"), "finditer")],
     "app.text.literals._amount": lambda: [(literals._amount(), "finditer")],  # noqa: SLF001

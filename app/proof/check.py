@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,10 @@ from app.proof.evidence import (
     follows_from,
     literals_of,
     names_in,
+    readings,
     values_of,
 )
-from app.proof.reading import CLOSING, Clause, clauses_of, folded, stem_of, words_in
+from app.proof.reading import CLOSING, folded, stem_of, words_in
 from app.text.analysis import RAISED, fold
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
@@ -40,9 +42,9 @@ MOST_FUNCTION = 10  # words for each function word of the answer's language: wit
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
 NEAR_ENOUGH = 0.33
-"""The cosine of a sentence that its pages say with the nearest stretch of them, plus the share of its words that a row of them has."""
+"""The cosine of a sentence that its pages say with the nearest stretch of them, plus the share of its words and names that a row of them has."""
 AS_NEAR = 0.1  # the difference of two cosines that says nothing
-NEAR_ENOUGH_ACROSS = 0.06  # the cosine alone, where the pages are in another language
+NEAR_ENOUGH_ACROSS = 0.05  # the cosine alone, where the pages are in another language
 MOVED = 0.6
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
 FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
@@ -52,6 +54,7 @@ SHORTEST_FORM = 4  # letters that forms of a word have in common
 LONGEST_REFUSAL = 400  # characters
 MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
 DIGITS_OF_POWER = 4
+LONGEST_KEYS = 4  # signs and letters that a user types one after another
 SMALL = 12  # larger numbers don't count what the answer itself lists
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
@@ -71,13 +74,13 @@ _COUNTED = re.compile(r"\s+([^\W\d_]{3,})")
 _BARE_UNIT = re.compile(
     r"(?<!\d)(?<!\d )(?<![\w-])(?:ms|[kmgtp]i?b|(?:mili|milli|kilo|mega|giga|tera)\w+)(?!\w)", re.IGNORECASE
 )
+_TIMES = re.compile(r"(\d+)[^\W\d_]{3,}")  # 60krát
 _ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x
 _POWER = re.compile(r"\b(\d{1,20}|[a-z]{1,2})(?:\*\*|\^|<sup>)\{?([-+]?\d{1,4})\}?(?:</sup>)?")
 _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
 _NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
 _INTERJECTION = re.compile(r"^[^\w]*[^\W\d_]{1,4}[,.:;!–—]\s+")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
-_CODE = re.compile(r"`[^`\n]*[=(:][^`\n]*`")  # `override=False` denies nothing
 _SPAN = re.compile(r"`[^`\n]*`")
 _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
 _WORD = re.compile(r"[^\W\d_]+")
@@ -109,12 +112,16 @@ def _alike(one: Polarity, other: Polarity) -> bool:
     return both >= FEWEST_COMMON and enough and both >= NEAR_BACK * len(there)
 
 
-def _denies_too(around: Polarity, own: Polarity) -> bool:
+def _denies_too(around: Sequence[Polarity], own: Polarity) -> bool:
     """True if the sentence around a clause denies something that the clause may go on with, or the same in another form."""
-    return bool(
-        around.firm - own.heads
-        or {head[:SHORTEST_FORM] for head in around.heads} & {head[:SHORTEST_FORM] for head in own.heads}
-    )
+    begins = {head[:SHORTEST_FORM] for one in around for head in one.heads} & {
+        head[:SHORTEST_FORM] for head in own.heads
+    }
+    return bool(begins) or any(one.firm - own.heads for one in around)
+
+
+def _is_conditional(sentence: Sequence[Polarity]) -> bool:
+    return any(one.conditional for one in sentence)
 
 
 class Checker:
@@ -131,8 +138,8 @@ class Checker:
         self.undecided = False
         self._evidence, self._language, self._wording = evidence, wording.languages[code], wording
         self._denials = wording.denials[code]
-        self._results = set[str]()  # of sums that the answer shows
-        self._read = "", frozenset[str]()  # the last sentence and its stems
+        self._results = dict[str, None]()  # of sums that the answer shows
+        self._last = "", frozenset[str]()  # the last sentence and its stems
         self._own = [index for index, language in enumerate(evidence.languages) if language in {code, ""}]
 
     def sentence(self, text: str) -> list[Unsupported]:
@@ -151,9 +158,9 @@ class Checker:
         announces = plain.rstrip(CLOSING).endswith((":", "?"))
         if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
             return None
-        index, share = self._evidence.near(said - self._evidence.question.stems, self._own)
-        decided = index >= 0 and share >= SUPPORTED
-        if decided and not any(self._denies_apart(clause, index) for clause in clauses_of(plain)):
+        share = self._evidence.near(said - self._evidence.question.stems, self._own)[1]
+        apart = (bool(own.heads) != bool(self._nearest(own)[0].heads) for own, _ in self._denials.clauses(plain))
+        if share >= SUPPORTED and not any(apart):
             return None
         return Unsupported(text, "statement", *self._place(plain))
 
@@ -165,32 +172,32 @@ class Checker:
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
         bare = _COMMENT.sub("", line).strip()
-        bare = _OWN_FILE.sub(lambda name: " " if self._evidence.has_ending(name[1]) else name[0], bare)
-        return [] if self._has_code(bare) else [Unsupported(line.strip(), "code", *self._place(line))]
+        if self._has_code(bare):
+            return []
+        others = _OWN_FILE.sub(lambda name: " " if self._evidence.has_ending(name[1]) else name[0], bare)
+        proved = others != bare and self._has_code(others)
+        return [] if proved else [Unsupported(line.strip(), "code", *self._place(line))]
 
     # ---- literals --------------------------------------------------------------------------------
 
     def _unproven_literals(self, plain: str) -> Iterator[UnsupportedKind]:
         """The kind of each literal that the evidence lacks."""
-        at = 0
-        prose = list[str]()
-        for start, end in code_spans(plain):
-            prose.append(plain[at:start])
-            at = end
-            if not self._has_code(plain[start:end].strip("` ")):
-                yield "code"
-        text = _without_urls(" ".join([*prose, plain[at:]]))
+        spans = list(code_spans(plain))
+        codes = [plain[start:end].strip("` ") for start, end in spans]
+        if not all(map(self._has_code, codes)):
+            yield "code"
+        ends = [0, *chain.from_iterable(spans), len(plain)]
+        text = _without_urls(" ".join(plain[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)))
         if "@" in text:
             if not all(map(self._evidence.holds, map(str.casefold, _EMAIL.findall(text)))):
                 yield "name"
             text = _EMAIL.sub(" ", text)
         text = _POWER.sub(self._without_proved, text)
-        for name in NAME.findall(text):
-            if not self._has_name(name):
-                yield "name"
-        if not self._is_mixed and any(map(self._is_new, _PROPER.findall(text))):
+        unknown = [name for name in NAME.findall(text) if not self._has_name(name)]
+        times = [match[1] for name in unknown if (match := _TIMES.fullmatch(name))]
+        if len(times) < len(unknown) or (not self._is_mixed and any(map(self._is_new, _PROPER.findall(text)))):
             yield "name"
-        yield from self._numbers(text)
+        yield from self._numbers(" ".join([text, *times]), " ".join(codes))
 
     def _misplaced(self, plain: str) -> Iterator[UnsupportedKind]:
         """The kind of each literal that the passages have, but with other words than those of the sentence."""
@@ -233,7 +240,8 @@ class Checker:
             return True
         return any(unit for _, unit in amounts(name)) or self._is_placeholder(small)
 
-    def _numbers(self, text: str) -> Iterator[UnsupportedKind]:
+    def _numbers(self, text: str, code: str) -> Iterator[UnsupportedKind]:
+        """The kind of each number that the evidence lacks, and that doesn't follow from others of the sentence and of its `code`."""
         if _BARE_UNIT.search(text) and any(self._is_new_unit(unit, text) for unit in (*BYTES, "ms")):
             yield "number"
         if any(not self._has_span(*span) for span in self._spans(text)):
@@ -250,23 +258,32 @@ class Checker:
                 proved.append(number)
             else:
                 doubted.append((number, unit))
+        if doubted and not self._follow(doubted, proved, text, code):
+            yield "number"
+        self._results |= dict.fromkeys(number for number, _ in found if signs)  # the next sentence may use them
+
+    def _follow(self, doubted: Sequence[tuple[str, str]], proved: list[str], text: str, code: str) -> bool:
+        """True if all doubted numbers follow from proved ones of the sentence, of its code and of sums before it."""
+        in_code = [number for number, _ in amounts(code)]
+        signs, spans = bool(_ARITHMETIC.search(text)), self._seconds_in_words(text)
         made = [math.prod(values_of(product)) for product in _PRODUCT.findall(text)]
-        spans = self._seconds_in_words(text) if doubted else set[float]()
+        made += [longer / shorter for longer in spans for shorter in spans if longer > shorter]  # 60 minutes an hour
         made += [
-            value / 100 for number, unit in found if unit == "%" and number in proved for value in values_of(number)
+            value / 100
+            for number, unit in amounts(text)
+            if unit == "%" and number in proved
+            for value in values_of(number)
         ]
         for number, unit in doubted:
-            wanted = [
-                value * factor for value in values_of(number) for factor in {1.0, FACTORS.get(unit, ("", 1.0))[1]}
-            ]
+            factors = {1.0, FACTORS.get(unit, ("", 1.0))[1]}
+            wanted = [value * factor for value in values_of(number) for factor in factors]
             shown = any(abs(value - one) < CLOSE * value for value in wanted for one in made)
             shown = shown or any(value * SECONDS.get(unit, 0.0) in spans for value in values_of(number))
-            ratios = signs or not (number.isdecimal() and int(number) <= SMALL)
-            if not shown and not follows_from(number, proved, ratios=ratios):
-                yield "number"
-            else:
-                proved += [number] * signs
-        self._results.update(proved if signs else ())  # the next sentence may use them
+            ratios = signs or bool(in_code) or not (number.isdecimal() and int(number) <= SMALL)
+            if not shown and not follows_from(number, [*proved, *in_code, *self._results], ratios=ratios):
+                return False
+            proved += [number] * signs
+        return True
 
     def _spans(self, text: str) -> list[tuple[str, str]]:
         """The times that a text writes in words, with their units: "two weeks"."""
@@ -291,9 +308,9 @@ class Checker:
             return True
         if (noun := _COUNTED.match(behind)) and self._evidence.holds(f"{number}{noun[1].casefold()}"):
             return True
-        if number.isdecimal() and int(number) <= SMALL and (self._in_words(number) or not unit):
-            return bool(unit) or self._in_words(number) or self._is_counted(number, behind)
-        return False
+        if self._in_words(number):
+            return True
+        return number.isdecimal() and int(number) <= SMALL and not unit and self._is_counted(number, behind)
 
     def _is_counted(self, number: str, behind: str) -> bool:
         """False if the passages count the same things, and others than so many of them; a list number counts nothing."""
@@ -304,8 +321,9 @@ class Checker:
         return self._evidence.holds(number) or bool(_NUMBERING.match(behind) and behind.strip())
 
     def _in_words(self, number: str) -> bool:
-        pattern = self._wording.numbers.get(number)
-        return pattern is not None and any(pattern.search(reading.folded) for reading in self._evidence.passages)
+        patterns = [self._wording.numbers[value] for value in readings(number) if value in self._wording.numbers]
+        everything = (*self._evidence.passages, self._evidence.question) if patterns else ()
+        return any(pattern.search(reading.folded) for pattern in patterns for reading in everything)
 
     # ---- code ------------------------------------------------------------------------------------
 
@@ -316,9 +334,11 @@ class Checker:
             return self._evidence.holds(small)
         if not small or self._evidence.holds(small) or (small.startswith("-") and self._evidence.has_ending(small)):
             return True
+        if len(small) <= LONGEST_KEYS and self._evidence.begins_with_span(small):
+            return True
         parts = [part for part in _SPLIT.split(_PLACEHOLDER.sub(" ", _QUOTED.sub(" ", small))) if part]
         return all(
-            self._has_part(part) or (before.startswith("-") and self._evidence.takes_value(before))
+            self._has_part(part) or (before and self._evidence.takes_value(before))
             for before, part in zip(["", *parts], parts, strict=False)
         )
 
@@ -338,10 +358,10 @@ class Checker:
     # ---- statements ------------------------------------------------------------------------------
 
     def _stems(self, plain: str) -> frozenset[str]:
-        if self._read[0] != plain:  # the same sentence is judged, and then cited
+        if self._last[0] != plain:  # the same sentence is judged, and then cited
             words = words_in(_SIGNS.sub(" ", _without_urls(plain)))
-            self._read = plain, frozenset(map(self._wording.telling, words)) - _NOTHING
-        return self._read[1]
+            self._last = plain, frozenset(map(self._wording.telling, words)) - _NOTHING
+        return self._last[1]
 
     def _statement(self, text: str, plain: str) -> Unsupported | None:
         end = plain.rstrip(CLOSING)
@@ -375,7 +395,7 @@ class Checker:
 
     def _negation(self, text: str, plain: str, said: AbstractSet[str]) -> Unsupported | None:
         index, share = self._evidence.near(said, self._own)
-        return Unsupported(text, "negation", index + 1, share) if index >= 0 and self._opposite(plain, index) else None
+        return Unsupported(text, "negation", index + 1, share) if self._opposite(plain) else None
 
     def compared(self, fault: Unsupported, nearness: Mapping[int, float]) -> list[Unsupported]:
         """What stays of a fault of the kind `statement`, by its nearness in meaning to the passages, by number; empty if that isn't known."""
@@ -388,7 +408,8 @@ class Checker:
         elif self._is_mixed:
             unproven = near < NEAR_ENOUGH_ACROSS
         else:
-            unproven = near + self._evidence.rows.share(said - self._evidence.question.stems) < NEAR_ENOUGH
+            row = self._evidence.rows.share(said - self._evidence.question.stems, names_in(plain))
+            unproven = near + row < NEAR_ENOUGH
         if unproven:
             return [fault]
         negation = None if lacks_words or self._is_mixed else self._negation(fault.text, plain, said)
@@ -426,7 +447,10 @@ class Checker:
         if not all(1 <= number <= len(self._evidence.passages) for number in cited):
             return cited
         # one in another language can't be compared
-        kept = [one for one in cited if one not in held or worth[one] > MOVED * worth[best]]
+        most = max(len(held[best]), FEWEST_WORDS[False])
+        kept = [
+            one for one in cited if one not in held or worth[one] > MOVED * worth[best] or len(held[one]) + 1 >= most
+        ]
         # beside the right one, a passage may say the rest
         return [one for one in cited if one in kept or not held[one] <= held[best]] if kept else [best]
 
@@ -459,26 +483,26 @@ class Checker:
             bool(pattern) and len(plain) <= LONGEST_REFUSAL and bool(re.search(pattern, " ".join(fold(plain).split())))
         )
 
-    def _opposite(self, plain: str, index: int) -> bool:
+    def _opposite(self, plain: str) -> bool:
         """True if a clause denies what the passages state, or states what they deny."""
-        said_plainly = _INTERJECTION.sub("", _CODE.sub(" ", plain))
-        clauses = [self._denials.of(clause.words) for clause in clauses_of(said_plainly)]
-        heads = frozenset[str]().union(*(clause.heads for clause in clauses))
-        return any(self._is_opposite(one, index, heads) for one in clauses if not one.conditional)
+        clauses = self._denials.clauses(_INTERJECTION.sub("", plain))
+        heads = frozenset[str]().union(*(one.heads for one, _ in clauses if not one.conditional))
+        return any(self._is_opposite(one, whole, heads) for one, whole in clauses if not one.conditional)
 
-    def _nearest(self, own: Polarity, index: int) -> tuple[Polarity, Polarity]:
-        """What the nearest clause says, and its whole sentence."""
-        near = self._evidence.clause(own.said, index)
-        return self._denials.of(near.words if near else ()), self._denials.of(near.whole if near else ())
+    def _nearest(self, own: Polarity) -> tuple[Polarity, Sequence[Polarity]]:
+        """The clause of the passages that has the most words of this one, the shortest of several, and those of its sentence."""
+        return max(
+            self._clauses,
+            key=lambda pair: (len(own.said & pair[0].words), -len(pair[0].words)),
+            default=(self._denials.nothing, ()),
+        )
 
-    def _denies_apart(self, clause: Clause, index: int) -> bool:
-        own = self._denials.of(clause.words)
-        return bool(own.heads) != bool(self._nearest(own, index)[0].heads)
-
-    def _is_opposite(self, own: Polarity, index: int, heads: AbstractSet[str]) -> bool:
+    def _is_opposite(self, own: Polarity, whole: Sequence[Polarity], heads: AbstractSet[str]) -> bool:
         """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies."""
-        near, around = self._nearest(own, index)
-        if not _alike(own, near):
+        if not own.heads and all(own.words.isdisjoint(one.heads) or not _alike(own, one) for one in self._denying):
+            return False  # most
+        near, around = self._nearest(own)
+        if not _alike(own, near) or (_is_conditional(whole) and not _is_conditional(around)):
             return False
         reach = own.heads if near.heads & own.heads else set[str]() if _denies_too(around, own) else own.denied
         denied = reach & near.words - near.denied
@@ -490,17 +514,22 @@ class Checker:
         limited = own.limits != near.limits or narrowed or not (near.only <= own.words and own.only <= near.words)
         if limited or (own.fragment and own.said != near.said) or not (denied or stated):
             return False
-        for one in self._clauses():
+        for one, _ in self._clauses:
             if _alike(own, one):  # another one may say it as the answer does
                 denied, stated = denied - one.denied, stated - (one.words - one.denied)
             elif one.said <= own.said:  # so may a cell, which says no more than that
                 denied -= one.denied
         return bool(denied or stated)
 
-    def _clauses(self) -> Iterator[Polarity]:
-        """The clauses of all passages that words can be compared with."""
-        passages = self._evidence.passages
-        return (self._denials.of(clause.words) for index in self._own for clause in passages[index].clauses)
+    @cached_property
+    def _clauses(self) -> Sequence[tuple[Polarity, Sequence[Polarity]]]:
+        """The clauses of all passages that words can be compared with, each with those of its sentence."""
+        parts = chain.from_iterable(self._evidence.passages[index].parts for index in self._own)
+        return [*chain.from_iterable(self._denials.kept(part.text) for part in parts)]
+
+    @cached_property
+    def _denying(self) -> Sequence[Polarity]:
+        return [one for one, _ in self._clauses if one.heads]
 
     def _place(self, plain: str) -> tuple[int, float]:
         """The number of the passage that is nearest to a text, and the share of its words that it has."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations
 
-from app.proof.reading import KEPT, Clause, Reading, stem_of, words_in
+from app.proof.reading import KEPT, Reading, stem_of, words_in
 from app.text.blocks import blocks, code_lines, code_spans
 from app.text.literals import amounts, unit_in
 
@@ -36,6 +36,7 @@ _DIGIT = re.compile(r"\d")
 _SIGN = re.compile(r"[^\w]|_")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
 _TENTHS = re.compile(r"\d+[.,]\d")
+_DURATION = re.compile(r"\b(?:(\d+)h)?(\d+)m(\d+)s\b")  # as Go writes them
 _BLOCKS = re.compile(r"\n\s*\n")
 
 
@@ -69,6 +70,11 @@ def _with_heads(text: str) -> Iterator[tuple[str, str]]:
             (rows if line.lstrip().startswith("|") else prose).append(line)
         yield from ((row, f"{rows[0]}\n{row}") for row in rows)
         yield "\n".join(prose), "\n".join(prose)
+
+
+def _spaced(duration: re.Match[str]) -> str:
+    hours, minutes, seconds = duration.groups(default="0")
+    return f"{hours}h {minutes}min {seconds}s"
 
 
 def _value(reading: str) -> float | None:
@@ -107,7 +113,7 @@ class Evidence:
         """
         found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for text, around in chain(*map(_with_heads, self._texts), [(self.question.small, self.question.small)]):
-            for number, unit in amounts(text):
+            for number, unit in amounts(_DURATION.sub(_spaced, text)):
                 for value in readings(number):
                     found[value][unit].add(around)
         return found
@@ -155,26 +161,29 @@ class Evidence:
                 best = (index, share)
         return best
 
-    def clause(self, stems: AbstractSet[str], index: int) -> Clause | None:
-        """The clause of a passage that has the most of these stems, the shortest of several."""
-        best, rank = None, (0, 0)
-        for clause in self.passages[index].clauses:
-            own = len(stems & clause.stems), -len(clause.stems)
-            if best is None or own > rank:
-                best, rank = clause, own
-        return best
-
     def has_ending(self, literal: str) -> bool:
         """True if words of a passage end with it, as the names of files with `-wal`."""
         return len(literal) >= SHORTEST_ENDING and any(
             re.search(rf"\w{re.escape(literal)}(?![\w-])", reading.small) for reading in self.passages
         )
 
+    def begins_with_span(self, keys: str) -> bool:
+        """True if the keys go on after a code span of a passage that begins with a sign: `"0p`, where `"0` is a register."""
+        spans = (
+            [f"`{keys[:size]}`" for size in range(2, len(keys))]
+            if keys[0] not in "-_" and not keys[0].isalnum()
+            else []
+        )
+        return any(span in reading.small for span in spans for reading in self.passages)
+
     def takes_value(self, option: str) -> bool:
-        """True if a passage has the option with a name for its value behind it, as `-g GID` or `-u, --user <name>`."""
-        pattern = re.compile(rf"(?<![\w-])(?i:{re.escape(option)})(?:, ?--[\w-]+)?[ =]\[?(?:(\w{{2,}})|<[^<>\n]+>)")
+        """True if a passage has the option, or other code, with a name for a value behind it: `-g GID`, `-u, --user <name>`, `exec FILE`."""
+        pattern = re.compile(
+            rf"(?<![\w-])(?i:{re.escape(option)})(?:, ?--[\w-]+)?[ =]\[?(?:(\w{{2,}}+)(?!=)|<[^<>\n]+>)"
+        )
         found = chain.from_iterable(map(pattern.finditer, self._texts))
-        return any(match[1] is None or match[1].isupper() for match in found)
+        named = (match for match in found if match[1] is None or match[1].isupper())
+        return any(option.startswith("-") or not (match[0].isupper() or "_" in match[0]) for match in named)
 
     def counts(self, noun: str) -> set[str]:
         """What stands in the passages before a word that begins like this one: `3` for `3 replicas`."""
@@ -215,13 +224,14 @@ def follows_from(number: str, others: Sequence[str], *, ratios: bool) -> bool:
     """True if the number is a sum or difference of others of its sentence, or with `ratios` their product or quotient."""
     wanted = {value for reading in readings(number) if (value := _value(reading))}
     half = HALF_A_TENTH if _TENTHS.fullmatch(number) else 0.0
-    known = list(dict.fromkeys(value for other in others for reading in readings(other) if (value := _value(reading))))
-    known = known[:MOST_OPERANDS]
-    made = {sum(known)} if len(known) > 1 else set[float]()
+    known = [value for other in others for reading in readings(other) if (value := _value(reading))][:MOST_OPERANDS]
+    made, exact = {sum(known)} if len(known) > 1 else set[float](), set[float]()
     for first, second in combinations(known, 2):
         made |= {first + second, abs(first - second)}
         made |= {first * second, first / second, second / first} if ratios else set()
-    return any(abs(value - one) < max(CLOSE * value, half) for value in wanted for one in made)
+        exact |= {first * second + third for third in known} if ratios else set()
+    near = any(abs(value - one) < max(CLOSE * value, half) for value in wanted for one in made)
+    return near or not wanted.isdisjoint(exact)
 
 
 # ---- where literals stand ------------------------------------------------------------------------
@@ -286,9 +296,10 @@ class Rows:
             for kind in row.literals:
                 self._by_kind[kind].append(row)
 
-    def share(self, said: AbstractSet[str]) -> float:
-        """The most of these stems that a row has, as a share."""
-        return max((len(said & row.stems) for row in self._rows), default=0) / max(len(said), 1)
+    def share(self, said: AbstractSet[str], names: AbstractSet[str]) -> float:
+        """The most of these stems and names that a row has, as a share of the stems."""
+        wanted = said | names
+        return max((len(wanted & row.stems) for row in self._rows), default=0) / max(len(said), 1)
 
     def misplaced(self, kind: str, values: AbstractSet[str], said: AbstractSet[str], own: AbstractSet[str]) -> bool:
         """True if another literal of this kind stands in a row that has far more of what is `said` than any row with this one.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from itertools import chain
+from collections.abc import Set as AbstractSet
+from functools import cached_property, lru_cache
 
-from app.core.language import vocabulary
 from app.text.analysis import fold
 
 LONGEST_STEM = 6  # letters: inflected and derived words of the covered languages share these
@@ -37,55 +35,34 @@ def words_in(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A part of a sentence, an item or a cell: its words without diacritics, in their order, their stems, and the words of the whole."""
-
-    words: tuple[str, ...]
-    stems: frozenset[str]
-    whole: tuple[str, ...]
-
-
+_CODE = re.compile(r"`[^`\n]*[=(:][^`\n]*`")  # `override=False` denies nothing
 _SPACE = re.compile(r"\s{2,}|\n")
 _WHOLE = re.compile(r"(?<=[.!?])\s|\n\n|\n(?=[-*+#>|]|\d+[.)]\s)|\s?\|\s?")  # between sentences, items and cells
-
-
 _STOP = re.compile(r"[,;:()|]\s|\s[–—-]{1,2}\s")  # between clauses of a sentence, as words such as `and`
 FEWEST_JOINED = 4  # words of a clause: what `and` joins to fewer belongs to it
-
-
-@cache
-def _joining() -> re.Pattern[str]:
-    return re.compile(rf"\s(?:{'|'.join(sorted(vocabulary().and_or))})\s", re.IGNORECASE)
 
 
 def _collapsed(match: re.Match[str]) -> str:
     return "\n" * min(match[0].count("\n"), 2) or " "
 
 
-def clauses_of(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that have some words and ask nothing."""
-    return tuple(chain.from_iterable(map(_clauses, _WHOLE.split(_SPACE.sub(_collapsed, text)))))
+def clauses_of(text: str, joining: AbstractSet[str], beginning: AbstractSet[str]) -> Iterator[list[list[str]]]:
+    """The clauses of each sentence, item or cell of a text that ask nothing, as words without diacritics. Words that are `joining` end one, those that are `beginning` one begin it."""
+    for sentence in _WHOLE.split(_SPACE.sub(_collapsed, _CODE.sub(" ", text))):
+        parts = (part for part in _STOP.split(sentence) if not part.rstrip(CLOSING).endswith("?"))
+        yield [clause for part in parts for clause in _clauses(map(folded, _WORD.findall(part)), joining, beginning)]
 
 
-def _clauses(sentence: str) -> Iterator[Clause]:
-    said = (part for part in _STOP.split(sentence) if not part.rstrip(CLOSING).endswith("?"))
-    parts = [
-        tuple(map(folded, words)) for part in said for words in _joined(map(_WORD.findall, _joining().split(part)))
-    ]
-    whole = tuple(chain.from_iterable(parts))
-    return (Clause(part, frozenset(map(stem_of, part)), whole) for part in parts if len(part) > 2)
-
-
-def _joined(parts: Iterable[list[str]]) -> Iterator[list[str]]:
-    short: list[str] = []
-    for part in parts:
-        short += part
-        if len(short) >= FEWEST_JOINED:
-            yield short
-            short = []
-    if short:
-        yield short
+def _clauses(words: Iterable[str], joining: AbstractSet[str], beginning: AbstractSet[str]) -> list[list[str]]:
+    clauses = list[list[str]]([[]])
+    for word in words:
+        if word in beginning:
+            clauses.append([word])
+        elif word not in joining:
+            clauses[-1].append(word)
+        elif len(clauses[-1]) >= FEWEST_JOINED:
+            clauses.append([])
+    return clauses
 
 
 class _Part:
@@ -98,10 +75,6 @@ class _Part:
         distinct = set(parts)
         whole = set(filter(str.isalpha, distinct))  # most: a pattern over all of a passage takes twice the time
         self.stems = frozenset(map(stem_of, whole.union(words_in(" ".join(distinct - whole)))))
-
-    @cached_property
-    def clauses(self) -> tuple[Clause, ...]:
-        return clauses_of(self.text)
 
 
 _part = lru_cache(maxsize=KEPT)(_Part)
@@ -123,8 +96,3 @@ class Reading:
     def folded(self) -> str:
         """Its text in small letters without diacritics."""
         return fold(self.small)
-
-    @property
-    def clauses(self) -> Iterator[Clause]:
-        """Its clauses."""
-        return chain.from_iterable(part.clauses for part in self.parts)

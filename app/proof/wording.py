@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from app.core.language import Language, vocabulary
-from app.proof.reading import folded, stem_of
+from app.core.language import Language
+from app.proof.reading import KEPT, clauses_of, folded, stem_of
 
 MOST_WORDS = 50_000  # that are kept
-MOST_CLAUSES = 5_000
 SHORTEST = 4  # letters of a word that says something
+LONGEST = 5  # letters of a stem in clauses, which tell forms of a word apart less than whole passages
 SHORTEST_DENIED = 3  # of a word that can be denied
 LONGEST_OTHER = 4  # letters of words that only look denied, as the Czech "nebo"
 SCOPE = 3  # words behind a denial that it can deny
@@ -37,7 +37,7 @@ class Wording:
         self.denials = {code: Denials(known, self.plain) for code, known in languages.items()}
         self.numbers: dict[str, re.Pattern[str]] = {}
         for known in languages.values():
-            for number, words in known.dates.get("numbers", {}).items():
+            for number, words in (known.dates.get("numbers", {}) | known.dates.get("large_numbers", {})).items():
                 before = f"{self.numbers[number].pattern}|" if number in self.numbers else ""
                 self.numbers[number] = re.compile(rf"{before}\b(?:{words})\b")
 
@@ -80,18 +80,27 @@ class Denials:
     """What is denied in a language. Results are kept, because the same words and passages come again and again."""
 
     def __init__(self, language: Language, plain: frozenset[str]) -> None:
-        self._plain, self._stopwords = plain, language.traits.stopwords
+        self._plain, self._stopwords, self._and_or = plain, language.traits.stopwords, language.shared.and_or
         self._negations, self._limiting = language.replies.negations, language.replies.limiting
         self._conditional = language.replies.conditional
         self._only = frozenset(map(folded, language.replies.only))
         self._little = self._negations | self._limiting | self._only
-        self._opposites, self._joining = language.replies.opposites, language.replies.contrast | vocabulary().and_or
+        self._opposites, self._joining = language.replies.opposites, language.replies.contrast | self._and_or
         self._prefix = next((word[:-1] for word in self._negations if word.endswith("-")), "")
         self._superlative = language.replies.superlative
         self._name = lru_cache(MOST_WORDS)(self._named)
-        self.of = lru_cache(MOST_CLAUSES)(self._of)
+        self.kept = lru_cache(KEPT)(self.clauses)
+        self.nothing = self._of(())
 
-    def _of(self, words: tuple[str, ...]) -> Polarity:
+    def clauses(self, text: str) -> tuple[tuple[Polarity, Sequence[Polarity]], ...]:
+        """The clauses of a text, each with all those of its sentence."""
+        sentences = (
+            [self._of(clause) for clause in clauses if clause]
+            for clauses in clauses_of(text, self._and_or, self._conditional)
+        )
+        return tuple((one, clauses) for clauses in sentences for one in clauses)
+
+    def _of(self, words: Sequence[str]) -> Polarity:
         """What a clause of these words says and denies."""
         own = [(word, name) for word in words if (name := self._name(word)) and word not in self._little]
         at, double = 0, False
@@ -134,7 +143,7 @@ class Denials:
         """The stem of a word that can be denied; also of one that says little."""
         bare = self._base(word)
         known = bare in self._stopwords or bare.endswith(DENYING) or len(bare) < SHORTEST_DENIED
-        return "" if known else stem_of(bare)
+        return "" if known else stem_of(bare)[:LONGEST]
 
     def _says(self, word: str) -> bool:
         return self._base(word) not in self._plain

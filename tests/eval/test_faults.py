@@ -45,7 +45,7 @@ async def test_a_small_set_without_pairs_gets_the_faults_that_need_none() -> Non
     assert "code" not in outcome.planted
 
 
-@pytest.mark.parametrize(("compares", "most_alarms"), [(False, 11), (True, 8)])
+@pytest.mark.parametrize(("compares", "most_alarms"), [(False, 9), (True, 2)])
 async def test_what_another_person_wrote_by_hand(compares: bool, most_alarms: int) -> None:
     """Sixty faults and forty good answers, written without knowing the check; with the meaning of statements fewer are false alarms."""
     kept = Kept.load(BY_HAND)
@@ -60,7 +60,7 @@ async def test_what_another_person_wrote_by_hand(compares: bool, most_alarms: in
     assert sum(outcome.planted.values()) == 60
     assert sum(outcome.caught[kind] for kind in LITERALS) >= 26
     assert all(outcome.caught[kind] == 3 for kind in ("language", "loop", "turn", "recital"))
-    assert sum(outcome.caught.values()) >= 42
+    assert sum(outcome.caught.values()) >= 43
     assert len(outcome.alarms) <= most_alarms
     assert not [alarm for alarm in outcome.alarms if "refuted" in alarm]
 
@@ -76,5 +76,5 @@ async def test_what_somebody_wrote_about_other_products() -> None:
     assert all(
         outcome.caught[kind] == outcome.planted[kind] for kind in ("language", "loop", "turn", "recital", "code")
     )
-    assert len(outcome.alarms) <= 15
-    assert len([alarm for alarm in outcome.alarms if "refuted" in alarm]) <= 1
+    assert len(outcome.alarms) <= 3
+    assert not [alarm for alarm in outcome.alarms if "refuted" in alarm]

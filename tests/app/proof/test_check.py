@@ -156,6 +156,13 @@ def test_sums_go_on_in_the_next_sentence_and_a_percentage_is_a_fraction() -> Non
     )
     checker = Checker(evidence, "en", WORDING)
     assert [checker.sentence(sentence) for sentence in shown] == [[], [], []]
+    rows = Evidence(
+        ("The limit is 50 rows and 0.2 of all.",), ("en",), "When is the limit of one million rows reached?"
+    )
+    summing = Checker(rows, "en", WORDING)
+    assert summing.sentence("The limit is 50 + 0.2 × 1,000,000 = 200,050 rows.") == []
+    assert summing.sentence("With 0.2 of 1,000,000 and 50, the limit is 200,050 rows.") == []
+    assert [fault.kind for fault in summing.sentence("The limit is 270,150 rows.")] == ["number"]
     assert [fault.kind for fault in checker.sentence("5% of 800MB is 0.06 × 800 = 48MB.")] == ["number"]
 
 
@@ -176,7 +183,7 @@ def test_a_name_within_a_sentence_that_no_passage_has(sentence: str, expected: l
 POLICY = (
     "Compression of logs is enabled by default. Setting quotas on GPUs is currently not possible. The order of results stays unchanged."
     " Only administrators can create volumes. This option is not required but it is strongly recommended so that there are no problems."
-    " Each project must have at least one match statement. The login name of the machine is always user."
+    " Each project must have at least one match statement. The login name of the machine is always user. If the first record fails, later records aren't considered."
 )
 
 
@@ -193,6 +200,10 @@ POLICY = (
         ("The login name of the machine is not always user.", ["negation"]),
         ("Volumes are created by administrators, but not by readers.", []),
         ("A machine's login name isn't administrator.", []),
+        ("If the first record fails, later records are considered.", ["negation"]),
+        ("Later records are considered.", ["negation"]),
+        ("If records are sorted, later ones are considered.", []),
+        ("It only guesses later records, and considers none.", []),
     ],
 )
 def test_opposites_limits_and_denials_of_one_of_two_things(sentence: str, expected: list[str]) -> None:
@@ -262,7 +273,9 @@ def test_a_unit_stands_with_its_number_or_above_it(sentence: str, fault: list[st
 
 MANUAL = """RERUN(1): `--reruns` sets the number. With `append`, 2 + 4 = 6 runs. -u, --user NAME Only this user. -g GID The group. -q Quiet.
 
-Reads reach 224MiB/s here and 755MiB/s there. A file ends with conversations.db-wal. The service looks once a minute, and waits an hour, at most two hours. A pod gets 4Gi or 4G."""
+Reads reach 224MiB/s here and 755MiB/s there. A file ends with conversations.db-wal. The service looks once a minute, and waits an hour, at most two hours. A pod gets 4Gi or 4G.
+
+It stops after 5m0s. Checks are `inter 3s fall 3`. `box exec image.sif CMD` runs a command. Register `"0` has a text."""
 
 
 @pytest.mark.parametrize(
@@ -283,10 +296,22 @@ Reads reach 224MiB/s here and 755MiB/s there. A file ends with conversations.db-
         ("The size is counted in gigabytes.", ["number"]),
         ("Run `rerun -u alice -g 1500`.", []),
         ("Run `rerun -q alice`.", ["code"]),
+        ("It stops after 5 minutes.", []),
+        ("It stops after 6 minutes.", ["number"]),
+        ("It looks once a minute, 60times an hour.", []),
+        ("It looks once a minute, 50times an hour.", ["number"]),
+        ("With `inter 3s fall 3` this takes 9 seconds.", []),
+        ("With `inter 3s fall 3` this takes 8 seconds.", ["number"]),
+        ("Run `box exec image.sif ls`.", []),
+        ("Run `box ls image.sif`.", ["code"]),
+        ('Type `"0p`.', []),
+        ('Type `"1p`.', ["code"]),
     ],
 )
 def test_what_follows_from_a_sentence_and_values_of_options_need_no_passage(sentence: str, expected: list[str]) -> None:
-    """Ordinals, powers, rounded ratios, times in words, endings of files, and values where the manual has a name for one."""
+    """Ordinals, powers, rounded ratios, times in words, sums of numbers in code, endings of files, values where the manual has a
+    name for one, and keys that are typed after one of the manual.
+    """
     assert kinds(sentence, passages=(MANUAL,)) == expected
 
 
@@ -342,7 +367,7 @@ def test_the_meaning_decides_where_words_leave_doubt() -> None:
     assert kept(wandering * 4, -0.1) == ["sure"], "several statements, which have no one meaning"
     translated = "Kopie vznikají v noci a složku mazat nesmíte."
     assert kept(translated, 0.3, language="cs") == kept(translated, None, language="cs") == []
-    assert kept(translated, 0.05, language="cs") == ["statement"]
+    assert kept(translated, 0.04, language="cs") == ["statement"]
     switched = "Zálohy se dělají každou noc, když nikdo nepracuje, a pak jsou ve složce."
     assert kept(switched, 0.5) == ["statement"], "in another language than the answer"
     half = "A user must delete the folder, and nobody else may look after those old things there."

@@ -193,11 +193,11 @@ def put_docs(site: LocalSite, service: str) -> None:
 
 
 def take(folder: Path, name: str, show: Show, page: Page, url: str) -> None:
-    """Write NAME.png into the folder, with 64 colours."""
+    """Write NAME.png into the folder, with 128 colours, which include the few of small signs."""
     show(page, url)
     page.wait_for_timeout(500)  # the code's colours follow
     shot = Image.open(BytesIO(page.screenshot(animations="disabled")))
-    shot.convert("RGB").quantize(64).save(folder / f"{name}.png", optimize=True)
+    shot.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(folder / f"{name}.png", optimize=True)
 
 
 VIEWS = ("", "pages", "gaps", "curated", "generations", "runs", "keys", "settings?changed=1", "errors")

@@ -224,6 +224,7 @@ class _Order:
         turned = Turned(baseline, client.advice, reader.nowhere, accepts=self.force)
         losses = LossCheck(removals.covered, settings, turned.reasons, history.sources)
         writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
+        stack.push_async_callback(writer.stop)
         processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()), turned)
         return _Run(self, listed, entries, blocks, removals, draft, baseline, processor, losses, report)
 

@@ -46,6 +46,7 @@ _START = 60.0
 _GARBAGE = 50_000
 """Allocated objects between two garbage collections; most are freed at the end of a call anyway."""
 
+_FORKSERVER = "forkserver"  # Windows has none
 _MOST_PROCESSES = 4
 _NICE = 5
 _PRELOADED = ["ingestion.preloaded"]
@@ -124,8 +125,16 @@ class Workers:
         return result
 
 
+def start_early() -> None:
+    """Start what workers are forked from, for many pages: it takes half a second, in which this process can import, too."""
+    _preload(_PRELOADED_FOR_MANY)
+    if _FORKSERVER in multiprocessing.get_all_start_methods():
+        with _without_interrupts():
+            multiprocessing.forkserver.ensure_running()
+
+
 def _preload(modules: list[str]) -> None:
-    if "forkserver" in multiprocessing.get_all_start_methods():
+    if _FORKSERVER in multiprocessing.get_all_start_methods():
         multiprocessing.forkserver.set_forkserver_preload(modules)
 
 
@@ -191,7 +200,7 @@ class _Worker:
     def _started(self) -> Connection:
         names = multiprocessing.get_all_start_methods()
         # never a plain fork: the threads of the store don't survive it
-        context: Any = multiprocessing.get_context("forkserver" if "forkserver" in names else "spawn")
+        context: Any = multiprocessing.get_context(_FORKSERVER if _FORKSERVER in names else "spawn")
         if self._ended:
             raise ConversionError("isn't converted: the run is over")
         ours: Connection

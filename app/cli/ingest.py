@@ -191,19 +191,22 @@ async def index(
 ) -> Report:
     """Index the sites, show progress on standard error, and return the report. `modes` are those of `ingestion.run.ingest`."""
     from app.index import directory_of, open_store
-    from app.index.kept_sites import KeptSites
     from app.index.run_history import RunOrigin
     from app.models import open_embedder
-    from ingestion.brand import keep_brand
-    from ingestion.progress import open_progress
     from ingestion.publish.recipe import live_recipe
-    from ingestion.run import ingest as ingest_sites
-    from ingestion.sources import as_sources
+    from ingestion.workers import start_early
 
     origin = origin or RunOrigin()
     store, opened = open_store(settings), open_embedder(settings)
     try:
-        await live_recipe(store)  # a store that is away is an error before any site is read
+        if await live_recipe(store) is None:  # a store that is away is an error before any site is read
+            start_early()
+        from app.index.kept_sites import KeptSites
+        from ingestion.brand import keep_brand
+        from ingestion.progress import open_progress
+        from ingestion.run import ingest as ingest_sites
+        from ingestion.sources import as_sources
+
         resuming, progress = (
             _resuming(opened, settings),
             open_progress(sys.stderr, directory_of(settings), origin.trigger),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -243,9 +244,13 @@ class DryRunDraft:
         """Nothing to let go of."""
 
 
+_Waiting = list[tuple[PageChange, Collection[str]]]  # each with the keys of its texts
+
+
 @dataclass
 class Writer:
-    """Writes changes to a draft. Those with new texts wait until a full round of embedding calls is possible.
+    """Writes changes to a draft. Those with new texts wait until a full round of embedding calls is possible, and a round is
+    embedded while the one before it is written.
 
     `written` is called with the report of each address, `put` with each page and its Markdown.
     """
@@ -254,8 +259,9 @@ class Writer:
     embedder: BatchEmbedder
     written: Callable[[PageReport], None]
     put: Callable[[Page], None]
-    _waiting: list[tuple[PageChange, Collection[str]]] = field(default_factory=list)  # each with the keys of its texts
+    _waiting: _Waiting = field(default_factory=list)
     _texts: dict[str, str] = field(default_factory=dict)
+    _round: asyncio.Task[None] | None = None
 
     async def write(self, change: PageChange) -> None:
         """Write one change. Changes without new texts may be written earlier than others before them."""
@@ -266,13 +272,33 @@ class Writer:
         self._waiting.append((change, texts.keys()))
         self._texts |= texts
         if len(self._texts) >= self.embedder.batch * self.embedder.parallel:
-            await self.flush()
+            await self._begin_round()
 
     async def flush(self) -> None:
         """Embed and write all that waits."""
-        waiting, texts = self._waiting, self._texts
+        await (await self._begin_round())
+
+    async def stop(self) -> None:
+        """Write nothing more."""
+        if self._round:
+            self._round.cancel()
+            await asyncio.gather(self._round, return_exceptions=True)
+
+    async def _begin_round(self) -> asyncio.Task[None]:
+        """Begin to embed and write all that waits, and wait until the round before is written."""
+        waiting, texts, before = self._waiting, self._texts, self._round
         self._waiting, self._texts = [], {}
+        this = self._round = asyncio.create_task(self._write_round(waiting, texts, before))
+        if before:
+            await before
+        return this
+
+    async def _write_round(
+        self, waiting: _Waiting, texts: Mapping[str, str], before: asyncio.Task[None] | None
+    ) -> None:
         vectors = await self.embedder.embed(texts)
+        if before:
+            await before
         for change, keys in waiting:
             if change.put is not None:
                 own = {key: vectors[key] for key in keys if key in vectors}

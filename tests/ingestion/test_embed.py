@@ -1,13 +1,18 @@
-"""Texts are embedded in batches, several at once, and every vector lands at its text."""
+"""Texts are embedded in batches, several at once, and every vector lands at its text, while the texts before them are written."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from app.core.errors import ModelError, ModelTimeout
-from app.core.types import Vector
+from app.core.types import Chunk, Page, Vector
+from ingestion.convert.prepare import Prepared
+from ingestion.publish.change import PageChange
+from ingestion.publish.draft import DryRunDraft, Writer
+from ingestion.report import PageReport
 from ingestion.split.embedding import BatchEmbedder
+from ingestion.split.splitters import MarkdownSplitter
 from tests.fakes import FakeEmbedder
 
 
@@ -57,3 +62,51 @@ async def test_the_embedders_own_error_comes_out() -> None:
 
     with pytest.raises(ModelError, match="1 vectors for 2 texts"):
         await BatchEmbedder(Short(), batch=2, parallel=1).embed(texts(2))
+
+
+class Patient(DryRunDraft):
+    """Writes a page only after so many texts were embedded."""
+
+    def __init__(self, embedder: FakeEmbedder, texts: int) -> None:
+        super().__init__(None, {})
+        self.embedder, self.texts = embedder, texts
+
+    async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+        while sum(map(len, self.embedder.calls)) < self.texts:
+            await asyncio.sleep(0.001)
+        await super().put(page, chunks, vectors)
+
+
+def change(number: int) -> PageChange:
+    """A new page of one chunk."""
+    text = f"Text {number}."
+    page = Page(f"https://docs.example.org/{number}/", "docs", "T", "en", text, hash=str(number))
+    chunks = MarkdownSplitter(100).split(page)
+    return PageChange(PageReport(page.url, "new"), put=Prepared(page, chunks), page=page)
+
+
+async def test_a_round_is_embedded_while_the_one_before_is_written() -> None:
+    """Pages are written in their order, and none before the texts of the next round are embedded."""
+    embedder, written = FakeEmbedder(), list[str]()
+    draft = Patient(embedder, 4)
+    writer = Writer(
+        draft, BatchEmbedder(embedder, batch=1, parallel=2), lambda page: written.append(page.url), lambda _: None
+    )
+    async with asyncio.timeout(20):
+        for number in range(4):
+            await writer.write(change(number))
+        await writer.flush()
+    assert written == list(await draft.page_states()) == [f"https://docs.example.org/{n}/" for n in range(4)]
+
+
+async def test_a_failure_of_the_round_before_ends_the_writing() -> None:
+    """The error comes out, nothing of a later round is written, and nothing goes on after the end."""
+    embedder = FakeEmbedder(failing_from=1, error=ModelTimeout("too slow"))
+    draft = DryRunDraft(None, {})
+    writer = Writer(draft, BatchEmbedder(embedder, batch=1, parallel=1), lambda _: None, lambda _: None)
+    with pytest.raises(ModelTimeout, match="too slow"):
+        for number in range(9):
+            await writer.write(change(number))
+    await writer.stop()
+    assert list(await draft.page_states()) == ["https://docs.example.org/0/"]
+    assert len(asyncio.all_tasks()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Mapping
@@ -147,7 +148,9 @@ class Catalog:
         Also create the search pipeline for hybrid queries of other clients; `vector_weight` (0..1) is that of vectors.
         """
         await self._check_place()
-        await self._prepare_meta()
+        await asyncio.gather(self._prepare_meta(), self._prepare_pipeline(vector_weight))
+
+    async def _prepare_pipeline(self, vector_weight: float) -> None:
         path, body = f"/_search/pipeline/{self.pipeline}", search_pipeline(vector_weight)
         try:
             pipelines = await self._connection.call("GET", path, allow=(404,))

@@ -1,5 +1,6 @@
 """The next generation, written as rows that readers of the live generation don't see."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +61,8 @@ class OpenSearchDraft(DraftPages):
         self._catalog = catalog
         self._lock = lock
         self._plan = plan
-        self._batch = Batch(connection, lock)
+        making = None if plan.base else asyncio.create_task(catalog.make(plan.target))
+        self._batch = Batch(connection, lock, making)
         self._base: dict[str, tuple[str, Page]] = {}
         self._put: set[str] = set()
         self._moved: set[str] = set()
@@ -164,6 +166,7 @@ class OpenSearchDraft(DraftPages):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            await self._batch.stop()
             if self._open:
                 self._open = False
                 # don't send deletions to a server that refuses writes: with a full disk, it tries for minutes

@@ -139,25 +139,24 @@ class OpenSearchStore:
         return self._pinned
 
     async def _prepared(self, recipe: Recipe) -> Plan:
-        """Clean up after an aborted run, and create the indices for a rebuild."""
+        """Clean up after an aborted run. The draft makes indices for a rebuild."""
         published = await self._catalog.live()
         live, state = published or (None, replace(await self._catalog.state(), kept=(), fading=()))
         plan = self._plan(live, state, recipe)
         await discard(self._connection, self._catalog, plan.state)
-        await (self._catalog.update if plan.base else self._catalog.make)(plan.target)
+        if plan.base:
+            await self._catalog.update(plan.target)
         return plan
 
     async def _rebuilt(self, recipe: Recipe) -> Plan:
-        """Create new indices beside the existing ones, which may be unreadable and are kept until the publish."""
+        """A plan of indices beside the existing ones, which may be unreadable and are kept until the publish."""
         try:
             state = await self._catalog.state()
         except IndexDamaged:
             state = State()
         state = replace(state, last_index=max(state.last_index, await self._catalog.highest()))
         every = len(state.kept) + 1  # until the pointer has moved, whichever generation is live must be listed
-        plan = replace(self._plan(None, state, recipe), replaces_all=True, keep=every)
-        await self._catalog.make(plan.target)
-        return plan
+        return replace(self._plan(None, state, recipe), replaces_all=True, keep=every)
 
     def _plan(self, live: Published | None, state: State, recipe: Recipe) -> Plan:
         base = live if live is not None and _shares(live, recipe) else None

@@ -149,11 +149,15 @@ READ_ROWS = 500
 
 
 class Batch:
-    """Collects writes to a pair of indices and sends them in order, a few hundred at a time."""
+    """Collects writes to a pair of indices and sends them in order, a few hundred at a time, while the next are collected.
 
-    def __init__(self, connection: Connection, lock: WriterLock) -> None:
+    New indices are made meanwhile: `making` ends when they are there.
+    """
+
+    def __init__(self, connection: Connection, lock: WriterLock, making: asyncio.Task[None] | None = None) -> None:
         self._connection = connection
         self._lock = lock
+        self._making = self._sending = making
         self._lines: list[bytes] = []
         self._bytes = 0
 
@@ -166,11 +170,27 @@ class Batch:
         await self._add(to_lines({"update": {"_index": index, "_id": row_id}}, {"doc": fields}))
 
     async def flush(self) -> None:
-        """Send the collected writes. Raises `StoreError` with the first failure."""
+        """Send the collected writes, and wait for all. Raises `StoreError` with the first failure."""
+        await self._send()
+        await self._sent()
+
+    async def stop(self) -> None:
+        """Send nothing more. Indices that are being made are there afterwards, so that they can be deleted."""
+        if self._sending and self._sending is not self._making:
+            self._sending.cancel()
+        await asyncio.gather(*filter(None, (self._making, self._sending)), return_exceptions=True)
+
+    async def _send(self) -> None:
+        """Begin to send the collected writes, after those before them."""
+        await self._sent()
         lines, self._lines, self._bytes = self._lines, [], 0
         if lines:
             await self._lock.confirm()
-            await self._connection.bulk(b"".join(lines))
+            self._sending = asyncio.create_task(self._connection.bulk(b"".join(lines)))
+
+    async def _sent(self) -> None:
+        if self._sending:
+            await asyncio.shield(self._sending)  # `stop` decides what becomes of it
 
     async def refresh(self, index: str) -> None:
         """Make the sent writes visible to searches."""
@@ -180,7 +200,7 @@ class Batch:
         self._lines.append(lines)
         self._bytes += len(lines)
         if len(self._lines) >= BATCH_ROWS or self._bytes >= BATCH_BYTES:
-            await self.flush()
+            await self._send()
 
 
 class Rows:

@@ -41,6 +41,13 @@ class TestIndex:
         await store.rollback()
         assert await shown() == {"old", "same"}
 
+    async def test_a_run_that_ends_while_its_indices_are_made_leaves_none(self, store, http):
+        """They are made beside the reading of pages, so a run may end before they are there."""
+        with pytest.raises(ZeroDivisionError):
+            async with await store.draft(RECIPE):
+                raise ZeroDivisionError
+        assert set((await http.get(f"/{name_of(store)}-*/_alias")).json()) == {f"{name_of(store)}-meta"}
+
     async def test_a_large_index_finds_the_same_without_keeping_what_its_chunks_are(
         self, store, open_store, monkeypatch
     ):

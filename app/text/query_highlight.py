@@ -120,7 +120,7 @@ class QueryWords:
         first, last, paragraphs = self._paragraphs(markdown)
         markdown = "".join(paragraphs[first:last]).lstrip("\n")
         indent = len(markdown) - len(markdown.lstrip(" "))  # of a list that begins before: its fences would be text
-        text = readable(re.sub(rf"(?m)^ {{1,{indent}}}", "", markdown) if indent else markdown)
+        text = readable("\n".join(line.removeprefix(" " * indent) for line in markdown.split("\n")))
         start = _best_start(self._places(text)) if len(text) > EXCERPT else 0
         start = _after_blank(text, max(0, min(start - BEFORE, len(text) - EXCERPT)))
         end = len(text) if len(text) - start <= EXCERPT else text.rfind(" ", start, start + EXCERPT)

@@ -1,4 +1,1 @@
-declare module "*.css" {
-  const text: string;
-  export default text;
-}
+declare module "*.css" { const text: string; export default text; }

@@ -122,7 +122,10 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     expect(first.locator("td").nth(2)).to_have_text(re.compile(r"1\.\s+\d"))
     candidates.get_by_role("button", name="All").click()
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-    expect(page.get_by_role("navigation", name="Parts of the trace")).to_be_in_viewport(ratio=1)
+    tabs = page.get_by_role("navigation", name="Parts of the trace")
+    expect(tabs).to_be_in_viewport(ratio=1)  # however far one has scrolled; each part begins at its top
+    part(page, "Steps")
+    expect(page.get_by_role("heading", name="Steps", exact=True)).to_be_in_viewport()
     part(page, "Links")
     links = region(page, "Links")
     expect(links.locator("tbody tr")).to_have_count(1)

@@ -223,16 +223,15 @@ class _Answer:
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""
+        faults = tuple(self._prover.faults) if self._prover else event.unsupported
+        ending = self._prover.ending if self._prover else event.ending
         answer = answer.replace(self._language.texts.unproven, "")  # which says what refusals say
         announced = answer.rstrip().endswith(":") and "\n" not in answer.strip()  # and nothing comes
         if announced or is_refusal(answer, self._language, self._citations):  # then no page is a source
-            return replace(event, refused=True)
-        if self._prover is None:
-            return event
-        faults = tuple(self._prover.faults)
-        if self._prover.refuted:
-            return replace(event, refused=True, unsupported=faults, ending=self._prover.ending or "unproven")
-        return replace(event, unsupported=faults, ending=self._prover.ending)
+            return replace(event, refused=True, unsupported=faults)
+        if self._prover and self._prover.refuted:
+            return replace(event, refused=True, unsupported=faults, ending=ending or "unproven")
+        return replace(event, unsupported=faults, ending=ending)
 
     def _sure(self, end: Done) -> Done:
         """The end with the confidence, if the evidence was checked."""

@@ -175,13 +175,14 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`ad-badge ad-${tone}`}>{children}</span>;
 }
 
-/** A wide table, which scrolls by itself; on a phone, each row is a card whose cells have their heads beside them. */
-export function Table({ name, head, children }: { name: string; head: ComponentChildren[]; children: ComponentChildren }): JSX.Element {
+/** A wide table, if it has rows, which scrolls by itself; on a phone, each row is a card whose cells have their heads beside them. */
+export function Table({ name, head, children }: { name: string; head: ComponentChildren[]; children: ComponentChildren }): JSX.Element | null {
   const table = useRef<HTMLTableElement>(null);
   useLayoutEffect(() => {
-    const [heads, ...rows] = table.current!.rows;
+    const [heads, ...rows] = table.current?.rows ?? [];
     for (const row of rows) [...row.cells].forEach((cell, i) => (cell.dataset["head"] = heads!.cells[i]!.textContent));
   });
+  if (Array.isArray(children) && !children.length) return null;
   return (
     <div class="ad-table" role="region" aria-label={name} tabIndex={0}>
       <table ref={table}>

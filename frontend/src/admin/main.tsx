@@ -131,10 +131,10 @@ function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Elemen
           {routes.filter((route) => !route.within).map((route) => (
             <a key={route.path} href={`admin/${route.path}`} aria-current={route.path === current ? "page" : undefined}>{route.title(t, language)}</a>
           ))}
+          <a href="./">{t.readers}</a>
         </nav>
       )}
       <div class="ad-choices">
-        {open && <a href="./">{t.readers}</a>}
         <label class="da-hidden" for="language">{t.pages.language}</label>
         <select id="language" value={language} onChange={(event) => onLanguage(event.currentTarget.value as "en" | "cs")}>
           {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}

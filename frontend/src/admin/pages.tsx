@@ -131,7 +131,7 @@ function Row({ page, index }: { page: PageRow; index: string | undefined }): JSX
       </td>
       <td>{page.language}</td>
       <td><Badge tone={STATES[page.state] ?? "calm"}>{t.pages.states[page.state] ?? page.state}</Badge></td>
-      <td>{page.modified || page.published ? day(page.modified || page.published) : "–"}</td>
+      <td>{page.modified || page.published ? <time>{day(page.modified || page.published)}</time> : "–"}</td>
       <td><Ago time={page.last_ok} /></td>
       <td class="ad-number">{number(page.chunks)}</td>
     </tr>

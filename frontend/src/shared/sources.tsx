@@ -101,20 +101,19 @@ function LanguageTag({ source }: { source: Source }): JSX.Element | null {
 /** The passage, from the first marked sentence on. */
 function PassageView({ source, answer, model }: { source: Source; answer: Answer; model: string }): JSX.Element {
   const { api, t } = useUi();
-  const path = `v1/passages/${encodeURIComponent(source.chunk)}?model=${encodeURIComponent(model)}`;
-  const { data: passage, problem: gone } = useLoaded<PassageInPage>(api, path);
-  const { text, mark } = useMemo(() => {
-    const [own, before = "", after = ""] = [passage?.text ?? source.snippet, passage?.before, passage?.after];
+  const { data: passage, problem: gone } = useLoaded<PassageInPage>(api, `v1/passages/${encodeURIComponent(source.chunk)}?model=${encodeURIComponent(model)}`);
+  const { text, reading } = useMemo(() => {
+    const { before = "", text: own = source.snippet, after = "" } = passage ?? {};
     const said = source.sentence ? cells(source.sentence) : statements(answer.text, source.number);
-    const [begun, whole] = [`${own}\n\n${after}`, `${before}\n\n${own}\n\n${after}`];
-    const section = below(source.section, begun) || below(source.section, whole);
+    const whole = `${before}\n\n${own}\n\n${after}`;
+    // of a long passage, the section may be further away than the chunk after it; the snippet is of the section
+    const section = [`${own}\n\n${after}`, whole, source.snippet].map((part) => below(source.section || source.title, part)).find(Boolean) ?? "";
     const tried = [section, own, whole].map((part) => {
       const mark = marker(said, blockTexts(part), source.language);
-      return { text: excerpt(part, LONGEST, source.language, mark), mark };
+      return { text: excerpt(part, LONGEST, source.language, mark), reading: { base: source.url, mark } };
     });
-    return tried.find((one) => one.text) ?? { text: excerpt(section || own, LONGEST, source.language), mark: tried[0]!.mark };
+    return tried.find((one) => one.text) ?? { ...tried[0]!, text: excerpt(section || own, LONGEST, source.language) };
   }, [passage, answer.text, source]);
-  const reading = useMemo(() => ({ base: source.url, mark }), [source, mark]);
   if (!passage && !gone) return <div class="da-passage da-muted">{t.sources.loading}</div>;
   return (
     <div class="da-passage" lang={source.language || undefined}>

@@ -345,6 +345,14 @@ async def test_an_answer_of_one_unproved_statement_has_no_sources() -> None:
     assert (done(events).refused, [one.kind for one in done(events).unsupported]) == (False, ["number"])
 
 
+async def test_a_refusal_says_what_of_it_is_marked() -> None:
+    events = await answered(
+        "The documentation doesn't say who restores backups. Ask the tool Veeam or its 5 operators."
+    )
+    assert text_of(events).count(ENGLISH.unproven) == 1
+    assert (done(events).refused, len(done(events).unsupported)) == (True, 1)
+
+
 async def test_a_marked_first_statement_makes_no_refusal() -> None:
     events = await answered(
         "Backups are kept for 90 days [1]. They run at 02:00, and every night. A restore takes an hour."

@@ -1,6 +1,6 @@
 /** A question, its answer and the trace of it; asked again with other choices, both side by side. The address has all but prompts. */
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Trace } from "../../../api";
 import { type Api, ApiError, asApiError } from "../../shared/api";
 import { chat } from "../../shared/chat";
@@ -123,17 +123,20 @@ interface BelowProps {
 function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
   const { trace: t } = useAdmin();
   const [side, setSide] = useState(sides.length - 1);
+  const box = useRef<HTMLDivElement>(null);
   const parts = PARTS.filter((part) => part !== "steps" || sides.length === 1); // both have their steps above
   const shown = parts.find((part) => part === query.get("part")) ?? parts[0]!;
   const { trace } = sides[side]!.answer;
   const given = Object.fromEntries(query);
+  // the tabs stay in sight, but what they show begins above
+  useEffect(() => void (box.current!.getBoundingClientRect().top < 0 && box.current!.scrollIntoView()), [shown]);
   const content = (part: Part) => {
     if (part === "again" || part === "add") return children[part];
     const Traced = TRACED[part];
     return <Traced key={side} trace={trace} />;
   };
   return (
-    <>
+    <div ref={box}>
       {trace.problem && <p class="tr-problem"><strong>{t.incomplete}:</strong> {trace.problem}</p>}
       <nav class="ad-switch" aria-label={t.parts}>
         {parts.map((part) => <a key={part} href={address("ask", { ...given, part })} aria-current={part === shown ? "page" : undefined}>{t[part]}</a>)}
@@ -146,7 +149,7 @@ function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
         </div>
       )}
       {parts.map((part) => <div key={part} hidden={part !== shown}>{content(part)}</div>)}
-    </>
+    </div>
   );
 }
 

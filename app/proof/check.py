@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from app.core.turn import Unsupported, UnsupportedKind
 from app.proof.evidence import (
@@ -19,6 +18,7 @@ from app.proof.evidence import (
     NAME,
     SECONDS,
     Evidence,
+    bare_names,
     follows_from,
     literals_of,
     names_in,
@@ -26,13 +26,11 @@ from app.proof.evidence import (
     values_of,
 )
 from app.proof.reading import CLOSING, folded, stem_of, words_in
+from app.proof.wording import Polarity, Wording
 from app.text.analysis import RAISED, fold
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
-
-if TYPE_CHECKING:
-    from app.proof.wording import Polarity, Wording
 
 NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
@@ -48,13 +46,11 @@ NEAR_ENOUGH_ACROSS = 0.05  # the cosine alone, where the pages are in another la
 MOVED = 0.6
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
 FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
-NEAR = 0.6
-NEAR_BACK = 0.3
+NEAR, NEAR_BACK = 0.6, 0.3  # shares of the words of both that these are
 SHORTEST_FORM = 4  # letters that forms of a word have in common
 LONGEST_REFUSAL = 400  # characters
 MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
-DIGITS_OF_POWER = 4
-LONGEST_KEYS = 4  # signs and letters that a user types one after another
+DIGITS_OF_POWER, RAISING = 4, ("^", "**", "<sup>")
 SMALL = 12  # larger numbers don't count what the answer itself lists
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
@@ -72,7 +68,7 @@ _SPLIT = re.compile(r"[\s\"'`,;|()\[\]{}<>\\]+|=(?==)|(?<=\w)[:=]+(?=\s|$|\w|/|\
 _PARTS = re.compile(r"[/:@,=&?]+")
 _COUNTED = re.compile(r"\s+([^\W\d_]{3,})")
 _BARE_UNIT = re.compile(
-    r"(?<!\d)(?<!\d )(?<![\w-])(?:ms|[kmgtp]i?b|(?:mili|milli|kilo|mega|giga|tera)\w+)(?!\w)", re.IGNORECASE
+    r"(?=[kmgtp])(?<!\d)(?<!\d )(?<![\w-])(?:ms|[kmgtp]i?b|(?:mili|milli|kilo|mega|giga|tera)\w+)(?!\w)", re.IGNORECASE
 )
 _TIMES = re.compile(r"(\d+)[^\W\d_]{3,}")  # 60krát
 _ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x
@@ -86,8 +82,6 @@ _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[\w./@-]+")
-_NOTHING = frozenset({""})
-_SIGNS = re.compile(r"[*_>#|~]+")
 
 
 def _plain(text: str) -> str:
@@ -114,14 +108,8 @@ def _alike(one: Polarity, other: Polarity) -> bool:
 
 def _denies_too(around: Sequence[Polarity], own: Polarity) -> bool:
     """True if the sentence around a clause denies something that the clause may go on with, or the same in another form."""
-    begins = {head[:SHORTEST_FORM] for one in around for head in one.heads} & {
-        head[:SHORTEST_FORM] for head in own.heads
-    }
-    return bool(begins) or any(one.firm - own.heads for one in around)
-
-
-def _is_conditional(sentence: Sequence[Polarity]) -> bool:
-    return any(one.conditional for one in sentence)
+    forms = tuple(head[:SHORTEST_FORM] for head in own.heads)
+    return any(one.firm - own.heads or any(head.startswith(forms) for head in one.heads) for one in around)
 
 
 class Checker:
@@ -160,9 +148,8 @@ class Checker:
             return None
         share = self._evidence.near(said - self._evidence.question.stems, self._own)[1]
         apart = (bool(own.heads) != bool(self._nearest(own)[0].heads) for own, _ in self._denials.clauses(plain))
-        if share >= SUPPORTED and not any(apart):
-            return None
-        return Unsupported(text, "statement", *self._place(plain))
+        decided = share >= SUPPORTED and not any(apart)
+        return None if decided else Unsupported(text, "statement", *self._place(plain))
 
     def repeats(self, text: str) -> bool:
         """True if a sentence has nothing that says something but words of the question: no number, and no code."""
@@ -172,10 +159,8 @@ class Checker:
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
         bare = _COMMENT.sub("", line).strip()
-        if self._has_code(bare):
-            return []
         others = _OWN_FILE.sub(lambda name: " " if self._evidence.has_ending(name[1]) else name[0], bare)
-        proved = others != bare and self._has_code(others)
+        proved = self._has_code(bare) or self._has_code(others)
         return [] if proved else [Unsupported(line.strip(), "code", *self._place(line))]
 
     # ---- literals --------------------------------------------------------------------------------
@@ -192,8 +177,8 @@ class Checker:
             if not all(map(self._evidence.holds, map(str.casefold, _EMAIL.findall(text)))):
                 yield "name"
             text = _EMAIL.sub(" ", text)
-        text = _POWER.sub(self._without_proved, text)
-        unknown = [name for name in NAME.findall(text) if not self._has_name(name)]
+        text = _POWER.sub(self._without_proved, text) if any(map(text.__contains__, RAISING)) else text
+        unknown = [name for name in bare_names(text) if not self._has_name(name)]
         times = [match[1] for name in unknown if (match := _TIMES.fullmatch(name))]
         if len(times) < len(unknown) or (not self._is_mixed and any(map(self._is_new, _PROPER.findall(text)))):
             yield "name"
@@ -214,14 +199,13 @@ class Checker:
 
     def _is_new_unit(self, unit: str, text: str) -> bool:
         """True if the text speaks of a unit that the evidence never names."""
-        everything = (self._evidence.question, *self._evidence.passages)
-        return unit_in(unit, text) and not any(unit_in(unit, reading.small) for reading in everything)
+        return unit_in(unit, text) and not any(unit_in(unit, reading.small) for reading in self._evidence.everything)
 
     def _is_new(self, name: str) -> bool:
         """True if the evidence has no form of a name; where all nouns are written like names, none tells."""
         form = name.casefold()[: max(4, len(name) - 2)]
-        everything = (*self._evidence.passages, self._evidence.question)
-        return not self._language.traits.nouns_capitalised and not any(form in reading.small for reading in everything)
+        known = self._language.traits.nouns_capitalised or any(form in one.small for one in self._evidence.everything)
+        return not known
 
     def _without_proved(self, power: re.Match[str]) -> str:
         """Nothing in place of a power that the evidence has, written in this way or with raised letters; of another one its value."""
@@ -233,10 +217,9 @@ class Checker:
 
     def _has_name(self, name: str) -> bool:
         small = name.casefold()
-        if self._evidence.holds(small) or small.rpartition(".")[2] in self._language.shared.abbreviations:
-            return True
+        known = self._evidence.holds(small) or small.rpartition(".")[2] in self._language.shared.abbreviations
         ordinal = _ORDINAL.fullmatch(name)
-        if ordinal and int(ordinal[1]) <= SMALL:
+        if known or (ordinal and int(ordinal[1]) <= SMALL):
             return True
         return any(unit for _, unit in amounts(name)) or self._is_placeholder(small)
 
@@ -244,11 +227,15 @@ class Checker:
         """The kind of each number that the evidence lacks, and that doesn't follow from others of the sentence and of its `code`."""
         if _BARE_UNIT.search(text) and any(self._is_new_unit(unit, text) for unit in (*BYTES, "ms")):
             yield "number"
-        if any(not self._has_span(*span) for span in self._spans(text)):
+        if not all(
+            self._in_words(number) or self._evidence.has_amount(number, unit) for number, unit in self._spans(text)
+        ):
             yield "number"
         if not _DIGIT.search(text):
             return
-        found = list(amounts(NAME.sub(lambda name: name[0] if any(u for _, u in amounts(name[0])) else " ", text)))
+        if any(map(_DIGIT.search, bare_names(text))):
+            text = NAME.sub(lambda name: name[0] if any(unit for _, unit in amounts(name[0])) else " ", text)
+        found = list(amounts(text))
         signs = bool(_ARITHMETIC.search(text))
         proved, doubted, at = list[str](), list[tuple[str, str]](), 0
         for number, unit in found:
@@ -268,12 +255,8 @@ class Checker:
         signs, spans = bool(_ARITHMETIC.search(text)), self._seconds_in_words(text)
         made = [math.prod(values_of(product)) for product in _PRODUCT.findall(text)]
         made += [longer / shorter for longer in spans for shorter in spans if longer > shorter]  # 60 minutes an hour
-        made += [
-            value / 100
-            for number, unit in amounts(text)
-            if unit == "%" and number in proved
-            for value in values_of(number)
-        ]
+        percents = [number for number, unit in amounts(text) if unit == "%" and number in proved]
+        made += [value / 100 for value in chain.from_iterable(map(values_of, percents))]
         for number, unit in doubted:
             factors = {1.0, FACTORS.get(unit, ("", 1.0))[1]}
             wanted = [value * factor for value in values_of(number) for factor in factors]
@@ -287,14 +270,12 @@ class Checker:
 
     def _spans(self, text: str) -> list[tuple[str, str]]:
         """The times that a text writes in words, with their units: "two weeks"."""
-        in_digits = _WORD.sub(lambda word: self._wording.digits(word[0]), text)
-        if in_digits == text:
+        words = words_in(text)
+        if words == [*map(self._wording.digits, words)]:  # mostly
             return []
+        in_digits = _WORD.sub(lambda word: self._wording.digits(word[0]), text)
         written = Counter(amounts(in_digits)) - Counter(amounts(text))
         return [(number, unit) for number, unit in written if unit in SECONDS]
-
-    def _has_span(self, number: str, unit: str) -> bool:
-        return self._in_words(number) or self._evidence.has_amount(number, unit)
 
     def _seconds_in_words(self, text: str) -> set[float]:
         """The seconds of these times, as of "two weeks", which are 14 days, and of units alone, as "an hour"."""
@@ -304,13 +285,12 @@ class Checker:
     def _has_number(self, number: str, unit: str, behind: str) -> bool:
         if not unit and self._evidence.holds(number):
             return not (number.isdecimal() and int(number) <= SMALL) or self._is_counted(number, behind)
-        if self._evidence.has_amount(number, unit):
+        noun = _COUNTED.match(behind)
+        if self._evidence.has_amount(number, unit) or (noun and self._evidence.holds(number + noun[1].casefold())):
             return True
-        if (noun := _COUNTED.match(behind)) and self._evidence.holds(f"{number}{noun[1].casefold()}"):
-            return True
-        if self._in_words(number):
-            return True
-        return number.isdecimal() and int(number) <= SMALL and not unit and self._is_counted(number, behind)
+        return self._in_words(number) or (
+            number.isdecimal() and int(number) <= SMALL and not unit and self._is_counted(number, behind)
+        )
 
     def _is_counted(self, number: str, behind: str) -> bool:
         """False if the passages count the same things, and others than so many of them; a list number counts nothing."""
@@ -322,8 +302,7 @@ class Checker:
 
     def _in_words(self, number: str) -> bool:
         patterns = [self._wording.numbers[value] for value in readings(number) if value in self._wording.numbers]
-        everything = (*self._evidence.passages, self._evidence.question) if patterns else ()
-        return any(pattern.search(reading.folded) for pattern in patterns for reading in everything)
+        return any(pattern.search(part.folded) for pattern in patterns for part in self._evidence.parts)
 
     # ---- code ------------------------------------------------------------------------------------
 
@@ -332,9 +311,12 @@ class Checker:
         small = " ".join(code.casefold().split())
         if len(small) == 1 and small.isalpha():
             return self._evidence.holds(small)
-        if not small or self._evidence.holds(small) or (small.startswith("-") and self._evidence.has_ending(small)):
-            return True
-        if len(small) <= LONGEST_KEYS and self._evidence.begins_with_span(small):
+        if (
+            not small
+            or self._evidence.holds(small)
+            or (small.startswith("-") and self._evidence.has_ending(small))
+            or self._evidence.are_keys(small)
+        ):
             return True
         parts = [part for part in _SPLIT.split(_PLACEHOLDER.sub(" ", _QUOTED.sub(" ", small))) if part]
         return all(
@@ -359,8 +341,8 @@ class Checker:
 
     def _stems(self, plain: str) -> frozenset[str]:
         if self._last[0] != plain:  # the same sentence is judged, and then cited
-            words = words_in(_SIGNS.sub(" ", _without_urls(plain)))
-            self._last = plain, frozenset(map(self._wording.telling, words)) - _NOTHING
+            words = words_in(_without_urls(plain))
+            self._last = plain, frozenset(map(self._wording.telling, words)) - {""}
         return self._last[1]
 
     def _statement(self, text: str, plain: str) -> Unsupported | None:
@@ -394,8 +376,8 @@ class Checker:
         return AnswerLanguage(self._language.code, self._wording.languages).beginning(plain) == "wrong"
 
     def _negation(self, text: str, plain: str, said: AbstractSet[str]) -> Unsupported | None:
-        index, share = self._evidence.near(said, self._own)
-        return Unsupported(text, "negation", index + 1, share) if self._opposite(plain) else None
+        index, share = self._evidence.near(said, self._own) if self._opposite(plain) else (-1, 0.0)
+        return Unsupported(text, "negation", index + 1, share) if index >= 0 else None
 
     def compared(self, fault: Unsupported, nearness: Mapping[int, float]) -> list[Unsupported]:
         """What stays of a fault of the kind `statement`, by its nearness in meaning to the passages, by number; empty if that isn't known."""
@@ -428,17 +410,17 @@ class Checker:
         plain = _plain(text)
         said = self._stems(plain)
         held = self._held(plain, said)
+        full = held.get(cited[0]) if len(cited) == 1 else None
+        if full and said <= full and all(own <= full for own in held.values()):
+            return cited  # mostly
         weight = Counter(chain.from_iterable(held.values()))
         worth = {number: sum(1 / weight[one] for one in own) for number, own in held.items()}
         best = max(worth, key=worth.__getitem__, default=0)
         unclear = not best or len(held[best]) < SUPPORTED * len(said)
         if unclear and nearness:
             best = max(nearness, key=nearness.__getitem__)
-            kept = [
-                one
-                for one in cited
-                if nearness.get(one, -1.0) + AS_NEAR > nearness[best] or worth.get(one, 0.0) > worth.get(best, 0.0)
-            ]
+            near = [one for one in cited if nearness.get(one, -1.0) + AS_NEAR > nearness[best]]
+            kept = [one for one in cited if one in near or worth.get(one, 0.0) > worth.get(best, 0.0)]
             return kept or ([best] if cited or not self._announces(plain, said) else [])
         if unclear or len(held[best]) < FEWEST_WORDS[len(cited) > 1 or bool(cited and before and cited != before)]:
             return cited
@@ -448,9 +430,7 @@ class Checker:
             return cited
         # one in another language can't be compared
         most = max(len(held[best]), FEWEST_WORDS[False])
-        kept = [
-            one for one in cited if one not in held or worth[one] > MOVED * worth[best] or len(held[one]) + 1 >= most
-        ]
+        kept = [i for i in cited if i not in held or worth[i] > MOVED * worth[best] or len(held[i]) + 1 >= most]
         # beside the right one, a passage may say the rest
         return [one for one in cited if one in kept or not held[one] <= held[best]] if kept else [best]
 
@@ -458,9 +438,8 @@ class Checker:
         """What the passages of the answer's language have of the words, numbers and names of a sentence, by number."""
         exact = names_in(plain)
         if _DIGIT.search(plain):
-            exact |= {
-                one.strip("./-") for one in _TOKEN.findall(plain.casefold()) if len(one) > 1 and _DIGIT.search(one)
-            }
+            digits = " ".join(filter(_DIGIT.search, plain.casefold().split()))
+            exact |= {one.strip("./-") for one in _TOKEN.findall(digits) if len(one) > 1 and _DIGIT.search(one)}
         passages = self._evidence.passages
         return {
             i + 1: (said & passages[i].stems) | frozenset(one for one in exact if one in passages[i].small)
@@ -485,24 +464,25 @@ class Checker:
 
     def _opposite(self, plain: str) -> bool:
         """True if a clause denies what the passages state, or states what they deny."""
+        names, turns = self._denials.read(plain)
+        apart = (names.isdisjoint(one.heads) or len(names & one.words) < FEWEST_COMMON for one in self._denying)
+        if not turns and all(apart):
+            return False  # mostly
         clauses = self._denials.clauses(_INTERJECTION.sub("", plain))
         heads = frozenset[str]().union(*(one.heads for one, _ in clauses if not one.conditional))
         return any(self._is_opposite(one, whole, heads) for one, whole in clauses if not one.conditional)
 
     def _nearest(self, own: Polarity) -> tuple[Polarity, Sequence[Polarity]]:
         """The clause of the passages that has the most words of this one, the shortest of several, and those of its sentence."""
-        return max(
-            self._clauses,
-            key=lambda pair: (len(own.said & pair[0].words), -len(pair[0].words)),
-            default=(self._denials.nothing, ()),
-        )
+        return max(self._clauses, key=lambda pair: (len(own.said & pair[0].words), -len(pair[0].words)))
 
     def _is_opposite(self, own: Polarity, whole: Sequence[Polarity], heads: AbstractSet[str]) -> bool:
         """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies."""
         if not own.heads and all(own.words.isdisjoint(one.heads) or not _alike(own, one) for one in self._denying):
-            return False  # most
+            return False
         near, around = self._nearest(own)
-        if not _alike(own, near) or (_is_conditional(whole) and not _is_conditional(around)):
+        conditional = any(one.conditional for one in whole) and not any(one.conditional for one in around)
+        if conditional or not _alike(own, near):
             return False
         reach = own.heads if near.heads & own.heads else set[str]() if _denies_too(around, own) else own.denied
         denied = reach & near.words - near.denied
@@ -523,9 +503,9 @@ class Checker:
 
     @cached_property
     def _clauses(self) -> Sequence[tuple[Polarity, Sequence[Polarity]]]:
-        """The clauses of all passages that words can be compared with, each with those of its sentence."""
+        """The clauses of all passages that words can be compared with, each with those of its sentence; before them an empty one."""
         parts = chain.from_iterable(self._evidence.passages[index].parts for index in self._own)
-        return [*chain.from_iterable(self._denials.kept(part.text) for part in parts)]
+        return [(self._denials.nothing, ()), *chain.from_iterable(self._denials.kept(part.text) for part in parts)]
 
     @cached_property
     def _denying(self) -> Sequence[Polarity]:

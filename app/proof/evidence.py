@@ -27,6 +27,7 @@ NAME = re.compile(
 )
 BESIDE = 0.4  # share of the words of a sentence that a row must have to be what it speaks of
 FARTHER = 1.5  # words that it has more than the best row with the literal; those of the row before count half
+MOST_KEYS = 4  # that a user types one after another
 SHORTEST_PART = 2  # characters of a number that may be a part of a word, as in 15d
 
 _END = re.compile(r"(?<=[.!?;])\s|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)]\s))")
@@ -72,11 +73,6 @@ def _with_heads(text: str) -> Iterator[tuple[str, str]]:
         yield "\n".join(prose), "\n".join(prose)
 
 
-def _spaced(duration: re.Match[str]) -> str:
-    hours, minutes, seconds = duration.groups(default="0")
-    return f"{hours}h {minutes}min {seconds}s"
-
-
 def _value(reading: str) -> float | None:
     try:
         return float(reading)
@@ -89,6 +85,27 @@ def values_of(product: str) -> Iterator[float]:
     return (max(filter(None, map(_value, readings(number))), default=1.0) for number, _ in amounts(product))
 
 
+@lru_cache(maxsize=KEPT)
+def _amounts(section: str) -> tuple[Mapping[str, Mapping[str, set[str]]], AbstractSet[tuple[str, float]]]:
+    """The units of each number of a section, by the values that it can have, each with the texts where both stand, and its
+    amounts of time and size, in seconds and bytes. Read only for a number that isn't there as it is written.
+    """
+    found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for text, around in _with_heads(section):
+        for number, unit in amounts(_DURATION.sub(r"\1h \2min \3s", text)):
+            for value in readings(number):
+                found[value][unit].add(around)
+    measures = {measure for value, units in found.items() for unit in units if (measure := _measure(value, unit))}
+    return found, measures
+
+
+def _measure(value: str, unit: str) -> tuple[str, float] | None:
+    """An amount of time in seconds, or of data in bytes."""
+    kind, factor = FACTORS.get(unit, ("", 0.0))
+    number = _value(value) if kind else None
+    return None if number is None else (kind, round(number * factor, 6))
+
+
 class Evidence:
     """The passages and the question of one answer. `languages` are those of the passages."""
 
@@ -96,54 +113,27 @@ class Evidence:
         self.passages = tuple(map(Reading, passages))
         self.languages = tuple(languages)
         self.question = Reading(question)
+        self.everything = (*self.passages, self.question)
+        self.parts = [part for reading in self.everything for part in reading.parts]
         self._texts = passages
 
     def holds(self, literal: str) -> bool:
         """True if a passage or the question has the literal as a whole, in any case."""
-        for reading in (*self.passages, self.question):
-            if literal in reading.small and occurs(literal, reading.small):
-                return True
-        return False
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, Mapping[str, set[str]]]:
-        """The units of each number, by the values that it can have, each with the texts where both stand.
-
-        Read only for a number that isn't there as it is written.
-        """
-        found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for text, around in chain(*map(_with_heads, self._texts), [(self.question.small, self.question.small)]):
-            for number, unit in amounts(_DURATION.sub(_spaced, text)):
-                for value in readings(number):
-                    found[value][unit].add(around)
-        return found
-
-    @cached_property
-    def _measures(self) -> set[tuple[str, float]]:
-        """The amounts with a unit of time or size, in seconds and bytes."""
-        return {
-            (kind, round(number * factor, 6))
-            for value, units in self._numbers.items()
-            if (number := _value(value)) is not None
-            for unit in units
-            for kind, factor in (FACTORS.get(unit, ("", 0.0)),)
-            if kind
-        }
+        return any(literal in reading.small and occurs(literal, reading.small) for reading in self.everything)
 
     def has_amount(self, number: str, unit: str) -> bool:
         """True if the number is there with this unit, or in another one that makes the same amount."""
+        parts = [_amounts(part.text) for part in self.parts]
         for value in readings(number):
-            units = self._numbers.get(value, {})
-            if unit in units or (units and not unit):
-                return True
-            if "" in units and any(unit_in(unit, text) for text in units[""]):
-                return True  # the head of a table has the unit, or an earlier number of a list
             if unit in BYTES and self.holds(f"{value}{unit[:-1]}"):
                 return True  # 16G and 16Gi, as in Kubernetes
-            kind, factor = FACTORS.get(unit, ("", 0.0))
-            size = _value(value)
-            if kind and size is not None and (kind, round(size * factor, 6)) in self._measures:
-                return True
+            measure = _measure(value, unit)
+            for numbers, measures in parts:
+                units = numbers.get(value, {})
+                if unit in units or (units and not unit) or measure in measures:
+                    return True
+                if "" in units and any(unit_in(unit, text) for text in units[""]):
+                    return True  # the head of a table has the unit, or an earlier number of a list
         return False
 
     @cached_property
@@ -151,15 +141,10 @@ class Evidence:
         """The rows of the passages."""
         return Rows(part.text for reading in self.passages for part in reading.parts)
 
-    def near(self, stems: Iterable[str], among: Iterable[int]) -> tuple[int, float]:
+    def near(self, stems: AbstractSet[str], among: Iterable[int]) -> tuple[int, float]:
         """The index of the passage that has the most of these stems, and their share; (-1, 0) without passages."""
-        wanted = set(stems)
-        best = (-1, 0.0)
-        for index in among:
-            share = len(wanted & self.passages[index].stems) / max(len(wanted), 1)
-            if share > best[1] or best[0] < 0:
-                best = (index, share)
-        return best
+        best = max(among, key=lambda index: len(stems & self.passages[index].stems), default=-1)
+        return best, len(stems & self.passages[best].stems) / max(len(stems), 1) if best >= 0 else 0.0
 
     def has_ending(self, literal: str) -> bool:
         """True if words of a passage end with it, as the names of files with `-wal`."""
@@ -167,13 +152,10 @@ class Evidence:
             re.search(rf"\w{re.escape(literal)}(?![\w-])", reading.small) for reading in self.passages
         )
 
-    def begins_with_span(self, keys: str) -> bool:
-        """True if the keys go on after a code span of a passage that begins with a sign: `"0p`, where `"0` is a register."""
-        spans = (
-            [f"`{keys[:size]}`" for size in range(2, len(keys))]
-            if keys[0] not in "-_" and not keys[0].isalnum()
-            else []
-        )
+    def are_keys(self, code: str) -> bool:
+        """True for a few keys that go on after a code span of a passage that begins with a sign: `"0p`, where `"0` is a register."""
+        signs = len(code) <= MOST_KEYS and not code[0].isalnum() and code[0] not in "-_"
+        spans = [f"`{code[:size]}`" for size in range(2, len(code)) if signs]
         return any(span in reading.small for span in spans for reading in self.passages)
 
     def takes_value(self, option: str) -> bool:
@@ -187,8 +169,10 @@ class Evidence:
 
     def counts(self, noun: str) -> set[str]:
         """What stands in the passages before a word that begins like this one: `3` for `3 replicas`."""
-        pattern = re.compile(rf"(?<!\w)(\w++) {re.escape(noun.casefold()[:5])}")
-        return {match[1] for reading in self.passages for match in pattern.finditer(reading.small)}
+        start = f" {noun.casefold()[:5]}"
+        pattern = re.compile(rf"(?<!\w)(\w++){re.escape(start)}")
+        texts = (reading.small for reading in self.passages if start in reading.small)
+        return {match[1] for text in texts for match in pattern.finditer(text)}
 
 
 def occurs(literal: str, text: str) -> bool:
@@ -264,12 +248,17 @@ def literals_of(text: str) -> Iterator[tuple[str, AbstractSet[str]]]:
             yield f"`{dashes}{case}{signs}", {name.casefold()}
 
 
+def bare_names(text: str) -> list[str]:
+    """The names of a text as they are written; words without signs are none, which shows faster than what is one."""
+    parts = [part for part in text.split() if not part.isalpha() and _NAMED.search(part)]
+    return NAME.findall(" ".join(parts)) if parts else []
+
+
+@lru_cache(maxsize=KEPT)
 def names_in(text: str) -> frozenset[str]:
-    """The names of a text that can be compared as a whole, in lower case; most sentences have none, which shows faster than what they are."""
-    if not _NAMED.search(text):
-        return frozenset()
+    """The names and code spans of a text that can be compared as a whole, in lower case."""
     spans = {text[start:end].strip("` ") for start, end in code_spans(text)}
-    return frozenset(name.casefold() for name in spans.union(NAME.findall(text)) if len(name) > SHORTEST_PART)
+    return frozenset(name.casefold() for name in spans.union(bare_names(text)) if len(name) > SHORTEST_PART)
 
 
 @lru_cache(maxsize=KEPT)

@@ -42,13 +42,10 @@ _STOP = re.compile(r"[,;:()|]\s|\s[–—-]{1,2}\s")  # between clauses of a sen
 FEWEST_JOINED = 4  # words of a clause: what `and` joins to fewer belongs to it
 
 
-def _collapsed(match: re.Match[str]) -> str:
-    return "\n" * min(match[0].count("\n"), 2) or " "
-
-
 def clauses_of(text: str, joining: AbstractSet[str], beginning: AbstractSet[str]) -> Iterator[list[list[str]]]:
     """The clauses of each sentence, item or cell of a text that ask nothing, as words without diacritics. Words that are `joining` end one, those that are `beginning` one begin it."""
-    for sentence in _WHOLE.split(_SPACE.sub(_collapsed, _CODE.sub(" ", text))):
+    text = _SPACE.sub(lambda space: "\n" * min(space[0].count("\n"), 2) or " ", _CODE.sub(" ", text))
+    for sentence in _WHOLE.split(text):
         parts = (part for part in _STOP.split(sentence) if not part.rstrip(CLOSING).endswith("?"))
         yield [clause for part in parts for clause in _clauses(map(folded, _WORD.findall(part)), joining, beginning)]
 
@@ -76,6 +73,11 @@ class _Part:
         whole = set(filter(str.isalpha, distinct))  # most: a pattern over all of a passage takes twice the time
         self.stems = frozenset(map(stem_of, whole.union(words_in(" ".join(distinct - whole)))))
 
+    @cached_property
+    def folded(self) -> str:
+        """Its text in small letters without diacritics."""
+        return fold(self.small)
+
 
 _part = lru_cache(maxsize=KEPT)(_Part)
 _SECTIONS = re.compile(r"\n(?=#{1,6} )")
@@ -91,8 +93,3 @@ class Reading:
         self.parts = [_part(part) for part in _SECTIONS.split(text)]
         self.small = " ".join([part.small for part in self.parts])
         self.stems = frozenset[str]().union(*[part.stems for part in self.parts])
-
-    @cached_property
-    def folded(self) -> str:
-        """Its text in small letters without diacritics."""
-        return fold(self.small)

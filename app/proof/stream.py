@@ -23,6 +23,7 @@ ROUNDS = 4
 LONGEST_ROUND = 8  # sentences or items
 FIRST = 2  # sentences of an answer, one of which says that there is none
 UNTOLD = 0.5  # of an answer is taken as proved if it only repeats the question
+CLOSES = ".!?…: \t\n\"'”’“»)]*_`"  # what may stand between a sentence and its citations
 HELD = 60  # characters of a line that can be a sign of another turn
 
 _TOKEN = re.compile(r"<\|[^|>\n]{1,30}\|>|</?s>|\[/?INST\]|<(?:start|end)_of_turn>")
@@ -55,10 +56,13 @@ class Instructions:
     def __init__(self, text: str) -> None:
         words = _WORD.findall(text.casefold())
         self._groups = {tuple(words[i : i + GROUP]) for i in range(len(words) - GROUP + 1)}
-        self._text = f" {' '.join(words)} "
+        self._text, self._words = f" {' '.join(words)} ", frozenset(words)
 
     def begins(self, text: str) -> bool:
         """True if the last `GROUP` whole words of the text are in the instructions in this order."""
+        last = text[-LONGEST_GROUP:].casefold().split()[-3:-1]
+        if not self._words.issuperset([word for word in last if word.isalnum()]):
+            return False  # mostly
         words = _WORD.findall(text[-LONGEST_GROUP:].casefold())
         return tuple((words[:-1] if text[-1:].isalnum() else words)[-GROUP:]) in self._groups
 
@@ -118,7 +122,8 @@ class Prover:
         """The text that is decided by now."""
         if self._mode == "off" or self.ending:
             return "" if self.ending else text
-        if self._line and not self._may_repeat and not self._held.strip(" ") and not _SIGN.search(text):
+        is_plain = text.strip(" ,;").isalpha() or not _SIGN.search(text)
+        if is_plain and self._line and not self._may_repeat and not self._held.strip(" "):
             return self._plain(self._held + text)  # most pieces of most answers
         self._held += text
         return self._read(final=False)
@@ -126,16 +131,13 @@ class Prover:
     def _plain(self, text: str) -> str:
         """Words within a sentence; the space behind them waits, because a citation may follow."""
         body = text.rstrip(" ")
-        self._held = text[len(body) :]
-        if (
-            self._mode == "remove"
-            or len(self._line) > LONGEST_SENTENCE
-            or self._instructions.begins(self._shown + body)
-        ):
+        shown = self._shown + body
+        if self._mode == "remove" or len(self._line) > LONGEST_SENTENCE or self._instructions.begins(shown):
             self._held = text
             return self._read(final=False)
+        self._held = text[len(body) :]
         self._line += body
-        self._shown = (self._shown + body)[-LONGEST_RUN:]
+        self._shown = shown[-LONGEST_RUN:]
         return body
 
     def end(self) -> str:
@@ -225,7 +227,8 @@ class Prover:
         if self._fence or (not self._line and self._held.lstrip()[:1] in {"`", "~"}):
             return ""
         speaker = self._fresh and len(self._held) <= HELD and _SPEAKER_UNSURE.match(self._held)
-        if speaker or _TOKEN_UNSURE.search(self._held[-HELD:]):
+        signs = "<" in self._held or "[" in self._held
+        if speaker or (signs and _TOKEN_UNSURE.search(self._held[-HELD:])):
             return ""
         text, self._held = self._turned(self._held), ""
         return self._sentences(text, whole=False)
@@ -266,6 +269,8 @@ class Prover:
     def _split(self, text: str) -> list[str]:
         """The pieces that end a sentence, and the rest. Citations behind a stop belong to the sentence before it."""
         whole = self._line + text
+        if not any(map(whole.__contains__, ".!?…")):
+            return [text]
         pieces = list[str]()
         for sentence in sentences(whole):
             if pieces and (leading := _LEADING.match(sentence)):
@@ -368,7 +373,10 @@ class Prover:
 
     def _repeats(self, text: str) -> bool:
         """True if the text is the beginning of a sentence that was said already."""
-        bare = (_ENDING.sub("", text) if "[" in text and len(text) <= LONGEST_RUN else text).strip()
+        bare = text.strip()
+        if "[" in text and len(text) <= LONGEST_RUN:  # without the citations at the end
+            at = len(text[: text.index("[")].rstrip(CLOSES))
+            bare = (text[:at] + _ENDING.sub("", text[at:])).strip()
         self._may_repeat = self._may_repeat and any(map(methodcaller("startswith", bare), self._said))
         return self._may_repeat and bool(bare)
 

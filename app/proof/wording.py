@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 
 from app.core.language import Language
-from app.proof.reading import KEPT, clauses_of, folded, stem_of
+from app.proof.reading import KEPT, clauses_of, folded, stem_of, words_in
 
 MOST_WORDS = 50_000  # that are kept
 SHORTEST = 4  # letters of a word that says something
@@ -76,6 +76,21 @@ class Polarity:
     conditional: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a clause: `name` is the stem of what can be denied, without a prefix that denies, and of an opposite.
+
+    It `counts` if it is neither a function word nor one that denies or limits, and `turns` if it changes what the clause states.
+    """
+
+    text: str
+    name: str
+    denies: bool
+    counts: bool
+    says: bool
+    turns: bool
+
+
 class Denials:
     """What is denied in a language. Results are kept, because the same words and passages come again and again."""
 
@@ -88,9 +103,14 @@ class Denials:
         self._opposites, self._joining = language.replies.opposites, language.replies.contrast | self._and_or
         self._prefix = next((word[:-1] for word in self._negations if word.endswith("-")), "")
         self._superlative = language.replies.superlative
-        self._name = lru_cache(MOST_WORDS)(self._named)
+        self._word = lru_cache(MOST_WORDS)(self._read)
         self.kept = lru_cache(KEPT)(self.clauses)
         self.nothing = self._of(())
+
+    def read(self, text: str) -> tuple[AbstractSet[str], bool]:
+        """The names of the words of a text, and whether any of them changes what it states."""
+        words = [self._word(folded(word)) for word in words_in(text)]
+        return {word.name for word in words}, any(word.turns for word in words)
 
     def clauses(self, text: str) -> tuple[tuple[Polarity, Sequence[Polarity]], ...]:
         """The clauses of a text, each with all those of its sentence."""
@@ -102,53 +122,40 @@ class Denials:
 
     def _of(self, words: Sequence[str]) -> Polarity:
         """What a clause of these words says and denies."""
-        own = [(word, name) for word in words if (name := self._name(word)) and word not in self._little]
-        at, double = 0, False
+        read = [*map(self._word, words)]
+        own = [word for word in read if word.counts]
         heads, firm, denied, only = set[str](), set[str](), set[str](), set[str]()
-        for word in words:
-            if self._denies(word):
-                double = bool(own[at:]) and own[at][0] in self._opposites  # "not disabled"
-                next_one = {name for _, name in own[at : at + 1] or own[at - 1 :][: word is words[-1]]}
+        at, double = 0, False
+        for word in read if any(word.turns for word in read) else ():
+            if word.denies:
+                double = bool(own[at:]) and own[at].text in self._opposites  # "not disabled"
+                next_one = {one.name for one in own[at : at + 1] or own[at - 1 :][: word is read[-1]]}
                 firm |= next_one
                 if not double:
                     heads |= next_one
-                    telling = islice((i for i in range(at, len(own)) if self._says(own[i][0])), SCOPE)
-                    denied |= {name for _, name in own[at : max(telling, default=-1) + 1]}
-            elif word in self._only:
-                only |= {name for _, name in own[at : at + 1]}
-            elif self._name(word) and word not in self._little:
+                    telling = islice((i for i in range(at, len(own)) if own[i].says), SCOPE)
+                    denied |= {one.name for one in own[at : max(telling, default=-1) + 1]}
+            elif word.text in self._only:
+                only |= {one.name for one in own[at : at + 1]}
+            elif word.counts:
                 at += 1
-                if self._base(word) != word and not double:
-                    heads.add(self._name(word))
+                if word.turns and not double:
+                    heads.add(word.name)
                 double = False
         first = next((at for at, word in enumerate(words) if word not in self._joining), len(words))
         # "but not in ..." says what else is denied, not of what
-        fragment = first + 1 < len(words) and self._denies(words[first]) and not self._name(words[first + 1])
-        said, limits = {name for word, name in own if self._says(word)}, self._limiting & set(words)
-        conditional = not self._conditional.isdisjoint(words)
-        return Polarity(
-            said, {name for _, name in own}, heads, firm, denied | heads, only, limits, fragment, conditional
-        )
+        fragment = first + 1 < len(words) and read[first].denies and not read[first + 1].name
+        limits, conditional = self._limiting.intersection(words), not self._conditional.isdisjoint(words)
+        said, names = {one.name for one in own if one.says}, {one.name for one in own}
+        return Polarity(said, names, heads, firm, denied | heads, only, limits, fragment, conditional)
 
-    def _denies(self, word: str) -> bool:
-        """True if the word denies what follows it."""
-        own = word in self._negations or word.endswith(DENYING)
-        return own or (self._is_prefixed(word) and not self._name(word))
-
-    def _base(self, word: str) -> str:
-        """The word that a word denies, else the word itself."""
-        return word.removeprefix(self._prefix) if self._is_prefixed(word) else self._opposites.get(word, word)
-
-    def _named(self, word: str) -> str:
-        """The stem of a word that can be denied; also of one that says little."""
-        bare = self._base(word)
-        known = bare in self._stopwords or bare.endswith(DENYING) or len(bare) < SHORTEST_DENIED
-        return "" if known else stem_of(bare)[:LONGEST]
-
-    def _says(self, word: str) -> bool:
-        return self._base(word) not in self._plain
-
-    def _is_prefixed(self, word: str) -> bool:
-        longer = bool(self._prefix) and word.startswith(self._prefix) and len(word) > LONGEST_OTHER
-        only_looks_so = bool(self._superlative) and word.startswith(self._superlative)
-        return longer and not only_looks_so and word not in self._plain and word not in self._negations
+    def _read(self, text: str) -> _Word:
+        prefixed = bool(self._prefix) and text.startswith(self._prefix) and len(text) > LONGEST_OTHER
+        only_looks_so = bool(self._superlative) and text.startswith(self._superlative)
+        prefixed = prefixed and not only_looks_so and text not in self._plain and text not in self._negations
+        base = text.removeprefix(self._prefix) if prefixed else self._opposites.get(text, text)
+        little = base in self._stopwords or base.endswith(DENYING) or len(base) < SHORTEST_DENIED
+        name = "" if little else stem_of(base)[:LONGEST]
+        denies = text in self._negations or text.endswith(DENYING) or (prefixed and not name)
+        counts = bool(name) and text not in self._little
+        return _Word(text, name, denies, counts, base not in self._plain, denies or base != text or text in self._only)

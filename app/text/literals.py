@@ -148,9 +148,8 @@ def unit_in(unit: str, text: str) -> bool:
 
 
 def _unit_of(match: re.Match[str]) -> str:
-    names = list(_units())
-    units = (names[int(group[1:])] for group, value in match.groupdict().items() if group[0] == "u" and value)
-    return next(units, "")
+    group = match.lastgroup or ""
+    return [*_units()][int(group[1:])] if group.startswith("u") else ""
 
 
 def _with_unit(match: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from queue import LifoQueue
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -72,7 +73,7 @@ class Workers:
 
     seconds: float = SECONDS
     memory: int = MEMORY
-    _idle: asyncio.LifoQueue[_Worker] = field(default_factory=asyncio.LifoQueue)  # the last one is warm
+    _idle: LifoQueue[_Worker] = field(default_factory=LifoQueue)  # the last one is warm
     _all: list[_Worker] = field(default_factory=list)
     _warming: list[asyncio.Future[None]] = field(default_factory=list)
     _threads: ThreadPoolExecutor = field(init=False)
@@ -117,12 +118,16 @@ class Workers:
         Raises `WorkersUnavailable` when no process can be started.
         """
         task = pickle.dumps((work, arguments, named))
-        worker = await self._idle.get()
-        try:
-            result: Result = await asyncio.get_running_loop().run_in_executor(self._threads, worker.call, task)
-        finally:
-            self._idle.put_nowait(worker)
+        result: Result = await asyncio.get_running_loop().run_in_executor(self._threads, self._called, task)
         return result
+
+    def _called(self, task: bytes) -> Any:
+        """What the next idle process answers; in its thread, so that it needn't wait for the event loop between two calls."""
+        worker = self._idle.get()
+        try:
+            return worker.call(task)
+        finally:
+            self._idle.put(worker)
 
 
 def start_early() -> None:

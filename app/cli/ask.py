@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 
 import click
 
-from app.cli.shared import json_text, outline
+from app.cli.outline import outline
+from app.cli.shared import json_text
 from app.core import logs
 from app.core.errors import RequestError
 from app.core.settings import Settings

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.shared import json_option, json_text, outline
+from app.cli.outline import outline
+from app.cli.shared import json_option, json_text
 from app.core.errors import AssistantError, NoIndex
 from app.core.log_message import masked
 from app.core.settings import Settings

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.cli.shared import index_option, json_option, json_text, opened_store, outline, settings_of, table_lines
+from app.cli.outline import outline
+from app.cli.shared import index_option, json_option, json_text, opened_store, settings_of, table_lines
 from app.core import logs
 from app.core.errors import RequestError
 from app.core.generation import GenerationInfo

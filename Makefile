@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := deploy/install.sh $(VENV)
 unexport PYTHONDONTWRITEBYTECODE # else each of the many processes of the tests would compile the program
 
-.PHONY: install docs frontend pictures install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install docs frontend pictures screens install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -55,6 +55,10 @@ frontend: frontend/node_modules
 # The pictures of README.md, of the pages over our own documentation; needs Chromium
 pictures: install-dev
 	$(BIN)/python -m tests.frontend.pictures pictures docs/en
+
+# All screens at two widths, light and dark, into results/screens; needs Chromium
+screens: install-dev
+	$(BIN)/python -m tests.frontend.pictures results/screens
 
 frontend/node_modules: frontend/package-lock.json
 	npm ci --prefix frontend --no-audit --no-fund --loglevel=error

@@ -1,5 +1,7 @@
 """The pictures of README.md and of the operators' documentation, over the index of our own documentation: `make pictures`.
 
+`make screens` takes all of them at two widths, light and dark, into results/screens: those of two commits show what a change did.
+
 The language model is the scripted one; it writes what the documentation says. The question log has 2,000 questions of three weeks.
 """
 
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.local_site import LocalSite, local_site
 
+Show = Callable[[Page, str], None]
 ROOT = Path(__file__).parents[2]
 NIGHTLY, ALLOWED = "How do I index every night?", "Which sites may use the widget?"
 PORT = "Which setting changes the port?"
@@ -188,21 +192,65 @@ def put_docs(site: LocalSite, service: str) -> None:
         site.put(path, file.read_bytes().replace(b"</head>", script.encode()), kind.get(file.suffix, "text/plain"))
 
 
-def take(folder: Path, name: str, show: Callable[[Page, str], None], page: Page, url: str) -> None:
-    """Write NAME.png into the folder, with 256 colours."""
+def take(folder: Path, name: str, show: Show, page: Page, url: str) -> None:
+    """Write NAME.png into the folder, with 128 colours, which include the few of small signs."""
     show(page, url)
     page.wait_for_timeout(500)  # the code's colours follow
     shot = Image.open(BytesIO(page.screenshot(animations="disabled")))
-    shot.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
+    shot.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(folder / f"{name}.png", optimize=True)
 
 
-def main(folder: Path, docs: Path) -> None:
-    """Take all pictures: those of README.md into the folder, those of operators into that of the documentation."""
+VIEWS = ("", "pages", "gaps", "curated", "generations", "runs", "keys", "settings?changed=1", "errors")
+
+
+def opened(page: Page, url: str, path: str) -> None:
+    """What is at the path, whole."""
+    page.goto(f"{url}/{path}")
+    expect(page.locator(".da-spinner")).to_have_count(0)
+    page.wait_for_timeout(500)
+    page.set_viewport_size(page.viewport_size | {"height": page.evaluate("document.documentElement.scrollHeight")})
+
+
+def screens(folder: Path, browser: Browser, url: str, site: str) -> None:
+    """Pictures of all screens, light and dark, of a computer and a phone."""
+    views = {f"admin-{path.partition('?')[0] or 'overview'}": partial(opened, path=f"admin/{path}") for path in VIEWS}
+    shown: dict[str, Show] = {"start": partial(opened, path=""), "answer": answer, "search": search, "trace": trace}
+    for width, scheme in product((1440, 390), ("light", "dark")):
+        for name, show in (shown | views | {"questions": questions, "sites": sites, "widget": widget}).items():
+            page = browser.new_page(
+                viewport={"width": width, "height": 900}, locale="en-GB", color_scheme=scheme, reduced_motion="reduce"
+            )
+            take(folder, f"{name}-{width}-{scheme}", show, page, f"{site}/widget" if name == "widget" else url)
+            page.close()
+
+
+def documented(folder: Path, docs: Path, browser: Browser, url: str, site: str) -> None:
+    """Pictures of README.md in the folder, and of the documentation in `docs`."""
+    for into, name, show, address, width in (
+        (folder, "answer", answer, url, 1280),
+        (folder, "search", search, url, 1280),
+        (folder, "widget", dark_widget, f"{site}/widget", 1280),
+        (folder, "trace", trace, url, 1280),
+        (docs, "questions", questions, url, 1280),
+        (docs, "sites", sites, url, 1280),
+        (docs, "marked-widget", partial(widget, question=PORT), f"{site}/widget", 480),
+    ):
+        page = browser.new_page(viewport={"width": width, "height": 800}, locale="en-GB")
+        take(into, name, show, page, address)
+        page.close()
+    with tempfile.TemporaryDirectory() as other:
+        quotations(Path(other), docs, browser)
+
+
+def main(folder: Path, docs: Path | None = None) -> None:
+    """Take all pictures: those of README.md into the folder, those of operators into that of the documentation.
+
+    Without the latter, take all screens into the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     chromium = next(found for name in NAMES if (found := shutil.which(name)))
     with (
         tempfile.TemporaryDirectory() as temporary,
-        tempfile.TemporaryDirectory() as other,
         llm_in_a_thread() as llm,
         local_site() as site,
         started(logged(Path(temporary)), "run", "--port", str(port := free_port()), **_settings(llm, site)) as service,
@@ -213,19 +261,10 @@ def main(folder: Path, docs: Path) -> None:
         put_docs(site, url)
         arguments = [one for one in QUIET if one not in {"--headless", "--hide-scrollbars"}]
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        for into, name, show, address, width in (
-            (folder, "answer", answer, url, 1280),
-            (folder, "search", search, url, 1280),
-            (folder, "widget", dark_widget, f"{site.url}/widget", 1280),
-            (folder, "trace", trace, url, 1280),
-            (docs, "questions", questions, url, 1280),
-            (docs, "sites", sites, url, 1280),
-            (docs, "marked-widget", partial(widget, question=PORT), f"{site.url}/widget", 480),
-        ):
-            page = browser.new_page(viewport={"width": width, "height": 800}, locale="en-GB")
-            take(into, name, show, page, address)
-            page.close()
-        quotations(Path(other), docs, browser)
+        if docs:
+            documented(folder, docs, browser, url, site.url)
+        else:
+            screens(folder, browser, url, site.url)
         browser.close()
 
 
@@ -235,4 +274,4 @@ def _settings(llm: FakeLLM, site: LocalSite) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))

@@ -14,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.app.api.scripted import wait_for
 from tests.app.api.test_interface import own_brand
 from tests.end_to_end.program import Program
+from tests.end_to_end.program import finished as ran
 from tests.fake_llm import FakeLLM, Reply
 from tests.frontend.conftest import Start
 
@@ -169,6 +170,35 @@ def test_a_statement_that_no_passage_proves_is_underlined_and_says_why(page: Pag
         expect(reason).to_be_in_viewport(ratio=1)
         axe(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_what_is_written_from_right_to_left_is_shown_so(page: Page, start: Start, llm: FakeLLM, axe, tmp_path: Path):
+    """In a page that isn't: a question and its field, and of a page the text with its lists, but not its code."""
+    service = start(DOCS_ADMIN_OPEN="true", DOCS_TOP_K="9")
+    hebrew = "# כרך\n\nלכרך יש גודל.\n\n- כתבו את הקובץ\n\n```\nkubectl apply\n```\n"
+    english = "Write the file as it is shown above, and apply it before you ask for another one.\n" * 4
+    (tmp_path / "volume.md").write_text(
+        f"{hebrew}\n{english}", "utf-8"
+    )  # pages are in languages that the service knows
+    sources = tmp_path / "sources.toml"
+    sources.write_text(f'[[source]]\nurl = "https://rtl.example.org/"\ndirectory = "{tmp_path}"\n', "utf-8")
+    done = ran(service.folder, "ingest", str(sources))
+    assert done.returncode == 0, done.stderr
+    page.goto(f"{service.url}/admin/page?url=https://rtl.example.org/volume")
+    text, direction = page.locator(".da-markdown"), "one => getComputedStyle(one).direction"
+    assert text.evaluate(direction) == "rtl"
+    assert text.locator("pre").evaluate(direction) == "ltr"
+    item, whole = text.locator("li").bounding_box(), text.bounding_box()
+    assert item["x"] + item["width"] < whole["x"] + whole["width"] - 10  # the marker stands at the right
+    axe(page)
+    page.goto(service.url)
+    field = page.get_by_role("textbox", name="Your question")
+    field.fill("שלום")
+    assert field.evaluate(direction) == "rtl"
+    page.keyboard.press("Enter")
+    finished(page)
+    assert page.locator("h2 bdi").evaluate(direction) == "rtl"
+    axe(page)
 
 
 def test_a_sign_that_an_answer_quotes_stays_as_it_is(page: Page, service: Program, llm: FakeLLM):

@@ -18,7 +18,7 @@ export function Question({ question, onAsk }: Props): JSX.Element {
   return (
     <div class="da-question">
       <IconButton icon="edit" size={16} label={t.page.edit} onClick={() => setEditing(true)} />
-      <h2 tabIndex={question.length > LONG ? 0 : -1}><span class="da-hidden">{t.page.you}: </span>{question}</h2>
+      <h2 tabIndex={question.length > LONG ? 0 : -1}><span class="da-hidden">{t.page.you}: </span><bdi>{question}</bdi></h2>
     </div>
   );
 }
@@ -43,7 +43,7 @@ function Editing({ question, onAsk, onEnd }: Props & { onEnd: () => void }): JSX
   };
   return (
     <form class="da-editing" onSubmit={send}>
-      <textarea ref={field} rows={3} aria-label={t.chat.question} defaultValue={question} onKeyDown={pressed} />
+      <textarea ref={field} rows={3} dir="auto" aria-label={t.chat.question} defaultValue={question} onKeyDown={pressed} />
       <button type="button" class="da-button da-plain" onClick={onEnd}>{t.page.cancel}</button>
       <button class="da-button da-primary">{t.page.askInstead}</button>
     </form>

@@ -94,7 +94,7 @@ function Chats({ history, kept, current, days, words, onWords, onGo, onRemove }:
               <li key={chat.id}>
                 {renamed === chat.id
                   ? <Name title={chat.title} onEnd={(name) => { setRenamed(""); if (name) history.get(chat.id)?.rename(name); }} />
-                  : <><Going to={{ chat: chat.id }} onGo={onGo} current={chat.id === current}>{chat.title}</Going>{buttons(chat)}</>}
+                  : <><Going to={{ chat: chat.id }} onGo={onGo} current={chat.id === current}><bdi>{chat.title}</bdi></Going>{buttons(chat)}</>}
               </li>
             ))}
           </ul>

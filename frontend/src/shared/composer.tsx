@@ -36,7 +36,7 @@ export function Composer({ busy, followUp, onAsk, onStop, field }: Props): JSX.E
   };
   return (
     <form class="da-composer" onSubmit={submit}>
-      <textarea ref={field} rows={1} value={text} onInput={(event) => setText(event.currentTarget.value)}
+      <textarea ref={field} rows={1} dir="auto" value={text} onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={onKeyDown} aria-label={t.chat.question} title={t.chat.hint} enterkeyhint="send"
         placeholder={followUp ? t.chat.followUp : t.chat.placeholder} />
       {busy ? (

@@ -33,7 +33,7 @@ export function Markdown({ text, reading }: { text: string; reading: Reading }):
   const tokens = useMemo(() => lexed(text), [text]);
   return (
     <Context.Provider value={reading}>
-      <div class="da-markdown">{tokens.map((token, i) => <Block key={i} token={token} reading={reading} />)}</div>
+      <div class="da-markdown" dir="auto">{tokens.map((token, i) => <Block key={i} token={token} reading={reading} />)}</div>
     </Context.Provider>
   );
 }

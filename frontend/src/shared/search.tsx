@@ -97,7 +97,7 @@ export function Search(props: SearchProps): JSX.Element {
     <div class="da-search" role="search" aria-label={t.search.label}>
       <div class="da-composer da-search-field">
         <Icon name="search" />
-        <input ref={field} type="text" inputMode="search" enterkeyhint="search" autocomplete="off" autocapitalize="off" spellcheck={false}
+        <input ref={field} type="text" dir="auto" inputMode="search" enterkeyhint="search" autocomplete="off" autocapitalize="off" spellcheck={false}
           role="combobox" aria-autocomplete="list" aria-haspopup="grid" aria-expanded={last >= 0} aria-controls={`${id}-grid`}
           aria-activedescendant={query && active >= 0 ? `${id}-${active}` : undefined} aria-label={t.search.field} aria-describedby={`${id}-keys`}
           placeholder={`${t.search.label}…`} maxLength={LONGEST} value={text}
@@ -257,7 +257,7 @@ function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element
   return (
     <div role="row" class={classes}>
       <div role="gridcell" id={id} aria-selected={active}>
-        <a class="da-found" tabIndex={-1} href={address(row.url) ?? undefined} target={target} rel="noopener">
+        <a class="da-found" dir="auto" tabIndex={-1} href={address(row.url) ?? undefined} target={target} rel="noopener">
           <span class="da-found-title">
             {crumbs.slice(below && crumbs.length > 1 ? 1 : 0).map((pieces, index) => (
               <>{index > 0 && <span class="da-between"> › </span>}<span>{marked(pieces)}</span></>

@@ -63,7 +63,7 @@ function Card({ source, answer, model, tagged, open, onOpen }: CardProps): JSX.E
     <li class={open ? "da-card da-open" : "da-card"}>
       <span class="da-number">{source.number}</span>
       <Link class="da-card-link" href={marking(source)}>
-        <span class="da-card-title">{name}</span> <span class="da-card-path">{source.url.replace(/^\w+:\/\/[^/]+|[?#].*/g, "")}</span>
+        <span class="da-card-title" dir="auto">{name}</span> <span class="da-card-path">{source.url.replace(/^\w+:\/\/[^/]+|[?#].*/g, "")}</span>
       </Link>
       {tagged && <LanguageTag source={source} />}
       <button ref={button} type="button" class="da-icon-button" aria-expanded={open} aria-label={t.sources.show(name)}
@@ -116,7 +116,7 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
   }, [passage, answer.text, source]);
   if (!passage && !gone) return <div class="da-passage da-muted">{t.sources.loading}</div>;
   return (
-    <div class="da-passage" lang={source.language || undefined}>
+    <div class="da-passage" dir="auto" lang={source.language || undefined}>
       {gone?.kind === "missing" && <p class="da-muted">{t.sources.gone}</p>}
       <Markdown text={text} reading={reading} />
     </div>

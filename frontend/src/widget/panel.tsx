@@ -143,7 +143,7 @@ function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.El
       <ol class="da-exchanges">
         {exchanges.map((exchange, i) => (
           <li key={exchange.id} ref={exchange === last ? end : null}>
-            <h3 class="da-question">{exchange.question}</h3>
+            <h3 class="da-question"><bdi>{exchange.question}</bdi></h3>
             <AnswerView exchange={exchange} model={model} known={info}
               onAgain={() => onAsk(exchange.question, i)} onRated={(rating) => conversation.change(exchange.id, { rating })}
               onNext={exchange === last ? onAsk : undefined} />

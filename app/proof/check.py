@@ -484,7 +484,8 @@ class Checker:
         conditional = any(one.conditional for one in whole) and not any(one.conditional for one in around)
         if conditional or not _alike(own, near):
             return False
-        reach = own.heads if near.heads & own.heads else set[str]() if _denies_too(around, own) else own.denied
+        firmly = near.heads & own.heads or (own.heads <= near.said and not near.heads)
+        reach = own.heads if firmly else set[str]() if _denies_too(around, own) else own.denied
         denied = reach & near.words - near.denied
         if len(own.said) > FEWEST_COMMON and own.said <= near.said and not near.heads:
             denied |= own.heads  # "isn't needed", where the passage says the same with "must"

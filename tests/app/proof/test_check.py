@@ -183,7 +183,7 @@ def test_a_name_within_a_sentence_that_no_passage_has(sentence: str, expected: l
 POLICY = (
     "Compression of logs is enabled by default. Setting quotas on GPUs is currently not possible. The order of results stays unchanged."
     " Only administrators can create volumes. This option is not required but it is strongly recommended so that there are no problems."
-    " Each project must have at least one match statement. The login name of the machine is always user. If the first record fails, later records aren't considered."
+    " Each project must have at least one match statement. The login name of the machine is always user. If the first record fails, later records aren't considered. Files that can't be read and an empty file are errors."
 )
 
 
@@ -202,6 +202,7 @@ POLICY = (
         ("A machine's login name isn't administrator.", []),
         ("If the first record fails, later records are considered.", ["negation"]),
         ("Later records are considered.", ["negation"]),
+        ("A file is no error.", ["negation"]),
         ("If records are sorted, later ones are considered.", []),
         ("It only guesses later records, and considers none.", []),
     ],

@@ -1,7 +1,7 @@
 """Language models on any OpenAI-compatible server."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any, ClassVar
@@ -20,7 +20,8 @@ from app.models.responses import Events, Piece, ThinkFilter
 
 TOGETHER = 0.04
 """Seconds in which the pieces of a text that runs are gathered. Passing one on costs the same however long it is; a reader sees
-25 steps a second. vLLM (`--stream-interval`) and SGLang do so by the number of tokens."""
+25 steps a second, of more than `MANY` streams fewer, at least 5. vLLM (`--stream-interval`) and SGLang do so by the number of tokens."""
+MANY, LONGEST = 64, 0.2
 RUNS = 100  # characters from which on a text runs: before, each piece may be the first that readers see
 FEW = 3  # pieces that arrive together; of more, enough are gathered already
 
@@ -32,6 +33,7 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
 
     provider: ClassVar[str] = "openai"
     name: str
+    _open: int = 0
 
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
         super().__init__(name=name, callback_manager=callback_manager())
@@ -52,8 +54,15 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
         """
         body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
         async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
-            async for pieces in _stream_pieces(response, self._endpoint.url):
-                yield pieces
+            self._open += 1
+            try:
+                async for pieces in _stream_pieces(response, self._endpoint.url, self._together):
+                    yield pieces
+            finally:
+                self._open -= 1
+
+    def _together(self) -> float:
+        return min(TOGETHER * max(1.0, self._open / MANY), LONGEST)
 
     def _body(self, messages: Sequence[Message], options: CallOptions, **more: Any) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -120,8 +129,12 @@ async def _responses(stream: Events) -> types.ChatResponseAsyncGen:
                 yield _response(text, delta=event.text)
 
 
-async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIterator[list[Piece]]:
-    """The pieces of an event stream, in lists that arrived together: line by line costs twice the CPU."""
+async def _stream_pieces(
+    response: aiohttp.ClientResponse, url: str, together: Callable[[], float]
+) -> AsyncIterator[list[Piece]]:
+    """The pieces of an event stream, in lists that arrived together: line by line costs twice the CPU. Of a text that runs, those of
+    so many seconds.
+    """
     rest, received, length = b"", 0, 0
     async for data in response.content.iter_any():
         *lines, rest = (rest + data).split(b"\n")
@@ -142,4 +155,4 @@ async def _stream_pieces(response: aiohttp.ClientResponse, url: str) -> AsyncIte
             raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")
         length += sum([len(piece.text) for piece in pieces])
         if length > RUNS and len(pieces) <= FEW:
-            await asyncio.sleep(TOGETHER)
+            await asyncio.sleep(together())

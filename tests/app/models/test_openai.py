@@ -9,7 +9,7 @@ from llama_index.core.llms import ChatMessage
 
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.turn import Done, Message, Reasoning, Text, Usage
-from app.models import Model
+from app.models import Model, openai_chat
 from app.models.guarded import Embedder
 from app.models.openai import Endpoint, OpenAIEmbedder
 from app.models.openai_chat import OpenAIModel
@@ -58,6 +58,22 @@ async def test_pieces_of_a_text_that_runs_are_passed_on_together(llm: FakeLLM, m
     texts = [event.text async for event in model.stream(QUESTION, CallOptions()) if isinstance(event, Text)]
     assert "".join(texts).strip() == words
     assert len(texts) < 60
+
+
+async def test_many_streams_pass_on_longer_pieces(llm: FakeLLM, client: OpenAIModel, monkeypatch) -> None:
+    """The first ones of each are passed on at once all the same, and after the end nothing is left open."""
+    words = " ".join(f"word{n}" for n in range(100))
+    llm.reply = lambda _: Reply(words, piece_delay=0.005)
+
+    async def batches() -> int:
+        lists = [pieces async for pieces in client.pieces(QUESTION, CallOptions())]
+        assert "".join(piece.text for pieces in lists for piece in pieces).strip() == words
+        return len(lists)
+
+    alone = await batches()
+    monkeypatch.setattr(openai_chat, "MANY", 2)
+    assert max(await asyncio.gather(*(batches() for _ in range(8)))) < alone
+    assert client._open == 0
 
 
 @pytest.mark.parametrize(

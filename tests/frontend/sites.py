@@ -173,7 +173,7 @@ def policy(html: str, service: str) -> str:
     loose = " 'unsafe-hashes'" if attributes else ""
     return (
         f"default-src 'none'; script-src 'self' {service}{_hashes(scripts)}; connect-src 'self' {service}; "
-        f"style-src 'self'{loose}{_hashes(styles + attributes)}; img-src 'self' data:; font-src 'self'"
+        f"style-src 'self'{loose}{_hashes(styles + attributes)}; img-src 'self' {service} data:; font-src 'self'"
     )
 
 

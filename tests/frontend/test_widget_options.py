@@ -15,7 +15,7 @@ from tests.fake_llm import FakeLLM, Reply
 from tests.frontend.conftest import Start
 from tests.ingestion.local_site import LocalSite, local_site
 
-STRICT = "default-src 'none'; script-src 'self' {0}; connect-src {0}; require-trusted-types-for 'script'"
+STRICT = "default-src 'none'; script-src 'self' {0}; connect-src {0}; img-src {0}; require-trusted-types-for 'script'"
 QUESTION = "How do I create a volume?"
 OTHER = "How do I restore a file?"
 PAGE = f"""<!doctype html><html lang="en"><head><title>A page</title><script type="module" src="/own.js"></script></head>
@@ -150,6 +150,7 @@ def test_selected_text_of_the_site_can_be_asked_about(page: Page, site: LocalSit
     put(site, service.url, plain(service.url).replace("<h1>", f"{text}<h1>"))
     page.goto(site.url)
     asked, offer = questions(page), page.locator("docs-assistant").get_by_role("button", name="Ask about this")
+    expect(page.locator("docs-assistant .da-launch")).to_be_visible()
     page.get_by_role("textbox").dblclick()
     page.locator("b").dblclick(position={"x": 8, "y": 8})  # a word, whatever the font
     page.keyboard.press("Shift+End")
@@ -173,6 +174,40 @@ def test_selected_text_of_the_site_can_be_asked_about(page: Page, site: LocalSit
 
 
 BESIDE = """<p>Take a <b>storage quota</b> first.</p><button>Of the page</button>"""
+
+
+def test_the_page_below_the_bubble_stays_of_use(site: LocalSite, page: Page, service: Program, axe):
+    """It can be clicked and scrolled, and keeps its own Escape; the panel has the site's icon and leads to the page of the service."""
+    long = "<pre>" + "A line\n" * 200 + "</pre></body>"
+    put(site, service.url, plain(service.url).replace("<h1>", f"{BESIDE}<h1>").replace("</body>", long))
+    page.goto(site.url)
+    host, panel = page.locator("docs-assistant"), page.locator("docs-assistant dialog")
+    host.locator(".da-launch").click()
+    expect(panel.get_by_role("textbox")).to_be_focused()
+    expect(panel.get_by_text("Pages near the one you are reading count more.")).to_be_visible()
+    expect(panel.locator(".da-head img")).not_to_have_js_property("naturalWidth", 0)
+    expect(host.locator(".da-launch")).to_be_hidden()
+    axe(page, "docs-assistant")
+    page.get_by_role("button", name="Of the page").click()
+    expect(page.get_by_role("button", name="Of the page")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.mouse.move(100, 400)
+    page.mouse.wheel(0, 500)
+    expect(page.locator("html")).not_to_have_js_property("scrollTop", 0)
+    expect(panel).to_be_visible()
+    panel.locator(".da-questions button").first.click()  # goes away, and the focus stays in the panel
+    expect(panel.locator(".da-actions")).to_be_visible()
+    with page.expect_popup() as opened:
+        panel.get_by_role("link", name="Open in full").click()
+    expect(opened.value.locator(".da-question bdi")).to_have_text(panel.locator(".da-question").inner_text())
+    assert opened.value.url.startswith(service.url)
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    page.route("**/brand/icon", lambda route: route.abort())  # as a policy of the site may
+    page.reload()
+    host.locator(".da-launch").click()
+    expect(panel.locator(".da-exchanges > li")).to_have_count(1)
+    expect(panel.locator(".da-head img")).to_be_hidden()
 
 
 def test_a_panel_beside_the_page_leaves_it_to_read_and_stays_open(site: LocalSite, page: Page, service: Program, axe):

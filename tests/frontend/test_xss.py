@@ -26,14 +26,14 @@ HARMFUL = """() => {
   const trees = [document], all = (css) => trees.flatMap((tree) => [...tree.querySelectorAll(css)]);
   for (const tree of trees) for (const e of tree.querySelectorAll('*')) if (e.shadowRoot) trees.push(e.shadowRoot);
   return [
-    ...all('body script, img:not([src="brand/icon"]), iframe, object, embed, video, audio, link:not([rel=icon]):not([href^="static/"]):not([href="brand.css"]), style, base ~ base, \
+    ...all('body script, img:not([src="brand/icon"], .da-head > img), iframe, object, embed, video, audio, link:not([rel=icon]):not([href^="static/"]):not([href="brand.css"]), style, base ~ base, \
 meta[http-equiv], [style*=url], [srcdoc], svg script, svg image, [src^="http://evil"], [action], [formaction]').map((e) => e.outerHTML),
     ...all('a[href]').map((a) => a.href).filter((href) => !/^(https?|mailto):/.test(href)),
     ...all('*').flatMap((e) => e.getAttributeNames().filter((name) => name.startsWith('on'))),
   ];
 }"""
 OPEN = "document.querySelectorAll('main .tr-row, main summary').forEach((one) => one.click())"
-STRICT = "default-src 'none'; script-src {0}; connect-src {0}; require-trusted-types-for 'script'"
+STRICT = "default-src 'none'; script-src {0}; connect-src {0}; img-src {0}; require-trusted-types-for 'script'"
 PARTS = [PAYLOADS[i : i + 12] for i in range(0, len(PAYLOADS), 12)]
 STEPS = '["detect", ["refine", "keywords", "probe"], "retrieve", "relevance", "overview", "synthesize", "cite"]'
 ASKED = "How do I create a volume?"

@@ -34,11 +34,13 @@ export function App({ options, control }: { options: Options; control: Control }
     control.open = open;
   }, []);
   useLayoutEffect(() => {
-    if (!opened.times || !dialog.current || dialog.current.open) return;
-    if (!beside) dialog.current.showModal();
-    else side?.show(dialog.current, opened.quietly);
+    const panel = dialog.current;
+    if (!opened.times || !panel || panel.open || (beside && !side)) return;
+    if (isPhone()) panel.showModal();
+    else if (opened.quietly) panel.setAttribute("open", ""); // leaves the focus where it is
+    else panel.show();
   }, [opened.times, ui !== null, side]);
-  useEffect(() => (side && ui ? side.attach(dialog.current!, options, ui.t.widget.width, () => open("", true)) : undefined), [side, ui]);
+  useEffect(() => (side && ui ? side.attach(dialog.current!, options, ui.t.widget.width, () => isPhone() || open("", true)) : undefined), [side, ui]);
   useVisibleHeight(dialog);
   const [selected, unselect] = useSelected(options.selection);
   if (!ui) return <></>;
@@ -60,7 +62,7 @@ export function App({ options, control }: { options: Options; control: Control }
             <Icon name="ask" size={16} /> <span>{widget.askAbout}</span>
           </button>
         )}
-        <dialog ref={dialog} class="da-panel" aria-label={widget.title} onClick={(event) => onOutside(event, close)}>
+        <dialog ref={dialog} class="da-panel" aria-label={widget.title}>
           {shown && <shown.Panel options={options} opened={opened} onClose={close} />}
         </dialog>
       </div>
@@ -77,13 +79,8 @@ function useLoaded<T>(wanted: boolean, load: () => Promise<T>): T | null {
   return loaded;
 }
 
-/** A click beside the panel closes it. */
-function onOutside(event: MouseEvent, close: () => void): void {
-  if (event.target !== event.currentTarget) return;
-  const { left, right, top, bottom } = (event.currentTarget as HTMLElement).getBoundingClientRect();
-  const { clientX: x, clientY: y } = event;
-  if (x < left || x > right || y < top || y > bottom) close();
-}
+/** The panel fills the screen there; elsewhere the page stays of use. */
+const isPhone = (): boolean => matchMedia("(max-width: 600px)").matches;
 
 /** What the keyboard of a phone leaves visible, as variables of the panel. */
 function useVisibleHeight(dialog: { current: HTMLDialogElement | null }): void {

@@ -8,7 +8,7 @@ import type { Search } from "../shared/search";
 import { ApiError } from "../shared/api";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
-import { IconButton } from "../shared/icons";
+import { Icon, IconButton } from "../shared/icons";
 import { useInterface } from "../shared/interface";
 import { Problem } from "../shared/problems";
 import { inLanguage } from "../shared/texts";
@@ -37,7 +37,9 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const sheet = useRef<HTMLDivElement>(null);
   const [search, setSearch] = useState<{ Search: typeof Search } | null>(null);
   const asked = useRef(0);
+  const last = exchanges.at(-1);
   const ask = (question: string, at?: number) => {
+    if (!field.current?.matches(":focus")) sheet.current!.focus(); // what was clicked goes away, and Escape shall still be of the panel
     setSearch(null);
     void conversation.ask(question, request(options, assistant, info, api.language), at);
   };
@@ -67,12 +69,17 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     return () => window.removeEventListener("keydown", onKeyDown, true);
   });
   return (
-    <div class="da-sheet" ref={sheet} onClick={(event) => onLink(event, onClose)}>
+    <div class="da-sheet" tabIndex={-1} ref={sheet} onClick={(event) => onLink(event, onClose)}>
       <header class="da-head">
+        <img src={`${api.base}brand/icon`} alt="" width={24} height={24} onError={(event) => (event.currentTarget.hidden = true)} />
         <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
         <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.search.field}
           onClick={() => (search ? setSearch(null) : void import("../shared/search").then(setSearch))} />
-        {exchanges.length > 0 && <IconButton icon="plus" label={t.widget.restart} onClick={restart} />}
+        {last && (
+          <a class="da-icon-button" href={`${api.base}?${new URLSearchParams({ q: last.question, model: assistant?.id ?? "" })}`}
+            target="_blank" rel="noopener" title={t.widget.full}><Icon name="full" /></a>
+        )}
+        {last && <IconButton icon="plus" label={t.widget.restart} onClick={restart} />}
         <IconButton icon="close" label={t.widget.close} onClick={onClose} />
       </header>
       {search ? (
@@ -84,11 +91,11 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
         <>
           <div class="da-scroll" tabIndex={-1}>
             {problem && <Problem problem={problem} onRetry={reload} />}
-            {!exchanges.length && !problem && <Welcome greeting={options.greeting || info?.welcome || t.widget.greeting} assistant={assistant} onAsk={ask} />}
+            {!last && !problem && <Welcome greeting={options.greeting || info?.welcome || t.widget.greeting} assistant={assistant} onAsk={ask} />}
             <Exchanges conversation={conversation} model={assistant?.id ?? ""} info={info} onAsk={ask} />
           </div>
           <footer class="da-foot">
-            <Composer busy={conversation.busy} followUp={exchanges.length > 0} onAsk={ask} onStop={() => conversation.stop()} field={field} />
+            <Composer busy={conversation.busy} followUp={!!last} onAsk={ask} onStop={() => conversation.stop()} field={field} />
           </footer>
         </>
       )}
@@ -99,7 +106,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
 /** A source on this site opens in this tab: a panel over the page gives way, so that one sees the section. */
 function onLink(event: MouseEvent, onClose: () => void): void {
   const link = event.target instanceof Element ? event.target.closest("a") : null;
-  const plain = !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0;
+  const plain = !event.ctrlKey && !event.metaKey && !event.shiftKey;
   if (link?.closest(":modal") && plain && link.target !== "_blank") onClose();
 }
 
@@ -122,7 +129,7 @@ type WelcomeProps = { greeting: string; assistant: InterfaceAssistant | undefine
 function Welcome({ greeting, assistant, onAsk }: WelcomeProps): JSX.Element {
   const { api, t } = useUi();
   const questions = assistant ? inLanguage(assistant.suggestions, api.language) ?? [] : [];
-  return <div class="da-welcome"><p>{greeting}</p><Questions label={t.chat.firstQuestions} questions={questions} onAsk={onAsk} /></div>;
+  return <div class="da-welcome"><p>{greeting} {t.widget.near}</p><Questions label={t.chat.firstQuestions} questions={questions} onAsk={onAsk} /></div>;
 }
 
 interface ExchangesProps {

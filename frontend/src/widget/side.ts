@@ -10,15 +10,6 @@ const STEP = 24; // pixels of an arrow key
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(css);
 
-const isPhone = (): boolean => matchMedia("(max-width: 600px)").matches;
-
-/** Opens the panel; `quietly` leaves the focus where it is. On a phone, it fills the screen. */
-export function show(dialog: HTMLDialogElement, quietly: boolean): void {
-  if (isPhone()) dialog.showModal();
-  else if (quietly) dialog.setAttribute("open", "");
-  else dialog.show();
-}
-
 /** Gives the panel an edge by which it is made wider or narrower, and calls `reopen` if it was open on the page before; returns how to end that. */
 export function attach(dialog: HTMLDialogElement, { service, position }: Options, label: string, reopen: () => void): () => void {
   const name = `docs-assistant:${service}:`;
@@ -51,7 +42,7 @@ export function attach(dialog: HTMLDialogElement, { service, position }: Options
   };
   dialog.append(edge);
   fit();
-  if (kept(`${name}open`) && !isPhone()) reopen();
+  if (kept(`${name}open`)) reopen();
   const opened = new MutationObserver(() => {
     kept(`${name}open`, dialog.open ? "yes" : "");
     fit();

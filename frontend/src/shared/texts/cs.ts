@@ -163,6 +163,8 @@ export const cs: Texts = {
     ask: "Zpět ke konverzaci",
     title: "Zeptejte se dokumentace",
     greeting: "Ptejte se na cokoli z této dokumentace. Odpovědi vycházejí z jejích stránek a odkazují na zdroje.",
+    near: "Stránky blízko této mají větší váhu.",
+    full: "Otevřít na celé stránce",
     restart: "Nová konverzace",
     askAbout: "Zeptat se na to",
     about: (text: string) => `Co zde znamená „${text}“?`,

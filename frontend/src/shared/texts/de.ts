@@ -164,6 +164,8 @@ export const de: Partial<Texts> = {
     ask: "Zurück zum Gespräch",
     title: "Die Dokumentation fragen",
     greeting: "Fragen Sie, was Sie über diese Dokumentation wissen möchten. Die Antworten stammen aus ihren Seiten, mit Links zu den Quellen.",
+    near: "Seiten nahe der, die Sie gerade lesen, zählen mehr.",
+    full: "Auf ganzer Seite öffnen",
     restart: "Neues Gespräch",
     askAbout: "Danach fragen",
     about: (text: string) => `Was bedeutet hier „${text}“?`,

@@ -164,6 +164,8 @@ export const en = {
     ask: "Back to the conversation",
     title: "Ask the documentation",
     greeting: "Ask anything about this documentation. Answers come from its pages, with links to the sources.",
+    near: "Pages near the one you are reading count more.",
+    full: "Open in full",
     restart: "New conversation",
     askAbout: "Ask about this",
     about: (text: string) => `What does “${text}” mean here?`,

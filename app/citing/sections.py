@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -280,6 +280,7 @@ FURTHER = 5  # sections with a line each
 OF_UNIT = 0.1  # share of the unit in the score of a hit; the rest is of the ranking
 OF_NEAREST = 0.2  # share of the weight of the question that the units of its nearest stretch get for its vector
 WEAKEST = 0.25  # times the evidence that an answer needs, below which no page is near
+SAYS = 0.4  # share of the weight of the question that a marked unit has; few of those with less are the answer
 NEARLY = 0.3  # share of the weight of the question that the unit of a near page has
 SURE = 0.1  # share of the weight of the question that the best unit needs
 AGREED = 4  # candidates from the top of each search, among which a sure answer has its page
@@ -289,11 +290,15 @@ NEAR = 0.85  # share of the score of the first hit; a page above it may answer a
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best unit of a hit, with the number of the hit in the answer."""
+    """The best unit of a hit, with the number of the hit in the answer.
+
+    Unless the unit itself `says` enough of what is asked, its section answers, and no sentence of it is marked.
+    """
 
     number: int
     hit: Hit
     unit: Unit
+    says: bool = True
 
     @property
     def block(self) -> Block:
@@ -303,7 +308,7 @@ class Found:
     @property
     def proof(self) -> Proof:
         """What the link of its source leads to."""
-        return Proof(self.number, self.section, line_of(self.hit.chunk, self.unit))
+        return Proof(self.number, self.section, line_of(self.hit.chunk, self.unit) if self.says else "")
 
     @property
     def section(self) -> Section | None:
@@ -369,7 +374,8 @@ def ranked(hits: Sequence[Hit], weights: Mapping[str, float], language: Language
         share = OF_UNIT * found.unit.score(weights) / most + (1 - OF_UNIT) * scores[found.number - 1] / best
         return is_headed(found), share
 
-    return sorted(units, key=order, reverse=True)
+    said = (replace(found, says=_weight(weights, found.unit.tokens) >= SAYS * whole) for found in units)
+    return sorted(said, key=order, reverse=True)
 
 
 def _headed(chunk: Chunk, weights: Mapping[str, float], language: Language) -> set[int]:

@@ -393,14 +393,14 @@ def test_what_goes_wrong_is_said_in_plain_words(page: Page, start: Start, llm: F
 def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, service: Program, llm: FakeLLM):
     page.goto(start(DOCS_LLM_URL="").url)
     expect(page.get_by_text("they quote the pages word for word")).to_be_visible()
-    ask(page)
+    ask(page, "Can a volume be made smaller?")
     card = finished(page).locator(".da-card").first
     expect(card.get_by_role("link")).to_have_attribute("href", re.compile("/en/volumes#.*:~:text=[^,]+,"))
     card.get_by_role("button").click()
     expect(card.locator("mark").first).to_be_visible()
     page.goto(service.url)
     llm.reply = lambda _: Reply(status=500)
-    ask(page)
+    ask(page, "Can a volume be made smaller?")
     answer = finished(page)
     expect(answer).to_contain_text("word for word:")
     caption, quotation = answer.locator("p:has(> em)"), answer.locator("blockquote")

@@ -85,6 +85,11 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     assert boxes["refine"]["x"] < boxes["keywords"]["x"] + boxes["keywords"]["width"]
     assert boxes["keywords"]["x"] + boxes["keywords"]["width"] <= boxes["retrieve"]["x"] + 2
     assert boxes["synthesize"]["width"] > 5 * boxes["relevance"]["width"]
+    ticks = steps.locator(".tr-ticks > span")
+    assert ticks.all_inner_texts()[:3] == ["0", "1,000", "2,000"]
+    track, label = rows.first.locator(".tr-track"), ticks.nth(2).bounding_box()
+    step = track.evaluate("one => parseFloat(getComputedStyle(one).backgroundSize) / 100 * one.clientWidth")
+    assert label["x"] + label["width"] / 2 == pytest.approx(track.bounding_box()["x"] + 2 * step, abs=1)  # at its line
 
     call = rows.nth(7).locator(".tr-call").bounding_box()
     assert call["height"] > 3

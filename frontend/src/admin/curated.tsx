@@ -51,7 +51,7 @@ function Editor({ list, onSaved }: { list: CuratedList; onSaved: () => void }): 
             <td>{entry.language}</td>
             <td class="ad-buttons">
               <button type="button" class="da-button" onClick={() => setEdited(at)}>{t.curated.edit}</button>
-              <button type="button" class="da-button" onClick={() => change(entries.filter((_, i) => i !== at))}>{t.curated.remove}</button>
+              <button type="button" class="da-button ad-bad" onClick={() => change(entries.filter((_, i) => i !== at))}>{t.curated.remove}</button>
             </td>
           </tr>
         ))}
@@ -87,23 +87,21 @@ function Editor({ list, onSaved }: { list: CuratedList; onSaved: () => void }): 
           )}
         </section>
       )}
-      <section>
-        <h2>{t.curated.versions}</h2>
-        <ul>
-          {list.data.map((one, i) => (
-            <li key={one.version}>
-              {t.curated.version(one.version, number(one.entries.length))} · <Ago time={one.at} /> · {one.by}{" "}
-              {i > 0 && <button type="button" class="da-button" disabled={busy} onClick={() => save(one.entries)}>{t.curated.back(one.version)}</button>}
-            </li>
-          ))}
-        </ul>
-      </section>
+      {newest && <h2>{t.curated.versions}</h2>}
+      <ul>
+        {list.data.map((one, i) => (
+          <li key={one.version}>
+            {t.curated.version(one.version, number(one.entries.length))} · <Ago time={one.at} /> · {one.by}{" "}
+            {i > 0 && <button type="button" class="da-button" disabled={busy} onClick={() => save(one.entries)}>{t.curated.back(one.version)}</button>}
+          </li>
+        ))}
+      </ul>
     </>
   );
 }
 
 function Form({ entry, languages, onDone }: { entry: Entry | undefined; languages: readonly string[]; onDone: (entry: Entry) => void }): JSX.Element {
-  const { t, languageName } = useAdmin();
+  const { t, language, languageName } = useAdmin();
   const send = (event: Event) => {
     const { text, lines } = submitted(event);
     onDone({ questions: lines("questions"), language: text("language"), page: text("page"), answer: text("answer") });
@@ -113,7 +111,7 @@ function Form({ entry, languages, onDone }: { entry: Entry | undefined; language
       <h2>{entry ? t.curated.edit : t.curated.add}</h2>
       <label>{t.curated.questions}<textarea name="questions" rows={3} required defaultValue={entry?.questions.join("\n") ?? ""} /></label>
       <label>{t.curated.language}
-        <select name="language">{languages.map((code) => <option key={code} value={code} selected={code === entry?.language}>{languageName(code)}</option>)}</select>
+        <select name="language">{languages.map((code) => <option key={code} value={code} selected={code === (entry?.language ?? language)}>{languageName(code)}</option>)}</select>
       </label>
       <label>{t.curated.answer}<textarea name="answer" rows={4} defaultValue={entry?.answer ?? ""} /></label>
       <label>{t.curated.page}<input name="page" type="url" required defaultValue={entry?.page ?? ""} /></label>

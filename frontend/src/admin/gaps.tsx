@@ -1,15 +1,14 @@
 /** What the documentation lacks: questions that weren't answered well, by subject, and what a docs editor can do about each. */
 import type { JSX } from "preact";
 import type { Cluster as GapCluster, GapReport } from "../../api";
-import { Ago, Badge, Docs, Outside, Table, type Tone, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Outside, Table, View, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
 const DEFAULT = "30d";
-const OPEN_PAGES = 10;
+const OPEN = 10;
 const SHOWN = 3;
 const LONGEST = 200;
-const TONES: Record<GapCluster["to_do"], Tone> = { write: "bad", extend: "warn", correct: "warn" };
 
 export function Gaps({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
@@ -34,13 +33,16 @@ export function Gaps({ query }: ViewProps): JSX.Element {
 
 function Report({ report, since }: { report: GapReport; since: string }): JSX.Element {
   const { t, number } = useAdmin();
+  const clusters = report.clusters.map((one, i) => <Cluster key={i} one={one} since={since} />);
   return (
     <>
       <Figures report={report} />
       <Notes report={report} />
       <section>
         <h2>{t.gaps.clusters}</h2>
-        {report.clusters.length ? <ol class="ad-gaps">{report.clusters.map((one, i) => <Cluster key={i} one={one} since={since} />)}</ol> : <p>{t.gaps.none}</p>}
+        <p>{clusters.length ? t.gaps.advice : t.gaps.none}</p>
+        <ol class="ad-gaps">{clusters.slice(0, OPEN)}</ol>
+        {clusters.length > OPEN && <details><summary>{t.runs.more(number(clusters.length - OPEN))}</summary><ol class="ad-gaps">{clusters.slice(OPEN)}</ol></details>}
         {report.smaller > 0 && <p class="da-muted">{t.gaps.smaller(number(report.smaller))}</p>}
       </section>
       <Untranslated report={report} />
@@ -82,6 +84,7 @@ function Notes({ report }: { report: GapReport }): JSX.Element {
 
 function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Element {
   const { t, number, languageName, percent } = useAdmin();
+  const toDo = t.gaps.toDo[one.to_do];
   const shares = [[t.gaps.refused, one.refused], [t.gaps.unsupported, one.unsupported], [t.gaps.weak, one.weak], [t.gaps.down, one.down]] as const;
   const asked = (text: string) => <a href={address("questions", { since, q: text.slice(0, LONGEST) })}>{text}</a>;
   const alone = one.examples.length === 1 && one.examples[0]!.text === one.name;
@@ -90,15 +93,15 @@ function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Elemen
   ));
   return (
     <li>
-      <p class="ad-gap-count">{number(one.failed)}<small>{t.gaps.noun(one.failed)}</small><Trend one={one} /></p>
+      <p class="ad-gap-count">{number(one.failed)}<small>{t.gaps.of(number(one.count))}</small><Trend one={one} /></p>
       <div>
-        <h3>{alone ? asked(one.name) : one.name || t.gaps.unnamed}<Badge tone={TONES[one.to_do]}>{t.gaps.toDo[one.to_do]}</Badge></h3>
-        <p>{t.gaps.toDoText[one.to_do]}</p>
+        <h3>{alone ? asked(one.name) : one.name || t.gaps.unnamed}</h3>
+        {toDo && <p><Badge tone="warn">{toDo[0]}</Badge> {toDo[1]}</p>}
         {examples.slice(0, SHOWN)}
         {examples.length > SHOWN && <details><summary>{t.runs.more(number(examples.length - SHOWN))}</summary>{examples.slice(SHOWN)}</details>}
         {one.nearest && <Nearest nearest={one.nearest} />}
         <p class="da-muted">
-          {t.gaps.asked(number(one.count), number(one.different))}
+          {t.gaps.wordings(number(one.different))}
           {shares.map(([name, part]) => (part ? ` · ${name.toLowerCase()} ${percent(part / one.count)}` : ""))}
           {Object.entries(one.languages).map(([code, count]) => ` · ${languageName(code)} ${number(count)}`)}
           {` · ${t.gaps.last} `}<Ago time={one.last} />
@@ -156,7 +159,7 @@ function Unused({ report }: { report: GapReport }): JSX.Element | null {
     <section>
       <h2>{t.gaps.unused(number(report.unused_count), number(report.pages))}</h2>
       <p>{t.gaps.unusedText}</p>
-      <details open={report.unused.length <= OPEN_PAGES}>
+      <details open={report.unused.length <= OPEN}>
         <summary>{t.views.pages}</summary>
         <ul>
           {report.unused.map((one) => <li key={one.url}><a class="ad-break" href={address("page", { url: one.url })}>{one.title || one.url}</a> <span class="da-muted">{languageName(one.language)}</span></li>)}

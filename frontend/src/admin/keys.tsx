@@ -56,7 +56,7 @@ function Row({ shown, onDone }: { shown: KeyBody; onDone: () => void }): JSX.Ele
       </td>
       <td class="ad-buttons">
         {version ? <button type="button" class="da-button" disabled={busy} onClick={() => setDoing("limits")}>{t.keys.change}</button> : t.keys.fixed}
-        {version && <button type="button" class="da-button" disabled={busy} onClick={() => setDoing("revoke")}>{t.keys.revoke}</button>}
+        {version && <button type="button" class="da-button ad-bad" disabled={busy} onClick={() => setDoing("revoke")}>{t.keys.revoke}</button>}
       </td>
     </tr>
   );

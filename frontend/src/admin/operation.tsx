@@ -21,7 +21,7 @@ export function Settings({ query }: ViewProps): JSX.Element {
   return (
     <View path={path} loaded={loaded}>
       {({ data }) => {
-        const found = data.filter((one) => (!changed || one.from !== "default") && matches(one, text));
+        const found = data.filter((one) => (!changed || differs(one)) && matches(one, text));
         return (
           <>
             <div class="ad-search" role="search">
@@ -47,6 +47,7 @@ export function Settings({ query }: ViewProps): JSX.Element {
 
 /** The table of docs-assistant.toml that has it. */
 const tableOf = (one: SettingBody) => one.key.split(".")[0]!;
+const differs = (one: SettingBody) => written(one.value) !== written(one.default);
 
 function matches(one: SettingBody, text: string): boolean {
   return `${one.name}\n${one.key}\n${written(one.value)}\n${one.description}\n${one.from}`.toLowerCase().includes(text.trim().toLowerCase());
@@ -61,15 +62,14 @@ function written(value: unknown): string {
 function SettingRow({ one }: { one: SettingBody }): JSX.Element {
   const { t } = useAdmin();
   const value = written(one.value);
-  const isDefault = one.from === "default";
   return (
     <tr>
       <th scope="row" class="ad-page"><code>{one.name}</code><code class="da-muted">{one.key}</code><span class="da-muted">{one.description}</span></th>
       <td class="ad-page ad-break">
         {value ? <code>{value}</code> : <span class="da-muted">{t.settings.empty}</span>}
-        {!isDefault && <span class="da-muted">{t.settings.default(written(one.default) || t.settings.empty)}</span>}
+        {differs(one) && <span class="da-muted">{t.settings.default(written(one.default) || t.settings.empty)}</span>}
       </td>
-      <td><Badge tone={isDefault ? "calm" : "good"}>{t.settings.origins[one.from] ?? one.from}</Badge></td>
+      <td><Badge tone={differs(one) ? "good" : "calm"}>{t.settings.origins[one.from] ?? one.from}</Badge></td>
     </tr>
   );
 }

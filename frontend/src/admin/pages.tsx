@@ -117,8 +117,8 @@ function Heading({ name, given }: { name: string; given: Given }): JSX.Element {
   const { t } = useAdmin();
   const order = given["sort"] ?? "url";
   const next = order === name ? `-${name}` : name;
-  const arrow = order === name ? "↑" : order === `-${name}` ? "↓" : "";
-  return <a href={address("pages", { ...given, sort: next, offset: null })}>{t.pages.columns[name]} {arrow}</a>;
+  const arrow = order === name ? "↑" : order === `-${name}` ? "↓" : "↕";
+  return <a href={address("pages", { ...given, sort: next, offset: null })} data-order={arrow}>{t.pages.columns[name]}</a>;
 }
 
 function Row({ page, index }: { page: PageRow; index: string | undefined }): JSX.Element {

@@ -43,7 +43,6 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
     }).then(() => setAsking(false));
   const look = () => act(async () => setPreview(await post<SitePreview>("preview", { url: site.url })));
   const rules = Object.entries(site.options).filter(([key]) => key !== "url");
-  const listed = site.origin === "added" || site.origin === "index";
   return (
     <tr>
       <th scope="row" class="ad-break">
@@ -68,9 +67,9 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
         <Errors errors={site.errors} />
       </td>
       <td class="ad-buttons">
+        {!site.place && site.origin !== "file" && <div><button type="button" class="da-button" disabled={busy} onClick={() => void look()}>{t.sites.preview}</button></div>}
         <button type="button" class="da-button" disabled={busy} onClick={() => void pause()}>{site.paused_at ? t.sites.resume : t.sites.pause}</button>
-        {!site.place && site.origin !== "file" && <button type="button" class="da-button" disabled={busy} onClick={() => void look()}>{t.sites.preview}</button>}
-        {listed && <button type="button" class="da-button" disabled={busy} onClick={() => setAsking(true)}>{t.curated.remove}</button>}
+        {["added", "index"].includes(site.origin) && <button type="button" class="da-button ad-bad" disabled={busy} onClick={() => setAsking(true)}>{t.curated.remove}</button>}
       </td>
     </tr>
   );

@@ -102,6 +102,18 @@ def test_rules_and_pictures_are_read_in_linear_time() -> None:
         assert not blocks_of(guide(text="--- ***___ <br> ![a](b)\n\n## Network").chunk)
 
 
+def test_a_sentence_that_says_little_of_what_is_asked_is_not_marked() -> None:
+    """The section answers, by its heading; a sentence of it that has none of the words would mislead."""
+
+    def marked(question: str) -> str:
+        asked = turn(question, "en", hits=(guide(),))
+        weights = dict.fromkeys(asked_tokens(asked, ENGLISH), 1.0)
+        return ranked((guide(),), weights, ENGLISH)[0].proof.sentence
+
+    assert marked("Are ports closed?") == "Ports are closed until you open them."
+    assert marked("network") == ""
+
+
 def test_the_part_about_the_question_is_quoted_under_its_own_section() -> None:
     """Not what the passage happens to begin with."""
     text = extracted("Are ports closed?", guide())

@@ -6,18 +6,20 @@ import { useAdmin } from "../data";
 import { Bar, namesOf } from "./candidates";
 import { StepDetails } from "./step";
 
-const TICKS = [0, 0.25, 0.5, 0.75, 1];
-
 /** `scale` is how many milliseconds the width stands for, if not as many as the answer took. */
 export function Waterfall({ trace, scale = trace.ms }: { trace: Trace; scale?: number }): JSX.Element {
   const { trace: t, ms } = useAdmin();
   const whole = Math.max(scale, 0.001);
   const names = namesOf(trace);
+  const power = 10 ** Math.floor(Math.log10(whole));
+  const tick = whole < 2 * power ? power / 2 : whole < 5 * power ? power : 2 * power;
+  const ticks = Array.from({ length: Math.ceil((0.97 * whole) / tick) }, (_, i) => i * tick); // no label at the right edge
   return (
-    <div class="tr-fall">
+    <div class="tr-fall" style={{ "--tick": tick / whole }}>
       <div class="tr-axis" aria-hidden="true">
         <span />
-        <span class="tr-ticks">{TICKS.map((tick) => <span key={tick}>{ms(whole * tick)}{tick === 1 ? " ms" : ""}</span>)}</span>
+        <span class="tr-ticks">{ticks.map((at) => <span key={at} style={{ "--from": at / whole }}>{ms(at)}</span>)}</span>
+        <span class="tr-ms">{ms(whole)} ms</span>
       </div>
       {grouped(trace.steps).map((steps) => (
         <div key={steps[0]!.step} class={steps.length > 1 ? "tr-group tr-parallel" : "tr-group"} {...(steps.length > 1 ? { role: "group", "aria-label": t.parallel } : {})}>

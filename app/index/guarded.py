@@ -68,11 +68,6 @@ def size_of_chunk(chunk: Chunk) -> int:
     return _WIDE * (len(chunk.text) + len(chunk.questions_text)) + _SECTION * (1 + len(chunk.sections))
 
 
-def size_of_count(_: int) -> int:
-    """About how many bytes the count of a word takes, with the word."""
-    return _SECTION
-
-
 class _Kept(NamedTuple):
     texts: Recent[PlainText]
     chunks: Recent[Chunk]
@@ -87,7 +82,7 @@ class GuardedStore:
         self._store = store
         self._breaker = Breaker("store", name, (StoreUnavailable,), StoreUnavailable)
         self._breaker.facts = store.facts
-        self._recent = _Kept(Recent(size_of_text), Recent(size_of_chunk), Recent(len), Recent(size_of_count))
+        self._recent = _Kept(Recent(size_of_text), Recent(size_of_chunk), Recent(len), Recent(lambda _: _SECTION))
         self.breakers = (self._breaker,)
 
     async def live(self) -> Generation:

@@ -43,7 +43,10 @@ FEWEST_JOINED = 4  # words of a clause: what `and` joins to fewer belongs to it
 
 
 def clauses_of(text: str, joining: AbstractSet[str], beginning: AbstractSet[str]) -> Iterator[list[list[str]]]:
-    """The clauses of each sentence, item or cell of a text that ask nothing, as words without diacritics. Words that are `joining` end one, those that are `beginning` one begin it."""
+    """The clauses of each sentence, item or cell of a text that ask nothing, as words without diacritics.
+
+    A `joining` word ends a clause of some words and belongs to none; a `beginning` word is the first of one.
+    """
     text = _SPACE.sub(lambda space: "\n" * min(space[0].count("\n"), 2) or " ", _CODE.sub(" ", text))
     for sentence in _WHOLE.split(text):
         parts = (part for part in _STOP.split(sentence) if not part.rstrip(CLOSING).endswith("?"))

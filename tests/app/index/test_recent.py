@@ -11,6 +11,20 @@ from app.index.embedded.store import EmbeddedStore
 from app.index.guarded import GuardedStore, Recent, size_of_text
 from tests.contract.pages import publish
 
+
+def noted(monkeypatch, name):
+    """What the store is asked for by this method, call by call."""
+    asked = list[list[str]]()
+    read = getattr(EmbeddedGeneration, name)
+
+    async def noting(self, keys):
+        asked.append(list(keys))
+        return await read(self, keys)
+
+    monkeypatch.setattr(EmbeddedGeneration, name, noting)
+    return asked
+
+
 FIRST = GenerationInfo(1, Recipe("e", 2, "s", "a"), "2026-01-01", ("en",), 1, 1)
 
 
@@ -45,14 +59,7 @@ async def test_a_generation_that_was_published_meanwhile_does_not_get_values_of_
 
 async def test_units_of_chunks_that_were_found_lately_need_no_store(tmp_path, monkeypatch):
     """Only those that aren't kept are read."""
-    asked = list[list[str]]()
-    read = EmbeddedGeneration.units
-
-    async def counted(self, ids):
-        asked.append(list(ids))
-        return await read(self, ids)
-
-    monkeypatch.setattr(EmbeddedGeneration, "units", counted)
+    asked = noted(monkeypatch, "units")
     store = GuardedStore(EmbeddedStore(tmp_path), "index")
     await publish(store, {"/a": ["red", "blue"], "/b": ["green"]})
     live = await store.live()
@@ -64,14 +71,7 @@ async def test_units_of_chunks_that_were_found_lately_need_no_store(tmp_path, mo
 
 async def test_counts_of_words_that_were_asked_lately_need_no_store(tmp_path, monkeypatch):
     """A new generation has other counts."""
-    asked = list[list[str]]()
-    read = EmbeddedGeneration.frequencies
-
-    async def counted(self, tokens):
-        asked.append(list(tokens))
-        return await read(self, tokens)
-
-    monkeypatch.setattr(EmbeddedGeneration, "frequencies", counted)
+    asked = noted(monkeypatch, "frequencies")
     store = GuardedStore(EmbeddedStore(tmp_path), "index")
     await publish(store, {"/a": ["red", "blue"], "/b": ["red"]})
     assert await (await store.live()).frequencies(["red"]) == {"red": 2}

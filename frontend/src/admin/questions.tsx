@@ -139,7 +139,7 @@ function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
     <section>
       <h2>{t.views.questions}</h2>
       {found.data.length ? (
-        <Table name={t.views.questions} head={[1, 2, 5, 6].map((i) => t.questions.columns[i])}>
+        <Table name={t.views.questions} head={(["question", "outcome", "rating", "pages"] as const).map((name) => t.questions.columns[name])}>
           {found.data.map((one) => <Row key={one.id} one={one} several={found.assistants.length > 1} />)}
         </Table>
       ) : <p>{chosen ? t.questions.noMatch : t.questions.none}</p>}
@@ -163,7 +163,7 @@ function Row({ one, several }: { one: LoggedBody; several: boolean }): JSX.Eleme
           <Ago time={one.asked_at} /> · {one.language}{several && ` · ${one.assistant}`}{one.question && <> · <Trace one={one} text={t.questions.traced} /></>}
         </small>
       </th>
-      <td><Outcome outcome={one.outcome} />{one.confidence !== null && <small class="da-muted">{t.questions.columns[3]} {percent(one.confidence)}</small>}</td>
+      <td><Outcome outcome={one.outcome} />{one.confidence !== null && <small class="da-muted">{t.questions.columns.confidence} {percent(one.confidence)}</small>}</td>
       <td>{one.rating ? t.questions.ratings[one.rating] : "–"}</td>
       <td class="ad-page"><Pages pages={one.pages} /></td>
     </tr>
@@ -224,13 +224,13 @@ function Question({ id }: { id: string }): JSX.Element {
           <p class="ad-title" lang={one.language}>{one.question || t.questions.noText}</p>
           <Facts
             rows={[
-              [t.questions.columns[0]!, exact(one.asked_at)],
-              [t.questions.columns[2]!, <Outcome outcome={one.outcome} />],
-              [t.questions.columns[3]!, one.confidence === null ? "" : percent(one.confidence)],
-              [t.questions.columns[4]!, languageName(one.language)],
-              [t.questions.columns[5]!, one.rating && t.questions.ratings[one.rating]],
-              [t.questions.columns[7]!, one.assistant],
-              [t.questions.columns[6]!, one.pages.length > 0 && <ul>{one.pages.map((url) => <li key={url}><Outside url={url} text={url} /></li>)}</ul>],
+              [t.questions.columns.asked, exact(one.asked_at)],
+              [t.questions.columns.outcome, <Outcome outcome={one.outcome} />],
+              [t.questions.columns.confidence, one.confidence === null ? "" : percent(one.confidence)],
+              [t.questions.columns.language, languageName(one.language)],
+              [t.questions.columns.rating, one.rating && t.questions.ratings[one.rating]],
+              [t.questions.columns.assistant, one.assistant],
+              [t.questions.columns.pages, one.pages.length > 0 && <ul>{one.pages.map((url) => <li key={url}><Outside url={url} text={url} /></li>)}</ul>],
             ]}
           />
           {one.question && <p><Trace one={one} text={t.questions.trace} /></p>}

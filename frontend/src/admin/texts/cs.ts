@@ -168,7 +168,7 @@ export const cs: AdminTexts = {
     asTable: "Jako tabulka",
     figures: { questions: "Otázky", refused: "Odmítnuto", marked: "Část není v dokumentaci", down: "Palec dolů", tokens: "Tokeny" },
     bars: (from, to, most) => `Sloupec za každý den od ${from} do ${to}; nejvyšší je ${most}`,
-    columns: ["Kdy", "Otázka", "Výsledek", "Jistota", "Jazyk", "Hodnocení", "Stránky", "Asistent"],
+    columns: { asked: "Kdy", question: "Otázka", outcome: "Výsledek", confidence: "Jistota", language: "Jazyk", rating: "Hodnocení", pages: "Stránky", assistant: "Asistent" },
     none: "V tomto období není v záznamu žádná otázka.",
     noMatch: "Neodpovídá žádná otázka.",
     noText: "(text se neuchovává)",

@@ -167,7 +167,7 @@ export const en = {
     asTable: "As a table",
     figures: { questions: "Questions", refused: "Refused", marked: "Partly not in the documentation", down: "Rated down", tokens: "Tokens" },
     bars: (from: string, to: string, most: string) => `A bar for each day from ${from} to ${to}; the highest is ${most}`,
-    columns: ["Asked", "Question", "Outcome", "Confidence", "Language", "Rating", "Pages", "Assistant"],
+    columns: { asked: "Asked", question: "Question", outcome: "Outcome", confidence: "Confidence", language: "Language", rating: "Rating", pages: "Pages", assistant: "Assistant" },
     none: "No question was logged in this period.",
     noMatch: "No question matches.",
     noText: "(text not kept)",

@@ -7,7 +7,8 @@ const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "w
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
 const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|share|trash): ".*",\n/gm;
-const OTHER_STYLES = /^\.da-key\b.*\n/gm;
+const OTHER_STYLES = /^\.da-(?:key|primary)\b.*\n/gm;
+const OVERRIDDEN = /\b(?:lheading|paragraph|table|_backpedal|del|delLDelim|delRDelim|emStrongLDelim|emStrongRDelimAst|url):\w+,?/g;
 /** What is replaced in marked, so that esbuild finds what is never used. */
 const CUTS = [
   [/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\([^]*?(?=export\{)/g, ""], // the object that holds parser and renderer
@@ -16,7 +17,9 @@ const CUTS = [
   [/this\.options\.gfm\b/g, "!0"],
   [/this\.options\.(?:extensions|hooks)\b/g, "null"],
   [/=\{normal:\w+,gfm:(\w+),(?:breaks:\w+,)?pedantic:\w+\}/g, "={gfm:$1}"],
+  [/(?<==)\(\(\w+=""\)=>\{try\{return!!new RegExp\(.*?\}\}\)\(\)/g, "!0"], // whether the browser can look behind
   [/(?<=[, ]\w+=)(?=g\()/g, "/* @__PURE__ */"], // g builds one regular expression from others
+  [/(?<==)\{(?:\w+:\w+,?){9,}\}/g, (rules) => rules.replace(OVERRIDDEN, "")], // what GitHub's dialect builds on
 ];
 const DIALECT = /,(\w+)=\{\.\.\.\w+,(?:(?!getRegex\(\)\}).)*getRegex\(\)\}(?=,\w+=)/gs;
 /** A regular expression of an object, with the name that it has there. */

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
@@ -39,12 +40,13 @@ LEAST_LED = 3  # words of a sentence before code ("Run the following command:")
 MODELS_WRITE = ("cs", "de", "en", "es", "fr", "hu", "it", "nl", "pl", "pt", "ru", "sk", "uk", "zh-cn")
 
 _SILENT = re.compile(
-    # bounded or anchored, so that the time is linear
-    r"(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|(?i:https?)://\S+|\]\([^)\s]*\)?|\[[\d\s,;]*\]?"
-    r"|^[ \t]*>[^\n]*|^[ \t]*#{1,6}[ \t][^\n]*|^[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
-    r"|^[^\w\n]*+(?i:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$)"
-    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?|[!-~]{0,40}[/@\\=<>{}_\d][!-~]*|\w{1,40}\.\w[!-~]*"
-    r"|\b[^\W\d_]*[a-z][A-Z][^\W\d_]*",
+    # bounded or anchored, so that the time is linear; most letters are inside of plain words, where nothing begins
+    r"(?=[`~])(?P<fence>`{3,20}|~{3,20}).*?(?:(?P=fence)|\Z)|`[^`\n]*(?:`|\Z)|[hH](?i:ttps?)://\S+|\]\([^)\s]*\)?"
+    r"|\[[\d\s,;]*\]?|^(?:[ \t]*>[^\n]*|[ \t]*#{1,6}[ \t][^\n]*|[ \t]*\*\*[^*\n]*(?:\*\*:?[ \t]*)?$"
+    r"|[^\w\n]*+(?i:error|warning|fatal|exception|panic)\b[^\n]*?(?:[.!?](?=\s)|$))"
+    r"|„[^“”\n]*[“”]?|“[^”\n]*”?|\"[^\"\n]*\"?|«[^»\n]*»?"
+    r"|(?<![a-z])(?:[!-.:;?A-\[\]^`a-z|~]{0,40}+[/@\\=<>{}_\d][!-~]*|\w{1,40}+\.\w[!-~]*"
+    r"|\b[^\W\d_]*[a-z][A-Z][^\W\d_]*)",
     re.DOTALL | re.MULTILINE,  # with IGNORECASE, each class of characters takes a quarter longer
 )
 _LEADING = re.compile(r"\A\s*+([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
@@ -152,18 +154,19 @@ class AnswerLanguage:
         return self._counted(_WORD.findall(prose))
 
     def _counted(self, words: Sequence[str]) -> _Count:
-        own = foreign = 0
-        for word in words:
-            folded = word.casefold() if word.isascii() else fold(word)
-            if folded in self._own:
-                own += 1
-            elif folded in self._foreign:
-                foreign += 1
-            elif not word.isascii() and (
-                strange := sum(not (letter.isascii() or letter in self._letters) for letter in word.lower())
-            ):
-                foreign += 1 + strange // LONGEST_WORD
+        text = " ".join(words)
+        small = fold(text).split(" ")
+        own, foreign = (sum(map(known.__contains__, small)) for known in (self._own, self._foreign))
+        if strange := {letter for letter in set(text.lower()) if not letter.isascii()}.difference(self._letters):
+            foreign += sum([self._strangeness(word, strange) for word in words if not word.isascii()])
         return _Count(len(words), own, foreign)
+
+    def _strangeness(self, word: str, strange: AbstractSet[str]) -> int:
+        """How many words of another language a word with these letters that this one lacks counts as."""
+        if (folded := fold(word)) in self._own or folded in self._foreign:
+            return 0
+        letters = sum(map(strange.__contains__, word.lower()))
+        return 1 + letters // LONGEST_WORD if letters else 0
 
 
 @lru_cache(maxsize=64)
@@ -175,12 +178,16 @@ def _distinct(own: frozenset[str], others: tuple[frozenset[str], ...]) -> tuple[
 
 def _windows(prose: str) -> Iterator[tuple[str, Sequence[str]]]:
     """The prose in parts of some sentences of one paragraph, each long enough to detect its language, with their words."""
-    least = max(WINDOW, len(_WORD.findall(prose)) // MOST_WINDOWS)
-    for paragraph in _PARAGRAPH.split(prose):
+    paragraphs = [
+        [(sentence, _WORD.findall(sentence)) for sentence in _SENTENCE.split(paragraph)]
+        for paragraph in _PARAGRAPH.split(prose)
+    ]
+    least = max(WINDOW, sum([len(own) for sentences in paragraphs for _, own in sentences]) // MOST_WINDOWS)
+    for sentences in paragraphs:
         part, words = list[str](), list[str]()
-        for sentence in _SENTENCE.split(paragraph):
+        for sentence, own in sentences:
             part.append(sentence)
-            words += _WORD.findall(sentence)
+            words += own
             if len(words) >= least:
                 yield " ".join(part), words
                 part, words = [], []

@@ -259,18 +259,21 @@ KEPT = 2000  # texts, about 2 KB each
 
 _TEXTS = frozenset(("text", "code_inline", "fence", "code_block", "html_inline"))
 _BREAKS = frozenset(("softbreak", "hardbreak"))
+_JOINTS = {"tr_open": " • ", "th_open": " – ", "td_open": " – ", "tr_close": " "}
 
 
 @lru_cache(maxsize=KEPT)
 def readable(markdown: str) -> str:
-    """The text without any markup, blocks separated by spaces; without headings, which breadcrumbs show."""
-    blocks: list[str] = []
-    heading = False
+    """The text without any markup, blocks separated by spaces, rows of tables by bullets, and their cells by dashes; without
+    headings, which breadcrumbs show.
+    """
+    text, joint, heading = "", " ", False
     for token in _parser().parse(plain(markdown)):
         heading = token.type == "heading_open" or (heading and token.type != "heading_close")
-        if not heading and (text := "".join(_words([token]))):
-            blocks.append(text)
-    return normalize("NFC", " ".join(" ".join(blocks).split()))
+        joint = _JOINTS[token.type] if token.type in _JOINTS and joint != _JOINTS["tr_open"] else joint
+        if not heading and (words := "".join(_words([token]))):
+            text, joint = f"{text}{joint}{words}", " "
+    return normalize("NFC", " ".join(text.split()).removeprefix(_JOINTS["tr_open"].lstrip()))
 
 
 @cache

@@ -121,8 +121,7 @@ class QueryWords:
         markdown = "".join(paragraphs[first:last]).lstrip("\n")
         indent = len(markdown) - len(markdown.lstrip(" "))  # of a list that begins before: its fences would be text
         text = readable("\n".join(line.removeprefix(" " * indent) for line in markdown.split("\n")))
-        start = _best_start(self._places(text)) if len(text) > EXCERPT else 0
-        start = _after_blank(text, max(0, min(start - BEFORE, len(text) - EXCERPT)))
+        start = _start(text, _best_start(self._places(text))) if len(text) > EXCERPT else 0
         end = len(text) if len(text) - start <= EXCERPT else text.rfind(" ", start, start + EXCERPT)
         end = end if end > start else start + EXCERPT
         cut_before, cut_after = first or start, last < len(paragraphs) or end < len(text)
@@ -205,17 +204,21 @@ def _word(text: str, language: str, *, is_open: bool) -> QueryWord:
 def _best_start(places: Sequence[Place]) -> int:
     """Returns the start of the part with most different words; of several, the first."""
     starts = [place.start for place in places]
-    best = (0, 0)
-    for i, start in enumerate(starts):
-        within = places[i : bisect_left(starts, start + EXCERPT - BEFORE)]
-        best = max(best, (len({place.number for place in within}), -start))
-    return -best[1]
+
+    def words(start: int) -> int:
+        ends = bisect_left(starts, start + EXCERPT - BEFORE)
+        return len({place.number for place in places[bisect_left(starts, start) : ends]})
+
+    return max(starts, key=words, default=0)
 
 
-def _after_blank(text: str, at: int) -> int:
-    if not at or text[at - 1].isspace():
-        return at
-    blank = text.find(" ", at, at + BEFORE)
+def _start(text: str, best: int) -> int:
+    """Where to begin, so that the words at `best` are seen: with their sentence or row, if that begins near, else with a word."""
+    near = max(0, best - 2 * BEFORE)
+    if begun := max(text.rfind(sign, near, best) for sign in (". ", "• ")) + 1:
+        return begun + 1
+    at = max(0, min(best - BEFORE, len(text) - EXCERPT))
+    blank = text.find(" ", at - 1, at + BEFORE) if at else -1
     return blank + 1 if blank >= 0 else at
 
 

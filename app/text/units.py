@@ -79,10 +79,13 @@ class Unit:
 
     def score(self, weights: Mapping[str, float]) -> float:
         """The weights of the tokens that it has; those of its name count more, those of the context less."""
-        own = sum(
-            weight * (NAMED if token in self.name else 1) for token, weight in weights.items() if token in self.tokens
-        )
-        return own + CONTEXT * sum(weights.get(token, 0.0) for token in self.context - self.tokens)
+        score = 0.0
+        for token, weight in weights.items():  # few, so this is faster than to go through the tokens
+            if token in self.tokens:
+                score += weight * NAMED if token in self.name else weight
+            elif token in self.context:
+                score += weight * CONTEXT
+        return score
 
 
 def rarity(count: int, chunks: int) -> float:

@@ -135,12 +135,7 @@ function Announcement({ exchanges }: { exchanges: Exchange[] }): JSX.Element {
   useEffect(() => {
     if (working) setAsked(true);
   }, [working]);
-  const said =
-    !asked || !answer ? "" :
-    answer.state === "waiting" ? t.chat.thinking :
-    answer.state === "writing" ? t.chat.started :
-    answer.state === "done" ? t.chat.finished(answer.sources.length) :
-    answer.state === "stopped" ? t.chat.stopped :
-    answer.state === "interrupted" ? t.chat.interrupted : ""; // a problem is an alert
-  return <div class="da-hidden" role="status">{said}</div>;
+  const { thinking: waiting, started: writing, stopped, interrupted, finished } = t.chat;
+  const said = { waiting, writing, stopped, interrupted, done: finished(answer?.sources.length ?? 0), failed: "" }; // a problem is an alert
+  return <div class="da-hidden" role="status">{asked && answer && said[answer.state]}</div>;
 }

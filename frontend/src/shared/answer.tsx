@@ -10,6 +10,7 @@ import { Markdown, blockTexts } from "./markdown";
 import { Problem } from "./problems";
 import { cells, marker } from "./quotes";
 import { Sources, nameOf } from "./sources";
+import type { Texts } from "./texts";
 import type { Answer, Exchange, Rating } from "./types";
 import { useUi } from "./ui";
 
@@ -34,17 +35,19 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
   const [open, setOpen] = useState(0);
   const best = answer.sources[0]?.sentence; // of a quotation
   const reading = useMemo(() => {
-    const cite = (number: number) => citation(number, answer.sources, setOpen);
-    if (best) return { cite, mark: marker(cells(best), blockTexts(quotation(answer.text)), answer.sources[0]!.language) };
+    const cite = (number: number) => citation(number, answer.sources, t.sources.source, setOpen);
+    const quoted = answer.text.match(/^>.*/gm)?.join("\n") ?? answer.text;
+    if (best) return { cite, mark: marker(cells(best), blockTexts(quoted), answer.sources[0]!.language) };
     return { cite, ...doubtsOf(answer) };
   }, [answer.sources, best && answer.text, answer.state]);
   const person = known?.contact && <Person contact={known.contact} exchange={exchange} />;
+  const notes = [answer.state === "stopped" && t.chat.stopped, answer.state === "interrupted" && t.chat.interrupted, answer.cut && t.chat.cut];
   const writing = answer.state === "waiting" || answer.state === "writing";
   return (
     <div class="da-answer" aria-busy={writing}>
-      {answer.state === "waiting" && <Status text={answer.status || t.chat.thinking} />}
+      {answer.state === "waiting" && <p class="da-status"><span class="da-spinner" aria-hidden="true" />{answer.status || t.chat.thinking}</p>}
       {answer.text && <Markdown text={answer.text} reading={reading} />}
-      <Notes answer={answer} />
+      {notes.map((note) => note && <p key={note} class="da-note">{note}</p>)}
       {answer.support && !answer.refused && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       <Sources answer={answer} model={model} open={open} onOpen={setOpen} />
@@ -85,40 +88,12 @@ function Person({ contact, exchange: { question, answer } }: { contact: string; 
   return <a class="da-button" href={contact.includes(":") ? contact : mail} target="_blank" rel="noopener">{t.chat.person}</a>;
 }
 
-function quotation(answer: string): string {
-  return answer.match(/^>.*/gm)?.join("\n") ?? answer;
-}
-
-function Status({ text }: { text: string }): JSX.Element {
-  return <p class="da-status"><span class="da-spinner" aria-hidden="true" />{text}</p>;
-}
-
-function Notes({ answer }: { answer: Answer }): JSX.Element | null {
-  const { t } = useUi();
-  const notes = [
-    answer.state === "stopped" && t.chat.stopped,
-    answer.state === "interrupted" && t.chat.interrupted,
-    answer.cut && t.chat.cut,
-  ].filter(Boolean);
-  return notes.length ? <>{notes.map((note) => <p key={note} class="da-note">{note}</p>)}</> : null;
-}
-
 /** A button that opens the source. Until the sources are there, the number alone. */
-function citation(number: number, sources: Source[], open: (number: number) => void): ComponentChildren {
+function citation(number: number, sources: Source[], label: Texts["sources"]["source"], open: (number: number) => void): ComponentChildren {
   const source = sources.find((one) => one.number === number);
   if (!source) return sources.length ? null : <span class="da-cite">{number}</span>;
-  return <Citation source={source} open={open} />;
-}
-
-function Citation({ source, open }: { source: Source; open: (number: number) => void }): JSX.Element {
-  const { t } = useUi();
   const title = nameOf(source);
-  return (
-    <button type="button" class="da-cite" title={title} aria-label={t.sources.source(source.number, title)}
-      onClick={() => open(source.number)}>
-      {source.number}
-    </button>
-  );
+  return <button type="button" class="da-cite" title={title} aria-label={label(number, title)} onClick={() => open(number)}>{number}</button>;
 }
 
 /** The answer with its sources, to paste elsewhere. */

@@ -26,6 +26,15 @@ const ALIASES = {
   xml: ["astro", "svelte", "vue"],
 };
 
+const COLOURS = {
+  keyword: ["keyword", "literal", "selector-tag", "meta", "template-tag"],
+  string: ["string", "regexp", "addition", "symbol"],
+  number: ["number", "attr", "attribute", "variable", "template-variable", "property", "bullet"],
+  comment: ["comment", "quote", "deletion"],
+  title: ["title", "section", "name", "built_in", "type", "class"],
+};
+const BY_SCOPE = new Map(Object.entries(COLOURS).flatMap(([colour, scopes]) => scopes.map((scope) => [scope, colour])));
+
 for (const [name, language] of Object.entries({ django, dockerfile, nginx, powershell })) hljs.registerLanguage(name, language);
 for (const [languageName, names] of Object.entries(ALIASES)) hljs.registerAliases(names, { languageName });
 
@@ -62,7 +71,7 @@ export function typed(code: string): string {
 function nodes(node: Node): ComponentChildren {
   return node.children.map((child) => {
     if (typeof child === "string") return child;
-    const scope = child.scope === "meta.prompt" ? "prompt" : child.scope?.split(".")[0];
-    return scope ? <span class={`hl-${scope}`}>{nodes(child)}</span> : nodes(child);
+    const colour = child.scope === "meta.prompt" ? "prompt" : BY_SCOPE.get(child.scope?.split(".")[0] ?? "");
+    return colour ? <span class={`hl-${colour}`}>{nodes(child)}</span> : nodes(child);
   });
 }

@@ -14,6 +14,9 @@ export function address(href: string, base: string = document.baseURI): string |
   }
 }
 
+/** The path of an address, as readers know it. */
+export const path = (url: string): string => url.replace(/^\w+:\/\/[^/]+|[?#].*/g, "");
+
 interface Props {
   href: string;
   /** The address that a relative one is relative to. */

@@ -1,11 +1,11 @@
 /** Search as you type: sections of pages, and from each to a question about it. A combobox whose popup is a grid, so that the
  * rows can have a link and a button; the focus stays in the field. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Passage, PieceObject, SearchResult } from "../../api";
 import { type Api, type ApiError, asApiError } from "./api";
 import { Icon, IconButton } from "./icons";
-import { Link, address } from "./link";
+import { Link, address, path } from "./link";
 import { Problem } from "./problems";
 import { Storage } from "./storage";
 import { languageName } from "./texts";
@@ -61,9 +61,11 @@ export function Search(props: SearchProps): JSX.Element {
   const recent = useRecent(props.api);
   const query = text.trim();
   const { state, again } = useFound(props, query, filters);
-  const rows = query ? (state.found?.data ?? []) : [];
+  const found = query ? (state.found?.data ?? []) : [];
+  const rows = useMemo(() => byPage(found), [state.found, query]);
+  const best = Math.max(rows.indexOf(found[0]!), 0);
   useEffect(() => field.current?.focus(), []);
-  useLayoutEffect(() => setChosen(-1), [state.found, query]); // with the rows: an effect after them would take back the first arrow
+  useLayoutEffect(() => setChosen(-1), [rows]); // with the rows: an effect after them would take back the first arrow
   useEffect(() => onQuery?.(query), [query]);
   useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [chosen]);
   const about = (row: Passage) => asked(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
@@ -74,7 +76,7 @@ export function Search(props: SearchProps): JSX.Element {
   // the row below the results asks the query itself
   const last = query ? rows.length : -1;
   const known = state.asked === query; // results of other words aren't opened unseen
-  const active = known || rows.length ? Math.max(chosen, 0) : -1; // what Enter opens is seen before
+  const active = chosen >= 0 ? chosen : known || rows.length ? best : -1; // what Enter opens is seen before
   const enter = (ask: boolean) => {
     const row = rows[active];
     if (ask) row && chosen >= 0 ? about(row) : asked(query);
@@ -104,14 +106,15 @@ export function Search(props: SearchProps): JSX.Element {
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
         {text && <IconButton icon="close" label={t.search.clear} onClick={() => { setText(""); field.current?.focus(); }} />}
       </div>
-      <Choices facets={state.found?.facets} {...{ filters, setFilters, language }} />
-      <p class="da-search-status" role="status">{said(state, query, t)}</p>
+      <div class="da-search-state">
+        <p role="status">{said(state, query, t)}</p>
+        <Choices facets={state.found?.facets} {...{ filters, setFilters, language }} />
+      </div>
       {state.problem && state.asked === query && <Problem key={query} problem={state.problem} onRetry={again} />}
       <div ref={grid} id={`${id}-grid`} role="grid" aria-label={t.search.results} class="da-results" hidden={last < 0}
         onClick={(event) => event.target instanceof Element && event.target.closest(".da-found") && recent.add(query)}>
         {rows.map((row, index) => (
-          <Result key={row.url} id={`${id}-${index}`} row={row} below={samePage(row, rows[index - 1])} active={index === active}
-            ui={language} onAsk={() => about(row)} />
+          <Result key={row.url + row.section} id={`${id}-${index}`} row={row} active={index === active} ui={language} onAsk={() => about(row)} />
         ))}
         {query && (
           <div role="row" class={active === rows.length ? "da-result da-active" : "da-result"}>
@@ -151,8 +154,14 @@ function useRecent(api: Api) {
   return { known, add: (query: string) => keep([query, ...known.filter((one) => one !== query)].slice(0, RECENT)), forget: () => keep([]) };
 }
 
-function samePage(one: Passage, other: Passage | undefined): boolean {
-  return one.url.split("#")[0] === other?.url.split("#")[0];
+/** A row for each page, with what it says itself if that was found, above those of its sections. */
+function byPage(found: Passage[]): Passage[] {
+  const pages = Map.groupBy(found, ({ url }) => url.split("#")[0]!);
+  return [...pages].flatMap(([url, rows]) => {
+    const own = rows.find(({ section }) => !section);
+    const page = own ?? { ...rows[0]!, url, section: "", highlights: { ...rows[0]!.highlights, excerpt: [] } };
+    return [page, ...rows.filter((row) => row !== own)];
+  });
 }
 
 function said({ found, problem, asked }: State, query: string, t: ReturnType<typeof useUi>["t"]): string {
@@ -217,12 +226,11 @@ interface ChoicesProps {
 }
 
 /** The filters that have more than one value. */
-function Choices({ facets, filters, setFilters, language }: ChoicesProps): JSX.Element | null {
+function Choices({ facets, filters, setFilters, language }: ChoicesProps): JSX.Element {
   const { t } = useUi();
   const known = useRef(facets);
   if (facets) known.current = facets;
   const { collections = [], languages = [] } = known.current ?? {};
-  if (collections.length < 2 && languages.length < 2) return null;
   const choice = (name: keyof Filters, label: string, all: string, values: string[], shown: (value: string) => string) =>
     values.length > 1 && (
       <select aria-label={label} value={filters[name]} onChange={(event) => setFilters({ ...filters, [name]: event.currentTarget.value })}>
@@ -231,44 +239,41 @@ function Choices({ facets, filters, setFilters, language }: ChoicesProps): JSX.E
       </select>
     );
   return (
-    <div class="da-search-filters">
+    <>
       {choice("collection", t.search.collection, t.search.allCollections, collections, (name) => name)}
       {choice("language", t.search.language, t.search.allLanguages, languages, (code) => languageName(code, language))}
-    </div>
+    </>
   );
 }
 
 interface ResultProps {
   id: string;
   row: Passage;
-  /** Whether the row above is of the same page. */
-  below: boolean;
   active: boolean;
   /** Language of the interface. */
   ui: string;
   onAsk: () => void;
 }
 
-function Result({ id, row, below, active, ui, onAsk }: ResultProps): JSX.Element {
+/** A page with its path, or a section below its page. */
+function Result({ id, row: { url, section, title, language, highlights }, active, ui, onAsk }: ResultProps): JSX.Element {
   const { t, target } = useUi();
-  const crumbs = row.highlights.breadcrumbs;
-  const name = row.section || row.title || row.url;
-  const classes = ["da-result", active && "da-active", below && "da-below"].filter(Boolean).join(" ");
+  const [page = [], ...headings] = highlights.breadcrumbs;
+  const crumbs = section && headings.length ? headings : [page];
   return (
-    <div role="row" class={classes}>
+    <div role="row" class={`da-result${active ? " da-active" : ""}${section ? " da-below" : ""}`}>
       <div role="gridcell" id={id} aria-selected={active}>
-        <a class="da-found" dir="auto" tabIndex={-1} href={address(row.url) ?? undefined} target={target} rel="noopener">
+        <a class="da-found" dir="auto" tabIndex={-1} href={address(url) ?? undefined} target={target} rel="noopener">
           <span class="da-found-title">
-            {crumbs.slice(below && crumbs.length > 1 ? 1 : 0).map((pieces, index) => (
-              <>{index > 0 && <span class="da-between"> › </span>}<span>{marked(pieces)}</span></>
-            ))}
-            {row.language !== ui && <span class="da-tag">{languageName(row.language, ui)}</span>}
+            {crumbs.map((pieces, index) => <>{index > 0 && <span class="da-between"> › </span>}<span>{marked(pieces)}</span></>)}
           </span>
-          <span class="da-found-text">{marked(row.highlights.excerpt)}</span>
+          {!section && language !== ui && <span class="da-tag">{languageName(language, ui)}</span>}
+          {!section && <span class="da-card-path">{path(url)}</span>}
+          <span class="da-found-text">{marked(highlights.excerpt)}</span>
         </a>
       </div>
       <div role="gridcell" class="da-found-ask">
-        <IconButton icon="ask" label={t.search.askAbout(name)} tabIndex={-1} onClick={onAsk} />
+        <IconButton icon="ask" label={t.search.askAbout(section || title || url)} tabIndex={-1} onClick={onAsk} />
       </div>
     </div>
   );

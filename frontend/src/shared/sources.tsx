@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { PassageInPage, Source } from "../../api";
 import { Icon } from "./icons";
 import { useLoaded } from "./interface";
-import { Link } from "./link";
+import { Link, path } from "./link";
 import { Markdown, below, blockTexts, excerpt } from "./markdown";
 import { cells, marker, statements } from "./quotes";
 import { languageName } from "./texts";
@@ -63,7 +63,7 @@ function Card({ source, answer, model, tagged, open, onOpen }: CardProps): JSX.E
     <li class={open ? "da-card da-open" : "da-card"}>
       <span class="da-number">{source.number}</span>
       <Link class="da-card-link" href={marking(source)}>
-        <span class="da-card-title" dir="auto">{name}</span> <span class="da-card-path">{source.url.replace(/^\w+:\/\/[^/]+|[?#].*/g, "")}</span>
+        <span class="da-card-title" dir="auto">{name}</span> <span class="da-card-path">{path(source.url)}</span>
       </Link>
       {tagged && <LanguageTag source={source} />}
       <button ref={button} type="button" class="da-icon-button" aria-expanded={open} aria-label={t.sources.show(name)}

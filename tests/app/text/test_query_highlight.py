@@ -42,6 +42,13 @@ def test_code_of_a_list_that_begins_before_has_no_fences(indent: int) -> None:
     assert "`" not in text
 
 
+def test_of_a_table_it_begins_with_the_row_whose_cells_are_apart() -> None:
+    row = "| `PORT` | 8000 | where it listens |\n"
+    table = f"| setting | default | what it does |\n| --- | --- | --- |\n{row * 9}"
+    text = excerpt(f"Settings.\n\n{table}| `AT` | | when to save, as a backup at night |\n{row * 9}\nMore.")
+    assert text.startswith("… AT – when to save, as a <backup> at <night> • PORT – 8000 – where it listens • ")
+
+
 def test_without_the_words_it_is_the_beginning() -> None:
     assert excerpt(FILLER * 9, "rain").startswith("Volumes hold files of a project")
     assert excerpt("", "rain") == ""

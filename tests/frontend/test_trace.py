@@ -244,6 +244,14 @@ def test_it_is_czech_for_who_wants_that_and_fits_a_phone(
     page.set_viewport_size(PHONE)
     axe(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    tabs = page.get_by_role("navigation", name="Části trace")
+    heading = page.get_by_role("heading", name="Kandidáti")
+    heading.evaluate("one => one.scrollIntoView()")
+    below = tabs.bounding_box()["y"] + tabs.bounding_box()["height"]
+    assert below <= heading.bounding_box()["y"] < below + 40  # jumped to, it isn't behind the tabs
+    tabs.get_by_role("link", name="Zeptat se znovu").click()
+    expect(tabs.get_by_role("link", name="Zeptat se znovu")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("heading", name="Zeptat se znovu")).to_be_in_viewport()
 
 
 def test_an_answer_that_broke_off_still_has_its_trace(page: Page, service: Program, llm: FakeLLM) -> None:

@@ -10,11 +10,10 @@ const to = (id: string, index: string | null) => address(`chunk/${encodeURICompo
 
 export function ChunkView({ rest, query }: ViewProps): JSX.Element {
   const index = query.get("index");
-  const parameters = index === null ? "" : `?${new URLSearchParams({ index })}`;
   const path = `v1/admin/chunks/${encodeURIComponent(rest)}`;
-  const loaded = useJson<OneChunkBody>(path + parameters);
+  const loaded = useJson<OneChunkBody>(path, { index });
   return (
-    <View path={path + parameters} loaded={loaded} after={<Neighbours path={`${path}/neighbours${parameters}`} index={index} />}>
+    <View loaded={loaded} after={<Neighbours path={`${path}/neighbours`} index={index} />}>
       {(found) => <Content found={found} index={index} />}
     </View>
   );
@@ -67,11 +66,11 @@ function Details({ found }: { found: OneChunkBody }): JSX.Element {
 
 function Neighbours({ path, index }: { path: string; index: string | null }): JSX.Element {
   const { t } = useAdmin();
-  const loaded = useJson<{ data: Neighbour[] }>(path);
+  const loaded = useJson<{ data: Neighbour[] }>(path, { index });
   return (
     <section>
       <h2>{t.chunk.neighbours}</h2>
-      <View path={path} loaded={loaded}>
+      <View loaded={loaded}>
         {({ data }) => data.length ? (
           <>
             <p class="da-muted">{t.chunk.neighboursText}</p>
@@ -86,12 +85,11 @@ function Neighbours({ path, index }: { path: string; index: string | null }): JS
 }
 
 function Row({ one, index }: { one: Neighbour; index: string | null }): JSX.Element {
-  const { t, language } = useAdmin();
-  const decimals = (value: number) => value.toLocaleString(language, { minimumFractionDigits: 3, maximumFractionDigits: 3 });
+  const { t, score, percent } = useAdmin();
   return (
     <tr>
-      <td class="ad-number">{decimals(one.cosine)}</td>
-      <td class="ad-number">{Math.round(one.overlap * 100)} %</td>
+      <td class="ad-number">{score(one.cosine)}</td>
+      <td class="ad-number">{percent(one.overlap)}</td>
       <td class="ad-page">
         <span><a href={to(one.id, index)}>{one.path.join(" › ") || one.title}</a> {one.near_duplicate && <Badge tone="warn">{t.chunk.duplicate}</Badge>}</span>
         <span class="da-muted ad-break">{one.url} · {one.language}</span>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { CuratedList, Entry, TriedList } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Outside, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Outside, Select, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -11,12 +11,11 @@ const PATH = "v1/admin/curated";
 
 export function Curated({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
-  const path = `${PATH}${query.size ? `?${query}` : ""}`;
-  const loaded = useJson<CuratedList>(path);
+  const loaded = useJson<CuratedList>(PATH, Object.fromEntries(query));
   return (
     <>
       <p>{t.curated.text} <Docs page="step-curated">{t.curated.how}</Docs></p>
-      <View path={path} loaded={loaded}>{(list) => <Editor key={list.data[0]?.version ?? 0} list={list} onSaved={loaded.reload} />}</View>
+      <View loaded={loaded}>{(list) => <Editor key={list.data[0]?.version ?? 0} list={list} onSaved={loaded.reload} />}</View>
     </>
   );
 }
@@ -109,12 +108,10 @@ function Form({ entry, languages, onDone }: { entry: Entry | undefined; language
   return (
     <form class="ad-start ad-form" onSubmit={send}>
       <h2>{entry ? t.curated.edit : t.curated.add}</h2>
-      <label>{t.curated.questions}<textarea name="questions" rows={3} required defaultValue={entry?.questions.join("\n") ?? ""} /></label>
-      <label>{t.curated.language}
-        <select name="language">{languages.map((code) => <option key={code} value={code} selected={code === (entry?.language ?? language)}>{languageName(code)}</option>)}</select>
-      </label>
-      <label>{t.curated.answer}<textarea name="answer" rows={4} defaultValue={entry?.answer ?? ""} /></label>
-      <label>{t.curated.page}<input name="page" type="url" required defaultValue={entry?.page ?? ""} /></label>
+      <label class="ad-field">{t.curated.questions}<textarea name="questions" rows={3} required defaultValue={entry?.questions.join("\n") ?? ""} /></label>
+      <Select label={t.curated.language} name="language" options={languages.map((code) => [code, languageName(code)])} value={entry?.language ?? language} />
+      <label class="ad-field">{t.curated.answer}<textarea name="answer" rows={4} defaultValue={entry?.answer ?? ""} /></label>
+      <label class="ad-field">{t.curated.page}<input name="page" type="url" required defaultValue={entry?.page ?? ""} /></label>
       <button class="da-button">{entry ? t.curated.change : t.curated.add}</button>
     </form>
   );

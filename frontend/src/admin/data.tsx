@@ -7,6 +7,7 @@ import { Problem } from "../shared/problems";
 import { type Loaded, useLoaded } from "../shared/interface";
 import { languageName } from "../shared/texts";
 import { useUi } from "../shared/ui";
+import { type Parameters, address, withQuery } from "./location";
 import type { Route } from "./routes";
 import type { AdminTexts } from "./texts/en";
 import type { TraceTexts } from "./trace/texts";
@@ -32,15 +33,19 @@ export function formats(language: string, unknown: string) {
     }
     return relative.format(-Math.round(seconds), "second");
   };
+  // a day without a time is the same one in all time zones
+  const date = (time: string, style: Intl.DateTimeFormatOptions) => new Date(time.length > 10 ? time : `${time}T12:00`).toLocaleDateString(language, style);
   return {
     number: (value: number) => value.toLocaleString(language),
+    compact: (value: number) => value.toLocaleString(language, { notation: "compact" }),
     percent: (part: number) => part.toLocaleString(language, { style: "percent" }),
     ms: (value: number) => value.toLocaleString(language, { maximumFractionDigits: value < 10 ? 1 : 0 }),
-    score: (value: number) => value.toLocaleString(language, { minimumFractionDigits: 2, maximumFractionDigits: 3 }),
+    score: (value: number) => value.toLocaleString(language, { minimumFractionDigits: 3, maximumFractionDigits: 3 }),
     seconds: (value: number) =>
       value < 60 ? `${value.toLocaleString(language, { maximumFractionDigits: 1 })} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`,
     ago: (time: string | null) => (time && !Number.isNaN(Date.parse(time)) ? ago((Date.now() - Date.parse(time)) / 1000) : unknown),
-    day: (time: string) => (Number.isNaN(Date.parse(time)) ? time || unknown : new Date(time).toLocaleDateString(language, { dateStyle: "medium" })),
+    day: (time: string) => (Number.isNaN(Date.parse(time)) ? time || unknown : date(time, { dateStyle: "medium" })),
+    shortDay: (time: string) => date(time, { day: "numeric", month: "short" }),
     exact: (time: string) => (Number.isNaN(Date.parse(time)) ? time : new Date(time).toLocaleString(language, { dateStyle: "medium", timeStyle: "medium" })),
     languageName: (code: string) => (code ? languageName(code, language) : unknown),
   };
@@ -54,20 +59,27 @@ export function useAdmin(): Admin {
   return useContext(Context)!;
 }
 
-/** The JSON at this address; asks for another key if the service does. */
-export function useJson<T>(path: string): Loaded<T> {
-  const { api } = useUi();
+/** Something of the service; asks for another key if the service does. */
+export function useAdmitted<T>(loaded: Loaded<T>): Loaded<T> {
   const { onKey } = useAdmin();
-  const loaded = useLoaded<T>(api, path);
   useEffect(() => {
     if (loaded.problem?.kind === "key") onKey();
   }, [loaded.problem]);
   return loaded;
 }
 
-interface ViewProps<T> {
+export interface Json<T> extends Loaded<T> {
   path: string;
-  loaded: Loaded<T>;
+}
+
+/** The JSON at this address. */
+export function useJson<T>(place: string, parameters: Parameters = {}): Json<T> {
+  const path = withQuery(place, parameters);
+  return { ...useAdmitted(useLoaded<T>(useUi().api, path)), path };
+}
+
+interface ViewProps<T> {
+  loaded: Json<T>;
   /** What helps if there is no such thing. */
   absent?: ComponentChildren;
   /** What is said until it is there. */
@@ -78,13 +90,13 @@ interface ViewProps<T> {
 }
 
 /** The children of the data once it is there, and at the end the address that it came from. */
-export function View<T>({ path, loaded, absent, waiting, after, children }: ViewProps<T>): JSX.Element {
+export function View<T>({ loaded: { path, data, problem, reload }, absent, waiting, after, children }: ViewProps<T>): JSX.Element {
   const { t } = useAdmin();
-  const { data, problem, reload } = loaded;
+  const empty = problem?.code === "no_index";
+  const nothing = empty ? <a href={address("sites")}>{t.sites.add}</a> : problem?.kind === "missing" && absent;
   return (
     <>
-      {problem && <Failure problem={problem} onRetry={reload} />}
-      {problem?.kind === "missing" && absent && <p>{absent}</p>}
+      {problem && (nothing ? <div role="alert"><p>{empty ? t.problems.titles["no_index"] : <Told text={problem.message} />}</p><p>{nothing}</p></div> : <Failure problem={problem} onRetry={reload} />)}
       {!data && !problem && <p class="da-status" role="status"><span class="da-spinner" />{waiting ?? t.loading}</p>}
       {data && children(data)}
       {after}
@@ -119,30 +131,79 @@ export function submitted(event: Event) {
   return { form, text, lines };
 }
 
-/** What a run says went wrong, closed at first; nothing without any. */
-export function Errors({ errors }: { errors: readonly string[] }): JSX.Element | null {
-  const { t, number } = useAdmin();
-  if (!errors.length) return null;
+interface SelectProps {
+  label: ComponentChildren;
+  /** Values with their names. */
+  options: readonly (readonly [string, string])[];
+  /** What is chosen, or at first if nobody is told `onChoose`; an unknown value is one more option. */
+  value: string;
+  name?: string;
+  /** What it means to choose nothing, if that is possible. */
+  none?: string;
+  onChoose?: (value: string) => void;
+}
+
+export function Select({ label, options, value, name, none, onChoose }: SelectProps): JSX.Element {
+  const all = [...(none === undefined ? [] : [["", none] as const]), ...options];
+  if (!all.some(([one]) => one === value)) all.push([value, value]);
   return (
-    <details>
-      <summary>{t.runs.errors(number(errors.length))}</summary>
-      <ul>{errors.map((error, i) => <li key={i} class="ad-break">{error}</li>)}</ul>
-    </details>
+    <label class="ad-field">
+      {label}
+      <select name={name} key={value} onChange={(event) => onChoose?.(event.currentTarget.value)}>
+        {all.map(([one, shown]) => <option key={one} value={one} selected={one === value}>{shown}</option>)}
+      </select>
+    </label>
   );
 }
 
-/** Asks before something is lost. */
-export function Confirm({ text, yes, busy, onYes, onNo }: { text: string; yes: string; busy: boolean; onYes: () => void; onNo: () => void }): JSX.Element {
-  const { t } = useUi();
-  const no = useRef<HTMLButtonElement>(null);
-  useEffect(() => no.current?.focus(), []);
+/** The element in whose middle its current link is scrolled, also when that changes. */
+export function useCurrent(inputs: unknown[]): { current: HTMLElement | null } {
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const [box, link] = [nav.current, nav.current?.querySelector<HTMLElement>("[aria-current]")];
+    if (box && link) box.scrollLeft = link.offsetLeft - (box.clientWidth - link.offsetWidth) / 2;
+  }, inputs);
+  return nav;
+}
+
+/** The parts of a view, one of which is shown, as links. */
+export function Tabs({ label, parts, shown, to }: { label: string; parts: readonly (readonly [string, string])[]; shown: string; to: (part: string) => string }): JSX.Element {
   return (
-    <div class="ad-confirm" role="alertdialog" aria-label={yes} aria-describedby="sure">
-      <p id="sure">{text}</p>
-      <button type="button" class="da-button ad-danger" disabled={busy} onClick={onYes}>{yes}</button>
-      <button ref={no} type="button" class="da-button" disabled={busy} onClick={onNo}>{t.page.cancel}</button>
-    </div>
+    <nav ref={useCurrent([shown])} class="ad-switch" aria-label={label}>
+      {parts.map(([part, name]) => <a key={part} href={to(part)} aria-current={part === shown ? "page" : undefined}>{name}</a>)}
+    </nav>
   );
+}
+
+/** What a run says went wrong, closed at first; nothing without any. */
+export function Errors({ errors }: { errors: readonly string[] }): JSX.Element | null {
+  const { t, number } = useAdmin();
+  return errors.length ? <details><summary>{t.runs.errors(number(errors.length))}</summary><ul>{errors.map((error, i) => <li key={i} class="ad-break">{error}</li>)}</ul></details> : null;
+}
+
+/** A button that asks before something is lost. */
+export function Sure({ name, text, yes = name, act }: { name: string; text: string; yes?: string; act: () => Promise<unknown> }): JSX.Element {
+  const { t } = useUi();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const { act: begin, busy, failure } = useAction();
+  return (
+    <>
+      <button type="button" class="da-button ad-bad" onClick={() => dialog.current!.showModal()}>{name}</button>
+      <dialog ref={dialog} class="ad-confirm" role="alertdialog" aria-label={yes}>
+        <p>{text}</p>
+        {failure}
+        <button type="button" class="da-button" autofocus onClick={() => dialog.current!.close()}>{t.page.cancel}</button>
+        <button type="button" class="da-button ad-danger" disabled={busy} onClick={() => void begin(() => act().then(() => dialog.current?.close()))}>{yes}</button>
+      </dialog>
+    </>
+  );
+}
+
+/** A sentence of the service: what stands between backticks is code, and times are as the reader writes them. */
+export function Told({ text }: { text: string }): JSX.Element {
+  const { exact } = useAdmin();
+  const parts = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+(Z|\+\d\d:\d\d)/g, (time) => exact(time)).split("`");
+  return <>{parts.map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}</>;
 }
 
 /** A link to a page of this product's documentation. */
@@ -186,10 +247,30 @@ export function Table({ name, head, children }: { name: string; head: ComponentC
   return (
     <div class="ad-table" role="region" aria-label={name} tabIndex={0}>
       <table ref={table}>
-        <thead><tr>{head.map((cell, i) => <th key={i} scope="col">{cell}</th>)}</tr></thead>
+        <thead><tr>{head.map((cell, i) => (cell ? <th key={i} scope="col">{cell}</th> : <td key={i} />))}</tr></thead>
         <tbody>{children}</tbody>
       </table>
     </div>
+  );
+}
+
+/** Figures beside each other: what they are, how many, and what is to be said of them. */
+export function Figures({ rows }: { rows: [string, ComponentChildren, ComponentChildren?][] }): JSX.Element {
+  return (
+    <dl class="ad-figures">
+      {rows.map(([name, value, beside]) => <div key={name}><dt>{name}</dt><dd>{value}{beside && <small class="da-muted">{beside}</small>}</dd></div>)}
+    </dl>
+  );
+}
+
+/** The first of many items, and the others behind a line that says how many they are. */
+export function Some({ of, shown, class: kind }: { of: JSX.Element[]; shown: number; class?: string }): JSX.Element {
+  const { t, number } = useAdmin();
+  return (
+    <>
+      <ul class={kind}>{of.slice(0, shown)}</ul>
+      {of.length > shown && <details><summary>{t.runs.more(number(of.length - shown))}</summary><ul class={kind}>{of.slice(shown)}</ul></details>}
+    </>
   );
 }
 

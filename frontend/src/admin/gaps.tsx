@@ -1,7 +1,7 @@
 /** What the documentation lacks: questions that weren't answered well, by subject, and what a docs editor can do about each. */
 import type { JSX } from "preact";
 import type { Cluster as GapCluster, GapReport } from "../../api";
-import { Ago, Badge, Docs, Outside, Table, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Figures, Outside, Select, Some, Table, View, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -14,19 +14,14 @@ export function Gaps({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
   const given = Object.fromEntries(query);
   const since = given["since"] ?? DEFAULT;
-  const path = `v1/admin/gaps?${new URLSearchParams({ ...given, since })}`;
-  const loaded = useJson<GapReport>(path);
-  const known = Object.keys(t.gaps.periods);
+  const loaded = useJson<GapReport>("v1/admin/gaps", { ...given, since });
   return (
     <>
       <p>{t.gaps.text} <Docs page="gaps">{t.gaps.how}</Docs></p>
       <div class="ad-search">
-        <label for="period">{t.gaps.period}</label>
-        <select id="period" value={since} onChange={(event) => go(address("gaps", { ...given, since: event.currentTarget.value }))}>
-          {(known.includes(since) ? known : [since, ...known]).map((one) => <option key={one} value={one}>{t.gaps.periods[one] ?? one}</option>)}
-        </select>
+        <Select label={t.gaps.period} options={Object.entries(t.gaps.periods)} value={since} onChoose={(chosen) => go(address("gaps", { ...given, since: chosen }))} />
       </div>
-      <View path={path} loaded={loaded} waiting={t.gaps.waiting} absent={t.gaps.absent}>{(report) => <Report report={report} since={since} />}</View>
+      <View loaded={loaded} waiting={t.gaps.waiting} absent={t.gaps.absent}>{(report) => <Report report={report} since={since} />}</View>
     </>
   );
 }
@@ -36,13 +31,12 @@ function Report({ report, since }: { report: GapReport; since: string }): JSX.El
   const clusters = report.clusters.map((one, i) => <Cluster key={i} one={one} since={since} />);
   return (
     <>
-      <Figures report={report} />
+      <Totals report={report} />
       <Notes report={report} />
       <section>
         <h2>{t.gaps.clusters}</h2>
         <p>{clusters.length ? t.gaps.advice : t.gaps.none}</p>
-        <ol class="ad-gaps">{clusters.slice(0, OPEN)}</ol>
-        {clusters.length > OPEN && <details><summary>{t.runs.more(number(clusters.length - OPEN))}</summary><ol class="ad-gaps">{clusters.slice(OPEN)}</ol></details>}
+        <Some class="ad-gaps" shown={OPEN} of={clusters} />
         {report.smaller > 0 && <p class="da-muted">{t.gaps.smaller(number(report.smaller))}</p>}
       </section>
       <Untranslated report={report} />
@@ -52,7 +46,7 @@ function Report({ report, since }: { report: GapReport; since: string }): JSX.El
   );
 }
 
-function Figures({ report: { totals } }: { report: GapReport }): JSX.Element {
+function Totals({ report: { totals } }: { report: GapReport }): JSX.Element {
   const { t, number, percent } = useAdmin();
   const before = (n: number | null) => (n === null ? "" : t.gaps.before(number(n)));
   const rows: [string, number, string][] = [
@@ -63,11 +57,7 @@ function Figures({ report: { totals } }: { report: GapReport }): JSX.Element {
     [t.gaps.weak, totals.weak, t.gaps.weakText],
     [t.gaps.down, totals.down, t.gaps.downText],
   ];
-  return (
-    <dl class="ad-figures">
-      {rows.map(([name, value, beside]) => <div key={name}><dt>{name}</dt><dd>{number(value)}<small class="da-muted">{beside}</small></dd></div>)}
-    </dl>
-  );
+  return <Figures rows={rows.map(([name, value, beside]) => [name, number(value), beside])} />;
 }
 
 function Notes({ report }: { report: GapReport }): JSX.Element {
@@ -89,7 +79,7 @@ function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Elemen
   const asked = (text: string) => <a href={address("questions", { since, q: text.slice(0, LONGEST) })}>{text}</a>;
   const alone = one.examples.length === 1 && one.examples[0]!.text === one.name;
   const examples = one.examples.slice(alone ? 1 : 0).map((example, i) => (
-    <blockquote key={i} lang={example.language} class="ad-break">{asked(example.text)} {example.count > 1 && <span class="da-muted">{t.gaps.times(number(example.count))}</span>}</blockquote>
+    <li key={i} lang={example.language} class="ad-break">{asked(example.text)} {example.count > 1 && <span class="da-muted">{t.gaps.times(number(example.count))}</span>}</li>
   ));
   return (
     <li>
@@ -97,8 +87,7 @@ function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Elemen
       <div>
         <h3>{alone ? asked(one.name) : one.name || t.gaps.unnamed}</h3>
         {toDo && <p><Badge tone="warn">{toDo[0]}</Badge> {toDo[1]}</p>}
-        {examples.slice(0, SHOWN)}
-        {examples.length > SHOWN && <details><summary>{t.runs.more(number(examples.length - SHOWN))}</summary>{examples.slice(SHOWN)}</details>}
+        <Some class="ad-asked" shown={SHOWN} of={examples} />
         {one.nearest && <Nearest nearest={one.nearest} />}
         <p class="da-muted">
           {t.gaps.wordings(number(one.different))}

@@ -1,19 +1,17 @@
 /** The kept generations of an index, and the way back to the previous one. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import type { GenerationBody, GenerationList } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Confirm, Table, View, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Sure, Table, View, useAdmin, useJson } from "./data";
 import type { ViewProps } from "./routes";
 
 export function Generations({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
-  const path = `v1/admin/generations${query.size ? `?${query}` : ""}`;
-  const loaded = useJson<GenerationList>(path);
+  const loaded = useJson<GenerationList>("v1/admin/generations", Object.fromEntries(query));
   return (
     <>
       <p>{t.generations.text}</p>
-      <View path={path} loaded={loaded}>
+      <View loaded={loaded}>
         {(found) => (
           <>
             <Table name={t.views.generations} head={t.generations.columns}>
@@ -45,21 +43,8 @@ function Row({ one }: { one: GenerationBody }): JSX.Element {
 function Rollback({ found, onDone }: { found: GenerationList; onDone: () => void }): JSX.Element {
   const { api } = useUi();
   const { t } = useAdmin();
-  const [asking, setAsking] = useState(false);
-  const { act, busy, failure } = useAction();
   const [live, earlier] = found.data;
   if (!live || !earlier) return <p class="da-muted">{t.generations.only}</p>;
-  const back = () =>
-    act(async () => {
-      await api.json("v1/admin/rollback", { method: "POST", body: { index: found.index, generation: earlier.id } });
-      onDone();
-    }).then(() => setAsking(false));
-  return (
-    <>
-      {failure}
-      {asking ? (
-        <Confirm text={t.generations.sure(earlier.id, live.id)} yes={t.generations.confirm} busy={busy} onYes={() => void back()} onNo={() => setAsking(false)} />
-      ) : <button type="button" class="da-button" onClick={() => setAsking(true)}>{t.generations.rollback(earlier.id)}</button>}
-    </>
-  );
+  const back = () => api.json("v1/admin/rollback", { method: "POST", body: { index: found.index, generation: earlier.id } }).then(onDone);
+  return <Sure name={t.generations.rollback(earlier.id)} text={t.generations.sure(earlier.id, live.id)} yes={t.generations.confirm} act={back} />;
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { KeyBody, KeyList } from "../../api";
 import { CopyButton } from "../shared/copy";
 import { useUi } from "../shared/ui";
-import { Badge, Confirm, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
+import { Badge, Select, Sure, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
 
 const PATH = "v1/admin/keys";
 const LISTS = ["origins", "assistants", "collections"] as const;
@@ -18,7 +18,7 @@ export function Keys(): JSX.Element {
   return (
     <>
       <p>{t.keys.text}</p>
-      <View path={PATH} loaded={loaded} after={make}>
+      <View loaded={loaded} after={make}>
         {({ data }) => (
           <Table name={t.views.keys} head={[...t.keys.columns, ""]}>
             {data.map((key) => <Row key={`${key.name} ${!key.version}`} shown={key} onDone={loaded.reload} />)}
@@ -33,30 +33,28 @@ function Row({ shown, onDone }: { shown: KeyBody; onDone: () => void }): JSX.Ele
   const { api } = useUi();
   const { t } = useAdmin();
   const { act, busy, failure } = useAction();
-  const [doing, setDoing] = useState<"" | "limits" | "revoke">("");
+  const [changing, setChanging] = useState(false);
   const { name, version } = shown;
-  const post = (more: object) =>
-    void act(() => api.json(`${PATH}/${doing}`, { method: "POST", body: { name, version, ...more } }).then(() => setDoing("")).finally(onDone));
+  const limits = SHOWN.filter((field) => [shown[field] || []].flat().length);
+  const post = (what: "limits" | "revoke", more: object) =>
+    api.json(`${PATH}/${what}`, { method: "POST", body: { name, version, ...more } }).then(() => setChanging(false)).finally(onDone);
   return (
     <tr>
-      <th scope="row" class="ad-break">
-        {name}
-        {failure}
-        {doing === "revoke" && <Confirm text={t.keys.sure(name)} yes={t.keys.revoke} busy={busy} onYes={() => post({})} onNo={() => setDoing("")} />}
-      </th>
+      <th scope="row" class="ad-break">{name}{failure}</th>
       <td><Badge tone={TONES[shown.role]}>{shown.role}</Badge></td>
       <td class="ad-break">
-        {SHOWN.map((field) => [field, [shown[field] || []].flat().join(", ")] as const).map(([field, value]) => value && <div key={field}><span class="da-muted">{t.keys.fields[field]}:</span> {value}</div>)}
-        {doing === "limits" && (
-          <form key={version} class="ad-form" onSubmit={(event) => post(given(event))}>
+        {limits.map((field) => <div key={field}><span class="da-muted">{t.keys.fields[field]}:</span> {[shown[field]].flat().join(", ")}</div>)}
+        {!limits.length && "–"}
+        {changing && (
+          <form key={version} class="ad-form" onSubmit={(event) => void act(() => post("limits", given(event)))}>
             <Limits rate={shown.rate} concurrency={shown.concurrency} />
             <button class="da-button" disabled={busy}>{t.keys.change}</button>
           </form>
         )}
       </td>
       <td class="ad-buttons">
-        {version ? <button type="button" class="da-button" disabled={busy} onClick={() => setDoing("limits")}>{t.keys.change}</button> : t.keys.fixed}
-        {version && <button type="button" class="da-button ad-bad" disabled={busy} onClick={() => setDoing("revoke")}>{t.keys.revoke}</button>}
+        {version ? <button type="button" class="da-button" disabled={busy} onClick={() => setChanging(true)}>{t.keys.change}</button> : t.keys.fixed}
+        {version && <Sure name={t.keys.revoke} text={t.keys.sure(name)} act={() => post("revoke", {})} />}
       </td>
     </tr>
   );
@@ -71,12 +69,12 @@ function Make({ onDone }: { onDone: () => void }): JSX.Element {
   return (
     <form class="ad-start ad-form" onSubmit={(event) => void act(() => send(event)).then(onDone)}>
       <h2>{t.make}</h2>
-      <label>{t.fields.name}<input name="name" required maxLength={64} /></label>
-      <label>{t.fields.role}<select name="role">{Object.keys(TONES).map((role) => <option key={role}>{role}</option>)}</select></label>
-      {LISTS.map((field) => <label key={field}>{t.fields[field]}<textarea name={field} rows={2} /></label>)}
+      <label class="ad-field">{t.fields.name}<input name="name" required maxLength={64} /></label>
+      <Select label={t.fields.role} name="role" options={Object.keys(TONES).map((role) => [role, role])} value="reader" />
+      {LISTS.map((field) => <label key={field} class="ad-field">{t.fields[field]}<textarea name={field} rows={2} /></label>)}
       <Limits rate="" concurrency={0} />
-      <label>{t.fields.expires}<input name="expires" type="date" /></label>
-      <label>{t.fields.note}<input name="note" maxLength={200} /></label>
+      <label class="ad-field">{t.fields.expires}<input name="expires" type="date" /></label>
+      <label class="ad-field">{t.fields.note}<input name="note" maxLength={200} /></label>
       {failure}
       {made && <p role="status">{t.once} <code class="ad-break">{made}</code> <CopyButton text={made} label={t.copy} /></p>}
       <button class="da-button da-primary" disabled={busy}>{t.make}</button>
@@ -88,8 +86,8 @@ function Limits({ rate, concurrency }: { rate: string; concurrency: number }): J
   const { fields } = useAdmin().t.keys;
   return (
     <>
-      <label>{fields.rate}<input name="rate" placeholder="60/minute" defaultValue={rate} /></label>
-      <label>{fields.concurrency}<input name="concurrency" type="number" min={1} defaultValue={concurrency || ""} /></label>
+      <label class="ad-field">{fields.rate}<input name="rate" placeholder="60/minute" defaultValue={rate} /></label>
+      <label class="ad-field">{fields.concurrency}<input name="concurrency" type="number" min={1} defaultValue={concurrency || ""} /></label>
     </>
   );
 }

@@ -18,12 +18,16 @@ function inside(pathname: string): string | null {
   return pathname.slice(ROOT.pathname.length).replace(/^\/+|\/+$/g, "");
 }
 
-/** The address of a view, for links; parameters without a value are left out. */
-export function address(path: string, parameters: Record<string, string | number | null | undefined> = {}): string {
-  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return `admin/${path}${query && `?${query}`}`;
+export type Parameters = Record<string, string | number | null | undefined>;
+
+/** The path with these parameters; those that are null or undefined are left out. */
+export function withQuery(path: string, parameters: Parameters): string {
+  const query = new URLSearchParams(Object.entries(parameters).flatMap(([name, value]) => (value == null ? [] : [[name, String(value)]])));
+  return query.size ? `${path}?${query}` : path;
 }
+
+/** The address of a view, for links. */
+export const address = (path: string, parameters: Parameters = {}): string => `admin/${withQuery(path, parameters)}`;
 
 /** Show this address of a view, as a link to it would. */
 export function go(to: string): void {

@@ -10,7 +10,7 @@ import { KeyForm } from "../shared/problems";
 import { Storage } from "../shared/storage";
 import { texts, uiLanguage } from "../shared/texts";
 import { UiProvider, useUi } from "../shared/ui";
-import { AdminProvider, Failure, formats, useAdmin } from "./data";
+import { AdminProvider, Failure, Told, formats, useAdmin, useCurrent } from "./data";
 import { type Place, usePlace } from "./location";
 import { routeOf, routesWith } from "./routes";
 import { cs } from "./texts/cs";
@@ -77,12 +77,12 @@ function Closed({ door, people, onKey }: { door: Door; people: People; onKey: (k
   const { t } = useAdmin();
   if (typeof door === "object") return <Failure problem={door.problem} onRetry={() => onKey(api.key)} />;
   if (door === "trying") return <p class="da-status" role="status"><span class="da-spinner" />{t.loading}</p>;
-  if (door === "closed") return <><h1>{t.closed.heading}</h1><p>{t.closed.text}</p></>;
+  if (door === "closed") return <><h1>{t.closed.heading}</h1><p><Told text={t.closed.text} /></p></>;
   const wrong = door === "wrong" || door === "blocked";
   return (
     <>
       {people.person && <p role="alert">{t.key.reader(people.person)}</p>}
-      <KeyForm said={[t.key.heading, t.key[wrong ? door : "text"]]} wrong={wrong} signIn={people.sign_in && !people.person} note={t.key.note} onKey={onKey} />
+      <KeyForm said={[t.key.heading, <Told text={t.key[wrong ? door : "text"]} />]} wrong={wrong} signIn={people.sign_in && !people.person} note={t.key.note} onKey={onKey} />
     </>
   );
 }
@@ -121,15 +121,14 @@ function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Elemen
   const { path } = usePlace();
   const found = routeOf(routes, path)?.route;
   const current = found?.within ?? found?.path;
-  const nav = useRef<HTMLElement>(null);
-  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current, open]);
+  const nav = useCurrent([current, open]);
   return (
     <header class="ad-header">
       <a class="ad-name" href="admin/"><img src="brand/icon" alt="" width={22} height={22} /> {SITE} <span class="da-muted">{t.title}</span></a>
       {open && (
         <nav ref={nav} aria-label={t.menu}>
           {routes.filter((route) => !route.within).map((route) => (
-            <a key={route.path} href={`admin/${route.path}`} aria-current={route.path === current ? "page" : undefined}>{route.title(t, language)}</a>
+            <a key={route.path} class={route.first ? "ad-first" : ""} href={`admin/${route.path}`} aria-current={route.path === current ? "page" : undefined}>{route.title(t, language)}</a>
           ))}
           <a href="./">{t.readers}</a>
         </nav>

@@ -9,33 +9,30 @@ import type { ViewProps } from "./routes";
 export function Settings({ query }: ViewProps): JSX.Element {
   const { api } = useUi();
   const { t, number } = useAdmin();
-  const path = "v1/admin/settings";
-  const loaded = useJson<{ data: SettingBody[] }>(path);
+  const loaded = useJson<{ data: SettingBody[] }>("v1/admin/settings");
   const text = query.get("q") ?? "";
   const changed = query.has("changed");
   // the address follows the filter without a step back for each letter
   const filter = (values: Record<string, string | null>) => {
-    history.replaceState(null, "", api.url(address("settings", { q: text, changed: changed ? "1" : null, ...values })));
+    history.replaceState(null, "", api.url(address("settings", { q: text || null, changed: changed ? "1" : null, ...values })));
     dispatchEvent(new PopStateEvent("popstate"));
   };
   return (
-    <View path={path} loaded={loaded}>
+    <View loaded={loaded}>
       {({ data }) => {
         const found = data.filter((one) => (!changed || differs(one)) && matches(one, text));
         return (
           <>
             <div class="ad-search" role="search">
               <label class="da-hidden" for="filter">{t.settings.filter}</label>
-              <input id="filter" type="search" value={text} placeholder={t.settings.filter} onInput={(event) => filter({ q: event.currentTarget.value })} />
+              <input id="filter" type="search" value={text} placeholder={t.settings.filter} onInput={(event) => filter({ q: event.currentTarget.value || null })} />
               <label class="ad-check"><input type="checkbox" checked={changed} onChange={() => filter({ changed: changed ? null : "1" })} /> {t.settings.changed}</label>
             </div>
             <p class="ad-total" role="status">{t.settings.shown(number(found.length), number(data.length))} <Docs page="settings">{t.settings.docs}</Docs></p>
-            {[...new Set(found.map(tableOf))].map((table) => (
+            {[...Map.groupBy(found, tableOf)].map(([table, some]) => (
               <details key={table} open={changed || text.trim() !== ""}>
-                <summary><h2>[{table}]</h2> {t.settings.shown(number(found.filter((one) => tableOf(one) === table).length), number(data.filter((one) => tableOf(one) === table).length))}</summary>
-                <Table name={table} head={t.settings.columns}>
-                  {found.filter((one) => tableOf(one) === table).map((one) => <SettingRow key={one.name} one={one} />)}
-                </Table>
+                <summary><h2>[{table}]</h2> {t.settings.shown(number(some.length), number(data.filter((one) => tableOf(one) === table).length))}</summary>
+                <Table name={table} head={t.settings.columns}>{some.map((one) => <SettingRow key={one.name} one={one} />)}</Table>
               </details>
             ))}
           </>
@@ -76,12 +73,11 @@ function SettingRow({ one }: { one: SettingBody }): JSX.Element {
 
 export function Errors(): JSX.Element {
   const { t } = useAdmin();
-  const path = "v1/admin/errors";
-  const loaded = useJson<{ data: RecentProblem[] }>(path);
+  const loaded = useJson<{ data: RecentProblem[] }>("v1/admin/errors");
   return (
     <>
       <p>{t.errors.text}</p>
-      <View path={path} loaded={loaded}>
+      <View loaded={loaded}>
         {({ data }) => data.length ? (
           <ul class="ad-problems">{data.map((one, i) => <Row key={i} one={one} />)}</ul>
         ) : <p>{t.errors.none}</p>}

@@ -2,20 +2,19 @@
 import type { JSX } from "preact";
 import type { AdminIndexBody, IndexBody, PartState, ProblemBody } from "../../api";
 import { Icon } from "../shared/icons";
-import { Ago, Badge, type Counts, Facts, Table, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Facts, Figures, Table, Told, View, useAdmin, useJson } from "./data";
 import { address } from "./location";
-
-const PATH = "v1/admin/index";
+import { useShown } from "./pages";
 
 export function Overview(): JSX.Element {
-  const loaded = useJson<AdminIndexBody>(PATH);
+  const loaded = useJson<AdminIndexBody>("v1/admin/index");
   return (
-    <View path={PATH} loaded={loaded}>
+    <View loaded={loaded}>
       {(found) => (
         <>
           <State found={found} />
           <Problems problems={found.problems} />
-          {found.indexes.map((one) => <Index key={one.name} index={one} />)}
+          {found.indexes.map((one) => one.generation && <Index key={one.name} index={one} generation={one.generation} />)}
           <Parts parts={found.parts} />
         </>
       )}
@@ -57,82 +56,69 @@ const TONES = { error: "bad", warning: "warn", info: "calm" } as const;
 function ProblemCard({ problem }: { problem: ProblemBody }): JSX.Element {
   const { t } = useAdmin();
   const see = t.problems.see[problem.code];
-  const to = problem.code === "pages_failing" ? address("pages", { state: "failing", index: problem.index }) : address("runs");
+  const to = { pages_failing: address("pages", { state: "failing", index: problem.index || null }), no_index: address("sites") }[problem.code] ?? address("runs");
   return (
     <li>
       {problem.severity !== "info" && <Badge tone={TONES[problem.severity]}>{t.problems.severity[problem.severity]}</Badge>}
       <div>
         <h3>{t.problems.titles[problem.code] ?? problem.code}{problem.index && <span class="da-muted"> · {t.problems.ofIndex(problem.index)}</span>}</h3>
-        <p>{problem.message}</p>
-        <p class="da-muted">{t.problems.toDo}: {problem.to_do}</p>
+        <p><Told text={problem.message} /></p>
+        <p class="da-muted">{t.problems.toDo}: <Told text={problem.to_do} /></p>
         {see && <p><a href={to}>{see}</a></p>}
       </div>
     </li>
   );
 }
 
-function Index({ index }: { index: IndexBody }): JSX.Element {
+function Index({ index, generation }: { index: IndexBody; generation: NonNullable<IndexBody["generation"]> }): JSX.Element {
   const { t, number, seconds } = useAdmin();
-  const { generation, runs } = index;
-  const last = runs.last ? <>{t.results[runs.last] ?? runs.last} <Ago time={runs.ended[runs.last] ?? null} /></> : "–";
+  const { runs } = index;
+  const name = index.name || null;
   return (
     <section>
       <h2>{t.index.heading(index.name)}</h2>
-      {generation && (
-        <dl class="ad-figures">
-          <div><dt>{t.views.pages}</dt><dd><a href={address("pages", { index: index.name })}>{number(generation.pages)}</a></dd></div>
-          <div><dt>{t.index.chunks}</dt><dd>{number(generation.chunks)}</dd></div>
-          <div><dt>{t.index.generation}</dt><dd><a href={address("generations", { index: index.name })}>{generation.id}</a></dd></div>
-          <div><dt>{t.index.published}</dt><dd><Ago time={generation.built_at} /></dd></div>
-          <div><dt>{t.index.lastRun}</dt><dd>{last}{runs.last && <small class="da-muted">{t.index.took(seconds(runs.seconds))}</small>}</dd></div>
-        </dl>
-      )}
-      {generation && <Breakdown index={index} />}
-      {generation && <Recipe index={index} />}
+      <Figures
+        rows={[
+          [t.views.pages, <a href={address("pages", { index: name })}>{number(generation.pages)}</a>],
+          [t.index.chunks, number(generation.chunks)],
+          [t.index.generation, <a href={address("generations", { index: name })}>{generation.id}</a>],
+          [t.index.published, <Ago time={generation.built_at} />],
+          [t.index.lastRun, runs.last ? t.results[runs.last] ?? runs.last : "–", runs.last && <><Ago time={runs.ended[runs.last] ?? null} />, {t.index.took(seconds(runs.seconds))}</>],
+        ]}
+      />
+      <Breakdown index={index} />
+      <Recipe recipe={generation.recipe} />
     </section>
   );
 }
 
+/** How many pages each language has, and so on; with a bar where there are several. */
 function Breakdown({ index }: { index: IndexBody }): JSX.Element {
-  const { t, languageName } = useAdmin();
-  const same = (value: string) => value;
-  const groups: [string, string, Counts, (value: string) => string][] = [
-    [t.index.byLanguage, "language", index.pages_by_language, languageName],
-    [t.index.byCollection, "collection", index.pages_by_collection, same],
-    [t.index.bySource, "source", index.pages_by_source, same],
-    [t.index.byState, "state", index.pages_by_state, (value) => t.pages.states[value] ?? value],
-  ];
+  const { t, number } = useAdmin();
+  const shown = useShown();
+  const groups = { language: index.pages_by_language, collection: index.pages_by_collection, source: index.pages_by_source, state: index.pages_by_state };
   return (
     <div class="ad-groups">
-      {groups.map(([heading, name, counts, shown]) => (
+      {(Object.keys(groups) as (keyof typeof groups)[]).map((name) => (
         <div key={name}>
-          <h3>{heading}</h3>
-          <Bars counts={counts} shown={shown} to={(value) => address("pages", { index: index.name, [name]: value })} />
+          <h3>{t.pages[name]}</h3>
+          <ul class="ad-bars">
+            {Object.entries(groups[name]).map(([value, count], _, all) => (
+              <li key={value}>
+                <a href={address("pages", { index: index.name || null, [name]: value })}>{shown(name, value)}</a>
+                <span>{number(count)}</span>
+                {all.length > 1 && <progress aria-hidden="true" max={all.reduce((sum, [, one]) => sum + one, 0)} value={count} />}
+              </li>
+            ))}
+          </ul>
         </div>
       ))}
     </div>
   );
 }
 
-function Bars({ counts, shown, to }: { counts: Counts; shown: (value: string) => string; to: (value: string) => string }): JSX.Element {
+function Recipe({ recipe }: Pick<NonNullable<IndexBody["generation"]>, "recipe">): JSX.Element {
   const { t, number } = useAdmin();
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0) || 1;
-  return (
-    <ul class="ad-bars">
-      {Object.entries(counts).map(([value, count]) => (
-        <li key={value}>
-          <a href={to(value)}>{shown(value) || t.unknown}</a>
-          <span>{number(count)}</span>
-          <progress aria-hidden="true" max={all} value={count} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function Recipe({ index }: { index: IndexBody }): JSX.Element {
-  const { t, number } = useAdmin();
-  const { recipe } = index.generation!;
   return (
     <details>
       <summary>{t.index.recipe}</summary>

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { ChunkBody, PageBody } from "../../api";
 import { Markdown } from "../shared/markdown";
-import { Ago, Badge, Docs, Facts, View, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Facts, Tabs, View, useAdmin, useJson } from "./data";
 import { address } from "./location";
 import { STATES } from "./pages";
 import type { ViewProps } from "./routes";
@@ -10,17 +10,21 @@ import type { ViewProps } from "./routes";
 export function Page({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
   const index = query.get("index");
-  const path = `v1/admin/page?${new URLSearchParams({ url: query.get("url") ?? "", ...(index === null ? {} : { index }) })}`;
-  const loaded = useJson<PageBody>(path);
+  const loaded = useJson<PageBody>("v1/admin/page", { url: query.get("url") ?? "", index });
   const source = query.get("view") === "markdown";
   return (
-    <View path={path} loaded={loaded} absent={<Docs page="admin#not-found">{t.pages.why}</Docs>}>
+    <View loaded={loaded} absent={<Docs page="admin#not-found">{t.pages.why}</Docs>}>
       {(found) => (
         <>
           <p class="ad-title">{found.page.title}</p>
           <p class="ad-break"><a href={found.page.url} target="_blank" rel="noopener noreferrer">{found.page.url}</a></p>
           <PageFacts found={found} />
-          <Switch query={query} source={source} />
+          <Tabs
+            label={t.page.views}
+            parts={[["rendered", t.page.rendered], ["markdown", t.page.source]]}
+            shown={source ? "markdown" : "rendered"}
+            to={(view) => address("page", { ...Object.fromEntries(query), view: view === "markdown" ? view : null })}
+          />
           {!found.chunks.length && <NoChunks found={found} />}
           {source ? <Source found={found} index={index} /> : <Rendered found={found} index={index} />}
         </>
@@ -59,17 +63,6 @@ function PageFacts({ found }: { found: PageBody }): JSX.Element {
         />
       </details>
     </>
-  );
-}
-
-function Switch({ query, source }: { query: URLSearchParams; source: boolean }): JSX.Element {
-  const { t } = useAdmin();
-  const given = Object.fromEntries(query);
-  return (
-    <nav class="ad-switch" aria-label={t.page.views}>
-      <a href={address("page", { ...given, view: null })} aria-current={source ? undefined : "page"}>{t.page.rendered}</a>
-      <a href={address("page", { ...given, view: "markdown" })} aria-current={source ? "page" : undefined}>{t.page.source}</a>
-    </nav>
   );
 }
 

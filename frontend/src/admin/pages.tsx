@@ -8,17 +8,16 @@ import type { ViewProps } from "./routes";
 
 const FILTERS = ["source", "collection", "language", "state", "age"] as const;
 const COLUMNS = ["title", "language", "state", "modified", "last_ok", "chunks"] as const;
-export const STATES: Record<string, Tone> = { ok: "good", failing: "bad", duplicate: "calm", empty: "warn" };
+export const STATES: Record<string, Tone> = { ok: "calm", failing: "bad", duplicate: "calm", empty: "warn" };
 const SHOWN = 12;
 
 export function Pages({ query }: ViewProps): JSX.Element {
-  const path = `v1/admin/pages${query.size ? `?${query}` : ""}`;
-  const loaded = useJson<PageList>(path);
   const given = Object.fromEntries(query);
+  const loaded = useJson<PageList>("v1/admin/pages", given);
   return (
     <>
       <Search given={given} />
-      <View path={path} loaded={loaded}>
+      <View loaded={loaded}>
         {(found) => (
           <div class="ad-list">
             <Filters counts={found.counts} given={given} />
@@ -36,7 +35,7 @@ const isFiltered = (given: Given) => FILTERS.some((name) => given[name] !== unde
 
 function Search({ given }: { given: Given }): JSX.Element {
   const { t } = useAdmin();
-  const find = (event: Event) => go(address("pages", { ...given, q: submitted(event).text("q"), offset: null }));
+  const find = (event: Event) => go(address("pages", { ...given, q: submitted(event).text("q") || null, offset: null }));
   return (
     <form class="ad-search" role="search" onSubmit={find}>
       <label class="da-hidden" for="q">{t.pages.search}</label>
@@ -46,7 +45,8 @@ function Search({ given }: { given: Given }): JSX.Element {
   );
 }
 
-function useShown(): (name: string, value: string) => string {
+/** How a value of a filter is shown. */
+export function useShown(): (name: string, value: string) => string {
   const { t, languageName } = useAdmin();
   return (name, value) => {
     if (name === "language") return languageName(value);
@@ -79,12 +79,9 @@ function Filter({ name, value, count, given }: { name: string; value: string; co
   const { t, number } = useAdmin();
   const shown = useShown()(name, value);
   const chosen = given[name] === value;
-  // an empty value is one, too
-  const rest = { ...given, offset: null, [name]: null };
-  const to = chosen ? address("pages", rest) : `${address("pages", rest)}${address("pages", rest).includes("?") ? "&" : "?"}${new URLSearchParams({ [name]: value })}`;
   return (
     <li>
-      <a href={to} aria-current={chosen ? "true" : undefined} aria-label={chosen ? t.pages.remove(shown) : undefined}>
+      <a href={address("pages", { ...given, offset: null, [name]: chosen ? null : value })} aria-current={chosen ? "true" : undefined} aria-label={chosen ? t.pages.remove(shown) : undefined}>
         <span>{shown}</span>
         {chosen ? <Icon name="close" size={14} /> : <span class="da-muted">{number(count)}</span>}
       </a>

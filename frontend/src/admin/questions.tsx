@@ -1,10 +1,12 @@
 /** The question log: what was asked, one by one and by day. Filters and parts are addresses. */
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import type { DayBody, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
 import { Markdown, type Reading } from "../shared/markdown";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Facts, Failure, Outside, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Facts, Failure, Figures, Outside, Select, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
+import { Plot } from "./plot";
 import type { ViewProps } from "./routes";
 
 const DEFAULT = "30d";
@@ -27,10 +29,9 @@ export function Questions({ rest, query }: ViewProps): JSX.Element {
 
 function List({ given }: { given: Given }): JSX.Element {
   const { t } = useAdmin();
-  const path = `v1/admin/question-log${Object.keys(given).length ? `?${new URLSearchParams(given)}` : ""}`;
-  const loaded = useJson<LogList>(path);
+  const loaded = useJson<LogList>("v1/admin/question-log", given);
   return (
-    <View path={path} loaded={loaded} absent={t.questions.off}>
+    <View loaded={loaded} absent={t.questions.off}>
       {(found) => (
         <>
           {found.log !== "text" && <p role="alert">{t.questions[found.log === "off" ? "off" : "hashed"]} <Docs page="gaps#kept">{t.questions.kept}</Docs></p>}
@@ -45,28 +46,21 @@ function List({ given }: { given: Given }): JSX.Element {
 
 function Filters({ found, given }: { found: LogList; given: Given }): JSX.Element {
   const { t, languageName, number } = useAdmin();
-  const choose = (name: string, value: string) => go(address("questions", { ...given, [name]: value, after: null }));
+  const choose = (name: string, value: string) => go(address("questions", { ...given, [name]: value || null, after: null }));
   const find = (event: Event) => choose("q", submitted(event).text("q"));
   const select = (name: string, options: [string, string][]) => (
-    <label key={name}>
-      {t.questions.filters[name]}
-      <select value={given[name] ?? (name === "since" ? DEFAULT : "")} onChange={(event) => choose(name, event.currentTarget.value)}>
-        {name !== "since" && <option value="">{t.questions.all}</option>}
-        {given[name] && !options.some(([value]) => value === given[name]) && <option value={given[name]}>{given[name]}</option>}
-        {options.map(([value, shown]) => <option key={value} value={value}>{shown}</option>)}
-      </select>
-    </label>
+    <Select label={t.questions.filters[name]} options={options} none={t.questions.all} value={given[name] ?? ""} onChoose={(value) => choose(name, value)} />
   );
   return (
     <form class="ad-search ad-choose" role="search" onSubmit={find}>
-      {select("since", Object.entries(t.gaps.periods))}
+      <Select label={t.questions.filters["since"]} options={Object.entries(t.gaps.periods)} value={given["since"] ?? DEFAULT} onChoose={(value) => choose("since", value)} />
       {select("outcome", OUTCOMES.map((one) => [one, t.outcomes[one.split(",")[0]!] ?? one]))}
       {select("rating", Object.entries(t.questions.ratings))}
       {select("below", CONFIDENCE.map((one) => [one, t.questions.below(number(Number(one)))]))}
       {found.languages.length > 1 && select("language", found.languages.map((code) => [code, languageName(code)]))}
       {found.assistants.length > 1 && select("assistant", found.assistants.map((id) => [id, id]))}
       {found.keys.length > 0 && select("key", [...found.keys.map((name): [string, string] => [name, name]), ["none", t.questions.noKey]])}
-      <label>{t.questions.filters["q"]}<input name="q" type="search" key={given["q"] ?? ""} defaultValue={given["q"] ?? ""} /></label>
+      <label class="ad-field">{t.questions.filters["q"]}<input name="q" type="search" key={given["q"] ?? ""} defaultValue={given["q"] ?? ""} /></label>
       <button class="da-button">{t.pages.find}</button>
     </form>
   );
@@ -74,16 +68,24 @@ function Filters({ found, given }: { found: LogList; given: Given }): JSX.Elemen
 
 /** The figures of each day, which follow the period, the language, the assistant and the key. */
 function Days({ given }: { given: Given }): JSX.Element | null {
-  const { t, day, number } = useAdmin();
-  const followed = ["since", "until", "language", "assistant", "key"].flatMap((name) => (given[name] ? [[name, given[name]!]] : []));
-  const { data, problem } = useJson<DayList>(`v1/admin/question-log/days?${new URLSearchParams(followed)}`);
+  const { t, day, number, percent } = useAdmin();
+  const [at, setAt] = useState<number | null>(null);
+  const { since, until, language, assistant, key } = given;
+  const { data, problem } = useJson<DayList>("v1/admin/question-log/days", { since, until, language, assistant, key });
   if (problem) return <Failure problem={problem} />;
   if (!data?.data.length) return null;
   const days = everyDay(data.data);
+  const total = (name: (typeof FIGURES)[number]) => days.reduce((sum, one) => sum + one[name], 0);
+  const plot = (name: (typeof FIGURES)[number]) => (
+    <>
+      {number(total(name))}{!WHOLE.has(name) && <> <span class="da-label">{percent(total(name) / (total("questions") || 1))}</span></>}
+      <Plot name={t.questions.figures[name]} unit={t.questions.units[name === "tokens" ? 1 : 0]!} days={days.map((one) => one.day)} values={days.map((one) => one[name])} at={at} onPoint={setAt} />
+    </>
+  );
   return (
     <section>
       <h2>{t.questions.byDay}</h2>
-      <dl class="ad-figures">{FIGURES.map((name) => <Bars key={name} name={name} days={days} />)}</dl>
+      <Figures rows={FIGURES.map((name) => [t.questions.figures[name], plot(name)])} />
       <details>
         <summary>{t.questions.asTable}</summary>
         <Table name={t.questions.byDay} head={[t.questions.day, ...FIGURES.map((name) => t.questions.figures[name])]}>
@@ -105,39 +107,12 @@ function everyDay(days: DayBody[]): DayBody[] {
   return all;
 }
 
-const WIDTH = 160;
-const HEIGHT = 40;
-/** Days that a chart has room for at least: a single one is no wide block. */
-const FEWEST = 14;
-
-function Bars({ name, days }: { name: (typeof FIGURES)[number]; days: DayBody[] }): JSX.Element {
-  const { t, number, percent, day } = useAdmin();
-  const [total, all] = [name, "questions" as const].map((one) => days.reduce((sum, row) => sum + row[one], 0)) as [number, number];
-  const most = Math.max(1, ...days.map((one) => one[name]));
-  const step = WIDTH / Math.max(days.length, FEWEST);
-  return (
-    <div>
-      <dt>{t.questions.figures[name]}</dt>
-      <dd>
-        {number(total)}{!WHOLE.has(name) && <> <span class="da-label">{percent(total / (all || 1))}</span></>}
-        <svg class="ad-days" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={t.questions.bars(day(days[0]!.day), day(days.at(-1)!.day), number(most))}>
-          {days.map((one, i) => (
-            <rect key={one.day} x={i * step} y={HEIGHT - (HEIGHT * one[name]) / most} width={step * 0.8} height={(HEIGHT * one[name]) / most}>
-              <title>{`${day(one.day)}: ${number(one[name])}`}</title>
-            </rect>
-          ))}
-        </svg>
-      </dd>
-    </div>
-  );
-}
-
 function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
   const { t } = useAdmin();
   const chosen = Object.keys(given).some((name) => name !== "since" && name !== "after");
   return (
     <section>
-      <h2>{t.views.questions}</h2>
+      <h2>{given["after"] ? t.questions.next : t.questions.first}</h2>
       {found.data.length ? (
         <Table name={t.views.questions} head={(["question", "outcome", "rating", "pages"] as const).map((name) => t.questions.columns[name])}>
           {found.data.map((one) => <Row key={one.id} one={one} several={found.assistants.length > 1} />)}
@@ -177,7 +152,7 @@ function Trace({ one, text }: { one: LoggedBody; text: string }): JSX.Element {
 
 function Outcome({ outcome }: { outcome: string }): JSX.Element {
   const { t } = useAdmin();
-  const tone: Tone = BAD.has(outcome) ? "bad" : outcome === "marked" ? "warn" : outcome === "clarified" ? "calm" : "good";
+  const tone: Tone = BAD.has(outcome) ? "bad" : outcome === "marked" ? "warn" : "calm";
   return <Badge tone={tone}>{t.outcomes[outcome] ?? outcome}</Badge>;
 }
 
@@ -204,21 +179,20 @@ function Export({ given }: { given: Given }): JSX.Element {
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   });
   return (
-    <p class="ad-parts">
+    <div class="ad-row">
       <button type="button" class="da-button" onClick={() => void save("csv")}>{t.questions.save("CSV")}</button>
       <button type="button" class="da-button" onClick={() => void save("jsonl")}>{t.questions.save("JSON Lines")}</button>
       {failure}
-    </p>
+    </div>
   );
 }
 
 /** One question, and the conversation up to its answer where that is kept. */
 function Question({ id }: { id: string }): JSX.Element {
   const { t, exact, percent, languageName } = useAdmin();
-  const path = `v1/admin/question-log/${encodeURIComponent(id)}`;
-  const loaded = useJson<LoggedConversation>(path);
+  const loaded = useJson<LoggedConversation>(`v1/admin/question-log/${encodeURIComponent(id)}`);
   return (
-    <View path={path} loaded={loaded} absent={t.questions.gone}>
+    <View loaded={loaded} absent={t.questions.gone}>
       {({ question: one, turns }) => (
         <>
           <p class="ad-title" lang={one.language}>{one.question || t.questions.noText}</p>

@@ -1,6 +1,6 @@
 /** The report of a run: pages by outcome, and what went wrong, by reason. */
 import type { JSX } from "preact";
-import { type Counts, useAdmin } from "./data";
+import { type Counts, Figures, Some, useAdmin } from "./data";
 import { address } from "./location";
 
 const SHOWN = 20;
@@ -27,11 +27,7 @@ export function ReportView({ report }: { report: Report }): JSX.Element {
   return (
     <section>
       <h2>{t.runs.report}</h2>
-      <dl class="ad-figures">
-        {Object.entries(report.counts).map(([name, count]) => (
-          <div key={name}><dt>{t.runs.outcomes[name] ?? name}</dt><dd>{number(count)}</dd></div>
-        ))}
-      </dl>
+      <Figures rows={Object.entries(report.counts).map(([name, count]) => [t.runs.outcomes[name] ?? name, number(count)])} />
       {!report.changed && !report.refused.length && <p>{t.runs.unchanged}</p>}
       <Lines heading={t.runs.refused} lines={report.refused} />
       <Lines heading={t.runs.failedSources} lines={report.failed_sources} />
@@ -54,8 +50,7 @@ const kind = (page: PageReport) => `${page.outcome}: ${page.reason.replace(/http
 /** What was left out or failed, by reason. */
 export function Reasons({ pages, heading }: { pages: PageReport[]; heading: string }): JSX.Element {
   const { t, number } = useAdmin();
-  const groups = new Map<string, PageReport[]>();
-  for (const page of pages.filter((one) => WRONG.includes(one.outcome))) groups.set(kind(page), [...(groups.get(kind(page)) ?? []), page]);
+  const groups = Map.groupBy(pages.filter((one) => WRONG.includes(one.outcome)), kind);
   if (!groups.size) return <p>{t.runs.noProblems}</p>;
   const ordered = [...groups.values()].sort((a, b) => WRONG.indexOf(a[0]!.outcome) - WRONG.indexOf(b[0]!.outcome) || b.length - a.length);
   return (
@@ -64,10 +59,7 @@ export function Reasons({ pages, heading }: { pages: PageReport[]; heading: stri
       {ordered.map((group) => (
         <details key={kind(group[0]!)} open={ordered.length === 1 && group.length <= SHOWN}>
           <summary>{number(group.length)} × {t.runs.outcomes[group[0]!.outcome]}: {group[0]!.reason}</summary>
-          <ul>
-            {group.slice(0, SHOWN).map((one) => <li key={one.url} class="ad-break"><a href={address("page", { url: one.url })}>{one.url}</a></li>)}
-            {group.length > SHOWN && <li class="da-muted">{t.runs.more(number(group.length - SHOWN))}</li>}
-          </ul>
+          <Some shown={SHOWN} of={group.map((one) => <li key={one.url} class="ad-break"><a href={address("page", { url: one.url })}>{one.url}</a></li>)} />
         </details>
       ))}
     </>

@@ -29,23 +29,25 @@ export interface Route {
   view: ComponentType<ViewProps>;
   /** Which entry of the menu is marked, if the view has none itself. */
   within?: string;
+  /** Whether another group of the menu begins with it. */
+  first?: boolean;
   /** Whether it is there only if the service lists it, because a plugin has its data. */
   plugin?: boolean;
 }
 
 const ROUTES: Route[] = [
   { path: "", title: (t) => t.views.overview, view: Overview },
-  { path: "pages", title: (t) => t.views.pages, view: Pages },
-  { path: "page", title: (t) => t.views.page, view: Page, within: "pages" },
-  { path: "chunk", title: (t) => t.views.chunk, view: ChunkView, within: "pages" },
-  { path: "ask", title: (t) => t.views.ask, view: Ask },
-  { path: "questions", title: (t) => t.views.questions, view: Questions },
+  { path: "questions", title: (t) => t.views.questions, view: Questions, first: true },
   { path: "gaps", title: (t) => t.views.gaps, view: Gaps, plugin: true },
   { path: "curated", title: (t) => t.views.curated, view: Curated, plugin: true },
-  { path: "generations", title: (t) => t.views.generations, view: Generations },
-  { path: "runs", title: (t) => t.views.runs, view: Runs },
+  { path: "ask", title: (t) => t.views.ask, view: Ask },
+  { path: "pages", title: (t) => t.views.pages, view: Pages, first: true },
+  { path: "page", title: (t) => t.views.page, view: Page, within: "pages" },
+  { path: "chunk", title: (t) => t.views.chunk, view: ChunkView, within: "pages" },
   { path: "sites", title: (t) => t.views.sites, view: Sites },
-  { path: "keys", title: (t) => t.views.keys, view: Keys },
+  { path: "runs", title: (t) => t.views.runs, view: Runs },
+  { path: "generations", title: (t) => t.views.generations, view: Generations },
+  { path: "keys", title: (t) => t.views.keys, view: Keys, first: true },
   { path: "settings", title: (t) => t.views.settings, view: Settings },
   { path: "errors", title: (t) => t.views.errors, view: Errors },
 ];

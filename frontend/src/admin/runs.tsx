@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { AdminIndexBody, EndedRunBody, IngestRun, ReadingRun, RunList } from "../../api";
 import type { Loaded } from "../shared/interface";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Errors, Facts, Failure, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Errors, Facts, Failure, Table, Told, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { type Report, ReportView } from "./report";
 import type { ViewProps } from "./routes";
@@ -20,8 +20,7 @@ export function Runs({ rest }: ViewProps): JSX.Element {
 
 function AllRuns(): JSX.Element {
   const { t } = useAdmin();
-  const path = "v1/admin/runs";
-  const loaded = useJson<RunList>(path);
+  const loaded = useJson<RunList>("v1/admin/runs");
   const { current, reading } = loaded.data ?? {};
   usePolling(loaded, Boolean(current ?? reading));
   return (
@@ -31,7 +30,7 @@ function AllRuns(): JSX.Element {
       ) : <Start />}
       <section>
         <h2>{t.runs.last}</h2>
-        <View path={path} loaded={loaded}>
+        <View loaded={loaded}>
           {({ data }) => data.length ? (
             <Table name={t.runs.last} head={[t.runs.began, t.pages.state, t.runs.by, t.runs.took, ...Object.values(t.runs.outcomes)]}>
               {data.map((run) => <EndedRow key={`${run.began_at}${run.id}`} run={run} />)}
@@ -90,7 +89,7 @@ function Start(): JSX.Element | null {
   if (loaded.problem) return <Failure problem={loaded.problem} onRetry={loaded.reload} />;
   if (!loaded.data) return null;
   const { configured, indexed } = loaded.data.sites;
-  if (!configured.length && !indexed.length) return <section><h2>{t.runs.start}</h2><p>{t.runs.nothing}</p></section>;
+  if (!configured.length && !indexed.length) return <section><h2>{t.runs.start}</h2><p><Told text={t.runs.nothing} /> <a href={address("sites")}>{t.sites.add}</a></p></section>;
   const start = (event: Event) => {
     const { form } = submitted(event);
     void act(async () => {
@@ -103,7 +102,7 @@ function Start(): JSX.Element | null {
       <h2>{t.runs.start}</h2>
       <p class="da-muted">{t.runs.startText}</p>
       <fieldset>
-        <legend class="da-label">{t.views.sites}</legend>
+        <legend>{t.views.sites}</legend>
         {configured.map((site) => <Site key={site} site={site} kind={t.runs.configured} />)}
         {indexed.map((site) => <Site key={site} site={site} kind={t.runs.indexed} checked={!configured.length} />)}
       </fieldset>
@@ -141,11 +140,10 @@ function Live({ run }: { run: IngestRun }): JSX.Element {
 }
 
 function OneRun({ id }: { id: string }): JSX.Element {
-  const path = `v1/ingest/${encodeURIComponent(id)}`;
-  const loaded = useJson<IngestRun>(path);
+  const loaded = useJson<IngestRun>(`v1/ingest/${encodeURIComponent(id)}`);
   usePolling(loaded, Boolean(loaded.data && !over(loaded.data)));
   return (
-    <View path={path} loaded={loaded}>
+    <View loaded={loaded}>
       {(run) => (
         <>
           {over(run) ? <Ended run={run} /> : <Live run={run} />}

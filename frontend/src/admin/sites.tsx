@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { SiteBody, SiteList, SitePreview, SiteRemoved } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Confirm, Errors, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Errors, Some, Sure, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import { Reasons } from "./report";
 
@@ -16,7 +16,7 @@ export function Sites(): JSX.Element {
   return (
     <>
       <p>{t.sites.text}</p>
-      <View path={PATH} loaded={loaded} after={<Add onDone={loaded.reload} />}>
+      <View loaded={loaded} after={<Add onDone={loaded.reload} />}>
         {({ data }) => data.length ? (
           <Table name={t.views.sites} head={[...t.sites.columns, ""]}>
             {data.map((site) => <Row key={site.url} site={site} onDone={loaded.reload} />)}
@@ -31,16 +31,10 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
   const { api } = useUi();
   const { t, number } = useAdmin();
   const { act, busy, failure } = useAction();
-  const [asking, setAsking] = useState(false);
   const [preview, setPreview] = useState<SitePreview | null>(null);
   const post = <T,>(path: string, body: object) => api.json<T>(`${PATH}/${path}`, { method: "POST", body });
   const pause = () => act(() => post("pause", { url: site.url, paused: !site.paused_at }).then(onDone));
-  const remove = () =>
-    act(async () => {
-      const { run } = await post<SiteRemoved>("remove", { url: site.url });
-      if (run) go(address(`runs/${run.id}`));
-      else onDone();
-    }).then(() => setAsking(false));
+  const remove = () => post<SiteRemoved>("remove", { url: site.url }).then(({ run }) => (run ? go(address(`runs/${run.id}`)) : onDone()));
   const look = () => act(async () => setPreview(await post<SitePreview>("preview", { url: site.url })));
   const rules = Object.entries(site.options).filter(([key]) => key !== "url");
   return (
@@ -51,8 +45,7 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
         {rules.map(([key, value]) => <small key={key} class="da-muted">{key}: {[value].flat().join(", ")}</small>)}
         {site.unreadable && <small>{t.sites.unreadable(site.unreadable)}</small>}
         {failure}
-        {asking && <Confirm text={t.sites.sure(site.url)} yes={t.curated.remove} busy={busy} onYes={() => void remove()} onNo={() => setAsking(false)} />}
-        {busy && !asking && <p class="da-status" role="status"><span class="da-spinner" />{t.sites.reading}</p>}
+        {busy && <p class="da-status" role="status"><span class="da-spinner" />{t.sites.reading}</p>}
         {preview && <Preview preview={preview} />}
       </th>
       <td>{t.sites.origins[site.origin]}{site.added_by && <small class="da-muted ad-break">{t.sites.by(site.added_by)}</small>}</td>
@@ -69,7 +62,7 @@ function Row({ site, onDone }: { site: SiteBody; onDone: () => void }): JSX.Elem
       <td class="ad-buttons">
         {!site.place && site.origin !== "file" && <div><button type="button" class="da-button" disabled={busy} onClick={() => void look()}>{t.sites.preview}</button></div>}
         <button type="button" class="da-button" disabled={busy} onClick={() => void pause()}>{site.paused_at ? t.sites.resume : t.sites.pause}</button>
-        {["added", "index"].includes(site.origin) && <button type="button" class="da-button ad-bad" disabled={busy} onClick={() => setAsking(true)}>{t.curated.remove}</button>}
+        {["added", "index"].includes(site.origin) && <Sure name={t.curated.remove} text={t.sites.sure(site.url)} act={remove} />}
       </td>
     </tr>
   );
@@ -101,17 +94,19 @@ function Add({ onDone }: { onDone: () => void }): JSX.Element {
     <form class="ad-start ad-form" onSubmit={send}>
       <h2>{t.sites.add}</h2>
       <p class="da-muted">{t.sites.addText}</p>
-      <label>{t.sites.url}<input name="url" type="url" required maxLength={1000} /></label>
-      <label>{t.sites.include}<textarea name="include" rows={2} placeholder="/guide/*" /></label>
-      <label>{t.sites.exclude}<textarea name="exclude" rows={2} placeholder="/guide/archive/*" /></label>
-      <label>{t.sites.collection}<input name="collection" maxLength={200} /></label>
-      <label>{t.sites.language}<input name="language" pattern="[a-z]{2,3}" placeholder="en" /></label>
+      <label class="ad-field">{t.sites.url}<input name="url" type="url" required maxLength={1000} /></label>
+      <label class="ad-field">{t.sites.include}<textarea name="include" rows={2} placeholder="/guide/*" /></label>
+      <label class="ad-field">{t.sites.exclude}<textarea name="exclude" rows={2} placeholder="/guide/archive/*" /></label>
+      <label class="ad-field">{t.sites.collection}<input name="collection" maxLength={200} /></label>
+      <label class="ad-field">{t.sites.language}<input name="language" pattern="[a-z]{2,3}" placeholder="en" /></label>
       <label class="ad-check"><input type="checkbox" name="follow" /> {t.sites.follow}</label>
       {failure}
       {busy && <p class="da-status" role="status"><span class="da-spinner" />{t.sites.reading}</p>}
       {added && <p role="status">{t.sites.added} <a href={address("runs")}>{t.runs.start}</a></p>}
-      <button class="da-button" disabled={busy} value="preview">{t.sites.preview}</button>{" "}
-      <button class="da-button da-primary" disabled={busy} value="add">{t.sites.add}</button>
+      <div class="ad-row">
+        <button class="da-button" disabled={busy} value="preview">{t.sites.preview}</button>
+        <button class="da-button da-primary" disabled={busy} value="add">{t.sites.add}</button>
+      </div>
       {preview && <Preview preview={preview} />}
     </form>
   );
@@ -126,10 +121,7 @@ function Preview({ preview }: { preview: SitePreview }): JSX.Element {
       {preview.notes.map((note) => <p key={note} class="ad-break">{note}</p>)}
       <details>
         <summary>{t.views.pages}</summary>
-        <ul>
-          {preview.pages.slice(0, SHOWN).map((url) => <li key={url} class="ad-break">{url}</li>)}
-          {preview.pages.length > SHOWN && <li class="da-muted">{t.runs.more(number(preview.pages.length - SHOWN))}</li>}
-        </ul>
+        <Some shown={SHOWN} of={preview.pages.map((url) => <li key={url} class="ad-break">{url}</li>)} />
       </details>
       {leftOut.length > 0 && <><h3>{t.sites.leftOut(number(leftOut.length))}</h3><Reasons pages={leftOut} heading="" /></>}
     </section>

@@ -1,5 +1,5 @@
 /** What the service says: the JSON at an address, and of itself. */
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { InterfaceBody } from "../../api";
 import { type Api, type ApiError, asApiError } from "./api";
 
@@ -11,21 +11,27 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** The JSON at this address. While another one is loading, the data is null. */
-export function useLoaded<T>(api: Api, path: string): Loaded<T> {
-  const [found, setFound] = useState<{ path: string; data: T | null; problem: ApiError | null }>({ path, data: null, problem: null });
+/** What this work gives, if there is any; done again for other `inputs`, until whose end the data is null. */
+export function useWork<T>(work: ((signal: AbortSignal) => Promise<T>) | null, inputs: unknown[]): Loaded<T> {
+  const asked = useMemo(() => ({}), inputs);
+  const [found, setFound] = useState<{ asked: object; data: T | null; problem: ApiError | null }>({ asked, data: null, problem: null });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const aborter = new AbortController();
-    api.json<T>(path, { signal: aborter.signal }).then(
-      (data) => setFound({ path, data, problem: null }),
-      (error: unknown) => aborter.signal.aborted || setFound({ path, data: null, problem: asApiError(error) }),
+    work?.(aborter.signal).then(
+      (data) => setFound({ asked, data, problem: null }),
+      (error: unknown) => aborter.signal.aborted || setFound({ asked, data: null, problem: asApiError(error) }),
     );
     return () => aborter.abort();
-  }, [api, path, turn]);
+  }, [asked, turn]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
-  const current = found.path === path;
+  const current = found.asked === asked;
   return { data: current ? found.data : null, problem: current ? found.problem : null, reload };
+}
+
+/** The JSON at this address. */
+export function useLoaded<T>(api: Api, path: string): Loaded<T> {
+  return useWork<T>((signal) => api.json<T>(path, { signal }), [api, path]);
 }
 
 /** What is still being made is asked for until it is there. */

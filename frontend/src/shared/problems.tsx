@@ -1,5 +1,5 @@
 /** What went wrong, in plain words, with what a reader can do about it. */
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { Icon } from "./icons";
@@ -44,7 +44,7 @@ export function Problem({ problem, said, onRetry }: Props): JSX.Element {
 }
 
 interface KeyFormProps {
-  said: readonly string[];
+  said: readonly ComponentChildren[];
   /** Whether the last key was wrong. */
   wrong: boolean;
   /** Whether people can sign in, too. */
@@ -86,7 +86,7 @@ export function KeyForm({ said: [title, text], wrong, signIn, note, onKey }: Key
       <div role={wrong ? "alert" : undefined}><h1>{title}</h1><p class="da-muted">{text}</p></div>
       <label>{t.page.keyLabel}<input ref={field} type="password" autocomplete="current-password" required aria-invalid={wrong} /></label>
       {note ? <p class="da-muted">{note}</p> : <label class="da-check"><input ref={remember} type="checkbox" /> {t.page.keyRemember}</label>}
-      <button class="da-button da-primary">{t.page.keySend}</button>
+      <button class={signIn ? "da-button" : "da-button da-primary"}>{t.page.keySend}</button>
     </form>
   );
 }

@@ -6,6 +6,7 @@ import time
 from base64 import b64encode
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -79,7 +80,7 @@ async def test_the_brand_is_that_of_the_settings_else_of_the_site_else_ours(tmp_
     assert "<title>Acme &amp; &lt;b&gt;</title>" in own[3].text
 
 
-def own_brand(folder, **values):
+def own_brand(folder: Path, **values: object) -> str:
     """A file of assistants with this [brand]."""
     shipped = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
     brand = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

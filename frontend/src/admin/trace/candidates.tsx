@@ -30,7 +30,7 @@ export function Candidates({ trace }: { trace: Trace }): JSX.Element {
     <>
       {trace.fusion && <FusionText fusion={trace.fusion} />}
       {trace.evidence && <EvidenceText evidence={trace.evidence} />}
-      <div class="tr-parts" role="group" aria-label={t.show}>
+      <div class="ad-row" role="group" aria-label={t.show}>
         {(["all", "kept", "dropped"] as const).map((name) => (
           <button key={name} type="button" class="da-button" aria-pressed={part === name} onClick={() => setPart(name)}>{t[name](rows[name].length)}</button>
         ))}

@@ -39,8 +39,8 @@ export function choicesIn(query: URLSearchParams | FormData, prompts: Record<str
 /** The parameters of an address that has these choices. */
 export function parameters({ model, settings }: Choices, again: boolean): Record<string, string> {
   const prefix = again ? AGAIN : "";
-  const all: Record<string, string> = { model, ...settings };
-  return Object.fromEntries(Object.entries(all).map(([name, value]) => [prefix + name, value]));
+  const all = Object.entries({ ...(model && { model }), ...settings });
+  return Object.fromEntries(all.map(([name, value]) => [prefix + name, value]));
 }
 
 export function isAgain(query: URLSearchParams): boolean {

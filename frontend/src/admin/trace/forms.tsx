@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { PromptList } from "../../../api";
 import { useUi } from "../../shared/ui";
-import { submitted, useAdmin, useJson } from "../data";
+import { Select, submitted, useAdmin, useJson } from "../data";
 import { type Choices, FUSIONS, NUMBERS, type NumberName, choicesIn } from "./choices";
 
 /** The fields have these values first. */
@@ -12,17 +12,11 @@ function Settings({ values }: { values: Record<string, string> }): JSX.Element {
   return (
     <div class="tr-fields">
       {(Object.keys(NUMBERS) as NumberName[]).map((name) => (
-        <label key={name} class="tr-field">
+        <label key={name} class="ad-field">
           {t.numbers[name]}<input type="number" name={name} {...NUMBERS[name]} defaultValue={values[name] ?? ""} placeholder={t.usual} />
         </label>
       ))}
-      <label class="tr-field">
-        {t.fusion}
-        <select name="fusion">
-          <option value="">{t.usual}</option>
-          {FUSIONS.map((one) => <option key={one} selected={one === values["fusion"]}>{one}</option>)}
-        </select>
-      </label>
+      <Select label={t.fusion} name="fusion" options={FUSIONS.map((one) => [one, one])} none={t.usual} value={values["fusion"] ?? ""} />
     </div>
   );
 }
@@ -31,17 +25,8 @@ function Assistant({ value }: { value: string }): JSX.Element {
   const { t: ui } = useUi();
   const { trace: t } = useAdmin();
   const { data } = useJson<{ data: { id: string; name: string }[] }>("v1/models");
-  const known = data?.data ?? [];
-  const all = value && !known.some((one) => one.id === value) ? [...known, { id: value, name: value }] : known;
-  return (
-    <label class="tr-field">
-      {ui.page.assistant}
-      <select name="model">
-        <option value="">{t.usual}</option>
-        {all.map((one) => <option key={one.id} value={one.id} selected={one.id === value}>{one.name === one.id ? one.id : `${one.name} (${one.id})`}</option>)}
-      </select>
-    </label>
-  );
+  const known = (data?.data ?? []).map(({ id, name }): [string, string] => [id, name === id ? id : `${name} (${id})`]);
+  return <Select label={ui.page.assistant} name="model" options={known} none={t.usual} value={value} />;
 }
 
 export function AskForm({ question, choices, onAsk }: { question: string; choices: Choices; onAsk: (question: string, choices: Choices) => void }): JSX.Element {
@@ -58,9 +43,9 @@ export function AskForm({ question, choices, onAsk }: { question: string; choice
     (event.currentTarget as HTMLTextAreaElement).form!.requestSubmit();
   };
   return (
-    <form class="tr-form" onSubmit={send}>
+    <form class="ad-form" onSubmit={send}>
       <div class="tr-asked">
-        <label class="tr-field">{t.question}<textarea rows={2} required value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={keyDown} /></label>
+        <label class="ad-field">{t.question}<textarea rows={2} required value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={keyDown} /></label>
         <Assistant key={choices.model} value={choices.model} />
         <button class="da-button da-primary">{t.ask}</button>
       </div>
@@ -84,14 +69,14 @@ export function AgainForm({ choices, language, onAsk }: AgainProps): JSX.Element
   const { trace: t } = useAdmin();
   const [prompts, setPrompts] = useState(choices.prompts);
   return (
-    <section class="tr-again">
+    <section class="ad-start">
       <h2>{t.again}</h2>
       <p class="da-muted">{t.againText}</p>
-      <form class="tr-form" onSubmit={(event) => onAsk(choicesIn(submitted(event).form, prompts, false))}>
+      <form class="ad-form" onSubmit={(event) => onAsk(choicesIn(submitted(event).form, prompts, false))}>
         <Assistant value={choices.model} />
         <Settings values={choices.settings} />
         <PromptEditor prompts={prompts} language={language} onChange={setPrompts} />
-        <div class="tr-parts"><button class="da-button da-primary">{ui.chat.again}</button></div>
+        <button class="da-button da-primary">{ui.chat.again}</button>
       </form>
     </section>
   );
@@ -116,16 +101,16 @@ function PromptEditor({ prompts, language, onChange }: EditorProps): JSX.Element
   };
   return (
     <>
-      <label class="tr-field">
-        {t.prompt}
-        <select value={file} onChange={(event) => setFile(event.currentTarget.value)}>
-          <option value="">{t.noPrompt}</option>
-          {known.map((one) => <option key={one.file} value={one.file}>{one.file}{one.file in prompts ? ` (${t.changed})` : ""}</option>)}
-        </select>
-      </label>
+      <Select
+        label={t.prompt}
+        options={known.map((one) => [one.file, one.file + (one.file in prompts ? ` (${t.changed})` : "")])}
+        none={t.noPrompt}
+        value={file}
+        onChoose={setFile}
+      />
       {file && (
         <>
-          <label class="tr-field">
+          <label class="ad-field">
             {t.promptText(file)}
             <textarea class="tr-prompt" rows={14} spellcheck={false} value={prompts[file] ?? original} onInput={(event) => edit(event.currentTarget.value)} />
           </label>

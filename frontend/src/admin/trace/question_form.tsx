@@ -30,20 +30,20 @@ export function QuestionForm({ trace, model }: { trace: Trace; model: string }):
     <section>
       <h2>{t.add}</h2>
       <p class="da-muted">{t.addText}</p>
-      <form class="tr-form tr-add" onSubmit={send}>
-        <label class="tr-field">{t.question}<textarea name="question" rows={2} required defaultValue={trace.question} /></label>
+      <form class="ad-form" onSubmit={send}>
+        <label class="ad-field">{t.question}<textarea name="question" rows={2} required defaultValue={trace.question} /></label>
         <label class="ad-check"><input type="checkbox" checked={answerable} onChange={(event) => setAnswerable(event.currentTarget.checked)} /> {t.answerable}</label>
         {answerable && (
           <>
             <fieldset>
               <legend>{t.pages}</legend>
               {offered(trace).map((url) => <label key={url} class="ad-check"><input type="checkbox" name="page" value={url} /> <span class="ad-break">{url}</span></label>)}
-              <label class="tr-field">{t.otherPage}<input name="other" type="url" /></label>
+              <label class="ad-field">{t.otherPage}<input name="other" type="url" /></label>
             </fieldset>
-            <label class="tr-field">{t.evidenceField}<input name="evidence" /></label>
+            <label class="ad-field">{t.evidenceField}<input name="evidence" /></label>
           </>
         )}
-        <div class="tr-parts"><button class="da-button da-primary">{t.addButton}</button></div>
+        <button class="da-button da-primary">{t.addButton}</button>
         {file && <p role="status" class="tr-done">{t.added(file)}</p>}
         {failure}
       </form>

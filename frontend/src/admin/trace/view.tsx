@@ -2,11 +2,12 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Trace } from "../../../api";
-import { type Api, ApiError, asApiError } from "../../shared/api";
+import { type Api, ApiError } from "../../shared/api";
 import { chat } from "../../shared/chat";
+import { type Loaded, useWork } from "../../shared/interface";
 import { Markdown } from "../../shared/markdown";
 import { useUi } from "../../shared/ui";
-import { Failure, useAdmin } from "../data";
+import { Failure, Tabs, useAdmin, useAdmitted } from "../data";
 import { address, go } from "../location";
 import type { ViewProps } from "../routes";
 import { ChoicesText, Compare, type Side } from "./compare";
@@ -15,13 +16,6 @@ import { QuestionForm } from "./question_form";
 import { Summary, TRACED } from "./sections";
 import "./trace.css";
 import { type Choices, type TracedAnswer, choicesIn, isAgain, parameters } from "./choices";
-
-interface Run {
-  answer: TracedAnswer | null;
-  problem: ApiError | null;
-}
-
-const NOT_ASKED: Run = { answer: null, problem: null };
 
 async function asked(api: Api, question: string, choices: Choices, signal: AbortSignal): Promise<TracedAnswer> {
   const numbers = Object.entries(choices.settings).map(([name, value]) => [name, name === "fusion" ? value : Number(value)]);
@@ -43,27 +37,14 @@ async function asked(api: Api, question: string, choices: Choices, signal: Abort
   throw new ApiError("cut", "The stream has no end.");
 }
 
+type Run = Loaded<TracedAnswer> & { again: () => void };
+
 /** The answer to this question with these choices; asked again only if one of them changes, or on `again`. */
-function useAnswer(question: string, choices: Choices | null): Run & { again: () => void } {
+function useAnswer(question: string, choices: Choices | null): Run {
   const { api } = useUi();
-  const { onKey } = useAdmin();
-  const [run, setRun] = useState<Run>(NOT_ASKED);
   const [turn, setTurn] = useState(0);
-  useEffect(() => {
-    setRun(NOT_ASKED);
-    if (!question || !choices) return;
-    const stopper = new AbortController();
-    asked(api, question, choices, stopper.signal).then(
-      (answer) => setRun({ answer, problem: null }),
-      (error: unknown) => {
-        if (stopper.signal.aborted) return;
-        const problem = asApiError(error);
-        if (problem.kind === "key") onKey();
-        setRun({ answer: null, problem });
-      },
-    );
-    return () => stopper.abort();
-  }, [question, JSON.stringify(choices), turn]);
+  const work = question && choices ? (signal: AbortSignal) => asked(api, question, choices, signal) : null;
+  const run = useAdmitted(useWork(work, [question, JSON.stringify(choices), turn]));
   return { ...run, again: () => setTurn(turn + 1) };
 }
 
@@ -78,7 +59,7 @@ export function Ask({ query }: ViewProps): JSX.Element {
   const first = choicesIn(query, {}, false);
   const second = isAgain(query) || Object.keys(prompts).length ? choicesIn(query, prompts, true) : null;
   const one = useAnswer(question, question ? first : null);
-  const other = useAnswer(question, one.answer && second);
+  const other = useAnswer(question, one.data && second);
   const ask = (q: string, choices: Choices) => {
     setPrompts({});
     if (q === question && JSON.stringify(choices) === JSON.stringify(first)) one.again();
@@ -93,13 +74,13 @@ export function Ask({ query }: ViewProps): JSX.Element {
     setPrompts({});
     go(address("ask", { q: question, ...parameters(first, false) }));
   };
-  const [here, there] = [one.answer && { answer: one.answer, choices: first }, second && other.answer && { answer: other.answer, choices: second }];
+  const [here, there] = [one.data && { answer: one.data, choices: first }, second && other.data && { answer: other.data, choices: second }];
   return (
     <div class="tr-view">
       {!question && <p>{t.intro}</p>}
       <AskForm question={question} choices={first} onAsk={ask} />
       {question && <Answered run={one} />}
-      {second && one.answer && <Answered run={other} />}
+      {second && one.data && <Answered run={other} />}
       {here && (there ? <Compare first={here} second={there} /> : <Single {...here} />)}
       {here && <Below key={String(there !== null)} sides={there ? [here, there] : [here]} query={query} onClose={close}>
         {{
@@ -129,7 +110,7 @@ function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
   const { trace } = sides[side]!.answer;
   const given = Object.fromEntries(query);
   // the tabs stay in sight, but what they show begins above
-  useEffect(() => void (box.current!.getBoundingClientRect().top < 0 && box.current!.scrollIntoView()), [shown]);
+  useEffect(() => scrollBy(0, Math.min(0, box.current!.getBoundingClientRect().top)), [shown]);
   const content = (part: Part) => {
     if (part === "again" || part === "add") return children[part];
     const Traced = TRACED[part];
@@ -138,11 +119,9 @@ function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
   return (
     <div ref={box}>
       {trace.problem && <p class="tr-problem"><strong>{t.incomplete}:</strong> {trace.problem}</p>}
-      <nav class="ad-switch" aria-label={t.parts}>
-        {parts.map((part) => <a key={part} href={address("ask", { ...given, part })} aria-current={part === shown ? "page" : undefined}>{t[part]}</a>)}
-      </nav>
+      <Tabs label={t.parts} parts={parts.map((part) => [part, t[part]])} shown={shown} to={(part) => address("ask", { ...given, part })} />
       {sides.length > 1 && (
-        <div class="tr-parts" role="group" aria-label={t.details}>
+        <div class="ad-row" role="group" aria-label={t.details}>
           <span>{t.details}:</span>
           {[t.first, t.second].map((name, i) => <button key={name} type="button" class="da-button" aria-pressed={side === i} onClick={() => setSide(i)}>{name}</button>)}
           <button type="button" class="da-button" onClick={onClose}>{t.close}</button>
@@ -153,10 +132,10 @@ function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
   );
 }
 
-function Answered({ run }: { run: Run & { again: () => void } }): JSX.Element | null {
+function Answered({ run }: { run: Run }): JSX.Element | null {
   const { trace: t } = useAdmin();
   if (run.problem) return <Failure problem={run.problem} onRetry={run.again} />;
-  if (run.answer) return null;
+  if (run.data) return null;
   return <p class="da-status" role="status"><span class="da-spinner" aria-hidden="true" />{t.asking}</p>;
 }
 

@@ -21,23 +21,13 @@ export function Waterfall({ trace, scale = trace.ms }: { trace: Trace; scale?: n
         <span class="tr-ticks">{ticks.map((at) => <span key={at} style={{ "--from": at / whole }}>{ms(at)}</span>)}</span>
         <span class="tr-ms">{ms(whole)} ms</span>
       </div>
-      {grouped(trace.steps).map((steps) => (
+      {[...Map.groupBy(trace.steps, (step) => step.group).values()].map((steps) => (
         <div key={steps[0]!.step} class={steps.length > 1 ? "tr-group tr-parallel" : "tr-group"} {...(steps.length > 1 ? { role: "group", "aria-label": t.parallel } : {})}>
           {steps.map((step) => <Row key={step.step} step={step} whole={whole} first={trace.first_text} names={names} />)}
         </div>
       ))}
     </div>
   );
-}
-
-function grouped(steps: TraceStep[]): TraceStep[][] {
-  const groups: TraceStep[][] = [];
-  for (const step of steps) {
-    const last = groups.at(-1);
-    if (last?.[0]?.group === step.group) last.push(step);
-    else groups.push([step]);
-  }
-  return groups;
 }
 
 function Row({ step, whole, first, names }: { step: TraceStep; whole: number; first: number | null; names: Map<string, string> }): JSX.Element {

@@ -197,7 +197,7 @@ async def index(
     from ingestion.workers import start_early
 
     origin = origin or RunOrigin()
-    store, opened = open_store(settings), open_embedder(settings)
+    store, opened = open_store(settings), open_embedder(settings, bare=True)
     try:
         if await live_recipe(store) is None:  # a store that is away is an error before any site is read
             start_early()

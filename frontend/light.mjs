@@ -13,6 +13,11 @@ const OVERRIDDEN = /\b(?:lheading|paragraph|table|_backpedal|del|delLDelim|delRD
 const CUTS = [
   [/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\([^]*?(?=export\{)/g, ""], // the object that holds parser and renderer
   [/export\{.*?(\w+) as Lexer\b.*?\}/g, "export{$1 as Lexer}"],
+  [/let (\w)="Infinite loop.*?else throw new Error\(\1\)/, "throw new Error"],
+  [/static get rules\(.*?\}\}static lex\([^}]*\}static lexInline\([^}]*\}/, ""],
+  [/(this\.options=\w+)\|\|\w+/g, "$1"], // there are none by default, and no other tokenizer
+  [/\|\|this\.tokenizer\.\w+!==\w+\.prototype\.\w+/g, ""],
+  [/this\.tokenizer\.\w+===\w+\.prototype\.\w+/g, "!0"],
   [/this\.options\.(?:pedantic|breaks)\b/g, "!1"],
   [/this\.options\.gfm\b/g, "!0"],
   [/this\.options\.(?:extensions|hooks)\b/g, "null"],

@@ -45,7 +45,7 @@ export const light = {
       return { contents: (await readFile(path, "utf8")).replace(OTHER_ICONS, ""), loader: "tsx" };
     });
     onLoad({ filter: /\.css$/ }, async ({ path }) => {
-      const { code } = await transform((await readFile(path, "utf8")).replace(OTHER_STYLES, ""), { loader: "css", minify: true });
+      const { code } = await transform((await readFile(path, "utf8")).replace(OTHER_STYLES, "").replace(/:root\S*, /g, ""), { loader: "css", minify: true });
       return { contents: code, loader: "text" };
     });
     onLoad({ filter: /marked\.esm\.js$/ }, async ({ path }) => ({ contents: await lexer(await readFile(path, "utf8"), path) }));

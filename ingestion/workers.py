@@ -9,15 +9,20 @@ import logging
 import multiprocessing
 import multiprocessing.forkserver
 import multiprocessing.resource_tracker
+import multiprocessing.util
 import os
 import pickle
 import signal
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from queue import LifoQueue
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -131,11 +136,44 @@ class Workers:
 
 
 def start_early() -> None:
-    """Start what workers are forked from, for many pages: it takes half a second, in which this process can import, too."""
+    """Start what workers are forked from, for many pages: a copy of this process, whose modules it needs, if one can be made. It imports
+    the rest while this process goes on.
+    """
     _preload(_PRELOADED_FOR_MANY)
-    if _FORKSERVER in multiprocessing.get_all_start_methods():
+    if _FORKSERVER not in multiprocessing.get_all_start_methods():
+        return
+    util: Any = multiprocessing.util
+    started = util.spawnv_passfds
+    try:
+        util.spawnv_passfds = _copied if _may_be_copied() else started
         with _without_interrupts():
             multiprocessing.forkserver.ensure_running()
+    finally:
+        util.spawnv_passfds = started
+
+
+def _may_be_copied() -> bool:
+    """True if at most the thread that waits for Ctrl-C is beside this one: a copy has no threads, but the locks that they held."""
+    names = [thread.name for thread in threading.enumerate() if thread is not threading.current_thread()]
+    try:
+        return names in ([], ["interrupt"]) and len(list(Path("/proc/self/task").iterdir())) == 1 + len(names)
+    except OSError:  # not Linux
+        return False
+
+
+def _copied(_python: str, arguments: list[str], descriptors: list[int]) -> int:
+    """A process with these descriptors that runs the code at the end of a command line of Python; in place of a new Python."""
+    sys.stdout.flush()  # else both would write it
+    if process := os.fork():
+        return process
+    try:
+        for before, after in pairwise([2, *sorted(descriptors), os.sysconf("SC_OPEN_MAX")]):
+            os.closerange(before + 1, after)
+        exec(arguments[-1], {})  # noqa: S102  # of multiprocessing
+    except Exception:  # noqa: BLE001  # this copy ends here in any case
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def _preload(modules: list[str]) -> None:

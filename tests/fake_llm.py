@@ -3,6 +3,8 @@
 import asyncio
 import json
 import threading
+from array import array
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -45,6 +47,7 @@ class FakeLLM:
         self.sent = 0  # pieces of streams
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
+        self.forms = {"float", "base64"}  # of vectors; of others, it refuses the call
         self.models_status = 200
         self.listed = 0  # requests for the list of models
         self.embedding_hook: Callable[[], None] = lambda: None
@@ -130,7 +133,12 @@ class FakeLLM:
         self.embedding_hook()
         if self.embedding_status != 200:
             return web.Response(text="no embeddings today", status=self.embedding_status)
-        rows = [{"index": i, "embedding": self._vector(text)} for i, text in enumerate(body["input"])]
+        if (form := body.get("encoding_format", "float")) not in self.forms:
+            return web.json_response({"error": {"message": f"{form} isn't known"}}, status=422)
+        vectors: list[Any] = [self._vector(text) for text in body["input"]]
+        if form == "base64":
+            vectors = [b64encode(array("f", vector).tobytes()).decode() for vector in vectors]
+        rows = [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]
         return web.json_response({"data": rows[::-1], "usage": {"prompt_tokens": 1, "total_tokens": 1}})
 
     def _vector(self, text: str) -> list[float]:

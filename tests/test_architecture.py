@@ -81,11 +81,11 @@ APART = {
     "app/cli": ("server", "settings_file"),
     "plugins/gaps": ("routes",),
     "plugins/more_apis": ("llms_txt",),
-    "app/models": ("rerank",),
+    "app/models": ("openai_embedder", "rerank"),
     "plugins/formats/office": ("docx",),
 }
 """Short modules that stand apart from their only importer, which stands beside them: converters of one generator each, commands
-that `app.cli.commands` names, and what is loaded only when it is needed (a store, a server, a description, a reranker). None is to
+that `app.cli.commands` names, and what is loaded only when it is needed (a store, a server, a description, an embedder, a reranker). None is to
 be added without such a reason."""
 
 

@@ -82,17 +82,17 @@ def _asked(chunk: Chunk, prompts: Prompts) -> tuple[Heading, ...]:
 def follow_ups(turn: Turn, prompts: Prompts, cited: Sequence[str]) -> tuple[str, ...]:
     """Up to `FOLLOW_UPS` questions that the sections answer which were found but aren't `cited`, in the language of the answer.
 
-    They are of the page that is cited first, or share a telling word with the question; none was asked in this conversation. No model is
-    asked, and nothing is searched.
+    They are of the page that is cited first, or share a telling word with the question, and say more than it does; none was asked in this
+    conversation. No model is asked, and nothing is searched.
     """
-    links, asked, found = set(cited), asked_stems(turn), dict[str, str]()
+    links, asked, said, found = set(cited), asked_stems(turn), stems(turn.asked.in_context), dict[str, str]()
     first = cited[0].partition("#")[0] if cited else ""
     hits = [hit for passage in turn.passages for hit in passage.hits] or turn.hits
     for hit in (*hits, *turn.related):
         if hit.chunk.language == turn.asked.language:
             for heading in _asked(hit.chunk, prompts):
                 near = hit.chunk.url == first or not asked.isdisjoint(heading.stems)
-                if near and heading.link not in links:
+                if near and heading.link not in links and not said >= heading.stems:
                     found.setdefault(heading.folded, heading.text)
     for message in turn.request.messages:
         if message.role == "user" and len(message.content) <= LONGEST:

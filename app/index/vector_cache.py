@@ -37,7 +37,9 @@ class VectorCache:
 
     def add(self, vectors: Mapping[str, Vector]) -> None:
         """Store these vectors by text."""
-        rows = [(self._key(text), self._embedder, array("f", vector).tobytes()) for text, vector in vectors.items()]
+        import numpy as np  # where it is used: a run without changes doesn't need it
+
+        rows = [(self._key(text), self._embedder, np.asarray(v, np.float32).tobytes()) for text, v in vectors.items()]
         self._run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
     def clear(self) -> None:

@@ -17,6 +17,7 @@ from app.models.protocols import missing, prefixes_of, recorded_name
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
 
+    from app.models.openai import Embeddings
     from app.models.postprocessor import Postprocessor
     from app.models.rerank import ScoringReranker
 
@@ -44,8 +45,11 @@ def open_model(settings: Settings, *, patient: bool = False) -> Model | None:
     return Model(OpenAIModel(endpoint, settings.llm_model, settings.llm_extra_body), patient=patient)
 
 
-def open_embedder(settings: Settings) -> Embedder:
-    """The configured embedder, else multilingual-e5-small. Raises `SettingsError` if it can't be used here."""
+def open_embedder(settings: Settings, *, bare: bool = False) -> Embedder:
+    """The configured embedder, else multilingual-e5-small. Raises `SettingsError` if it can't be used here.
+
+    With `bare`, a server is asked without LlamaIndex's class around it, whose import takes a quarter of a second.
+    """
     model, url, path = settings.embedding_model, settings.embedding_url, settings.embedding_class
     kind, _, name = (model or ("" if url else f"{LOCAL}:{DEFAULT}")).partition(":")
     if (path and kind != LOCAL) or (path and not model):
@@ -67,15 +71,18 @@ def open_embedder(settings: Settings) -> Embedder:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
     else:
         recorded = recorded_name(model, _prefixes(model, settings)[1], settings.tuning.embedding_extra_body)
-        embedding = Unopened(recorded, lambda: _server_embedder(settings))
+        embedding = Unopened(recorded, lambda: _server_embedder(settings, bare=bare))
     return Embedder(embedding, settings.tuning.embedding_timeout)
 
 
-def _server_embedder(settings: Settings) -> BaseEmbedding:
-    from app.models.openai import Endpoint, OpenAIEmbedder
+def _server_embedder(settings: Settings, *, bare: bool) -> BaseEmbedding | Embeddings:
+    from app.models.openai import Embeddings as Made
+    from app.models.openai import Endpoint
 
+    if not bare:
+        from app.models.openai_embedder import OpenAIEmbedder as Made
     key = settings.embedding_key.get_secret_value()
-    return OpenAIEmbedder(
+    return Made(
         Endpoint(settings.embedding_url, key, timeout=settings.tuning.embedding_timeout),
         settings.embedding_model,
         prefixes=_prefixes(settings.embedding_model, settings),

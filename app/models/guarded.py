@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from llama_index.core.base.llms.base import BaseLLM
 
     from app.models.llamaindex import LlamaIndexCalls
+    from app.models.openai import Embeddings
     from app.models.openai_chat import OpenAIModel
     from app.models.responses import Events
 
@@ -262,7 +263,7 @@ class Unopened(NamedTuple):
     """An embedding class that is imported and made when it is first used: a run without changes embeds nothing."""
 
     index_name: str
-    make: Callable[[], BaseEmbedding]
+    make: Callable[[], BaseEmbedding | Embeddings]
 
 
 _MULTILINGUAL = re.compile(
@@ -284,7 +285,7 @@ class Embedder:
     applies to each call of `embed_queries`.
     """
 
-    def __init__(self, embedding: BaseEmbedding | Unopened, timeout: float) -> None:
+    def __init__(self, embedding: BaseEmbedding | Embeddings | Unopened, timeout: float) -> None:
         own = getattr(embedding, "index_name", "")
         self.name: str = own or f"{type(embedding).__name__}/{embedding.model_name}"  # type: ignore[union-attr]
         self.timeout = timeout
@@ -293,7 +294,7 @@ class Embedder:
         self._dimension = 0
 
     @cached_property
-    def embedding(self) -> BaseEmbedding:
+    def embedding(self) -> BaseEmbedding | Embeddings:
         """The embedding class, which the first use makes."""
         return self._given.make() if isinstance(self._given, Unopened) else self._given
 

@@ -21,14 +21,12 @@ from numpy.typing import NDArray
 from app.core.log_message import LogMessage
 from app.core.process import peak_mb
 from app.core.types import Vector
-from app.models.protocols import callback_manager, recorded_name
+from app.models.protocols import MOST_TEXTS, callback_manager, recorded_name
 
 QUERY_CHARS = 1000
 """Questions are cut to this length, because each token costs time and the words find the rest."""
 KEPT_QUERIES = 1000
 """Vectors of the latest questions that are kept, 2 to 6 KB each."""
-MOST_TEXTS = 2048
-"""The most that LlamaIndex lets a batch have: callers cut batches, and each text is a task for the threads."""
 
 log = logging.getLogger("app.models")
 

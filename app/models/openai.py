@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server, and embedders on it; the language models are in `openai_chat`.
+"""Any OpenAI-compatible server, and embeddings from it; LlamaIndex's classes are in `openai_chat` and `openai_embedder`.
 
 Uses aiohttp: httpx, and so the official client, scans its whole connection pool for each request and
 becomes unusable at a hundred open streams.
@@ -15,16 +15,13 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 import orjson
-from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from app.core import spans
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.log_message import upstream_headers
 from app.core.types import Vector
 from app.models import responses
-from app.models.local import MOST_TEXTS
-from app.models.loop_thread import LoopThread
-from app.models.protocols import callback_manager, recorded_name
+from app.models.protocols import MOST_TEXTS, recorded_name
 
 CONNECT_TIMEOUT = 10.0
 HINTS: Mapping[int, str] = {
@@ -149,11 +146,14 @@ class OnServer:
         await self._endpoint.close()
 
 
-class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
-    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model. Raises `ModelError`."""
+class Embeddings(OnServer):
+    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model. Raises `ModelError`.
+
+    Has what the guard calls of LlamaIndex's classes: a run of indexing uses it alone, because their import takes .25 s.
+    """
 
     provider: ClassVar[str] = "openai"
-    index_name: str
+    embed_batch_size = MOST_TEXTS
 
     def __init__(
         self,
@@ -164,33 +164,29 @@ class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaInd
         max_chars: int = 8000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        recorded = recorded_name(name, prefixes[1], extra_body)
-        super().__init__(
-            model_name=name, index_name=recorded, embed_batch_size=MOST_TEXTS, callback_manager=callback_manager()
-        )
+        self.index_name = recorded_name(name, prefixes[1], extra_body)
         self._endpoint = endpoint
         self._prefixes = prefixes
         self._max_chars = max_chars
+        self._name = name
         self._extra = dict(extra_body or {})
-        self._loop = LoopThread(self, endpoint)
+        self._packed = {"encoding_format": "base64"}
 
     async def _aget_query_embedding(self, query: str) -> Vector:
-        return (await self._embed([self._prefixes[0] + query]))[0]
-
-    def _get_query_embedding(self, query: str) -> Vector:
-        return self._loop.run(self._embed([self._prefixes[0] + query]))[0]
+        return (await self._embed([self._prefixes[0] + query], {}))[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[Vector]:
-        return await self._embed([self._prefixes[1] + text for text in texts])
+        prefixed = [self._prefixes[1] + text for text in texts]
+        try:
+            return await self._embed(prefixed, self._packed)
+        except ModelError as error:
+            if type(error) is not ModelError or not self._packed:
+                raise
+            self._packed = {}  # it may know numbers only
+            return await self._embed(prefixed, self._packed)
 
-    def _get_text_embeddings(self, texts: list[str]) -> list[Vector]:
-        return self._loop.run(self._embed([self._prefixes[1] + text for text in texts]))
-
-    def _get_text_embedding(self, text: str) -> Vector:
-        return self._get_text_embeddings([text])[0]
-
-    async def _embed(self, texts: Sequence[str]) -> list[Vector]:
-        body = {"model": self.model_name, "input": [text[: self._max_chars] for text in texts], **self._extra}
+    async def _embed(self, texts: Sequence[str], form: Mapping[str, str]) -> list[Vector]:
+        body = {"model": self._name, "input": [text[: self._max_chars] for text in texts], **form, **self._extra}
         async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
             answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
         return responses.embeddings(answer, len(texts), self._endpoint.url)

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 AUTO = "auto"
+MOST_TEXTS = 2048
+"""The most that LlamaIndex lets a batch have: callers cut batches, and a local model reads each text alone."""
 _TASK = "Given a web search query, retrieve relevant passages that answer the query"
 _BGE = "Represent this sentence for searching relevant passages: "
 

@@ -5,6 +5,7 @@ Sizes are those after decompression, which aiohttp does piece by piece as the bo
 
 import asyncio
 import math
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence, Sized
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import aiohttp
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from app.core.errors import ModelError, ModelUnavailable
 from app.core.turn import Completion, Done, Reasoning, Text, Usage
@@ -237,12 +239,16 @@ def usage_of(usage: Any) -> Usage:
 
 
 def embeddings(body: bytes, count: int, url: str) -> list[Vector]:
-    """The vectors in this body, in the order of the texts. Raises `ModelError`."""
+    """The vectors in this body, in the order of the texts, as numbers or as base64 of 32 bits each. Raises `ModelError`."""
     try:
-        rows = _in_order(_as(dict, orjson.loads(body), "reply")["data"], count)
-        return vectors([row["embedding"] for row in rows], count, url)
+        rows = [row["embedding"] for row in _in_order(_as(dict, orjson.loads(body), "reply")["data"], count)]
+        return vectors([_numbers(row) if isinstance(row, str) else row for row in rows], count, url)
     except (ValueError, LookupError) as error:
         raise ModelError(f"{url} sent no embeddings of {count} texts ({error}): {body[:200]!r}") from error
+
+
+def _numbers(encoded: str) -> NDArray[np.float32]:
+    return np.frombuffer(b64decode(encoded), "<f4")
 
 
 def vectors(rows: Sequence[Any], count: int, of: str) -> list[Vector]:
@@ -252,7 +258,7 @@ def vectors(rows: Sequence[Any], count: int, of: str) -> list[Vector]:
         raise ModelError(f"{of} sent {len(rows)} vectors of lengths {sorted(lengths)[:10]} for {count} texts.")
     try:
         # check types first: numpy would convert strings to an array as wide as the longest one
-        kinds = set[type]().union(*(map(type, row) for row in rows))
+        kinds = set[type]().union(*((np.float32,) if isinstance(row, np.ndarray) else map(type, row) for row in rows))
         good = all(issubclass(kind, NUMBERS) and kind is not bool for kind in kinds)
         if good and bool((np.abs(np.asarray(rows, dtype=np.float64)) < MAX_COMPONENT).all()):
             return list(rows)

@@ -73,6 +73,9 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     page.goto(service.url)
     suggestion = page.get_by_role("button", name=QUESTION)
     expect(suggestion).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Docs Assistant")  # whose documentation it is
+    expect(page.get_by_text("Answers come from the 8 pages")).to_be_visible()
+    expect(page.get_by_role("region", name="Start here").get_by_role("link", name="Volumes")).to_be_visible()
     assert all(re.match("How|Which|What", text) for text in page.locator(".da-questions button").all_inner_texts())
     suggestion.click()
     expect(page.locator(".da-status")).to_have_text(re.compile("Reading sections: \\d"))
@@ -85,7 +88,7 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     expect(answer.locator(".hl-comment")).to_have_text("# the volume")
     expect(answer.get_by_role("img", name="done")).to_have_count(1)
 
-    following = answer.get_by_role("list", name="You could also ask").get_by_role("button")
+    following = answer.get_by_role("list", name="More in the documentation").get_by_role("button")
     assert 1 <= following.count() <= 3
     assert QUESTION not in following.all_inner_texts()
 
@@ -274,7 +277,7 @@ def test_chats_stay_in_the_browser_and_the_back_button_steps_through_them(page: 
     finished(page)
     expect(chats(page)).to_have_count(2)
     page.go_back()  # to the empty chat
-    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Docs Assistant")).to_be_visible()
     page.go_back()
     expect(page.get_by_role("article", name=QUESTION)).to_be_visible()
     page.go_forward()
@@ -283,7 +286,7 @@ def test_chats_stay_in_the_browser_and_the_back_button_steps_through_them(page: 
 
     chats(page).get_by_role("button", name="Delete the chat “How long may a job run?”").click()
     expect(chats(page)).to_have_count(1)
-    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Docs Assistant")).to_be_visible()
     ask(page)
     finished(page)
     page.get_by_role("button", name="Delete all chats").click()
@@ -407,6 +410,13 @@ def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, 
     expect(caption).to_have_text(re.compile("^Volumes › How do I .* volume.*1\\s*$"))
     assert caption.evaluate("one => parseFloat(getComputedStyle(one).fontSize)") < 15
     expect(quotation.locator("mark").first).to_be_visible()
+    ask(page, "How do I get more storage?")
+    answer = finished(page, 2)
+    linked = answer.locator(".da-markdown > ul a").all_inner_texts()
+    assert linked[0].startswith("Handbook of the cluster")
+    assert answer.locator(".da-card-title").all_inner_texts() == ["Volumes › How do I make a volume larger?"]
+    assert re.findall(r"\b\d\b", answer.locator(".da-markdown").inner_text()) == ["1"]  # the number of that
+    expect(answer.locator(".da-support")).to_have_count(0)  # what comes before the quotation says how sure it is
 
 
 def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM, axe, tmp_path: Path):
@@ -480,7 +490,7 @@ def test_language_appearance_and_tone_are_chosen_and_kept(page: Page, service: P
     page.get_by_label("Appearance").select_option("Dark")
     page.get_by_label("Language").select_option("Čeština")
     page.reload()
-    expect(page.get_by_role("heading", name="Co byste chtěli vědět?")).to_be_visible()
+    expect(page.get_by_text("Odpovědi vycházejí ze stránek dokumentace (je jich 8)")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "cs")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 29)"
     page.get_by_role("button", name="Jak vytvořím svazek?").click()
@@ -489,7 +499,7 @@ def test_language_appearance_and_tone_are_chosen_and_kept(page: Page, service: P
     assert "věcně" in prompt.lower()
     german = page.context.browser.new_context(locale="de-DE").new_page()
     german.goto(service.url)
-    expect(german.get_by_role("heading", name="Was möchten Sie wissen?")).to_be_visible()
+    expect(german.get_by_text("Die Antworten stammen aus")).to_be_visible()
     german.context.close()
 
 

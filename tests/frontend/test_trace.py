@@ -4,10 +4,12 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.end_to_end.program import Program, finished
@@ -104,9 +106,9 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     expect(rows.nth(7)).to_have_attribute("aria-expanded", "true")
     sent = [call for call in llm.calls if call.get("stream")][-1]["messages"]
     for message in sent:
-        shown = steps.get_by_role("region", name=f"Sent as {message['role']}")
+        shown = steps.get_by_role("group", name=f"Sent as {message['role']}")
         assert shown.text_content() == message["content"]
-    assert "evil.example" in (steps.get_by_role("region", name="Reply as it came").text_content() or "")
+    assert "evil.example" in (steps.get_by_role("group", name="Reply as it came").text_content() or "")
     steps.get_by_role("button", name="Copy: Sent as system").click()
     expect(rows.nth(4)).to_contain_text("Searches by words and by meaning, and merges both rankings.")
     rows.nth(4).click()
@@ -261,3 +263,23 @@ def test_an_answer_that_broke_off_still_has_its_trace(page: Page, service: Progr
     expect(page.get_by_text("ModelUnavailable")).to_be_visible()
     page.locator(".tr-row", has_text="synthesize").click()
     expect(page.locator(".tr-called .tr-problem")).to_contain_text("ModelUnavailable")
+
+
+def test_a_table_that_is_wider_than_a_phone_has_a_shadow_where_it_goes_on(
+    page: Page, service: Program, llm: FakeLLM
+) -> None:
+    """Until it is scrolled to its end."""
+    wide = "| volume | class | state |\n|---|---|---|\n| `a-volume-with-a-long-name` | `fast-and-replicated-disks` | ready [1] |"
+    llm.reply = lambda body: replace(said(body), text=wide) if body.get("stream") else said(body)
+    page.set_viewport_size(PHONE)
+    opened(page, service, q=QUESTION)
+    table = page.locator(".tr-answer .da-table")
+
+    def edge() -> Any:
+        """The colour at the right edge, below the words of the last row."""
+        picture = Image.open(BytesIO(table.screenshot()))
+        return picture.getpixel((picture.width - 4, picture.height - 4))
+
+    shadow = edge()
+    table.evaluate("one => { one.scrollLeft = one.scrollWidth }")
+    assert sum(edge()[:3]) > sum(shadow[:3]) + 20

@@ -201,6 +201,18 @@ def test_the_page_below_the_bubble_stays_of_use(site: LocalSite, page: Page, ser
         panel.get_by_role("link", name="Open in full").click()
     expect(opened.value.locator(".da-question bdi")).to_have_text(panel.locator(".da-question").inner_text())
     assert opened.value.url.startswith(service.url)
+    panel.get_by_role("button", name="Search").click()
+    panel.get_by_role("combobox", name="Search", exact=True).fill("backup")
+    expect(panel.get_by_role("status").filter(has_text="section")).to_be_visible()
+    panel.get_by_role("button", name="Back to the conversation").click()
+    panel.get_by_role("button", name="Search").click()
+    expect(panel.get_by_role("combobox", name="Search", exact=True)).to_have_value(
+        "backup"
+    )  # while one reads an answer
+    with page.expect_popup() as opened:
+        panel.get_by_role("link", name="Open in full").click()
+    expect(opened.value.get_by_role("combobox", name="Search", exact=True)).to_have_value("backup")
+    panel.get_by_role("button", name="Back to the conversation").click()
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     page.route("**/brand/icon", lambda route: route.abort())  # as a policy of the site may

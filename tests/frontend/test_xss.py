@@ -273,7 +273,7 @@ def test_no_question_prompt_or_reply_runs_anything_in_a_trace(page: Page, attack
         page.goto(f"{attacked.url}/admin/ask?{urlencode({k: v for k, v in question.items() if 'again' not in k})}")
         expect(page.locator(".tr-row").first).to_be_visible()
         page.evaluate(OPEN)
-        expect(page.get_by_role("region", name="Reply as it came").last).to_be_visible()
+        expect(page.get_by_role("group", name="Reply as it came").last).to_be_visible()
         harmless(page)
 
 

@@ -198,6 +198,36 @@ def test_a_program_whose_processes_cannot_start_is_told_why(tmp_path: Path) -> N
     assert "if __name__ == '__main__':" in errors
 
 
+COPIED = r"""
+import asyncio, json, threading, sys
+from ingestion.workers import Workers, start_early
+
+async def main():
+    async with Workers() as workers:
+        print(await workers.run(eval, "hasattr(__import__('json'), 'ours')"))
+
+if __name__ == "__main__":
+    json.ours = True
+    if "beside" in sys.argv:
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    start_early()
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("beside", [[], ["beside"]])
+def test_processes_are_copies_of_a_program_without_threads(tmp_path: Path, beside: list[str]) -> None:
+    """They have what it has imported. Where it has threads, whose locks would stay locked, they begin as a new Python."""
+    script = tmp_path / "program.py"
+    script.write_text(COPIED, "utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, script, *beside], capture_output=True, text=True, check=True, env=environment
+    )
+    assert (done.stdout, done.stderr) == (f"{not beside}\n", "")
+
+
 BLOCKED = r"""
 import asyncio, os, re, signal, sys
 from multiprocessing import forkserver

@@ -27,7 +27,7 @@ function Content({ found, index }: { found: OneChunkBody; index: string | null }
   const language = languageName(chunk.language) + (chunk.translated_from && `, ${t.page.translatedFrom(languageName(chunk.translated_from))}`);
   return (
     <>
-      <p class="ad-title">{chunk.sections[0]?.path.join(" › ") || page.title}</p>
+      <h2 class="ad-title">{chunk.sections[0]?.path.join(" › ") || page.title}</h2>
       <p class="ad-break"><a href={address("page", { url: page.url, index })}>{page.title}</a> · <a href={chunk.link} target="_blank" rel="noopener noreferrer">{chunk.link}</a></p>
       <nav class="ad-parts" aria-label={t.chunk.of(chunk.position + 1, all.length)}>
         {before && <a href={to(before, index)} rel="prev">← {t.chunk.previous}</a>}
@@ -35,7 +35,7 @@ function Content({ found, index }: { found: OneChunkBody; index: string | null }
         {after && <a href={to(after, index)} rel="next">{t.chunk.next} →</a>}
       </nav>
       <Facts rows={[["id", <code class="ad-break">{chunk.id}</code>], [t.pages.language, language], [t.pages.collection, page.collection]]} />
-      <section class="ad-chunk" aria-label={t.chunk.text}><Markdown text={chunk.text} reading={{ base: chunk.link }} /></section>
+      <section class="ad-chunk"><h3 class="da-hidden">{t.chunk.text}</h3><Markdown text={chunk.text} reading={{ base: chunk.link }} /></section>
       <Details found={found} />
     </>
   );

@@ -16,7 +16,7 @@ export function Page({ query }: ViewProps): JSX.Element {
     <View loaded={loaded} absent={<Docs page="admin#not-found">{t.pages.why}</Docs>}>
       {(found) => (
         <>
-          <p class="ad-title">{found.page.title}</p>
+          <h2 class="ad-title">{found.page.title}</h2>
           <p class="ad-break"><a href={found.page.url} target="_blank" rel="noopener noreferrer">{found.page.url}</a></p>
           <PageFacts found={found} />
           <Tabs
@@ -80,11 +80,11 @@ export function ChunkBox({ chunk, index, children }: { chunk: ChunkBody; index: 
   const { t, number, languageName } = useAdmin();
   return (
     <section class="ad-chunk" aria-label={t.page.openChunk(chunk.position + 1)}>
-      <p class="ad-chunk-head">
+      <h3 class="ad-chunk-head">
         <a href={address(`chunk/${encodeURIComponent(chunk.id)}`, { index })}>{t.page.chunk(chunk.position + 1, number(chunk.text.length))}</a>
         <span>{chunk.sections[0]?.path.join(" › ")}</span>
         {chunk.translated_from && <Badge tone="calm">{languageName(chunk.language)}, {t.page.translatedFrom(languageName(chunk.translated_from))}</Badge>}
-      </p>
+      </h3>
       {children}
     </section>
   );

@@ -195,7 +195,7 @@ function Question({ id }: { id: string }): JSX.Element {
     <View loaded={loaded} absent={t.questions.gone}>
       {({ question: one, turns }) => (
         <>
-          <p class="ad-title" lang={one.language}>{one.question || t.questions.noText}</p>
+          <h2 class="ad-title" lang={one.language}>{one.question || t.questions.noText}</h2>
           <Facts
             rows={[
               [t.questions.columns.asked, exact(one.asked_at)],

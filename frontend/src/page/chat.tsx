@@ -7,6 +7,7 @@ import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { CopyButton } from "../shared/copy";
 import { IconButton } from "../shared/icons";
+import { Pages } from "../shared/link";
 import { inLanguage } from "../shared/texts";
 import type { Exchange } from "../shared/types";
 import { useUi } from "../shared/ui";
@@ -42,7 +43,7 @@ export function Chat({ known, assistant, conversation, language, ask, children }
     </div>
   );
   return (
-    <main class={empty ? "da-chat da-empty" : "da-chat"}>
+    <main class={`da-chat${empty ? " da-empty" : ""}${empty && !known?.welcome ? " da-named" : ""}`}>
       <div class="da-column">
         {empty ? (
           <Start {...{ known, assistant, language }} onAsk={send}>{composer}</Start>
@@ -88,15 +89,16 @@ interface StartProps extends Pick<Props, "known" | "assistant" | "language"> {
 
 function Start({ known, assistant, language, onAsk, children }: StartProps): JSX.Element {
   const { t } = useUi();
-  const suggestions = assistant ? (inLanguage(assistant.suggestions, language) ?? []) : [];
-  const about = known?.index ? t.page.about(known.index.pages) : "";
+  const suggestions = inLanguage(assistant?.suggestions ?? {}, language) ?? [];
+  const about = [known?.index && t.page.about(known.index.pages), known?.model === false && t.page.noModel];
   return (
     <>
-      <img class="da-logo" src="brand/icon" alt="" width={48} height={48} />
-      <h1>{known?.welcome || t.page.welcome}</h1>
-      <p class="da-muted da-about">{about} {known?.model === false && t.page.noModel}</p>
+      <img class="da-logo" src="brand/icon" alt="" width={56} height={56} />
+      <h1>{known?.welcome || known?.title || document.title}</h1>
+      <p class="da-muted da-about">{about.filter(Boolean).join(" ")}</p>
       {children}
       <Questions label={t.chat.firstQuestions} questions={suggestions} onAsk={onAsk} />
+      <Pages label={t.search.pages} pages={inLanguage(assistant?.pages ?? {}, language)} />
     </>
   );
 }

@@ -14,6 +14,8 @@ import type { Texts } from "./texts";
 import type { Answer, Exchange, Rating } from "./types";
 import { useUi } from "./ui";
 
+const QUOTATION = /^.+\n\n\*.+\* \[\d+\]\n\n>/; // how an answer without a model begins
+const RELATED = /^(- \[.*?\]\(\S+?\)) \[\d+\](?= – )/gm; // its links to further sections
 const MAILED = 1000; // characters of the answer: programs for mail take short addresses only
 
 interface Props {
@@ -34,6 +36,9 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
   const best = answer.sources[0]?.sentence; // of a quotation
+  const quotes = QUOTATION.test(answer.text); // it says itself how sure it is, and links to what isn't quoted
+  const text = quotes ? answer.text.replace(RELATED, "$1") : answer.text;
+  const sources = quotes ? answer.sources.filter(({ number }) => text.includes(`[${number}]`)) : answer.sources;
   const reading = useMemo(() => {
     const cite = (number: number) => citation(number, answer.sources, t.sources.source, setOpen);
     const quoted = answer.text.match(/^>.*/gm)?.join("\n") ?? answer.text;
@@ -46,11 +51,11 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
   return (
     <div class="da-answer" aria-busy={writing}>
       {answer.state === "waiting" && <p class="da-status"><span class="da-spinner" aria-hidden="true" />{answer.status || t.chat.thinking}</p>}
-      {answer.text && <Markdown text={answer.text} reading={reading} />}
+      {answer.text && <Markdown text={text} reading={reading} />}
       {notes.map((note) => note && <p key={note} class="da-note">{note}</p>)}
-      {answer.support && !answer.refused && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
+      {answer.support && !answer.refused && !quotes && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
-      <Sources answer={answer} model={model} open={open} onOpen={setOpen} />
+      <Sources {...{ answer, sources, model, open }} onOpen={setOpen} />
       {answer.refused && person}
       {!writing && (
         <div class="da-actions">

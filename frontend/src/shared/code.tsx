@@ -22,7 +22,7 @@ export function CodeBlock({ code, language }: { code: string; language?: string 
   return (
     <div class="da-code">
       {name && <div class="da-code-head">{name}</div>}
-      <pre tabIndex={0} role="region" aria-label={name || t.chat.code}>
+      <pre tabIndex={0} role="group" aria-label={name || t.chat.code}>
         <code>{loaded ? loaded.highlight(code, name) : code}</code>
       </pre>
       <CopyButton text={loaded?.typed(code) ?? code} label={t.chat.copyCode} />

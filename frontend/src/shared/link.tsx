@@ -1,5 +1,5 @@
 /** A link to an address from elsewhere; without a harmless address, its content alone. */
-import type { ComponentChildren, JSX } from "preact";
+import type { AnchorHTMLAttributes, ComponentChildren, JSX } from "preact";
 import { useUi } from "./ui";
 
 const SCHEMES = new Set(["http:", "https:", "mailto:"]);
@@ -17,11 +17,10 @@ export function address(href: string, base: string = document.baseURI): string |
 /** The path of an address, as readers know it. */
 export const path = (url: string): string => url.replace(/^\w+:\/\/[^/]+|[?#].*/g, "");
 
-interface Props {
+interface Props extends Pick<AnchorHTMLAttributes, "class" | "dir" | "tabIndex"> {
   href: string;
   /** The address that a relative one is relative to. */
   base?: string | undefined;
-  class?: string;
   children: ComponentChildren;
 }
 
@@ -29,4 +28,10 @@ export function Link({ href, base, children, ...rest }: Props): JSX.Element {
   const { target } = useUi();
   const url = address(href, base);
   return url ? <a {...rest} href={url} target={target} rel="noopener">{children}</a> : <>{children}</>;
+}
+
+/** Links to pages by their titles; nothing without any. */
+export function Pages({ label, pages = {} }: { label: string; pages: Record<string, string> | undefined }): JSX.Element | null {
+  const links = Object.entries(pages).map(([url, title]) => <Link key={url} class="da-button da-plain" href={url}>{title}</Link>);
+  return links.length ? <section class="da-recent" aria-label={label}><p class="da-label">{label}</p>{links}</section> : null;
 }

@@ -120,7 +120,7 @@ function Table({ table }: { table: Tokens.Table }): JSX.Element {
   );
   return (
     // the keyboard reaches what is scrolled
-    <div class="da-table" role="region" aria-label={t.chat.table} tabIndex={0}>
+    <div class="da-table" role="group" aria-label={t.chat.table} tabIndex={0}>
       <table>
         <thead><tr>{table.header.map(cell("th"))}</tr></thead>
         <tbody>{table.rows.map((row, i) => <tr key={i}>{row.map(cell("td"))}</tr>)}</tbody>

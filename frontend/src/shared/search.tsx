@@ -5,7 +5,7 @@ import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "pr
 import type { Passage, PieceObject, SearchResult } from "../../api";
 import { type Api, type ApiError, asApiError } from "./api";
 import { Icon, IconButton } from "./icons";
-import { Link, address, path } from "./link";
+import { Link, Pages, path } from "./link";
 import { Problem } from "./problems";
 import { Storage } from "./storage";
 import { languageName } from "./texts";
@@ -35,10 +35,8 @@ interface SearchProps {
   onAsk: (question: string) => void;
 }
 
-interface Filters {
-  collection: string;
-  language: string;
-}
+/** What the search is limited to; empty for nothing. */
+type Filters = Record<"collections" | "languages", string>;
 
 interface State {
   /** The query that the rows are of; empty before the first answer. */
@@ -53,7 +51,7 @@ export function Search(props: SearchProps): JSX.Element {
   const { language, onAsk, onQuery } = props;
   const { t } = useUi();
   const [text, setText] = useState(props.query ?? "");
-  const [filters, setFilters] = useState<Filters>({ collection: "", language: "" });
+  const [filters, setFilters] = useState<Filters>({ collections: "", languages: "" });
   const [chosen, setChosen] = useState(-1); // by the arrow keys
   const field = useRef<HTMLInputElement>(null);
   const grid = useRef<HTMLDivElement>(null);
@@ -128,16 +126,11 @@ export function Search(props: SearchProps): JSX.Element {
       </div>
       {!query && recent.known.length > 0 && (
         <section class="da-recent" aria-label={t.search.recent}>
-          <p class="da-muted">{t.search.recent} <button type="button" class="da-button da-plain" onClick={recent.forget}>{t.search.forget}</button></p>
+          <p class="da-label">{t.search.recent} <button type="button" class="da-button da-plain" onClick={recent.forget}>{t.search.forget}</button></p>
           {recent.known.map((one) => <button key={one} type="button" class="da-button da-plain" onClick={() => setText(one)}>{one}</button>)}
         </section>
       )}
-      {!query && props.pages && (
-        <section class="da-recent" aria-label={t.search.pages}>
-          <p class="da-muted">{t.search.pages}</p>
-          {Object.entries(props.pages).map(([url, title]) => <Link key={url} class="da-button da-plain" href={url}>{title}</Link>)}
-        </section>
-      )}
+      {!query && <Pages label={t.search.pages} pages={props.pages} />}
       <p id={`${id}-keys`} class="da-search-keys">{t.search.keys}</p>
     </div>
   );
@@ -175,36 +168,25 @@ function said({ found, problem, asked }: State, query: string, t: ReturnType<typ
 function useFound({ api, language, page, model, collections }: SearchProps, query: string, filters: Filters) {
   const [state, setState] = useState<State>(NOTHING);
   const [tries, setTries] = useState(0);
-  const kept = useRef(new Map<string, SearchResult>());
   useEffect(() => {
-    if (!query) {
-      setState(({ found }) => ({ ...NOTHING, found: found && { ...found, data: [] } }));
-      return;
-    }
+    if (!query) return setState(NOTHING);
     const body = {
       query,
       as_you_type: true,
       limit: ROWS,
       language,
       filters: {
-        collections: filters.collection ? [filters.collection] : (collections ?? []),
-        languages: filters.language ? [filters.language] : [],
+        collections: filters.collections ? [filters.collections] : (collections ?? []),
+        languages: filters.languages ? [filters.languages] : [],
       },
       ...(model && { model }),
       ...(page && { page }),
     };
-    const key = JSON.stringify(body);
-    const before = kept.current.get(key);
-    if (before) {
-      setState({ asked: query, found: before, problem: null });
-      return;
-    }
     const stopper = new AbortController();
     const timer = window.setTimeout(async () => {
       try {
         const found = await api.json<SearchResult>("v1/search", { method: "POST", body, signal: stopper.signal });
         if (stopper.signal.aborted) return;
-        kept.current.set(key, found);
         setState({ asked: query, found, problem: null });
       } catch (error) {
         if (!stopper.signal.aborted) setState({ asked: query, found: null, problem: asApiError(error) });
@@ -230,20 +212,17 @@ function Choices({ facets, filters, setFilters, language }: ChoicesProps): JSX.E
   const { t } = useUi();
   const known = useRef(facets);
   if (facets) known.current = facets;
-  const { collections = [], languages = [] } = known.current ?? {};
-  const choice = (name: keyof Filters, label: string, all: string, values: string[], shown: (value: string) => string) =>
-    values.length > 1 && (
-      <select aria-label={label} value={filters[name]} onChange={(event) => setFilters({ ...filters, [name]: event.currentTarget.value })}>
+  const choices = (Object.keys(filters) as (keyof Filters)[]).map((name) => {
+    const values = known.current?.[name] ?? [];
+    const [label, all] = t.search.filters[name];
+    return values.length > 1 && (
+      <select key={name} aria-label={label} value={filters[name]} onChange={(event) => setFilters({ ...filters, [name]: event.currentTarget.value })}>
         <option value="">{all}</option>
-        {values.map((value) => <option key={value} value={value}>{shown(value)}</option>)}
+        {values.map((value) => <option key={value} value={value}>{name === "languages" ? languageName(value, language) : value}</option>)}
       </select>
     );
-  return (
-    <>
-      {choice("collection", t.search.collection, t.search.allCollections, collections, (name) => name)}
-      {choice("language", t.search.language, t.search.allLanguages, languages, (code) => languageName(code, language))}
-    </>
-  );
+  });
+  return <>{choices}</>;
 }
 
 interface ResultProps {
@@ -257,20 +236,20 @@ interface ResultProps {
 
 /** A page with its path, or a section below its page. */
 function Result({ id, row: { url, section, title, language, highlights }, active, ui, onAsk }: ResultProps): JSX.Element {
-  const { t, target } = useUi();
+  const { t } = useUi();
   const [page = [], ...headings] = highlights.breadcrumbs;
   const crumbs = section && headings.length ? headings : [page];
   return (
     <div role="row" class={`da-result${active ? " da-active" : ""}${section ? " da-below" : ""}`}>
       <div role="gridcell" id={id} aria-selected={active}>
-        <a class="da-found" dir="auto" tabIndex={-1} href={address(url) ?? undefined} target={target} rel="noopener">
+        <Link class="da-found" dir="auto" tabIndex={-1} href={url}>
           <span class="da-found-title">
             {crumbs.map((pieces, index) => <>{index > 0 && <span class="da-between"> › </span>}<span>{marked(pieces)}</span></>)}
           </span>
           {!section && language !== ui && <span class="da-tag">{languageName(language, ui)}</span>}
           {!section && <span class="da-card-path">{path(url)}</span>}
           <span class="da-found-text">{marked(highlights.excerpt)}</span>
-        </a>
+        </Link>
       </div>
       <div role="gridcell" class="da-found-ask">
         <IconButton icon="ask" label={t.search.askAbout(section || title || url)} tabIndex={-1} onClick={onAsk} />

@@ -16,6 +16,8 @@ const FEWEST = 4; // words at each end of a sentence, by which a browser finds i
 
 interface Props {
   answer: Answer;
+  /** Those of its sources that are listed. */
+  sources: Source[];
   /** The assistant, whose pages may be limited. */
   model: string;
   /** The number of the source whose passage is shown; 0 for none. */
@@ -23,9 +25,8 @@ interface Props {
   onOpen: (number: number) => void;
 }
 
-export function Sources({ answer, model, open, onOpen }: Props): JSX.Element | null {
+export function Sources({ answer, sources, model, open, onOpen }: Props): JSX.Element | null {
   const { t } = useUi();
-  const { sources } = answer;
   if (!sources.length) return null;
   const tagged = sources.some(({ language, translated_from }) => translated_from || language !== sources[0]!.language);
   return (
@@ -40,7 +41,7 @@ export function Sources({ answer, model, open, onOpen }: Props): JSX.Element | n
   );
 }
 
-interface CardProps extends Omit<Props, "open"> {
+interface CardProps extends Omit<Props, "open" | "sources"> {
   source: Source;
   /** Whether its language is worth a tag. */
   tagged: boolean;

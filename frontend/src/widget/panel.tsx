@@ -10,6 +10,7 @@ import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { Icon, IconButton } from "../shared/icons";
 import { useInterface } from "../shared/interface";
+import { Pages } from "../shared/link";
 import { Problem } from "../shared/problems";
 import { inLanguage } from "../shared/texts";
 import { useUi } from "../shared/ui";
@@ -36,8 +37,10 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const field = useRef<HTMLTextAreaElement>(null);
   const sheet = useRef<HTMLDivElement>(null);
   const [search, setSearch] = useState<{ Search: typeof Search } | null>(null);
+  const [query, setQuery] = useState(""); // stays while one asks
   const asked = useRef(0);
   const last = exchanges.at(-1);
+  const pages = inLanguage(assistant?.pages ?? {}, api.language);
   const ask = (question: string, at?: number) => {
     if (!field.current?.matches(":focus")) sheet.current!.focus(); // what was clicked goes away, and Escape shall still be of the panel
     setSearch(null);
@@ -75,8 +78,8 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
         <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
         <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.search.field}
           onClick={() => (search ? setSearch(null) : void import("../shared/search").then(setSearch))} />
-        {last && (
-          <a class="da-icon-button" href={`${api.base}?${new URLSearchParams({ q: last.question, model: assistant?.id ?? "" })}`}
+        {(search || last) && (
+          <a class="da-icon-button" href={`${api.base}?${new URLSearchParams({ ...(search ? { search: query } : { q: last!.question }), model: assistant?.id ?? "" })}`}
             target="_blank" rel="noopener" title={t.widget.full}><Icon name="full" /></a>
         )}
         {last && <IconButton icon="plus" label={t.widget.restart} onClick={restart} />}
@@ -85,13 +88,19 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
       {search ? (
         <div class="da-scroll">
           <search.Search api={api} language={sent(info, api.language)} page={location.href} model={assistant?.id ?? options.assistant}
-            collections={options.collections} pages={inLanguage(assistant?.pages ?? {}, api.language)} onAsk={ask} />
+            collections={options.collections} pages={pages} query={query} onQuery={setQuery} onAsk={ask} />
         </div>
       ) : (
         <>
           <div class="da-scroll" tabIndex={-1}>
             {problem && <Problem problem={problem} onRetry={reload} />}
-            {!last && !problem && <Welcome greeting={options.greeting || info?.welcome || t.widget.greeting} assistant={assistant} onAsk={ask} />}
+            {!last && !problem && (
+              <div class="da-welcome">
+                <p>{options.greeting || info?.welcome || t.widget.greeting} {t.widget.near}</p>
+                <Questions label={t.chat.firstQuestions} questions={inLanguage(assistant?.suggestions ?? {}, api.language) ?? []} onAsk={ask} />
+                <Pages label={t.search.pages} pages={pages} />
+              </div>
+            )}
             <Exchanges conversation={conversation} model={assistant?.id ?? ""} info={info} onAsk={ask} />
           </div>
           <footer class="da-foot">
@@ -122,14 +131,6 @@ function request(options: Options, assistant: InterfaceAssistant | undefined, in
     ...(sent(info, language) && { language }),
     ...(options.collections.length > 0 && { filters: { collections: options.collections } }),
   };
-}
-
-type WelcomeProps = { greeting: string; assistant: InterfaceAssistant | undefined; onAsk: (question: string) => void };
-
-function Welcome({ greeting, assistant, onAsk }: WelcomeProps): JSX.Element {
-  const { api, t } = useUi();
-  const questions = assistant ? inLanguage(assistant.suggestions, api.language) ?? [] : [];
-  return <div class="da-welcome"><p>{greeting} {t.widget.near}</p><Questions label={t.chat.firstQuestions} questions={questions} onAsk={onAsk} /></div>;
 }
 
 interface ExchangesProps {

@@ -587,6 +587,11 @@ async def test_nothing_follows_that_was_asked_already_or_is_in_another_language(
     assert await follow_ups("Takto [1].", language="cs") == ()
 
 
+async def test_nothing_follows_that_is_what_was_just_asked() -> None:
+    said = hit(8, anchor="one", path=("Volumes", "How do I make a snapshot of a volume?"), title="Volumes")
+    assert await follow_ups("So [1].", hits=(FOUND[0], said)) == ()
+
+
 async def test_nothing_follows_a_refusal_or_a_question_back_or_where_it_is_switched_off() -> None:
     assert await follow_ups("So.", end=Done(extractive=True, refused=True)) == ()
     assert await follow_ups("Which?", choices=FOUND[:2]) == ()

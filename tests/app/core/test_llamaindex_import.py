@@ -31,14 +31,16 @@ assert llama_index.core.VectorStoreIndex is VectorStoreIndex
 assert llama_index.core.__version__ != "0.0.0"
 """
 OURS = """
-from app.models.openai import Endpoint, OpenAIEmbedder
+from app.models.openai import Endpoint
+from app.models.openai_embedder import OpenAIEmbedder
 OpenAIEmbedder(Endpoint("http://localhost/v1", timeout=1), "e")
 """
 LISTENED = """
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 Settings.callback_manager = CallbackManager([handler := LlamaDebugHandler()])
-from app.models.openai import Endpoint, OpenAIEmbedder
+from app.models.openai import Endpoint
+from app.models.openai_embedder import OpenAIEmbedder
 embedder = OpenAIEmbedder(Endpoint("http://localhost/v1", timeout=1), "e")
 assert embedder.callback_manager.handlers == [handler]
 """

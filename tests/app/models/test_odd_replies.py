@@ -21,8 +21,9 @@ from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
 from app.models import responses
 from app.models.guarded import Embedder, Model
-from app.models.openai import Endpoint, OpenAIEmbedder
+from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
+from app.models.openai_embedder import OpenAIEmbedder
 from app.models.postprocessor import Postprocessor
 from app.models.protocols import CallOptions
 from app.models.rerank import HttpReranker

@@ -11,8 +11,9 @@ from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUna
 from app.core.turn import Done, Message, Reasoning, Text, Usage
 from app.models import Model, openai_chat
 from app.models.guarded import Embedder
-from app.models.openai import Endpoint, OpenAIEmbedder
+from app.models.openai import Embeddings, Endpoint
 from app.models.openai_chat import OpenAIModel
+from app.models.openai_embedder import OpenAIEmbedder
 from app.models.protocols import CallOptions
 from tests.fake_llm import FakeLLM, Reply
 
@@ -146,10 +147,22 @@ async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: Fake
     embedder = Embedder(opened, 60)
     async with aclosing(opened):
         vectors = await embedder.embed_passages(["alpha", "beta beta beta"])
-        assert [list(v) for v in vectors] == [llm._vector("passage: alp"), llm._vector("passage: bet")]
+        assert vectors == [llm._vector("passage: alp"), llm._vector("passage: bet")]
         await embedder.embed_queries(["alpha"])
         assert llm.embedded[-1] == ["query: alpha"]
         assert await embedder.dimension() == 8
+
+
+@pytest.mark.parametrize("forms", [{"float", "base64"}, {"float"}])
+async def test_a_run_takes_vectors_in_the_form_that_the_server_knows(llm: FakeLLM, forms: set[str]) -> None:
+    """Base64 takes a quarter of the bytes of numbers; a server that refuses it is asked for numbers from then on."""
+    llm.forms = forms
+    opened = Embeddings(Endpoint(llm.url, timeout=60), "e")
+    async with aclosing(opened):
+        for _ in range(2):
+            vectors = await Embedder(opened, 60).embed_passages(["alpha", "beta"])
+            assert [list(map(float, vector)) for vector in vectors] == [llm._vector("alpha"), llm._vector("beta")]
+    assert len(llm.embedded) == (2 if "base64" in forms else 3)
 
 
 async def test_embedding_failures_are_named(llm: FakeLLM) -> None:

@@ -8,8 +8,9 @@ import pytest
 from app.core.errors import SettingsError
 from app.core.prompts import load_prompts
 from app.models.guarded import Embedder, Model
-from app.models.openai import Endpoint, OpenAIEmbedder
+from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
+from app.models.openai_embedder import OpenAIEmbedder
 from app.pipeline.registry import Tools, helper_call_warning, make_plan, search_of, upto, validate_order
 from app.pipeline.registry import steps as known_steps
 from app.text.language import LanguageDetector

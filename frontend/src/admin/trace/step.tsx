@@ -42,7 +42,7 @@ export function Sent({ name, text }: { name: string; text: string }): JSX.Elemen
   return (
     <div class="tr-sent">
       <div class="tr-sent-head"><span>{name}</span><CopyButton text={text} label={t.copy(name)} /></div>
-      <pre class="ad-source ad-box" tabIndex={0} role="region" aria-label={name}>{text}</pre>
+      <pre class="ad-source ad-box" tabIndex={0} role="group" aria-label={name}>{text}</pre>
     </div>
   );
 }
@@ -54,7 +54,7 @@ function Values({ name, values, names }: { name: string; values: Record<string, 
   return (
     <details>
       <summary>{name} <span class="da-muted">{fields.map(([field]) => field).join(", ")}</span></summary>
-      <pre class="ad-source ad-box" tabIndex={0} role="region" aria-label={name}>{text.replace(/[0-9a-f]{64}/g, (id) => names.get(id) ?? id)}</pre>
+      <pre class="ad-source ad-box" tabIndex={0} role="group" aria-label={name}>{text.replace(/[0-9a-f]{64}/g, (id) => names.get(id) ?? id)}</pre>
     </details>
   );
 }

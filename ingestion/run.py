@@ -7,13 +7,13 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from app.core import spans
-from app.core.errors import AssistantError, IndexDamaged, IndexMismatch, NotPublished, RunRefused, StoreBusy, StoreError
+from app.core.errors import IndexDamaged, IndexMismatch, NotPublished, RunRefused, StoreBusy, StoreError
 from app.core.log_message import LogMessage, masked
 from app.core.process import peak_mb
 from app.core.settings import Settings
@@ -165,9 +165,14 @@ class _Order:
         places = tuple(source.without_login().place for source in given)
         report = Report(places, dry_run=self.dry_run, configured=self.settings.languages)
         async with AsyncExitStack() as stack:
-            listed = await self._list(stack, given, report)
-            begun, damage = await self._begun(ask=ask, until=until)
-            run = await self._prepare(stack, listed, await stack.enter_async_context(begun), report)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    listing = group.create_task(self._list(stack, given, report))
+                    beginning = group.create_task(self._begun(stack, ask=ask, until=until))
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from errors
+            listed, (draft, damage) = listing.result(), beginning.result()
+            run = await self._prepare(stack, listed, draft, report)
             try:
                 await run.publish(await run.read())
             finally:
@@ -184,21 +189,12 @@ class _Order:
         known = () if self.rebuild else await live_pages(self.store)
         for source, tls in zip(given, tls_of(given), strict=True):
             client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
-        opening = asyncio.create_task(self._opened(workers, new=not known))
-        try:
-            listing = await list_pages([source.without_login() for source in given], client, workers, known)
-        finally:
-            await opening
+        if not known:
+            workers.warm()  # there will be pages for each
+        listing = await list_pages([source.without_login() for source in given], client, workers, known)
         report.failed_sources += [f"{failed.url}: {failed.reason}" for failed in listing.failed]
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listing.skipped]
         return _Listed(given, client, workers, listing)
-
-    async def _opened(self, workers: Workers, *, new: bool) -> None:
-        """For a new index, starts what takes a second, while the sources are listed: the workers and the embedder."""
-        if new:
-            workers.warm()
-            with suppress(AssistantError):  # the recipe meets it again
-                await self.embedder.dimension()
 
     async def _prepare(self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report) -> _Run:
         settings, client, workers = self.settings, listed.client, listed.workers
@@ -235,15 +231,17 @@ class _Order:
             notes += way_back(live.info, report.published, self.embedder, rebuilt=self.rebuild or bool(damage))
         return notes
 
-    async def _begun(self, *, ask: bool, until: float) -> tuple[Draft, str]:
+    async def _begun(self, stack: AsyncExitStack, *, ask: bool, until: float) -> tuple[Draft, str]:
         """A draft, and the damage of the live index, if any: then the draft starts empty."""
         damage = await damage_of(self.store)
         if not (self.rebuild or damage):
             try:
-                return await self._draft(ask=ask, rebuild=False, until=until), ""
+                draft = await self._draft(ask=ask, rebuild=False, until=until)
+                return await stack.enter_async_context(draft), ""
             except IndexDamaged as error:
                 damage = str(error)
-        return await self._draft(ask=True, rebuild=True, until=until), damage
+        draft = await self._draft(ask=True, rebuild=True, until=until)
+        return await stack.enter_async_context(draft), damage
 
     async def _draft(self, *, ask: bool, rebuild: bool, until: float) -> Draft:
         """The next generation. Raises `StoreBusy` when another run still writes at that time."""

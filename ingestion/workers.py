@@ -82,7 +82,6 @@ class Workers:
     _all: list[_Worker] = field(default_factory=list)
     _warming: list[asyncio.Future[None]] = field(default_factory=list)
     _threads: ThreadPoolExecutor = field(init=False)
-    _used: bool = False
 
     def __post_init__(self) -> None:
         self._threads = ThreadPoolExecutor(processes(), thread_name_prefix="convert")
@@ -124,9 +123,6 @@ class Workers:
         Raises `WorkersUnavailable` when no process can be started.
         """
         task = pickle.dumps((work, arguments, named))
-        if not self._used:
-            self._used = True
-            _start_forkserver()  # here, where no other thread may run
         result: Result = await asyncio.get_running_loop().run_in_executor(self._threads, self._called, task)
         return result
 
@@ -140,13 +136,10 @@ class Workers:
 
 
 def start_early() -> None:
-    """Start what workers are forked from, for many pages: it imports while this process does so, too."""
+    """Start what workers are forked from, for many pages: a copy of this process, whose modules it needs, if one can be made. It imports
+    the rest while this process goes on.
+    """
     _preload(_PRELOADED_FOR_MANY)
-    _start_forkserver()
-
-
-def _start_forkserver() -> None:
-    """Start what workers are forked from, if it doesn't run: a copy of this process, whose modules it needs, if one can be made."""
     if _FORKSERVER not in multiprocessing.get_all_start_methods():
         return
     util: Any = multiprocessing.util

@@ -202,7 +202,6 @@ async def index(
         if await live_recipe(store) is None:  # a store that is away is an error before any site is read
             start_early()
         from app.index.kept_sites import KeptSites
-        from ingestion.brand import keep_brand
         from ingestion.progress import open_progress
         from ingestion.run import ingest as ingest_sites
         from ingestion.sources import as_sources
@@ -219,6 +218,8 @@ async def index(
         if resuming:
             resuming.finish(report)
         if report.changed and not report.dry_run:
+            from ingestion.brand import keep_brand
+
             await keep_brand(store, settings, as_sources(sites))
         return report
     finally:

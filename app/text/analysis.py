@@ -7,8 +7,9 @@ Every store indexes these tokens, so all stores find the same.
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal
 
 from Stemmer import Stemmer
@@ -24,6 +25,7 @@ PREFIX_MARK, STEM_MARK, HEADED_MARK = (
     "=",
 )  # never part of a word or an identifier, so that kinds of tokens don't collide
 LONGEST_KEPT = 32  # characters of a run whose tokens are cached; it bounds the memory of the cache
+MOST_KEPT = 20_000  # runs of a language
 LONGEST = 64  # longer runs are encoded data, which would only fill the index
 
 STEMMERS: Mapping[str, str] = {
@@ -47,12 +49,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def analyse(text: str, language: str) -> list[str]:
     """The tokens of a text in order; without a stemmer for the language, words and first letters only."""
-    kept = _kept_tokens  # here, because most runs are short, and a call of `_tokens` takes as long as this one
-    return [
-        token
-        for run in runs(text)
-        for token in (kept(run, language) if len(run) <= LONGEST_KEPT else _made_tokens(run, language))
-    ]
+    return list(chain.from_iterable(map(_kept[language].__getitem__, runs(text))))
 
 
 RAISED = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
@@ -110,40 +107,54 @@ def words_of(run: str) -> list[str]:
     return list(dict.fromkeys(fold(part) for part in (run, *parts)))
 
 
-def _tokens(run: str, language: str) -> tuple[str, ...]:
-    """The tokens of a run without spaces: of its words and, if it has several, of the whole run."""
-    return _kept_tokens(run, language) if len(run) <= LONGEST_KEPT else _made_tokens(run, language)
+class _Kept(dict[str, tuple[str, ...]]):
+    """The tokens of runs without spaces in a language; most of those in a text are short, and were in one before."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        tokens = self._made(run)
+        if len(run) <= LONGEST_KEPT:
+            if len(self) >= MOST_KEPT:
+                self.clear()
+            self[run] = tokens
+        return tokens
+
+    def _made(self, run: str) -> tuple[str, ...]:
+        """The tokens of the words in the run and, if it has several, of the whole."""
+        if run.isalpha() and run[1:].islower():
+            return _word_tokens(run, self._language)
+        words = _WORD.findall(run)
+        if len(words) == 1:
+            return tuple(token for part in _humps(run) for token in _word_tokens(part, self._language))
+        whole = (fold(run),) if len(run) <= LONGEST else ()
+        return (*whole, *(token for word in words for token in self[word]))
 
 
-def _made_tokens(run: str, language: str) -> tuple[str, ...]:
-    words = _WORD.findall(run)
-    if len(words) == 1:
-        return tuple(token for part in _humps(run) for token in _word_tokens(part, language))
-    whole = (fold(run),) if len(run) <= LONGEST else ()
-    return (*whole, *(token for word in words for token in _tokens(word, language)))
+class _ByLanguage(dict[str, _Kept]):
+    def __missing__(self, language: str) -> _Kept:
+        return self.setdefault(language, _Kept(language))
 
 
-_kept_tokens = lru_cache(maxsize=20_000)(_made_tokens)
+_kept = _ByLanguage()
 
 
-def _humps(word: str) -> Iterator[str]:
+def _humps(word: str) -> list[str]:
     """The word, and its parts by capitals, so that "image pull" finds ImagePullBackOff."""
-    yield word
     parts = _HUMP.split(word)
-    if len(parts) > 1:
-        yield from parts
+    return [word, *parts] if len(parts) > 1 else parts
 
 
-def _word_tokens(word: str, language: str) -> Iterator[str]:
+def _word_tokens(word: str, language: str) -> tuple[str, ...]:
     if len(word) > LONGEST:
-        return
+        return ()
     folded = fold(word)
-    yield folded
     if folded.isdigit():
-        return
-    yield stem(folded, language) + STEM_MARK
-    if len(folded) >= PREFIX:
-        yield folded[:PREFIX] + PREFIX_MARK
+        return (folded,)
+    beginning = (folded[:PREFIX] + PREFIX_MARK,) if len(folded) >= PREFIX else ()
+    return (folded, stem(folded, language) + STEM_MARK, *beginning)
 
 
 @lru_cache(maxsize=50_000)

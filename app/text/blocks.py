@@ -24,6 +24,10 @@ _TICKS = re.compile(r"`+|\n[ \t]*+(?=\n)")
 
 def blocks(text: str) -> Iterator[tuple[bool, str]]:
     """The text in pieces that join back to it: (True, fenced code with its fences) or (False, prose)."""
+    if "```" not in text and "~~~" not in text:  # most texts
+        if text:
+            yield False, text
+        return
     fence, lines = "", list[str]()
     for line in text.splitlines(keepends=True):
         # most lines have no fence, and searching for one is the faster test
@@ -111,7 +115,10 @@ def outside_spans(prose: str, change: Callable[[str], str]) -> str:
         parts.append(f"{prose[at:start]}\x00{len(spans)}\x00")
         spans.append(prose[start:end])
         at = end
-    changed = change("".join([*parts, prose[at:]]))
+    parts.append(prose[at:])
+    changed = change(apart := "".join(parts))
+    if changed == apart:
+        return prose
     return _PLACEHOLDER.sub(lambda match: spans[int(match[1])] if int(match[1]) < len(spans) else match[0], changed)
 
 
@@ -192,6 +199,9 @@ _TAG = re.compile(r"(?<!\\)<(/?)([A-Za-z][\w.:-]*+)((?:[^<>\"']|\"[^\"\n]*+\"|'[
 _CLOSING = re.compile(r"(?<!\\)</([A-Za-z][\w.:-]*+)")
 _ENCODED = re.compile(r"data:[\w.+-]++/[\w.+-]++[;,][^\s()<>\"']*+|(?<![\w%+/=-])[\w%+/=-]{200,}+")
 _ENCODED_IN_CODE = re.compile(r"(?<![\w%+/=-])[\w%+/=-]{500,}+")
+_CHANGED = ("[", "<", "\\", "{#", "data:", "```", "~~~")
+"""Of these, a text must have one, or a very long word, for `plain` to change it."""
+
 _SHOWN = 40  # characters of encoded data: what it begins with may tell what it is
 _HTML_NAMES = """
 a abbr address article aside audio b big blockquote body br button canvas caption center cite code col
@@ -209,6 +219,8 @@ def plain(markdown: str) -> str:
 
     An address that is itself what readers see stays, and so does what only looks like a tag, such as `<name>`.
     """
+    if not any(sign in markdown for sign in _CHANGED) and _longest(markdown) < 200:  # most lines
+        return markdown
     return "".join(_code(piece) if code else outside_spans(piece, _prose) for code, piece in blocks(markdown))
 
 
@@ -233,8 +245,8 @@ def _prose(text: str) -> str:
 
 
 def _longest(text: str) -> int:
-    """The length of the longest run without spaces: looking for encoded data takes many times as long."""
-    return max(map(len, text.split()), default=0)
+    """The length of the longest run without spaces, at most: looking for encoded data takes many times as long."""
+    return max(map(len, text.split()), default=0) if len(text) >= 200 else len(text)
 
 
 def _untagged(found: re.Match[str], closed: frozenset[str]) -> str:

@@ -41,15 +41,17 @@ def marks(markdown: str) -> frozenset[str]:
 
 
 def _marks(markdown: str) -> Iterator[str]:
-    levels = ""
+    levels, texts = "", list[str]()
     for code, piece in blocks(markdown):
         if code:
             lines = [" ".join(line.split()) for line in piece.splitlines()[1:-1]]
             yield from (f"code {line}" for line in lines if len(line) > 2)
-            yield from _runs(piece)
+            texts.append(piece)
         else:
             levels += "".join(str(len(heading[1])) for heading in _HEADING.finditer(piece))
             yield from _of_prose(piece)
+            texts.append(_TARGET.sub("](", piece))
+    yield from _runs("\n".join(texts))
     if len(levels) >= FEWEST_HEADINGS:
         yield f"headings {levels}"
 
@@ -59,13 +61,15 @@ def _of_prose(text: str) -> Iterator[str]:
     yield from (f"code {' '.join(span.split())}" for span in _SPAN.findall(text))
     for target in _TARGET.findall(text):
         yield f"link {target.rstrip('/').rpartition('/')[2]}"
-    yield from _runs(_TARGET.sub("](", text))
     yield from _shapes(text)
 
 
 def _runs(text: str) -> Iterator[str]:
     """Numbers and identifiers: runs without spaces that aren't words of a language."""
-    for run in set(_RUN.findall(_DECIMAL.sub(".", text))):  # most words are there many times
+    words = [
+        word for word in set(text.split()) if not (word.isalpha() and word[1:].islower())
+    ]  # most are there many times
+    for run in set(_RUN.findall(_DECIMAL.sub(".", " ".join(words)))):
         if not (run.isalpha() and run[1:].islower()) and _TELLING.search(run):
             yield run.casefold()
 

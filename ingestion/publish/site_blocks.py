@@ -11,13 +11,12 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from app.core.generation import RepeatedBlock, SourceRecord
 from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.types import Page
-from ingestion.convert.boilerplate import FEWEST
+from ingestion.convert.boilerplate import FEWEST, repeated_in, sampled_page
 from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.exchange import BUILT_TYPES, Fetched
 from ingestion.entry import Entry
@@ -25,9 +24,6 @@ from ingestion.errors import ConversionError, is_of_page
 from ingestion.publish.draft import Baseline
 from ingestion.publish.page_reader import PageReader
 from ingestion.sources import Source, settings_of
-
-if TYPE_CHECKING:
-    from ingestion.convert.boilerplate.compare import Sampled
 
 SAMPLE = 48
 """Pages of a source that are compared: a block of most pages is on half of them even if it is missing on every third."""
@@ -118,10 +114,8 @@ class _Finder:
         if len(read) < max(FEWEST, unchanged):
             return known
         pages = await asyncio.gather(*(self._page(entry, fetched) for entry, fetched in read))
-        from ingestion.convert.boilerplate.compare import repeated_blocks  # with what converts, for new pages only
-
         try:
-            blocks = await self.documents.workers.run(repeated_blocks, [page for page in pages if page], known.blocks)
+            blocks = await self.documents.workers.run(repeated_in, list(filter(None, pages)), known.blocks)
         except ConversionError as error:  # pages made to be too much for a process
             self.documents.notes[f"{masked(self.site.url)}: blocks that repeat can't be found ({error})"] += len(read)
             return known
@@ -141,12 +135,10 @@ class _Finder:
                 raise
             return None  # reading the page will meet it again
 
-    async def _page(self, entry: Entry, fetched: Fetched) -> Sampled | None:
-        from ingestion.convert.boilerplate.compare import sampled
-
+    async def _page(self, entry: Entry, fetched: Fetched) -> bytes:
         try:
-            return await self.documents.workers.run(sampled, fetched, entry.without_text(), self.documents.words)
+            return await self.documents.workers.run(sampled_page, fetched, entry.without_text(), self.documents.words)
         except Exception as error:
             if not is_of_page(error):
                 raise
-            return None
+            return b""

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from app.core.types import Chunk, Page, PlainText, Section
 from app.text.blocks import plain
 from ingestion.convert.markdown.structure import Heading, heading_of, top_level
-from ingestion.split.pieces import FENCE_LINE, Piece
+from ingestion.split.pieces import Piece, opens_fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def plain_text(markdown: str, chunks: Iterable[Chunk]) -> PlainText:
     lines = markdown.split("\n")
     headings = dict[int, Heading]()
     starts = [0, *(line for line in _starts(lines, headings) if line), len(lines)]
-    texts = [plain("".join(f"{line}\n" for line in lines[first:last])) for first, last in pairwise(starts)]
+    texts = [plain("\n".join([*lines[first:last], ""])) for first, last in pairwise(starts)]
     borders = [0]
     for text in texts:
         borders.append(borders[-1] + len(text))
@@ -193,8 +193,8 @@ def _starts(lines: list[str], headings: dict[int, Heading]) -> Iterator[int]:
         if block and kind in ("bullet_list", "ordered_list") and not inside:
             yield from (item.start for item in block.children[1:])
         # a fence with the wrong indentation is no fence to the parser, but its author meant code
-        code = kind != "heading" and code != bool(len(FENCE_LINE.findall(text)) % 2)
-        if kind != "fence":
+        code = kind != "heading" and code != opens_fence(text)
+        if kind != "fence" and (inside or ":::" in text or "<details" in text):
             inside = max(0, inside + len(_OPENS.findall(text)) - len(_CLOSES.findall(text)))
         indented = goes_on or bool(_INDENTED.match(text))
         waits = kind == "heading" or (kind in ("paragraph", "html_block") and _announces(text))

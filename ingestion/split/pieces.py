@@ -13,7 +13,7 @@ from app.text.blocks import code_lines, sentences
 from ingestion.convert.document import KINDS
 from ingestion.convert.markdown.structure import CONTAINERS, Block, Heading, heading_of, top_level, without_blank_end
 
-FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
+_FENCE_LINE = re.compile(r"(?m)^[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+(?:```+|~~~+)")
 
 _LABEL = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d++[.)])[ \t]++)*+\*\*\S.*\*\*:?$")
 """A bold line: a term, the label of a tab, the title of an admonition or of code."""
@@ -133,6 +133,11 @@ def _children(block: Block, lines: list[str], start: int, end: int, gap: str, li
         labelled = len(lines[first]) + 2 if _is_label(lines, first, last) else 0
 
 
+def opens_fence(text: str) -> bool:
+    """True if the text has a fence that none in it closes, or only closes one."""
+    return ("```" in text or "~~~" in text) and len(_FENCE_LINE.findall(text)) % 2 == 1
+
+
 def _is_label(lines: list[str], start: int, end: int) -> bool:
     return end - start == 1 and _LABEL.match(lines[start]) is not None
 
@@ -146,7 +151,7 @@ def _glued(made: list[Piece]) -> list[Piece]:
         before, piece = result[number - 1], result[number]
         noted = -1 if _ADMONITION.match(before.text) else len(IN_ADMONITION) if piece.heading is not None else noted + 1
         # a fence with the wrong indentation is no fence to the parser, but its author meant code
-        code = piece.heading is None and code != bool(len(FENCE_LINE.findall(before.text)) % 2)
+        code = piece.heading is None and code != opens_fence(before.text)
         if piece.heading is None and (
             before.heading is not None or code or _LABEL.match(before.text.rpartition("\n")[2])
         ):

@@ -191,9 +191,8 @@ def test_the_processes_of_a_killed_program_end_too(tmp_path: Path) -> None:
 
 
 def test_a_program_whose_processes_cannot_start_is_told_why(tmp_path: Path) -> None:
-    """Each process imports the program, unless it is a copy of it: one that indexes at once would do so in all of them."""
-    beside = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
-    with program(tmp_path, beside + KILLED.format(guard="")) as running:
+    """Each process imports the program: one that indexes at once would do so in all of them."""
+    with program(tmp_path, KILLED.format(guard="")) as running:
         _, errors = running.communicate(timeout=240)
     assert "No process can be started that converts pages" in errors
     assert "if __name__ == '__main__':" in errors
@@ -201,16 +200,17 @@ def test_a_program_whose_processes_cannot_start_is_told_why(tmp_path: Path) -> N
 
 COPIED = r"""
 import asyncio, json, threading, sys
-from ingestion.workers import Workers
+from ingestion.workers import Workers, start_early
 
 async def main():
     async with Workers() as workers:
-        if "beside" in sys.argv:
-            threading.Thread(target=threading.Event().wait, daemon=True).start()
         print(await workers.run(eval, "hasattr(__import__('json'), 'ours')"))
 
 if __name__ == "__main__":
     json.ours = True
+    if "beside" in sys.argv:
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    start_early()
     asyncio.run(main())
 """
 

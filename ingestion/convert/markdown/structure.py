@@ -167,6 +167,7 @@ def heading_of(block: Block, lines: list[str]) -> tuple[Heading, str]:
     return Heading(level, plain, next((g for g in anchor.groups() if g), "") if anchor else ""), shown
 
 
+@lru_cache(maxsize=500)  # as `_blocks`
 def _words(content: str) -> str:
     if len(content) > LONGEST_HEADING:  # too long for a heading: parsing a page in one line would be slow
         return content

@@ -86,6 +86,11 @@ def test_a_result_and_the_query_itself_can_be_asked(search: Page, llm: FakeLLM):
     search.keyboard.type("backup")
     search.get_by_role("button", name="Ask about").first.click()
     finished(search)
+    modes = search.get_by_role("navigation", name="Ask or search")
+    modes.get_by_role("link", name="Search").click()
+    expect(search.get_by_role("combobox", name="Search", exact=True)).to_have_value("backup")
+    modes.get_by_role("link", name="Ask").click()  # neither is lost
+    finished(search)
     search.go_back()
     search.get_by_role("button", name="Ask: backup").click()
     finished(search)

@@ -14,7 +14,7 @@ export const cs: Texts = {
     started: "Odpověď přichází.",
     finished: (sources) => `Odpověď je celá. Zdrojů: ${sources}.`,
     stopped: "Tuto odpověď jste zastavili.",
-    interrupted: "Tato odpověď byla přerušena. Zeptejte se znovu, ať ji dostanete celou.",
+    interrupted: "Odpověď byla přerušena. Zeptejte se znovu, ať ji dostanete celou.",
     cut: "Odpověď tu končí, protože má nejvyšší délku. Požádejte o pokračování.",
     next: "Další témata v dokumentaci",
     person: "Zeptat se člověka",

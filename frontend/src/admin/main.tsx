@@ -114,14 +114,7 @@ async function answered(api: Api): Promise<Door | ViewBody[]> {
   }
 }
 
-interface HeaderProps {
-  open: boolean;
-  person: string;
-  onForget: (() => void) | null;
-  onLanguage: (language: "en" | "cs") => void;
-}
-
-function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Element {
+function Header({ open, person, onForget, onLanguage }: { open: boolean; person: string; onForget: (() => void) | null; onLanguage: (language: "en" | "cs") => void }): JSX.Element {
   const { t, language, routes } = useAdmin();
   const { t: ui } = useUi();
   const { path } = usePlace();

@@ -7,12 +7,19 @@ const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "w
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
 const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|share|trash): ".*",\n/gm;
-const OTHER_STYLES = /^\.da-(?:key|primary)\b.*\n/gm;
+const OTHER_STYLES = /^\.da-(?:key\b|primary\b|table \{ --edge).*\n/gm;
 const OVERRIDDEN = /\b(?:lheading|paragraph|table|_backpedal|del|delLDelim|delRDelim|emStrongLDelim|emStrongRDelimAst|url):\w+,?/g;
 /** What is replaced in marked, so that esbuild finds what is never used. */
 const CUTS = [
   [/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\([^]*?(?=export\{)/g, ""], // the object that holds parser and renderer
   [/export\{.*?(\w+) as Lexer\b.*?\}/g, "export{$1 as Lexer}"],
+  [/let (\w)="Infinite loop.*?else throw new Error\(\1\)/, "throw new Error"],
+  [/static get rules\(.*?\}\}static lex\([^}]*\}static lexInline\([^}]*\}/, ""],
+  [/(this\.options=\w+)\|\|\w+/g, "$1"], // there are none by default, and no other tokenizer
+  [/this\.options\.tokenizer=this\.options\.tokenizer\|\|new (\w+),.*?this\.tokenizer\.options=this\.options,/, "this.tokenizer=new $1,"],
+  [/this\.tokenizer\.lexer=this;/g, ""],
+  [/\|\|this\.tokenizer\.\w+!==\w+\.prototype\.\w+/g, ""],
+  [/this\.tokenizer\.\w+===\w+\.prototype\.\w+/g, "!0"],
   [/this\.options\.(?:pedantic|breaks)\b/g, "!1"],
   [/this\.options\.gfm\b/g, "!0"],
   [/this\.options\.(?:extensions|hooks)\b/g, "null"],

@@ -282,7 +282,7 @@ OF_NEAREST = 0.2  # share of the weight of the question that the units of its ne
 WEAKEST = 0.25  # times the evidence that an answer needs, below which no page is near
 SAYS = 0.4  # share of the weight of the question that a marked unit has; few of those with less are the answer
 NEARLY = 0.3  # share of the weight of the question that the unit of a near page has
-SURE = 0.1  # share of the weight of the question that the best unit needs
+SURE = 0.2  # share of the weight of the question that the best unit needs
 AGREED = 4  # candidates from the top of each search, among which a sure answer has its page
 HEADED = 0.5  # share of it that headings have which say what is asked
 NEAR = 0.85  # share of the score of the first hit; a page above it may answer as well
@@ -395,18 +395,21 @@ def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
 
 
 def sure(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> bool:
-    """True if the first unit has more of what is asked for than its common words, its headings say what is asked or no other
-    page is nearly as good, and its page is at the top by its words and by its meaning.
+    """True if the first unit says more of what is asked for than its common words, and most of it unless its chunk is the nearest in
+    meaning; its headings say what is asked or no other page is nearly as good; and its page is at the top by its words and by its
+    meaning.
     """
     first, needed = found[0], sum(weights.values())
-    chunk, unit = first.hit.chunk, first.unit
+    chunk = first.hit.chunk
     rival = max((other.hit.score for other in found if other.hit.chunk.url != chunk.url), default=0.0)
     stands_out = rival <= NEAR * first.hit.score or (
         _weight(weights, analyse(_heading(first), chunk.language)) >= HEADED * needed
     )
     tops = [{one.url for one in leg[:AGREED]} for leg in (legs.lexical, legs.units) if leg and weights]
     agreed = all(chunk.url in top for top in tops)
-    return stands_out and agreed and _weight(weights, unit.tokens | unit.context) >= SURE * needed
+    nearest = {leg[0].id for leg in (legs.vector, legs.units) if leg and weights}
+    is_near = first.says or not nearest or chunk.id in nearest
+    return stands_out and agreed and is_near and _weight(weights, first.unit.tokens) >= SURE * needed
 
 
 def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:

@@ -1,5 +1,6 @@
 """Searches every question of a set, without writing an answer, and measures the found pages, chunks and quotations."""
 
+import operator
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -287,39 +288,41 @@ async def quotations(
 ) -> list[dict[str, Any]]:
     """By language, what an assistant without a language model quotes on the cases that have evidence.
 
-    Shares 0..1 of the answers whose `first` quotation has the proof, and of those that have it `anywhere`; the median number
-    of `characters` of all answers, without their lists of links.
+    Shares 0..1 of the answers whose `first` quotation has the proof, of those that have it `anywhere`, and of those that are `sure`,
+    with the share of these whose first quotation has it; the median number of `characters` of all answers, without their links.
     """
     proven = [case for case in cases if case.evidence]
     quoted = await in_parallel(proven, lambda _, case: _quoted(assistant, case), parallel, progress)
-    by_language: dict[str, list[tuple[bool, bool, int]]] = {}
+    by_language: dict[str, list[tuple[bool, bool, bool, int]]] = {}
     for case, answer in zip(proven, quoted, strict=True):
         by_language.setdefault(case.language, []).append(answer)
     rows = []
     for language, answers in sorted(by_language.items()):
-        first, anywhere, lengths = zip(*answers, strict=True)
+        first, anywhere, sure, lengths = zip(*answers, strict=True)
         n = len(answers)
-        shares = {"first": sum(first) / n, "anywhere": sum(anywhere) / n}
+        shares = {"first": sum(first) / n, "anywhere": sum(anywhere) / n, "sure": sum(sure) / n}
+        shares["right"] = sum(map(operator.and_, first, sure)) / (sum(sure) or 1)
         rows.append({"language": language, "n": n, **shares, "characters": statistics.median(lengths)})
     return rows
 
 
-async def _quoted(assistant: Assistant, case: Case) -> tuple[bool, bool, int]:
-    """Returns whether the first quotation has the proof, whether any has it, and the answer's characters."""
+async def _quoted(assistant: Assistant, case: Case) -> tuple[bool, bool, bool, int]:
+    """Returns whether the first quotation has the proof, whether any has it, whether the answer is sure, and its characters."""
     request = Request(case.messages, assistant.id, "eval-quotations")
     # what marks the quotations in the text goes no further than the step `cite`
     steps = upto(assistant.plans.answer, "events")
     plan = tuple(group for group in steps if not any(step.name == "cite" for step in group))
     turn = await runner.run(plan, await assistant.begin(request))
-    texts, extractive = list[Text](), False
+    texts, done = list[Text](), Done()
     assert turn.events is not None
     async with aclosing(turn.events) as events:
         async for event in events:
             if isinstance(event, Text):
                 texts.append(event)
             elif isinstance(event, Done):
-                extractive = event.extractive
-    quoted = [text.text for text in texts if text.quoted] if extractive else []
+                done = event
+    quoted = [text.text for text in texts if text.quoted] if done.extractive else []
     proofs_in = [holds(text, case.evidence) for text in quoted]
     anywhere = any(proofs_in) or holds("\n\n".join(quoted), case.evidence)
-    return proofs_in[:1] == [True], anywhere, sum(len(text.text) for text in texts)
+    sure = done.extractive and not done.doubtful
+    return proofs_in[:1] == [True], anywhere, sure, sum(len(text.text) for text in texts)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from eval.measure.gate import Verdict
 from eval.measure.refusals import Refusals
@@ -51,13 +52,20 @@ def curve_table(result: Result) -> Table:
     ]
 
 
+def _sureness(quoted: Mapping[str, Any]) -> str:
+    if "sure" not in quoted:  # in a result that an older version saved
+        return ""
+    return f'{100 * quoted["sure"]:.0f} % don\'t say "Perhaps", of which {100 * quoted["right"]:.0f} % have it; '
+
+
 def _facts(result: Result) -> list[str]:
     config, ms = result.config, result.milliseconds
     index = config.get("index", {})
     recipe = index.get("recipe", {})
     lines = [
         f"Without a model, {quoted['language']}: the proof is in the first quotation of {100 * quoted['first']:.0f} % of"
-        f" {quoted['n']} answers, in any of {100 * quoted['anywhere']:.0f} %; the median answer has {quoted['characters']:.0f} characters."
+        f" {quoted['n']} answers, in any of {100 * quoted['anywhere']:.0f} %; {_sureness(quoted)}"
+        f"the median answer has {quoted['characters']:.0f} characters."
         for quoted in config.get("quotations", ())
     ]
     if ms:

@@ -29,7 +29,8 @@ def test_another_state_of_the_documentation_is_measured_with_its_own_questions(t
     result = load_result(str(tmp_path / "result.json"))
     assert result.outcomes[0].details["ranked"][0].endswith("/docs/en/")
     (quoted,) = result.config["quotations"]
-    assert quoted | {"characters": 0} == {"language": "en", "n": 2, "first": 0.5, "anywhere": 0.5, "characters": 0}
+    shares = {"first": 0.5, "anywhere": 0.5, "sure": 1.0, "right": 0.5}
+    assert quoted | {"characters": 0} == {"language": "en", "n": 2, **shares, "characters": 0}
     assert 50 < quoted["characters"] < 500
 
 

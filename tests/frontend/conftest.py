@@ -122,12 +122,15 @@ def page(chromium: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def axe() -> Callable[..., None]:
-    """`axe(page)` fails on what axe calls serious or critical; `axe(page, "dialog")` looks only into that element."""
+    """`axe(page)` fails on what axe calls serious or critical; `axe(page, "dialog")` looks only into that element.
+
+    `axe(page, every=True)` fails on everything that it finds.
+    """
     checker = Axe()
 
-    def check(page: Page, within: str | None = None) -> None:
+    def check(page: Page, within: str | None = None, *, every: bool = False) -> None:
         found = checker.run(page, within).response["violations"]
-        grave = [(one["id"], [node["html"][:150] for node in one["nodes"]]) for one in found if one["impact"] in GRAVE]
-        assert grave == []
+        grave = [one for one in found if every or one["impact"] in GRAVE]
+        assert [(one["id"], [node["html"][:150] for node in one["nodes"]]) for one in grave] == []
 
     return check

@@ -59,7 +59,7 @@ def test_only_a_key_opens_and_a_wrong_one_is_told(page: Page, operated: Program,
     """The key lasts as long as the tab; nothing is shown before, and nothing after it is forgotten."""
     page.goto(f"{operated.url}/admin/pages?language=cs")
     expect(page.get_by_role("heading", name="Admin key")).to_be_visible()
-    axe(page)
+    axe(page, every=True)
     page.get_by_label("Key", exact=True).fill("wrong")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("isn't an admin key")
@@ -102,6 +102,10 @@ def test_from_the_overview_to_a_chunk_and_its_neighbours(page: Page, operated: P
     page.go_back()
     page.get_by_role("link", name="Svazky").click()
     expect(page.locator(".ad-chunk").first).to_contain_text("Svazek je úložiště")
+    page.get_by_role("link", name="Skip to the content").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()  # of this view
+    expect(page.locator(".ad-chunk").first).to_be_visible()
     page.get_by_role("link", name="Markdown").click()
     expect(page.locator("pre.ad-source").first).to_contain_text("# Svazky")
     assert "".join(page.locator("pre.ad-source").all_inner_texts()).count("## Jak vytvořím svazek?") == 1
@@ -111,7 +115,7 @@ def test_from_the_overview_to_a_chunk_and_its_neighbours(page: Page, operated: P
     expect(near).to_have_count(7)
     cosines = [float(text) for text in near.locator("td:first-child").all_inner_texts()]
     assert cosines == sorted(cosines, reverse=True)
-    axe(page)
+    axe(page, every=True)
     here, first = page.url, near.first.get_by_role("link")
     name = first.inner_text()
     first.click()
@@ -140,7 +144,7 @@ def test_going_back_a_generation_changes_the_answers(page: Page, start, axe, tmp
     page.get_by_role("button", name="Go back to generation 1").click()
     expect(page.get_by_role("alertdialog")).to_contain_text("generation 2 will be dropped")
     expect(page.get_by_role("button", name="Cancel")).to_be_focused()
-    axe(page)
+    axe(page, every=True)
     page.get_by_role("button", name="Go back", exact=True).click()
     expect(page.get_by_text("No earlier generation is kept")).to_be_visible()
     expect(page.get_by_role("rowheader", name="1")).to_be_visible()
@@ -152,12 +156,12 @@ def test_a_run_is_started_watched_to_its_end_and_reported(page: Page, start, axe
     service = start(**BROKEN_MODEL)
     opened(page, service, "runs")
     expect(page.get_by_label(re.compile("https://docs.example.org/"))).to_be_checked()
-    axe(page)
+    axe(page, every=True)
     page.locator("form").get_by_role("button", name="Start a run").click()
     expect(page).to_have_url(re.compile("/admin/runs/run-"))
     expect(page.get_by_role("progressbar")).to_be_visible()
     expect(page.get_by_role("heading", name="Report")).to_be_visible(timeout=60_000)
-    expect(page.get_by_role("status").filter(has_text="published")).to_be_visible()
+    expect(page.get_by_role("status").first).to_have_text("unchanged")  # so nothing was published
     expect(page.locator(".ad-figures div", has_text="unchanged")).to_contain_text("8")
     page.get_by_role("link", name="Runs", exact=True).click()
     rows = page.get_by_role("region", name="Last runs").locator("tbody tr")
@@ -165,7 +169,7 @@ def test_a_run_is_started_watched_to_its_end_and_reported(page: Page, start, axe
     expect(rows.first).to_contain_text("button or HTTP")
     expect(rows.last).to_contain_text("command")  # in another process, before the service was started
     expect(rows.last).to_contain_text("generation 1")
-    axe(page)
+    axe(page, every=True)
 
 
 def test_an_editor_writes_an_answer_tries_and_saves_it(page: Page, start, axe, tmp_path: Path):
@@ -192,7 +196,7 @@ def test_an_editor_writes_an_answer_tries_and_saves_it(page: Page, start, axe, t
     expect(save).to_be_disabled()
     page.get_by_role("button", name="Try against the question log").click()
     expect(page.get_by_text("1 of the last 1 different questions would get an entry")).to_be_visible()
-    axe(page)
+    axe(page, every=True)
     save.click()
     expect(page.get_by_role("listitem").filter(has_text="version 1, entries: 1")).to_be_visible()
     page.get_by_role("button", name="Edit").click()
@@ -205,7 +209,7 @@ def test_an_editor_writes_an_answer_tries_and_saves_it(page: Page, start, axe, t
     page.get_by_role("button", name="Vrátit verzi 1").click()
     expect(page.get_by_role("listitem").filter(has_text="verze 3, položek: 1")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    axe(page)
+    axe(page, every=True)
 
 
 def test_a_site_is_looked_at_added_paused_and_removed(page: Page, start, axe):
@@ -219,7 +223,7 @@ def test_a_site_is_looked_at_added_paused_and_removed(page: Page, start, axe):
         rows = page.get_by_role("region", name="Sites").locator("tbody tr")
         expect(rows).to_have_count(1)
         expect(rows.first).to_contain_text("recorded with the index")
-        axe(page)
+        axe(page, every=True)
         page.get_by_label("Address of a sitemap or a site").fill(url)
         page.get_by_label("Not these paths").fill("/old/*")
         form = page.locator("form")
@@ -228,7 +232,7 @@ def test_a_site_is_looked_at_added_paused_and_removed(page: Page, start, axe):
         expect(seen.get_by_role("status")).to_have_text("2 pages would be fetched")
         expect(seen).to_contain_text("1 × skipped: excluded by /old/*")
         assert site.statuses("/guide/pumps") == []
-        axe(page)
+        axe(page, every=True)
         form.get_by_role("button", name="Add a site").click()
         expect(rows).to_have_count(2)
         expect(rows.nth(0)).to_contain_text("waits for the next run")
@@ -251,7 +255,7 @@ def test_a_site_is_looked_at_added_paused_and_removed(page: Page, start, axe):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         rows.nth(0).get_by_role("button", name="Odebrat").click()
         expect(page.get_by_role("alertdialog")).to_contain_text("opustí index")
-        axe(page)
+        axe(page, every=True)
         page.get_by_role("alertdialog").get_by_role("button", name="Odebrat").click()
         expect(page).to_have_url(re.compile("/admin/runs/run-"))
         expect(page.get_by_role("status").filter(has_text="zveřejněno")).to_be_visible(timeout=60_000)
@@ -286,13 +290,13 @@ def test_a_key_is_made_copied_limited_and_revoked(page: Page, start, axe, tmp_pa
     assert file.read_text("utf-8").startswith("# ours\n")
     expect(form.get_by_role("button", name="Copy the key")).to_be_visible()
     expect(rows.nth(1)).to_contain_text("60/minute")
-    axe(page)
+    axe(page, every=True)
     page.reload()
     expect(rows).to_have_count(2)
     assert key not in page.content()
     rows.nth(1).get_by_role("button", name="Change limits").click()
     rows.nth(1).get_by_label("Answers at the same time").fill("4")
-    axe(page)
+    axe(page, every=True)
     rows.nth(1).locator("form").get_by_role("button", name="Change limits").click()
     expect(rows.nth(1)).to_contain_text("Answers at the same time: 4")
     page.get_by_label("Language", exact=True).select_option("cs")
@@ -300,7 +304,7 @@ def test_a_key_is_made_copied_limited_and_revoked(page: Page, start, axe, tmp_pa
     rows = page.get_by_role("region", name="Klíče").locator("tbody tr")
     rows.nth(1).get_by_role("button", name="Zneplatnit").click()
     expect(page.get_by_role("alertdialog")).to_contain_text("robot")
-    axe(page)
+    axe(page, every=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("alertdialog").get_by_role("button", name="Zneplatnit").click()
     expect(rows).to_have_count(1)
@@ -346,7 +350,7 @@ def test_an_index_that_is_missing_is_red_and_says_what_to_do(page: Page, start, 
     page.goto(f"{start(**OPEN_EMPTY).url}/admin/")
     expect(page.locator(".ad-state")).to_contain_text("Questions can't be answered")
     expect(page.locator(".ad-problems li").first).to_contain_text("docs-assistant ingest")
-    axe(page)
+    axe(page, every=True)
     expect(page.get_by_role("heading", name="Index", exact=True)).to_have_count(0)  # of which there is nothing to say
     page.get_by_role("link", name="Pages").click()
     expect(page.get_by_role("alert")).to_contain_text("Nothing is indexed yet")
@@ -371,7 +375,7 @@ def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Pa
         assert page.locator(".ad-table td[data-head]:not([data-head=''])").evaluate_all(UNNAMED) == [], view
         if (current := page.locator("header nav [aria-current]")).count():
             expect(current).to_be_in_viewport(ratio=1)
-        axe(page)
+        axe(page, every=True)
     expect(page.get_by_role("heading", level=1)).to_have_text("Na této adrese nic není")
     page.goto(f"{operated.url}/admin/generations")
     cell = page.get_by_role("cell").filter(has_text="words").first
@@ -405,12 +409,12 @@ def test_a_docs_editor_sees_what_to_write(page: Page, start, axe):
     page.get_by_text("and 1 more").click()
     expect(page.locator(".ad-gaps > li:visible")).to_have_count(11)
     expect(page).to_have_url(re.compile(r"/admin/gaps\?since=7d$"))
-    axe(page)
+    axe(page, every=True)
     page.get_by_label("Language").select_option("cs")
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator(".ad-gaps > li").first).to_contain_text("z 2 bez dobré odpovědi")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    axe(page)
+    axe(page, every=True)
 
 
 def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start, axe, tmp_path: Path):
@@ -452,10 +456,12 @@ def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start
     page.keyboard.press("ArrowLeft")
     expect(plots.first).to_have_attribute("aria-valuetext", re.compile(": 0$"))
     expect(plot.locator("p")).to_have_text(re.compile(": 0$"))
-    axe(page)
+    axe(page, every=True)
+    page.get_by_label("Outcome").focus()
     page.get_by_label("Outcome").select_option("refused")
     expect(page).to_have_url(re.compile("outcome=refused"))
     expect(rows).to_have_count(1)
+    expect(page.get_by_label("Outcome")).to_be_focused()  # nothing was taken away meanwhile
     page.get_by_role("link", name="Show all questions").click()
     page.get_by_label("Words").fill("VOLUM")
     page.keyboard.press("Enter")
@@ -470,7 +476,7 @@ def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start
     assert (len(saved), "'=How do I create volumes?" in saved[1]) == (2, True)
     page.get_by_role("link", name="=How do I create volumes?").click()
     expect(page.locator("article")).to_contain_text("word for word")
-    axe(page)
+    axe(page, every=True)
     page.get_by_label("Language").select_option("cs")
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.get_by_role("heading", name="Konverzace")).to_be_visible()
@@ -478,7 +484,7 @@ def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start
     page.get_by_role("link", name="Otázky", exact=True).click()
     expect(page.get_by_role("region", name="Otázky").locator("tbody tr")).to_have_count(3)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    axe(page)
+    axe(page, every=True)
     page.get_by_role("link", name="Průběh").last.click()
     expect(page).to_have_url(re.compile(r"/admin/ask\?q=How\+do\+I\+create\+a\+volume"))
     expect(page.locator(".tr-answer")).to_be_visible()

@@ -550,7 +550,8 @@ def written(page: Page, paragraphs: int) -> None:
 def test_everything_is_reached_by_keyboard_and_axe_finds_nothing_serious(
     page: Page, service: Program, llm: FakeLLM, axe
 ):
-    says(llm, ANSWER)
+    wide = "| class | speed | backed up |\n|---|---|---|\n| `nfs-csi` | 400 MB/s | every night |\n"
+    says(llm, f"{ANSWER}\n{wide}")
     page.goto(service.url)
     expect(page.get_by_role("textbox", name="Your question")).to_be_focused()
     page.get_by_role("link", name="Skip to the question").press("Enter")
@@ -571,6 +572,9 @@ def test_everything_is_reached_by_keyboard_and_axe_finds_nothing_serious(
             page.wait_for_timeout(50)
             axe(page)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+            cells = answers(page).get_by_role("table").last.get_by_role("cell")
+            tops = cells.evaluate_all("all => all.map(one => one.offsetTop)")
+            assert len(set(tops)) == (3 if width == 390 else 1)  # one below the other where there is no room
     page.get_by_role("button", name="Show your chats").click()
     expect(page.get_by_role("dialog").get_by_role("listitem")).to_have_count(1)
     axe(page)

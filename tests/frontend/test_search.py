@@ -86,6 +86,11 @@ def test_a_result_and_the_query_itself_can_be_asked(search: Page, llm: FakeLLM):
     search.keyboard.type("backup")
     search.get_by_role("button", name="Ask about").first.click()
     finished(search)
+    modes = search.get_by_role("navigation", name="Ask or search")
+    modes.get_by_role("link", name="Search").click()
+    expect(search.get_by_role("combobox", name="Search", exact=True)).to_have_value("backup")
+    modes.get_by_role("link", name="Ask").click()  # neither is lost
+    finished(search)
     search.go_back()
     search.get_by_role("button", name="Ask: backup").click()
     finished(search)
@@ -103,7 +108,7 @@ def test_searches_whose_results_were_used_are_offered_again(search: Page):
         if used:
             search.get_by_role("link").and_(search.locator(".da-found")).first.click()
     search.goto(search.url.partition("?")[0] + "?search=")
-    expect(recent.get_by_role("button")).to_have_text(["Forget them", "backup", "volume"])
+    expect(recent.get_by_role("button")).to_have_text(["backup", "volume", "Forget them"])
     recent.get_by_role("button", name="volume").click()
     expect(field).to_have_value("volume")
     expect(first(search)).to_contain_text("olume")

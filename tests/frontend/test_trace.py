@@ -70,7 +70,7 @@ def part(page: Page, name: str) -> None:
 
 
 def test_a_question_shows_its_steps_prompts_candidates_and_links(
-    page: Page, service: Program, llm: FakeLLM, axe: Callable[[Page], None]
+    page: Page, service: Program, llm: FakeLLM, axe: Callable[..., None]
 ) -> None:
     """The address asks it. Bars lie where the times are, a step shows its prompts as sent, a candidate why it was dropped."""
     llm.reply = lambda body: replace(said(body), delay=2.0 if body.get("stream") else 0.08)  # longer than all else
@@ -115,7 +115,7 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
     for opened_values in steps.locator("summary").all():
         opened_values.click()
     assert not re.search("[0-9a-f]{64}", steps.inner_text())
-    axe(page)
+    axe(page, every=True)
 
     part(page, "Candidates")
     expect(rows.first).to_be_hidden()
@@ -148,7 +148,7 @@ def test_a_question_shows_its_steps_prompts_candidates_and_links(
 
 
 def test_it_is_asked_again_with_other_choices_side_by_side(
-    page: Page, service: Program, llm: FakeLLM, axe: Callable[[Page], None]
+    page: Page, service: Program, llm: FakeLLM, axe: Callable[..., None]
 ) -> None:
     """Another assistant, top_k, weight and prompt; words and chunks that differ are marked; the address brings both back."""
     opened(page, service, q="How many volumes may a project have, and what is copied every night?")
@@ -176,7 +176,7 @@ def test_it_is_asked_again_with_other_choices_side_by_side(
     hits = both.get_by_role("region", name="Chunks kept")
     expect(hits.get_by_text("lost", exact=True).first).to_be_visible()
     expect(hits.get_by_text("beyond top_k").first).to_be_visible()
-    axe(page)
+    axe(page, every=True)
     assert "again.top_k=1" in page.url
     page.reload()
     expect(page.locator(".tr-side")).to_have_count(2)
@@ -201,7 +201,7 @@ def test_a_wrong_choice_says_what_is_wrong(page: Page, service: Program) -> None
 
 
 def test_a_question_goes_to_the_question_set_that_eval_reads(
-    page: Page, service: Program, axe: Callable[[Page], None]
+    page: Page, service: Program, axe: Callable[..., None]
 ) -> None:
     """With the page that somebody chooses; a second time it is refused; `docs-assistant eval retrieval` reads it."""
     opened(page, service, q=QUESTION, part="add")
@@ -215,7 +215,7 @@ def test_a_question_goes_to_the_question_set_that_eval_reads(
     form.get_by_label("Sentence that proves").fill("Write a file `volume.yaml` and apply it.")
     form.get_by_role("button", name="Add").click()
     expect(form.get_by_role("status")).to_have_text("Added to questions.jsonl.")
-    axe(page)
+    axe(page, every=True)
     form.get_by_role("button", name="Add").click()
     expect(form.get_by_role("alert")).to_contain_text("questions.jsonl has this question already")
     path = service.folder / "question-sets" / "questions.jsonl"
@@ -233,7 +233,7 @@ def test_a_question_goes_to_the_question_set_that_eval_reads(
 
 
 def test_it_is_czech_for_who_wants_that_and_fits_a_phone(
-    page: Page, service: Program, axe: Callable[[Page], None]
+    page: Page, service: Program, axe: Callable[..., None]
 ) -> None:
     opened(page, service, q=QUESTION)
     expect(region(page, "Steps").locator(".tr-row").first).to_be_visible()
@@ -244,7 +244,7 @@ def test_it_is_czech_for_who_wants_that_and_fits_a_phone(
     expect(page.get_by_role("heading", name="Kandidáti")).to_be_visible()
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(PHONE)
-    axe(page)
+    axe(page, every=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     tabs = page.get_by_role("navigation", name="Části trace")
     heading = page.get_by_role("heading", name="Kandidáti")

@@ -78,6 +78,13 @@ export function useJson<T>(place: string, parameters: Parameters = {}): Json<T> 
   return { ...useAdmitted(useLoaded<T>(useUi().api, path)), path };
 }
 
+/** The same with what was there before, until there is more: who filters keeps the focus and the place. */
+export function useKept<T>(loaded: Json<T>): Json<T> {
+  const last = useRef<T | null>(null);
+  last.current = loaded.data ?? (loaded.problem ? null : last.current);
+  return { ...loaded, data: last.current };
+}
+
 interface ViewProps<T> {
   loaded: Json<T>;
   /** What helps if there is no such thing. */
@@ -149,7 +156,7 @@ export function Select({ label, options, value, name, none, onChoose }: SelectPr
   return (
     <label class="ad-field">
       {label}
-      <select name={name} key={value} onChange={(event) => onChoose?.(event.currentTarget.value)}>
+      <select name={name} {...(onChoose && { value })} onChange={(event) => onChoose?.(event.currentTarget.value)}>
         {all.map(([one, shown]) => <option key={one} value={one} selected={one === value}>{shown}</option>)}
       </select>
     </label>

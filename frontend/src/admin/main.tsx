@@ -62,13 +62,19 @@ function App(): JSX.Element {
     <UiProvider value={{ api, t: texts(uiLanguage(language)), target: "_blank" }}>
       <AdminProvider value={admin}>
         <div class="da-root ad-root">
-          <a class="da-skip" href={`${location.pathname}${location.search}#content`}>{t.skip}</a>
+          <a class="da-skip" href="#content" onClick={skip}>{t.skip}</a>
           <Header open={door === "open"} person={people.person} onForget={api.key ? forget : null} onLanguage={choose} />
-          {door === "open" ? <Views /> : <main id="content" class="ad-door"><Closed door={door} people={people} onKey={(key) => void knock(key)} /></main>}
+          {door === "open" ? <Views /> : <main id="content" class="ad-door" tabIndex={-1}><Closed door={door} people={people} onKey={(key) => void knock(key)} /></main>}
         </div>
       </AdminProvider>
     </UiProvider>
   );
+}
+
+/** To the content of this view, whatever the base of addresses is. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("content")!.focus();
 }
 
 /** What stands in place of the views. */
@@ -108,14 +114,7 @@ async function answered(api: Api): Promise<Door | ViewBody[]> {
   }
 }
 
-interface HeaderProps {
-  open: boolean;
-  person: string;
-  onForget: (() => void) | null;
-  onLanguage: (language: "en" | "cs") => void;
-}
-
-function Header({ open, person, onForget, onLanguage }: HeaderProps): JSX.Element {
+function Header({ open, person, onForget, onLanguage }: { open: boolean; person: string; onForget: (() => void) | null; onLanguage: (language: "en" | "cs") => void }): JSX.Element {
   const { t, language, routes } = useAdmin();
   const { t: ui } = useUi();
   const { path } = usePlace();
@@ -153,7 +152,7 @@ function Views(): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   useTitle(title, place, heading);
   return (
-    <main id="content">
+    <main id="content" tabIndex={-1}>
       <h1 ref={heading} tabIndex={-1}>{title}</h1>
       {found && <found.route.view key={found.route.path} rest={found.rest} query={place.query} />}
     </main>

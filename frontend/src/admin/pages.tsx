@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { PageList, PageRow } from "../../api";
 import { Icon } from "../shared/icons";
-import { Ago, Badge, type Counts, Docs, Table, type Tone, View, submitted, useAdmin, useJson } from "./data";
+import { Ago, Badge, type Counts, Docs, Table, type Tone, View, submitted, useAdmin, useJson, useKept } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -13,7 +13,7 @@ const SHOWN = 12;
 
 export function Pages({ query }: ViewProps): JSX.Element {
   const given = Object.fromEntries(query);
-  const loaded = useJson<PageList>("v1/admin/pages", given);
+  const loaded = useKept(useJson<PageList>("v1/admin/pages", given));
   return (
     <>
       <Search given={given} />

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { DayBody, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
 import { Markdown, type Reading } from "../shared/markdown";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Facts, Failure, Figures, Outside, Select, Table, type Tone, View, submitted, useAction, useAdmin, useJson } from "./data";
+import { Ago, Badge, Docs, Facts, Failure, Figures, Outside, Select, Table, type Tone, View, submitted, useAction, useAdmin, useJson, useKept } from "./data";
 import { address, go } from "./location";
 import { Plot } from "./plot";
 import type { ViewProps } from "./routes";
@@ -29,7 +29,7 @@ export function Questions({ rest, query }: ViewProps): JSX.Element {
 
 function List({ given }: { given: Given }): JSX.Element {
   const { t } = useAdmin();
-  const loaded = useJson<LogList>("v1/admin/question-log", given);
+  const loaded = useKept(useJson<LogList>("v1/admin/question-log", given));
   return (
     <View loaded={loaded} absent={t.questions.off}>
       {(found) => (
@@ -71,7 +71,7 @@ function Days({ given }: { given: Given }): JSX.Element | null {
   const { t, day, number, percent } = useAdmin();
   const [at, setAt] = useState<number | null>(null);
   const { since, until, language, assistant, key } = given;
-  const { data, problem } = useJson<DayList>("v1/admin/question-log/days", { since, until, language, assistant, key });
+  const { data, problem } = useKept(useJson<DayList>("v1/admin/question-log/days", { since, until, language, assistant, key }));
   if (problem) return <Failure problem={problem} />;
   if (!data?.data.length) return null;
   const days = everyDay(data.data);
@@ -79,7 +79,7 @@ function Days({ given }: { given: Given }): JSX.Element | null {
   const plot = (name: (typeof FIGURES)[number]) => (
     <>
       {number(total(name))}{!WHOLE.has(name) && <> <span class="da-label">{percent(total(name) / (total("questions") || 1))}</span></>}
-      <Plot name={t.questions.figures[name]} unit={t.questions.units[name === "tokens" ? 1 : 0]!} days={days.map((one) => one.day)} values={days.map((one) => one[name])} at={at} onPoint={setAt} />
+      <Plot name={t.questions.figures[name]} unit={t.questions.units[name === "tokens" ? 1 : 0]!} days={days.map((one) => one.day)} values={days.map((one) => one[name])} at={at === null ? null : Math.min(at, days.length - 1)} onPoint={setAt} />
     </>
   );
   return (

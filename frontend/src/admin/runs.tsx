@@ -159,7 +159,7 @@ function Ended({ run }: { run: IngestRun }): JSX.Element {
   const took = run.finished_at && run.started_at ? (Date.parse(run.finished_at) - Date.parse(run.started_at)) / 1000 : null;
   return (
     <>
-      <p role="status"><Badge tone={TONES[run.state]}>{t.runs.states[run.state]}</Badge></p>
+      <p role="status"><Badge tone={TONES[run.state]}>{run.report?.changed === false && run.state === "done" ? t.runs.outcomes.unchanged : t.runs.states[run.state]}</Badge></p>
       {run.error && <pre class="ad-source ad-box">{run.error}</pre>}
       <Facts
         rows={[

@@ -8,6 +8,9 @@ export interface Address {
   shared?: string;
 }
 
+export type Mode = "ask" | "search";
+export const modeOf = ({ search }: Address): Mode => (search === undefined ? "ask" : "search");
+
 export function currentAddress(): Address {
   return Object.fromEntries(new URLSearchParams(location.search));
 }

@@ -10,7 +10,7 @@ import { KeyForm, Problem } from "../shared/problems";
 import type { Storage } from "../shared/storage";
 import { inLanguage, texts, uiLanguage } from "../shared/texts";
 import { UiProvider } from "../shared/ui";
-import { type Address, currentAddress, go } from "./address";
+import { type Address, type Mode, currentAddress, go, modeOf } from "./address";
 import { Chat } from "./chat";
 import { useChoices } from "./choices";
 import { Header } from "./header";
@@ -63,7 +63,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
         <Sidebar history={history} current={conversation.id} days={known?.keeps?.days ?? 0} open={menu} onClose={() => setMenu(false)}
           onGo={place.show} />
         <div class="da-main">
-          <Header {...{ known, assistant, choices, choose, language }} mode={place.address.search === undefined ? "ask" : "search"}
+          <Header {...{ known, assistant, choices, choose, language }} mode={modeOf(place.address)} places={place.places}
             onMenu={() => setMenu(true)} onGo={place.show} onForget={api.key ? () => key("", false) : undefined} />
           {place.address.shared ? (
             <Shared token={place.address.shared} onGo={place.show} />
@@ -105,15 +105,19 @@ function usePlace(history: History) {
     window.addEventListener("popstate", moved);
     return () => window.removeEventListener("popstate", moved);
   }, []);
+  const places = useRef<Record<Mode, Address>>({ ask: {}, search: { search: "" } }); // the last address of each
+  places.current[modeOf(address)] = address;
   const show = (to: Address, how = {}) => {
+    const left = currentAddress(); // the search changes it without rendering the page
+    places.current[modeOf(left)] = left;
     go(to, how);
     setAddress(to);
   };
   const keepAddress = () => {
-    const now = currentAddress(); // the search changes it without rendering the page
+    const now = currentAddress();
     if (now.chat !== conversation.id) show({ chat: conversation.id }, { replace: now.q !== undefined });
   };
-  return { address, conversation, show, keepAddress, ask: (q: string) => show({ q }) };
+  return { address, places: places.current, conversation, show, keepAddress, ask: (q: string) => show({ q }) };
 }
 
 function useLook(language: string, theme: string, title: string): void {

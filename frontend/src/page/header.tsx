@@ -4,7 +4,7 @@ import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { Icon, IconButton } from "../shared/icons";
 import { LANGUAGES, inLanguage } from "../shared/texts";
 import { useUi } from "../shared/ui";
-import { type Address, addressOf } from "./address";
+import { type Address, type Mode, addressOf } from "./address";
 import type { Choices } from "./choices";
 
 interface Props {
@@ -13,14 +13,16 @@ interface Props {
   choices: Choices;
   choose: (change: Partial<Choices>) => void;
   language: string;
-  mode: "ask" | "search";
+  mode: Mode;
+  /** Where each mode was left. */
+  places: Record<Mode, Address>;
   onMenu: () => void;
   onGo: (to: Address) => void;
   onForget: (() => void) | undefined;
 }
 
 export function Header(props: Props): JSX.Element {
-  const { known, mode, onMenu, onGo } = props;
+  const { known, mode, places, onMenu, onGo } = props;
   const { t } = useUi();
   return (
     <header class="da-header">
@@ -29,8 +31,8 @@ export function Header(props: Props): JSX.Element {
         <><img src="brand/icon" alt="" width={24} height={24} /><span>{known?.title ?? document.title}</span></>
       </Going>
       <nav class="da-modes" aria-label={t.page.modes}>
-        <Going to={{}} onGo={onGo} current={mode === "ask"}>{t.chat.ask}</Going>
-        <Going to={{ search: "" }} onGo={onGo} current={mode === "search"}>{t.search.field}</Going>
+        <Going to={places.ask} onGo={onGo} current={mode === "ask"}>{t.chat.ask}</Going>
+        <Going to={places.search} onGo={onGo} current={mode === "search"}>{t.search.field}</Going>
       </nav>
       <span class="da-space" />
       <Going to={{}} onGo={onGo} class="da-icon-button" label={t.page.newChat}><Icon name="plus" /></Going>

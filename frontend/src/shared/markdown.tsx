@@ -113,17 +113,18 @@ function List({ list, level }: { list: Tokens.List; level: number }): JSX.Elemen
 
 function Table({ table }: { table: Tokens.Table }): JSX.Element {
   const { t } = useUi();
+  const { header, rows } = table;
   const cell = (Tag: "th" | "td") => (one: Tokens.TableCell, i: number) => (
-    <Tag key={i} {...(one.align && { style: { textAlign: one.align } })} {...(Tag === "th" ? { scope: "col" as const } : {})}>
+    <Tag key={i} {...(Tag === "td" && { role: "cell", "data-name": plain(header[i]!.tokens) })} {...(one.align && { style: { textAlign: one.align } })}>
       <Inline tokens={one.tokens} />
     </Tag>
   );
   return (
-    // the keyboard reaches what is scrolled
-    <div class="da-table" role="group" aria-label={t.chat.table} tabIndex={0}>
-      <table>
-        <thead><tr>{table.header.map(cell("th"))}</tr></thead>
-        <tbody>{table.rows.map((row, i) => <tr key={i}>{row.map(cell("td"))}</tr>)}</tbody>
+    // the keyboard reaches what is scrolled; the roles stay where rows become blocks
+    <div class={header.length > 2 ? "da-table da-wide" : "da-table"} role="group" aria-label={t.chat.table} tabIndex={0}>
+      <table role="table">
+        <thead><tr role="row">{header.map(cell("th"))}</tr></thead>
+        <tbody>{rows.map((row, i) => <tr key={i} role="row">{row.map(cell("td"))}</tr>)}</tbody>
       </table>
     </div>
   );

@@ -246,11 +246,26 @@ def test_a_quotation_is_sure_if_it_stands_out_or_its_heading_says_what_is_asked(
 def test_a_quotation_is_sure_if_words_and_meaning_find_its_page() -> None:
     """One of the two alone finds something for any question; of a question about everything, neither says which page answers."""
     weights, first = dict.fromkeys(analyse("disk", "en"), 1.0), hit(1, "A disk has 20 GB.")
-    pages = [Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", "docs", 1.0 / n) for n in range(1, 9)]
+    pages = [Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", 1.0 / n) for n in range(1, 9)]
     near, far = tuple(pages), tuple(reversed(pages))
     legs = [Legs(near, near, near), Legs(far, near, near), Legs(near, near, far)]
     assert [sure(ranked([first], weights, ENGLISH), weights, one) for one in legs] == [True, False, False]
     assert sure(ranked([first], {}, ENGLISH), {}, Legs(far, far, far))
+
+
+def test_a_quotation_that_says_little_of_what_is_asked_is_sure_if_it_is_the_nearest() -> None:
+    """A sentence with a few words of the question is often about something else."""
+    first = hit(1, "A disk has 20 GB.")
+    url, weights = first.chunk.url, dict.fromkeys(analyse("disk browser support", "en"), 1.0)
+    near, far = Candidate(first.chunk.id, url, "en", 0.9), Candidate("other", url, "en", 0.9)
+    legs = [
+        Legs((near,), (near, far), (far, near)),
+        Legs((near,), (far, near), (near, far)),
+        Legs((near,), (far,), (far,)),
+    ]
+    assert [sure(ranked([first], weights, ENGLISH), weights, one) for one in legs] == [True, True, False]
+    weights = dict.fromkeys(analyse("disk browser", "en"), 1.0)
+    assert sure(ranked([first], weights, ENGLISH), weights, legs[2])  # it says half of it
 
 
 def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> None:

@@ -57,14 +57,8 @@ export function AskForm({ question, choices, onAsk }: { question: string; choice
   );
 }
 
-interface AgainProps {
-  choices: Choices;
-  /** The language of the question, whose prompts come first. */
-  language: string;
-  onAsk: (choices: Choices) => void;
-}
-
-export function AgainForm({ choices, language, onAsk }: AgainProps): JSX.Element {
+/** `language` is that of the question, whose prompts come first. */
+export function AgainForm({ choices, language, onAsk }: { choices: Choices; language: string; onAsk: (choices: Choices) => void }): JSX.Element {
   const { t: ui } = useUi();
   const { trace: t } = useAdmin();
   const [prompts, setPrompts] = useState(choices.prompts);
@@ -82,13 +76,7 @@ export function AgainForm({ choices, language, onAsk }: AgainProps): JSX.Element
   );
 }
 
-interface EditorProps {
-  prompts: Record<string, string>;
-  language: string;
-  onChange: (prompts: Record<string, string>) => void;
-}
-
-function PromptEditor({ prompts, language, onChange }: EditorProps): JSX.Element {
+function PromptEditor({ prompts, language, onChange }: { prompts: Record<string, string>; language: string; onChange: (prompts: Record<string, string>) => void }): JSX.Element {
   const { trace: t } = useAdmin();
   const { data } = useJson<PromptList>("v1/admin/prompts");
   const [file, setFile] = useState(Object.keys(prompts)[0] ?? "");

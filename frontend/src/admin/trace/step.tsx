@@ -26,7 +26,7 @@ function CallDetails({ call }: { call: TraceCall }): JSX.Element {
   ].filter(Boolean);
   return (
     <section class="tr-called" aria-label={t.call[call.kind]}>
-      <h4><span class={`tr-dot tr-${call.kind}`} aria-hidden="true" />{t.call[call.kind]}</h4>
+      <h3><span class={`tr-dot tr-${call.kind}`} aria-hidden="true" />{t.call[call.kind]}</h3>
       <p class="da-muted">{facts.join(" · ")}</p>
       {call.error && <p class="tr-problem"><strong>{problems.severity.error}:</strong> {call.error}</p>}
       {call.messages.map((message, i) => <Sent key={i} name={t.sent(message.role)} text={message.content} />)}

@@ -92,16 +92,8 @@ export function Ask({ query }: ViewProps): JSX.Element {
   );
 }
 
-interface BelowProps {
-  /** The answer, or both. */
-  sides: Side[];
-  query: URLSearchParams;
-  onClose: () => void;
-  children: Record<"again" | "add", JSX.Element>;
-}
-
-/** The parts of a trace, one at a time; what is written into the forms stays while another one is shown. */
-function Below({ sides, query, onClose, children }: BelowProps): JSX.Element {
+/** The parts of the trace of one answer or two, one at a time; what is written into the forms stays while another one is shown. */
+function Below({ sides, query, onClose, children }: { sides: Side[]; query: URLSearchParams; onClose: () => void; children: Record<"again" | "add", JSX.Element> }): JSX.Element {
   const { trace: t } = useAdmin();
   const [side, setSide] = useState(sides.length - 1);
   const box = useRef<HTMLDivElement>(null);

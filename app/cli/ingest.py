@@ -154,6 +154,16 @@ async def kept_sites(settings: Settings) -> KeptSites:
         return await KeptSites.of(store)
 
 
+async def keep_begun(settings: Settings, named: Sequence[str]) -> None:
+    """Note the sites that a run begins with, without logins; none at its end."""
+    from app.index.kept_sites import KeptSites, without_user
+
+    begun = tuple(map(without_user, named))
+    async with opened_store(settings) as store:
+        if (kept := await KeptSites.of(store)).begun != begun:
+            await replace(kept, begun=begun).write(store)
+
+
 async def _forget(settings: Settings, urls: Sequence[str]) -> None:
     """Take sites whose pages have left the index off the list."""
     from app.index.kept_sites import KeptSites
@@ -191,25 +201,25 @@ async def index(
 ) -> Report:
     """Index the sites, show progress on standard error, and return the report. `modes` are those of `ingestion.run.ingest`."""
     from app.index import directory_of, open_store
+    from app.index.embedded.pointer import FILE
+    from app.index.kept_sites import KeptSites
     from app.index.run_history import RunOrigin
     from app.models import open_embedder
+    from ingestion.progress import open_progress
     from ingestion.publish.recipe import live_recipe
+    from ingestion.run import ingest as ingest_sites
+    from ingestion.sources import as_sources
     from ingestion.workers import start_early
 
     origin = origin or RunOrigin()
+    if (directory := directory_of(settings)) and not (directory / FILE).exists():
+        start_early()  # before LanceDB has threads
     store, opened = open_store(settings), open_embedder(settings, bare=True)
     try:
         if await live_recipe(store) is None:  # a store that is away is an error before any site is read
             start_early()
-        from app.index.kept_sites import KeptSites
-        from ingestion.progress import open_progress
-        from ingestion.run import ingest as ingest_sites
-        from ingestion.sources import as_sources
-
-        resuming, progress = (
-            _resuming(opened, settings),
-            open_progress(sys.stderr, directory_of(settings), origin.trigger),
-        )
+        resuming = _resuming(opened, settings)
+        progress = open_progress(sys.stderr, directory, origin.trigger)
         embedder = resuming or opened
         modes["paused"] = (await KeptSites.of(store)).paused  # whoever starts the run, their pages stay
         report = await ingest_sites(
@@ -336,14 +346,16 @@ async def plan(
 ) -> tuple[tuple[Source, ...], list[str]]:
     """The sources that `run` reads, and lines about what becomes of others.
 
-    Without `named` sites, they are those of the index; without an index, the `own` documentation, by its address.
+    Without `named` sites, they are those of the index; without an index, those of a run that was killed, else the `own`
+    documentation, by its address.
     """
     from ingestion.sources import OwnDocumentation, added_sites, as_sources, configured
 
     held, kept = await indexed(settings), await kept_sites(settings)
     added = added_sites(kept)
     if not named and not added and not held.damage and all(record.demo for record in held.records):
-        return (OwnDocumentation(url=own),), []
+        going_on = [f"Going on with the sites of the run that was killed: {', '.join(kept.begun)}"]
+        return as_sources(kept.begun or [OwnDocumentation(url=own)]), going_on if kept.begun else []
     if not named:
         unlisted = held.without(kept)
         stays = [record for record in unlisted.records if not (added and record.demo)]

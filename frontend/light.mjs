@@ -17,6 +17,7 @@ const CUTS = [
   [/static get rules\(.*?\}\}static lex\([^}]*\}static lexInline\([^}]*\}/, ""],
   [/(this\.options=\w+)\|\|\w+/g, "$1"], // there are none by default, and no other tokenizer
   [/this\.options\.tokenizer=this\.options\.tokenizer\|\|new (\w+),.*?this\.tokenizer\.options=this\.options,/, "this.tokenizer=new $1,"],
+  [/this\.tokenizer\.lexer=this;/g, ""],
   [/\|\|this\.tokenizer\.\w+!==\w+\.prototype\.\w+/g, ""],
   [/this\.tokenizer\.\w+===\w+\.prototype\.\w+/g, "!0"],
   [/this\.options\.(?:pedantic|breaks)\b/g, "!1"],

@@ -191,25 +191,25 @@ async def index(
 ) -> Report:
     """Index the sites, show progress on standard error, and return the report. `modes` are those of `ingestion.run.ingest`."""
     from app.index import directory_of, open_store
+    from app.index.embedded.pointer import FILE
+    from app.index.kept_sites import KeptSites
     from app.index.run_history import RunOrigin
     from app.models import open_embedder
+    from ingestion.progress import open_progress
     from ingestion.publish.recipe import live_recipe
+    from ingestion.run import ingest as ingest_sites
+    from ingestion.sources import as_sources
     from ingestion.workers import start_early
 
     origin = origin or RunOrigin()
+    if (directory := directory_of(settings)) and not (directory / FILE).exists():
+        start_early()  # before LanceDB has threads
     store, opened = open_store(settings), open_embedder(settings, bare=True)
     try:
         if await live_recipe(store) is None:  # a store that is away is an error before any site is read
             start_early()
-        from app.index.kept_sites import KeptSites
-        from ingestion.progress import open_progress
-        from ingestion.run import ingest as ingest_sites
-        from ingestion.sources import as_sources
-
-        resuming, progress = (
-            _resuming(opened, settings),
-            open_progress(sys.stderr, directory_of(settings), origin.trigger),
-        )
+        resuming = _resuming(opened, settings)
+        progress = open_progress(sys.stderr, directory, origin.trigger)
         embedder = resuming or opened
         modes["paused"] = (await KeptSites.of(store)).paused  # whoever starts the run, their pages stay
         report = await ingest_sites(

@@ -30,12 +30,8 @@ export function Composer({ busy, followUp, onAsk, onStop, field }: Props): JSX.E
     }
     if (event.key === "Escape" && busy) onStop();
   };
-  const submit = (event: Event) => {
-    event.preventDefault();
-    ask();
-  };
   return (
-    <form class="da-composer" onSubmit={submit}>
+    <form class="da-composer" onSubmit={(event) => { event.preventDefault(); ask(); }}>
       <textarea ref={field} rows={1} dir="auto" value={text} onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={onKeyDown} aria-label={t.chat.question} title={t.chat.hint} enterkeyhint="send"
         placeholder={followUp ? t.chat.followUp : t.chat.placeholder} />

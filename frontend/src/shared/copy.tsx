@@ -11,7 +11,6 @@ export function CopyButton({ text, label, icon = "copy" }: { text: string; label
   const button = useRef<HTMLButtonElement>(null);
   const [outcome, setOutcome] = useState("");
   useEffect(() => {
-    if (!outcome) return;
     const timer = window.setTimeout(() => setOutcome(""), SHOWN);
     return () => window.clearTimeout(timer);
   }, [outcome]);

@@ -126,8 +126,9 @@ export function Search(props: SearchProps): JSX.Element {
       </div>
       {!query && recent.known.length > 0 && (
         <section class="da-recent" aria-label={t.search.recent}>
-          <p class="da-label">{t.search.recent} <button type="button" class="da-button da-plain" onClick={recent.forget}>{t.search.forget}</button></p>
+          <p class="da-label">{t.search.recent}</p>
           {recent.known.map((one) => <button key={one} type="button" class="da-button da-plain" onClick={() => setText(one)}>{one}</button>)}
+          <button type="button" class="da-button da-plain da-muted" onClick={recent.forget}>{t.search.forget}</button>
         </section>
       )}
       {!query && <Pages label={t.search.pages} pages={props.pages} />}

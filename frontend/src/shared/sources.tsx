@@ -89,14 +89,11 @@ function marking({ url, sentence }: Source): string {
   return `${url}${url.includes("#") ? "" : "#"}:~:text=${part(first.slice(0, FEWEST))},${part(last.slice(-FEWEST))}`;
 }
 
-function LanguageTag({ source }: { source: Source }): JSX.Element | null {
+function LanguageTag({ source: { language, translated_from: from } }: { source: Source }): JSX.Element | null {
   const { t, api } = useUi();
-  const name = (code: string) => languageName(code, api.language || "en");
-  if (source.translated_from) {
-    const said = t.sources.translatedFrom(name(source.translated_from));
-    return <span class="da-tag" title={said}>{source.translated_from} → {source.language}</span>;
-  }
-  return source.language ? <span class="da-tag" title={t.sources.inLanguage(name(source.language))}>{source.language}</span> : null;
+  if (!language) return null;
+  const name = languageName(from || language, api.language || "en");
+  return <span class="da-tag" title={from ? t.sources.translatedFrom(name) : t.sources.inLanguage(name)}>{from && `${from} → `}{language}</span>;
 }
 
 /** The passage, from the first marked sentence on. */

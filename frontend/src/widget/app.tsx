@@ -5,7 +5,7 @@ import { Api } from "../shared/api";
 import { Icon } from "../shared/icons";
 import { uiLanguage } from "../shared/texts";
 import { UiProvider } from "../shared/ui";
-import { usePageLanguage, useTexts } from "./language";
+import { TEXTS, usePageLanguage } from "./language";
 import type { Options } from "./options";
 import { useSelected } from "./selection";
 import { shownKeys } from "./shortcut";
@@ -21,7 +21,7 @@ export function App({ options, control }: { options: Options; control: Control }
   const [opened, setOpened] = useState({ times: 0, question: "", quietly: false });
   const language = usePageLanguage(options.language);
   const shownLanguage = uiLanguage(language);
-  const t = useTexts(shownLanguage);
+  const t = useLoaded(shownLanguage, TEXTS[shownLanguage]);
   const api = useMemo(() => new Api(options.service, options.key, language), [language]);
   const ui = useMemo(() => t && { api, t, target: "_self" as const }, [api, t]);
   const shown = useLoaded(opened.times > 0, () => import("./panel"));
@@ -70,11 +70,15 @@ export function App({ options, control }: { options: Options; control: Control }
   );
 }
 
-/** A part of the widget, loaded as soon as it is wanted. */
-function useLoaded<T>(wanted: boolean, load: () => Promise<T>): T | null {
+/** A part of the widget, loaded as soon as it is wanted, and anew where another is. */
+function useLoaded<T>(wanted: unknown, load: () => Promise<T>): T | null {
   const [loaded, setLoaded] = useState<T | null>(null);
   useEffect(() => {
-    if (wanted) void load().then((part) => setLoaded(() => part));
+    let current = true;
+    if (wanted) load().then((part) => current && setLoaded(() => part), (error: unknown) => console.warn("The widget can't be loaded:", error));
+    return () => {
+      current = false;
+    };
   }, [wanted]);
   return loaded;
 }

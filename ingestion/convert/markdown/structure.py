@@ -45,6 +45,20 @@ def _table(rule: Rule, state: StateBlock, start: int, end: int, silent: bool) ->
     return True
 
 
+def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: ARG001  # as markdown-it calls it
+    """A paragraph of lines that each begin with a letter, as most do: no other rule needs to look at it."""
+    line = start
+    while line < state.lineMax and not state.isEmpty(line):
+        if not state.src[state.bMarks[line] + state.tShift[line]].isalpha():
+            return False
+        line += 1
+    if state.is_code_block(start):
+        return False
+    state.line = line
+    state.push("paragraph", "p", 0).map = [start, line]
+    return True
+
+
 def _is_after(state: StateBlock, line: int) -> bool:
     return state.sCount[line] < state.blkIndent or state.isEmpty(line) or state.is_code_block(line)
 
@@ -64,6 +78,7 @@ def _parser(*, inline: bool) -> MarkdownIt:
         return MarkdownIt("commonmark").enable("strikethrough")
     parser = MarkdownIt("commonmark", {"maxNesting": MOST_NESTED}).enable("table").disable("inline")
     parser.block.ruler.at("table", partial(_table, table), {"alt": ["paragraph", "reference"]})
+    parser.block.ruler.before("table", "letters", _paragraph)
     return parser
 
 

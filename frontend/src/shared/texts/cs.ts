@@ -22,7 +22,7 @@ export const cs: Texts = {
     copyAnswer: "Kopírovat odpověď jako Markdown",
     copyCode: "Kopírovat kód",
     copied: "Zkopírováno",
-    notCopied: "Prohlížeč kopírování nedovolil. Označte text a zkopírujte ho sami.",
+    notCopied: "Prohlížeč kopírování nedovolil. Zkopírujte text sami.",
     task: (done) => (done ? "hotovo" : "zbývá"),
     table: "Tabulka",
     code: "Kód",

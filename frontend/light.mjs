@@ -7,7 +7,7 @@ const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "w
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
 const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|share|trash): ".*",\n/gm;
-const OTHER_STYLES = /^\.da-(?:key\b|primary\b|table \{ --edge).*\n/gm;
+const OTHER_STYLES = /^\.da-(?:key\b|primary\b|scroll \{ --edge).*\n/gm;
 const OVERRIDDEN = /\b(?:lheading|paragraph|table|_backpedal|del|delLDelim|delRDelim|emStrongLDelim|emStrongRDelimAst|url):\w+,?/g;
 /** What is replaced in marked, so that esbuild finds what is never used. */
 const CUTS = [

@@ -154,6 +154,16 @@ async def kept_sites(settings: Settings) -> KeptSites:
         return await KeptSites.of(store)
 
 
+async def keep_begun(settings: Settings, named: Sequence[str]) -> None:
+    """Note the sites that a run begins with, without logins; none at its end."""
+    from app.index.kept_sites import KeptSites, without_user
+
+    begun = tuple(map(without_user, named))
+    async with opened_store(settings) as store:
+        if (kept := await KeptSites.of(store)).begun != begun:
+            await replace(kept, begun=begun).write(store)
+
+
 async def _forget(settings: Settings, urls: Sequence[str]) -> None:
     """Take sites whose pages have left the index off the list."""
     from app.index.kept_sites import KeptSites
@@ -336,14 +346,16 @@ async def plan(
 ) -> tuple[tuple[Source, ...], list[str]]:
     """The sources that `run` reads, and lines about what becomes of others.
 
-    Without `named` sites, they are those of the index; without an index, the `own` documentation, by its address.
+    Without `named` sites, they are those of the index; without an index, those of a run that was killed, else the `own`
+    documentation, by its address.
     """
     from ingestion.sources import OwnDocumentation, added_sites, as_sources, configured
 
     held, kept = await indexed(settings), await kept_sites(settings)
     added = added_sites(kept)
     if not named and not added and not held.damage and all(record.demo for record in held.records):
-        return (OwnDocumentation(url=own),), []
+        going_on = [f"Going on with the sites of the run that was killed: {', '.join(kept.begun)}"]
+        return as_sources(kept.begun or [OwnDocumentation(url=own)]), going_on if kept.begun else []
     if not named:
         unlisted = held.without(kept)
         stays = [record for record in unlisted.records if not (added and record.demo)]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ import click
 import httpx
 
 from app.cli import serve
-from app.cli.ingest import index, plan
+from app.cli.ingest import index, keep_begun, plan
 from app.cli.serve import base_url, index_state, serving_line
 from app.cli.shared import host_option, opened_store, port_option, print_error, site_argument
 from app.core import logs
@@ -89,12 +89,17 @@ def _index(settings: Settings, named: Sequence[str], base: str, *, replaces: boo
     from app.index.run_history import RunOrigin
 
     try:
+        if named:
+            asyncio.run(keep_begun(settings, named))
         sites, lines = asyncio.run(plan(settings, named, f"{base}/docs/sitemap.xml", replaces=replaces))
         print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
         if sites:
             print(asyncio.run(index(settings, sites, RunOrigin("start"), replace=replaces)).text, file=sys.stderr)
+        asyncio.run(keep_begun(settings, ()))
     except AssistantError as error:
         print_error(error)
+        with suppress(AssistantError):  # a site that fails is named again, or another
+            asyncio.run(keep_begun(settings, ()))
         return None
     return sites
 

@@ -1,9 +1,11 @@
-"""The list of sites that is kept with an index: those that admins added in the browser, and those that are paused."""
+"""The list of sites that is kept with an index: those that admins added in the browser, those that are paused, and those that a first
+run reads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -24,10 +26,13 @@ class KeptSite:
 
 @dataclass(frozen=True, slots=True)
 class KeptSites:
-    """The list, by address without login. `paused` sites are neither read nor removed, wherever they are configured."""
+    """The list, by address without login. `paused` sites are neither read nor removed, wherever they are configured. `begun` are those
+    that a run of `docs-assistant run` was given and hasn't ended with: an empty index gets them if the run was killed.
+    """
 
     added: Mapping[str, KeptSite] = field(default_factory=dict)
     paused: Mapping[str, KeptSite] = field(default_factory=dict)
+    begun: tuple[str, ...] = ()
 
     @classmethod
     async def of(cls, store: Store) -> Self:
@@ -46,7 +51,8 @@ class KeptSites:
 
     def without(self, url: str) -> KeptSites:
         """The list without this site."""
-        return KeptSites(*({key: one for key, one in kind.items() if key != url} for kind in (self.added, self.paused)))
+        added, paused = ({key: one for key, one in kind.items() if key != url} for kind in (self.added, self.paused))
+        return replace(self, added=added, paused=paused)
 
 
 def without_user(site: str) -> str:

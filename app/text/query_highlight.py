@@ -204,12 +204,9 @@ def _word(text: str, language: str, *, is_open: bool) -> QueryWord:
 def _best_start(places: Sequence[Place]) -> int:
     """Returns the start of the part with most different words; of several, the first."""
     starts = [place.start for place in places]
-
-    def words(start: int) -> int:
-        ends = bisect_left(starts, start + EXCERPT - BEFORE)
-        return len({place.number for place in places[bisect_left(starts, start) : ends]})
-
-    return max(starts, key=words, default=0)
+    ends = (bisect_left(starts, start + EXCERPT - BEFORE) for start in starts)
+    words = [len({place.number for place in places[i:end]}) for i, end in enumerate(ends)]
+    return starts[words.index(max(words))] if words else 0
 
 
 def _start(text: str, best: int) -> int:
@@ -218,8 +215,7 @@ def _start(text: str, best: int) -> int:
     if begun := max(text.rfind(sign, near, best) for sign in (". ", "• ")) + 1:
         return begun + 1
     at = max(0, min(best - BEFORE, len(text) - EXCERPT))
-    blank = text.find(" ", at - 1, at + BEFORE) if at else -1
-    return blank + 1 if blank >= 0 else at
+    return (text.find(" ", at - 1, at + BEFORE) + 1 or at) if at else 0
 
 
 def folded_words(text: str) -> str:

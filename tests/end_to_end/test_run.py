@@ -56,7 +56,7 @@ def assert_port_is_free(url: str) -> None:
 
 
 def test_stopped_half_way_it_leaves_nothing_running_and_starts_again(site: LocalSite, tmp_path: Path):
-    """Whatever stops it in the middle of indexing: no process stays, no traceback, and the next start works."""
+    """Whatever stops it in the middle of indexing: no process stays, no traceback, and the next start goes on with the site."""
     port = free_port()
     for number, group, code in ((signal.SIGINT, True, 130), (signal.SIGTERM, False, 143), (signal.SIGHUP, False, 129)):
         sitemap = fill(site, delay=0.3)
@@ -69,7 +69,8 @@ def test_stopped_half_way_it_leaves_nothing_running_and_starts_again(site: Local
             assert "Ready" not in first.out
         site.log.clear()
     fill(site)
-    with service(tmp_path, "run", sitemap, port=port) as again:
+    with service(tmp_path, "run", port=port) as again:
+        assert f"Going on with the sites of the run that was killed: {sitemap}\n" in again.err
         assert f"{PAGES} new" in again.err
         assert "boiler 7" in ask(again.url, "What does gauge number 7 measure?").text
 
@@ -97,6 +98,8 @@ def test_killed_it_takes_its_service_along(site: LocalSite, tmp_path: Path, half
     port = free_port()
     with program(tmp_path, "run", sitemap, "--port", str(port)) as running:
         running.wait_for("Serving on" if half else READY)
+        if half:
+            half_way(site)
         running.process.kill()
         running.process.wait()
         deadline = time.monotonic() + PATIENCE
@@ -104,6 +107,11 @@ def test_killed_it_takes_its_service_along(site: LocalSite, tmp_path: Path, half
             time.sleep(0.05)
         assert running.left_behind() == []
         assert_port_is_free(f"http://127.0.0.1:{port}")
+    fill(site)
+    with service(tmp_path, "run", port=port) as again:
+        told = f"Going on with the sites of the run that was killed: {sitemap}\n" in again.err
+        assert told is half
+        assert "boiler 7" in ask(again.url, "What does gauge number 7 measure?").text
 
 
 def test_an_unreachable_site_without_a_former_index_ends_it(tmp_path: Path):

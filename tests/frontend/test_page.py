@@ -415,6 +415,7 @@ def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, 
     linked = answer.locator(".da-markdown > ul a").all_inner_texts()
     assert linked[0].startswith("Handbook of the cluster")
     assert answer.locator(".da-card-title").all_inner_texts() == ["Volumes › How do I make a volume larger?"]
+    expect(page.get_by_role("status").filter(has_text="The answer is complete. Sources: 1.")).to_have_count(1)
     assert re.findall(r"\b\d\b", answer.locator(".da-markdown").inner_text()) == ["1"]  # the number of that
     expect(answer.locator(".da-support")).to_have_count(0)  # what comes before the quotation says how sure it is
 

@@ -33,7 +33,7 @@ def test_half_a_word_shows_sections_with_breadcrumbs_and_marked_words(search: Pa
     marks = {mark.lower() for mark in search.locator("mark").all_inner_texts()}
     assert {"create", "volume"} <= marks
     assert not {"a", "and"} & marks
-    expect(search.get_by_role("status")).to_contain_text("section")
+    expect(search.get_by_role("status")).to_contain_text("result")
     expect(search).to_have_url(re.compile("search=create"))
     axe(search)
     search.emulate_media(color_scheme="dark")
@@ -48,7 +48,7 @@ def test_half_a_word_shows_sections_with_breadcrumbs_and_marked_words(search: Pa
 def test_the_keyboard_chooses_opens_and_asks(search: Page, llm: FakeLLM):
     field = search.get_by_role("combobox", name="Search", exact=True)
     field.fill("create a volume")  # at once: results of half a word would be followed by others, which end the choice
-    expect(search.get_by_role("status")).to_contain_text("section")
+    expect(search.get_by_role("status")).to_contain_text("result")
     expect(field).to_have_attribute("aria-activedescendant", re.compile("-1$"))  # what Enter opens is marked at once
     search.keyboard.press("ArrowUp")
     expect(field).to_have_attribute("aria-activedescendant", re.compile("-0$"))  # the page of the section
@@ -66,12 +66,12 @@ def test_the_keyboard_chooses_opens_and_asks(search: Page, llm: FakeLLM):
     search.keyboard.press("Enter")
     assert search.evaluate("window.opened") == address
     field.fill("volumes")
-    expect(search.get_by_role("status")).to_contain_text("section")
+    expect(search.get_by_role("status")).to_contain_text("result")
     search.evaluate("window.opened = ''")
     search.keyboard.press("Enter")  # without an arrow: the row that is marked
     assert search.evaluate("window.opened") == first(search).get_by_role("link").get_attribute("href")
     field.fill("volume")
-    expect(search.get_by_role("status")).to_contain_text("section")
+    expect(search.get_by_role("status")).to_contain_text("result")
     search.keyboard.press("ArrowDown")
     search.keyboard.press("ArrowUp")
     search.keyboard.press("Control+Enter")
@@ -104,7 +104,7 @@ def test_searches_whose_results_were_used_are_offered_again(search: Page):
     search.evaluate("addEventListener('click', event => event.preventDefault(), true)")
     for typed, used in (("volume", True), ("create", False), ("backup", True)):
         field.fill(typed)
-        expect(search.get_by_role("status")).to_contain_text("section")
+        expect(search.get_by_role("status")).to_contain_text("result")
         if used:
             search.get_by_role("link").and_(search.locator(".da-found")).first.click()
     search.goto(search.url.partition("?")[0] + "?search=")

@@ -269,7 +269,7 @@ def test_a_table_that_is_wider_than_a_phone_has_a_shadow_where_it_goes_on(
     page: Page, service: Program, llm: FakeLLM
 ) -> None:
     """Until it is scrolled to its end."""
-    wide = "| volume | class | state |\n|---|---|---|\n| `a-volume-with-a-long-name` | `fast-and-replicated-disks` | ready [1] |"
+    wide = f"| volume | state |\n|---|---|\n| `{'a_volume_with_a_long_name_' * 3}` | ready [1] |"
     llm.reply = lambda body: replace(said(body), text=wide) if body.get("stream") else said(body)
     page.set_viewport_size(PHONE)
     opened(page, service, q=QUESTION)

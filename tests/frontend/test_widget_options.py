@@ -203,7 +203,7 @@ def test_the_page_below_the_bubble_stays_of_use(site: LocalSite, page: Page, ser
     assert opened.value.url.startswith(service.url)
     panel.get_by_role("button", name="Search").click()
     panel.get_by_role("combobox", name="Search", exact=True).fill("backup")
-    expect(panel.get_by_role("status").filter(has_text="section")).to_be_visible()
+    expect(panel.get_by_role("status").filter(has_text="result")).to_be_visible()
     panel.get_by_role("button", name="Back to the conversation").click()
     panel.get_by_role("button", name="Search").click()
     expect(panel.get_by_role("combobox", name="Search", exact=True)).to_have_value(

@@ -252,7 +252,7 @@ export function Table({ name, head, children }: { name: string; head: ComponentC
   });
   if (Array.isArray(children) && !children.length) return null;
   return (
-    <div class="ad-table" role="region" aria-label={name} tabIndex={0}>
+    <div class="ad-table da-scroll" role="region" aria-label={name} tabIndex={0}>
       <table ref={table}>
         <thead><tr>{head.map((cell, i) => (cell ? <th key={i} scope="col">{cell}</th> : <td key={i} />))}</tr></thead>
         <tbody>{children}</tbody>

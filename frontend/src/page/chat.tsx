@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX, Ref } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
-import { AnswerView, Questions } from "../shared/answer";
+import { AnswerView, Questions, shown } from "../shared/answer";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { CopyButton } from "../shared/copy";
@@ -138,6 +138,6 @@ function Announcement({ exchanges }: { exchanges: Exchange[] }): JSX.Element {
     if (working) setAsked(true);
   }, [working]);
   const { thinking: waiting, started: writing, stopped, interrupted, finished } = t.chat;
-  const said = { waiting, writing, stopped, interrupted, done: finished(answer?.sources.length ?? 0), failed: "" }; // a problem is an alert
+  const said = { waiting, writing, stopped, interrupted, done: finished(answer ? shown(answer).sources.length : 0), failed: "" }; // a problem is an alert
   return <div class="da-hidden" role="status">{asked && answer && said[answer.state]}</div>;
 }

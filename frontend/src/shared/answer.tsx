@@ -36,9 +36,7 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
   const best = answer.sources[0]?.sentence; // of a quotation
-  const quotes = QUOTATION.test(answer.text); // it says itself how sure it is, and links to what isn't quoted
-  const text = quotes ? answer.text.replace(RELATED, "$1") : answer.text;
-  const sources = quotes ? answer.sources.filter(({ number }) => text.includes(`[${number}]`)) : answer.sources;
+  const { quotes, text, sources } = shown(answer);
   const reading = useMemo(() => {
     const cite = (number: number) => citation(number, answer.sources, t.sources.source, setOpen);
     const quoted = answer.text.match(/^>.*/gm)?.join("\n") ?? answer.text;
@@ -73,6 +71,13 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
       )}
     </div>
   );
+}
+
+/** What is shown of an answer: one that quotes says itself how sure it is, and links to what it doesn't quote. */
+export function shown({ text, sources }: Answer) {
+  const quotes = QUOTATION.test(text);
+  const left = quotes ? text.replace(RELATED, "$1") : text;
+  return { quotes, text: left, sources: quotes ? sources.filter(({ number }) => left.includes(`[${number}]`)) : sources };
 }
 
 /** Questions that a click asks; nothing without any. */

@@ -121,7 +121,7 @@ function Table({ table }: { table: Tokens.Table }): JSX.Element {
   );
   return (
     // the keyboard reaches what is scrolled; the roles stay where rows become blocks
-    <div class={header.length > 2 ? "da-table da-wide" : "da-table"} role="group" aria-label={t.chat.table} tabIndex={0}>
+    <div class={`da-table da-scroll${header.length > 2 ? " da-wide" : ""}`} role="group" aria-label={t.chat.table} tabIndex={0}>
       <table role="table">
         <thead><tr role="row">{header.map(cell("th"))}</tr></thead>
         <tbody>{rows.map((row, i) => <tr key={i} role="row">{row.map(cell("td"))}</tr>)}</tbody>

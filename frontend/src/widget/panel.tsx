@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
-import { AnswerView, Questions } from "../shared/answer";
+import { AnswerView, Questions, shown } from "../shared/answer";
 import { highlighter } from "../shared/code";
 import type { Search } from "../shared/search";
 import { ApiError } from "../shared/api";
@@ -159,7 +159,7 @@ function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.El
         ))}
       </ol>
       <p class="da-hidden" role="status">
-        {last?.answer.state === "done" ? t.chat.finished(last.answer.sources.length) : last && conversation.busy ? t.chat.started : ""}
+        {last?.answer.state === "done" ? t.chat.finished(shown(last.answer).sources.length) : last && conversation.busy ? t.chat.started : ""}
       </p>
     </>
   );

@@ -88,7 +88,7 @@ export const cs: Texts = {
     recent: "Poslední hledání",
     forget: "Zapomenout",
     pages: "Začněte zde",
-    found: (count: number) => (count === 1 ? "1 oddíl" : count > 1 && count < 5 ? `${count} oddíly` : `${count} oddílů`),
+    found: (count: number) => (count === 1 ? "1 výsledek" : count > 1 && count < 5 ? `${count} výsledky` : `${count} výsledků`),
     corrected: (query: string) => `Výsledky pro „${query}“:`,
     nothing: (query: string) => `Pro „${query}“ se nic nenašlo. Zkuste méně slov nebo jiná slova.`,
     keys: "↑ ↓ vybírají · Enter otevře · Ctrl+Enter se zeptá",

@@ -89,7 +89,7 @@ export const de: Partial<Texts> = {
     recent: "Letzte Suchen",
     forget: "Vergessen",
     pages: "Hier beginnen",
-    found: (count: number) => (count === 1 ? "1 Abschnitt" : `${count} Abschnitte`),
+    found: (count: number) => `${count} Treffer`,
     corrected: (query: string) => `Ergebnisse für „${query}“:`,
     nothing: (query: string) => `Für „${query}“ wurde nichts gefunden. Versuchen Sie weniger oder andere Wörter.`,
     keys: "↑ ↓ wählen · Enter öffnet · Strg+Enter fragt danach",

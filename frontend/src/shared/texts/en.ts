@@ -89,7 +89,7 @@ export const en = {
     recent: "Recent searches",
     forget: "Forget them",
     pages: "Start here",
-    found: (count: number) => (count === 1 ? "1 section" : `${count} sections`),
+    found: (count: number) => (count === 1 ? "1 result" : `${count} results`),
     corrected: (query: string) => `Results for “${query}”:`,
     nothing: (query: string) => `Nothing was found for “${query}”. Try fewer or other words.`,
     keys: "↑ ↓ choose · Enter opens · Ctrl+Enter asks about it",

@@ -13,6 +13,7 @@ const OVERRIDDEN = /\b(?:lheading|paragraph|table|_backpedal|del|delLDelim|delRD
 const CUTS = [
   [/var \w+=new \w+;function \w+\(\w+,\w+\)\{return \w+\.parse\([^]*?(?=export\{)/g, ""], // the object that holds parser and renderer
   [/export\{.*?(\w+) as Lexer\b.*?\}/g, "export{$1 as Lexer}"],
+  [/(?<=\bvar \w=)(?=\w\(\);)/, "/* @__PURE__ */"], // the options by default
   [/let (\w)="Infinite loop.*?else throw new Error\(\1\)/, "throw new Error"],
   [/static get rules\(.*?\}\}static lex\([^}]*\}static lexInline\([^}]*\}/, ""],
   [/(this\.options=\w+)\|\|\w+/g, "$1"], // there are none by default, and no other tokenizer

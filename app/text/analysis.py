@@ -8,7 +8,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def analyse(text: str, language: str) -> list[str]:
     """The tokens of a text in order; without a stemmer for the language, words and first letters only."""
-    return list(chain.from_iterable(map(_kept[language].__getitem__, runs(text))))
+    return list(chain.from_iterable(map(_kept(language).__getitem__, runs(text))))
 
 
 RAISED = str.maketrans("0123456789+-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
@@ -133,12 +133,7 @@ class _Kept(dict[str, tuple[str, ...]]):
         return (*whole, *(token for word in words for token in self[word]))
 
 
-class _ByLanguage(dict[str, _Kept]):
-    def __missing__(self, language: str) -> _Kept:
-        return self.setdefault(language, _Kept(language))
-
-
-_kept = _ByLanguage()
+_kept = cache(_Kept)
 
 
 def _humps(word: str) -> list[str]:

@@ -90,7 +90,7 @@ export const cs: Texts = {
     pages: "Začněte zde",
     found: (count: number) => (count === 1 ? "1 výsledek" : count > 1 && count < 5 ? `${count} výsledky` : `${count} výsledků`),
     corrected: (query: string) => `Výsledky pro „${query}“:`,
-    nothing: (query: string) => `Pro „${query}“ se nic nenašlo. Zkuste méně slov nebo jiná slova.`,
+    nothing: (query: string) => `Pro „${query}“ se nic nenašlo. Zkuste méně slov nebo jiná.`,
     keys: "↑ ↓ vybírají · Enter otevře · Ctrl+Enter se zeptá",
     ask: "Zeptat se:",
     askAbout: (section: string) => `Zeptat se na „${section}“`,

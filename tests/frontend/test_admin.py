@@ -378,7 +378,8 @@ def test_every_view_is_accessible_in_the_dark_in_czech_and_fits_a_phone(page: Pa
         axe(page, every=True)
     expect(page.get_by_role("heading", level=1)).to_have_text("Na této adrese nic není")
     page.goto(f"{operated.url}/admin/generations")
-    expect(page.locator(".ad-table")).to_have_css("background-attachment", "local, local, scroll, scroll")  # as in answers
+    # the shadow at the edge, as in answers
+    expect(page.locator(".ad-table")).to_have_css("background-attachment", "local, local, scroll, scroll")
     cell = page.get_by_role("cell").filter(has_text="words").first
     assert cell.evaluate("one => getComputedStyle(one, '::before').content") == '"Embedder "'
     page.get_by_role("link", name="Stránky").focus()

@@ -365,6 +365,7 @@ def test_what_goes_wrong_is_said_in_plain_words(page: Page, start: Start, llm: F
     ask(page)
     expect(finished(page).get_by_role("alert")).to_contain_text("Nothing is indexed yet")
     expect(page.get_by_role("alert")).to_have_count(1)  # it is said once
+    expect(page.locator(".da-calm")).to_contain_text("Nothing is indexed yet")  # which is nobody's fault
 
     strict = start(DOCS_TUNING__ON_MODEL_FAILURE="error")
     page.goto(strict.url)

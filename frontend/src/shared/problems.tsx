@@ -22,6 +22,7 @@ interface Props {
 export function Problem({ problem, said, onRetry }: Props): JSX.Element {
   const { t } = useUi();
   const [title, text] = said ?? words(problem, t);
+  const waits = problem.kind === "reading" || problem.kind === "no_index"; // nothing is wrong
   const [left, setLeft] = useState(problem.retryAfter);
   useEffect(() => {
     if (left <= 0) return;
@@ -29,8 +30,8 @@ export function Problem({ problem, said, onRetry }: Props): JSX.Element {
     return () => window.clearTimeout(timer);
   }, [left]);
   return (
-    <div class="da-problem">
-      <Icon name="warning" />
+    <div class={waits ? "da-problem da-calm" : "da-problem"}>
+      {!waits && <Icon name="warning" />}
       <div>
         <div role="alert"><strong>{title}</strong>{text && <p>{text}</p>}</div>
         {onRetry && (

@@ -88,7 +88,7 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     expect(answer.locator(".hl-comment")).to_have_text("# the volume")
     expect(answer.get_by_role("img", name="done")).to_have_count(1)
 
-    following = answer.get_by_role("list", name="More in the documentation").get_by_role("button")
+    following = answer.get_by_role("list", name="Continue with").get_by_role("button")
     assert 1 <= following.count() <= 3
     assert QUESTION not in following.all_inner_texts()
 

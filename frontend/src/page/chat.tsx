@@ -43,7 +43,7 @@ export function Chat({ known, assistant, conversation, language, ask, children }
     </div>
   );
   return (
-    <main class={`da-chat${empty ? " da-empty" : ""}${empty && !known?.welcome ? " da-named" : ""}`}>
+    <main class={empty ? "da-chat da-empty" : "da-chat"}>
       <div class="da-column">
         {empty ? (
           <Start {...{ known, assistant, language }} onAsk={send}>{composer}</Start>
@@ -98,7 +98,7 @@ function Start({ known, assistant, language, onAsk, children }: StartProps): JSX
       <p class="da-muted da-about">{about.filter(Boolean).join(" ")}</p>
       {children}
       <Questions label={t.chat.firstQuestions} questions={suggestions} onAsk={onAsk} />
-      <Pages label={t.search.pages} pages={inLanguage(assistant?.pages ?? {}, language)} />
+      <Pages label={t.search.pages} pages={inLanguage(assistant?.pages ?? {}, language)} besides={suggestions} />
     </>
   );
 }

@@ -30,8 +30,8 @@ export function Link({ href, base, children, ...rest }: Props): JSX.Element {
   return url ? <a {...rest} href={url} target={target} rel="noopener">{children}</a> : <>{children}</>;
 }
 
-/** Links to pages by their titles; nothing without any. */
-export function Pages({ label, pages = {} }: { label: string; pages: Record<string, string> | undefined }): JSX.Element | null {
-  const links = Object.entries(pages).map(([url, title]) => <Link key={url} class="da-button da-plain" href={url}>{title}</Link>);
+/** Links to pages by their titles, but for those that stand `besides` them; nothing without any. */
+export function Pages({ label, pages = {}, besides = [] }: { label: string; pages: Record<string, string> | undefined; besides?: readonly string[] }): JSX.Element | null {
+  const links = Object.entries(pages).filter(([, title]) => !besides.includes(title)).map(([url, title]) => <Link key={url} class="da-button da-plain" href={url}>{title}</Link>);
   return links.length ? <section class="da-recent" aria-label={label}><p class="da-label">{label}</p>{links}</section> : null;
 }

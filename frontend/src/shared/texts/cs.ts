@@ -16,7 +16,7 @@ export const cs: Texts = {
     stopped: "Tuto odpověď jste zastavili.",
     interrupted: "Odpověď byla přerušena. Zeptejte se znovu, ať ji dostanete celou.",
     cut: "Odpověď tu končí, protože má nejvyšší délku. Požádejte o pokračování.",
-    next: "Další témata v dokumentaci",
+    next: "Zeptat se dál",
     person: "Zeptat se člověka",
     again: "Zeptat se znovu",
     copyAnswer: "Kopírovat odpověď jako Markdown",

@@ -17,7 +17,7 @@ export const de: Partial<Texts> = {
     stopped: "Sie haben diese Antwort angehalten.",
     interrupted: "Diese Antwort wurde unterbrochen. Fragen Sie noch einmal, um sie ganz zu erhalten.",
     cut: "Die Antwort endet hier, weil sie die zulässige Länge erreicht hat. Bitten Sie um die Fortsetzung.",
-    next: "Mehr in der Dokumentation",
+    next: "Weiter mit",
     person: "Einen Menschen fragen",
     again: "Noch einmal fragen",
     copyAnswer: "Antwort als Markdown kopieren",

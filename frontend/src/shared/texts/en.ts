@@ -17,7 +17,7 @@ export const en = {
     stopped: "You stopped this answer.",
     interrupted: "This answer was interrupted. Ask again to get all of it.",
     cut: "The answer ends here because it reached the maximum length. Ask for the rest.",
-    next: "More in the documentation",
+    next: "Continue with",
     person: "Ask a person",
     again: "Ask again",
     copyAnswer: "Copy the answer as Markdown",

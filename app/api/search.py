@@ -57,8 +57,7 @@ def rows_of(turn: Turn) -> list[Passage]:
     """
     typed = turn.request.as_you_type
     words = query_words(turn)
-    wanted = () if typed else asked_stems(turn)
-    sections = sections_of(turn) if typed else [best_section(hit.chunk, wanted) for hit in turn.hits]
+    sections = sections_of(turn) if typed else _sections(turn)
     rows = [_row(number, *one, words) for number, one in enumerate(zip(turn.hits, sections, strict=True), start=1)]
     return list(_grouped(rows)) if typed else rows
 
@@ -70,6 +69,12 @@ def _grouped(rows: Sequence[Passage]) -> Iterator[Passage]:
     ordered = (row for of_page in by_page.values() for row in of_page.values())
     for number, row in enumerate(ordered, start=1):
         yield {**row, "number": number}
+
+
+def _sections(turn: Turn) -> list[Section | None]:
+    """Of each hit the section with most words of the query."""
+    wanted = asked_stems(turn)
+    return [best_section(hit.chunk, wanted) for hit in turn.hits]
 
 
 def _row(number: int, hit: Hit, section: Section | None, words: QueryWords) -> Passage:

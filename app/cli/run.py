@@ -95,12 +95,11 @@ def _index(settings: Settings, named: Sequence[str], base: str, *, replaces: boo
         print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
         if sites:
             print(asyncio.run(index(settings, sites, RunOrigin("start"), replace=replaces)).text, file=sys.stderr)
-        asyncio.run(keep_begun(settings, ()))
     except AssistantError as error:
         print_error(error)
-        with suppress(AssistantError):  # a site that fails is named again, or another
-            asyncio.run(keep_begun(settings, ()))
-        return None
+        sites = None
+    with suppress(AssistantError):  # a site that fails is named again, or another
+        asyncio.run(keep_begun(settings, ()))
     return sites
 
 

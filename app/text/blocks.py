@@ -197,6 +197,7 @@ _ANCHOR = re.compile(r"(?m)(?:(?<![ \t])[ \t]++)?(?:\{#[^{}\s]++\}|(?<=[ \t])\[#
 _ESCAPED = re.compile(r"\\([<&])")
 _TAG = re.compile(r"(?<!\\)<(/?)([A-Za-z][\w.:-]*+)((?:[^<>\"']|\"[^\"\n]*+\"|'[^'\n]*+')*+)>")
 _CLOSING = re.compile(r"(?<!\\)</([A-Za-z][\w.:-]*+)")
+_LONG = 200  # characters of a run without spaces from which on it may be encoded data, as the pattern says
 _ENCODED = re.compile(r"data:[\w.+-]++/[\w.+-]++[;,][^\s()<>\"']*+|(?<![\w%+/=-])[\w%+/=-]{200,}+")
 _ENCODED_IN_CODE = re.compile(r"(?<![\w%+/=-])[\w%+/=-]{500,}+")
 _CHANGED = ("[", "<", "\\", "{#", "data:", "```", "~~~")
@@ -219,7 +220,7 @@ def plain(markdown: str) -> str:
 
     An address that is itself what readers see stays, and so does what only looks like a tag, such as `<name>`.
     """
-    if not any(sign in markdown for sign in _CHANGED) and _longest(markdown) < 200:  # most lines
+    if not any(sign in markdown for sign in _CHANGED) and _longest(markdown) < _LONG:  # most lines
         return markdown
     return "".join(_code(piece) if code else outside_spans(piece, _prose) for code, piece in blocks(markdown))
 
@@ -241,12 +242,12 @@ def _prose(text: str) -> str:
         text = _TAG.sub(lambda found: _untagged(found, closed), text)
     if "\\" in text:
         text = _ESCAPED.sub(r"\1", text)
-    return _ENCODED.sub(_begun, text) if "data:" in text or _longest(text) >= 200 else text
+    return _ENCODED.sub(_begun, text) if "data:" in text or _longest(text) >= _LONG else text
 
 
 def _longest(text: str) -> int:
     """The length of the longest run without spaces, at most: looking for encoded data takes many times as long."""
-    return max(map(len, text.split()), default=0) if len(text) >= 200 else len(text)
+    return max(map(len, text.split()), default=0) if len(text) >= _LONG else len(text)
 
 
 def _untagged(found: re.Match[str], closed: frozenset[str]) -> str:

@@ -49,21 +49,37 @@ class Addresses:
         self._texts, self._pages = tuple(texts), tuple(pages)
 
     @cached_property
-    def _known(self) -> frozenset[str]:  # most answers have no addresses to check
-        return frozenset(_plain(address_in(match)) for text in self._texts for match in _ALL.findall(text))
+    def _found(self) -> tuple[str, ...]:  # most answers have no addresses to check
+        """The addresses of the texts, each also without its fragment and last slash."""
+        whole = (address_in(match) for text in self._texts for match in _ALL.findall(text))
+        found = (form for address in whole for form in (address, address.partition("#")[0]))
+        return tuple(dict.fromkeys(form for address in found for form in (address, address.rstrip("/"))))
+
+    @cached_property
+    def _written(self) -> frozenset[str]:
+        """The addresses as an answer can have them, and as a parser reads them."""
+        read = {form for address in self._found for form in (address, unescape(address))}
+        return frozenset(read | {quote(address, safe=_SAFE) for address in read})
+
+    @cached_property
+    def _known(self) -> Mapping[str, str]:
+        return {_plain(address): unescape(address) for address in reversed(self._found)}
 
     def __contains__(self, address: str) -> bool:
-        """True if an answer may link to the address."""
-        return self._knows(address) or bool(_PLACEHOLDER.match(address))
+        """True if an answer may link to the address as it is."""
+        return address in self._written or bool(_PLACEHOLDER.match(address))
 
-    def _knows(self, address: str) -> bool:
-        plain = _plain(address)
-        whole = [plain, f"https://{plain}", f"http://{plain}"] if plain.startswith("www.") else [plain]
-        return any(address in self._known for address in whole)
+    def known_as(self, address: str) -> str:
+        """The address as a text has it, without a fragment that no text has; empty if no text has the address.
+
+        Whatever a model may choose of a link carries words of the conversation to the site: its fragment, but also which
+        letters are large, and which are written with percent signs.
+        """
+        return self._known.get(_plain(address)) or self._known.get(_plain(address.partition("#")[0]), "")
 
     def shows(self, address: str) -> bool:
-        """True if clients may load an image from the address."""
-        return host_of(address) in {host_of(page) for page in self._pages} - {""} and self._knows(address)
+        """True if clients may load an image from the address, as the texts have it."""
+        return host_of(address) in {host_of(page) for page in self._pages} - {""} and bool(self.known_as(address))
 
 
 def host_of(address: str) -> str:
@@ -86,9 +102,9 @@ def address_in(run: str) -> str:
 
 
 def _plain(address: str) -> str:
-    """The address for comparisons: decoded, without fragment and last slash."""
-    read = normalized("NFC", unquote(unescape(address)))
-    return read.partition("#")[0].rstrip("/").casefold()
+    """The address for comparisons: decoded, in small letters, without the last slash of its path."""
+    path, sign, fragment = normalized("NFC", unquote(unescape(address))).partition("#")
+    return f"{path.rstrip('/')}{sign}{fragment}".casefold()
 
 
 def markdown_link(name: str, url: str) -> str:
@@ -123,6 +139,7 @@ _SAFE = "%/:=&?~#+!$,;'@*"  # signs that Markdown and browsers don't change; bra
 
 
 UNKNOWN = "no passage has this address"
+AS_KNOWN = "shown as the passages have it: none has this fragment or spelling"
 _NO_LINK = "clients could read this link in different ways"
 _OWN_LINK = "the citation in front of it gets our link"
 _PICTURE = "pictures are shown from the documentation's own hosts alone"
@@ -153,19 +170,25 @@ class Removals:
         ends = {span.inner[1]: span for span in spans if span.kind in {"link", "image"}}
         done = 0
         for start, end, written in edits:
-            if start < done or start in ends:
+            if start < done or (start in ends and not written):
                 continue  # within another removal, or the second half of a link's
             done = end
             if span := begun.get(start):
                 self._span(text, span)
-            elif span := ends.get(start - 1):
-                self._add("address", span.target, _OWN_LINK)
+            elif span := ends.get(start) or ends.get(start - 1):
+                self._add("address", span.target, AS_KNOWN if start in ends else _OWN_LINK)
             elif reading and (start, end) in reading.surplus:
                 self._add("table cell", text[start:end].strip(), _CELL)
-            elif address := text[start:end].strip(_AROUND) if end - start > len(written) else "":
-                self._add("address", address, UNKNOWN)
-            elif start == end and (match := _TAG_BEGIN.match(text, start)):
-                self._add("html", match[0], _AS_TEXT)
+            else:
+                self._part(text, start, end, written)
+
+    def _part(self, text: str, start: int, end: int, written: str) -> None:
+        """Records an address that isn't a link's, or a tag."""
+        if address := text[start:end].strip(_AROUND) if end - start > len(written) else "":
+            known = bool(written) and written == self._addresses.known_as(address)
+            self._add("address", address, AS_KNOWN if known else UNKNOWN)
+        elif start == end and (match := _TAG_BEGIN.match(text, start)):
+            self._add("html", match[0], _AS_TEXT)
 
     def _span(self, text: str, span: Span) -> None:
         written, led = text[span.start : span.end], f"{span.target} {span.title}".strip()
@@ -341,14 +364,24 @@ class Judge:
         cited = self.bracket(f"[{words}]") is not None and not call
         if cited:
             yield Edit(span.inner[1] + 1, span.end)
-        elif not call and not self._leads(span, words, span.target in self.addresses):
-            yield Edit(span.start, span.inner[0])
-            yield Edit(span.inner[1], span.end)
+        elif not call:
+            yield from self._led(span, words, self._instead(span.target))
 
     def _image(self, text: str, span: Span) -> Iterator[Edit]:
-        if not self._leads(span, text[slice(*span.inner)], self.addresses.shows(span.target)):
+        shown = self.addresses.shows(span.target)
+        yield from self._led(span, text[slice(*span.inner)], self._instead(span.target) if shown else "")
+
+    def _instead(self, address: str) -> str | None:
+        """None if the address may stay, else what readers get in its place; empty if no passage has it."""
+        return None if address in self.addresses else self.addresses.known_as(address)
+
+    def _led(self, span: Span, words: str, instead: str | None) -> Iterator[Edit]:
+        """The edits for a link or image whose address is replaced by `instead`."""
+        if not self._leads(span, words, instead != ""):
             yield Edit(span.start, span.inner[0])
             yield Edit(span.inner[1], span.end)
+        elif instead:
+            yield Edit(span.inner[1], span.end, f"]({quote(instead, safe=_SAFE).replace('&', '&amp;')})")
 
     @staticmethod
     def _leads(span: Span, words: str, allowed: bool) -> bool:
@@ -360,7 +393,9 @@ class Judge:
         if not _WEB.match(written):
             if not _MAIL.fullmatch(written):
                 yield Edit(span.start, span.start, "\\")
-        elif written[1:-1] not in self.addresses:
+        elif instead := self._instead(written[1:-1]):
+            yield Edit(span.start + 1, span.end - 1, instead)
+        elif instead == "":
             yield Edit(span.start, span.end)
 
     def _tag(self, text: str, span: Span) -> Iterator[Edit]:
@@ -381,13 +416,11 @@ class Judge:
         """Removes addresses that no passage has, because other clients may not read this as code."""
         for found in ADDRESS.finditer(text, start, end):
             address = address_in(found[0])
-            if address not in self.addresses:
-                yield Edit(found.start(), found.start() + len(address))
+            if (instead := self._instead(address)) is not None:
+                yield Edit(found.start(), found.start() + len(address), instead)
         for found in _TARGET.finditer(text, start, end):
-            if (
-                _LEADS_OUT.match(unescape(found[0].strip()).replace("\\", "/"))
-                and address_in(found[0].strip()) not in self.addresses
-            ):
+            leads_out = _LEADS_OUT.match(unescape(found[0].strip()).replace("\\", "/"))
+            if leads_out and self._instead(address_in(found[0].strip())) == "":
                 yield Edit(found.start(), found.end())
 
     def _plain(self, text: str, words: Words, *, code_follows: bool) -> Iterator[Edit]:
@@ -437,8 +470,9 @@ class Judge:
             return (Edit(stop, stop, " ") if swallows else None), stop
         if len(address) <= len(scheme[0]):
             return None, stop
-        around = text[at - 1 : at] + text[stop : stop + 1] in _SURROUNDING
-        return Edit(at - around, stop + around), stop + around
+        known = "" if "@" in behind else self.addresses.known_as(address)
+        around = not known and text[at - 1 : at] + text[stop : stop + 1] in _SURROUNDING
+        return Edit(at - around, stop + around, known), stop + around
 
     # of the class, because methods kept in an object keep the object until the garbage collector runs
     _RULES: ClassVar[Mapping[str, Callable[[Judge, str, Span], Iterator[Edit]]]] = {

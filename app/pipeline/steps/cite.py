@@ -347,10 +347,10 @@ def as_read(turn: Turn, prompts: Prompts) -> Turn:
 
 
 def _texts_shown(turn: Turn) -> Iterator[str]:
-    """All texts of pages and attachments that the model was given."""
+    """All texts of pages and attachments that the model was given, with the addresses of the sections."""
     for hit in turn.hits:
         chunk = hit.chunk
-        yield from (chunk.url, chunk.title, *chunk.heading_path, chunk.text)
+        yield from (chunk.url, chunk.title, *chunk.heading_path, chunk.text, *map(chunk.link_to, chunk.sections))
     yield from turn.request.attached
     for passage in turn.passages:  # which has links without their addresses
         yield from (hit.chunk.text for hit in passage.hits)

@@ -108,22 +108,32 @@ LINKS = [
 ]  # fmt: skip
 KEPT = [
     "Start it with `BASE_URL=https://known.cz/a` and `KEY=secret`.",
-    "Read https://known.cz/storage. Then [storage](https://known.cz/storage/#quota), <https://s3.known.cz/bucket>.",
+    "Read https://known.cz/storage. Then [storage](https://known.cz/a#limits), <https://s3.known.cz/bucket>.",
     "https://known.cz/one https://known.cz/two https://known.cz/d https://known.cz/k https://known.cz/l https://known.cz/a_(b)",
-    "https://known.cz/%C4%8D https://known.cz/č https://known.cz/m&n=1 https://known.cz/x%20y HTTPS://KNOWN.CZ/a",
+    "https://known.cz/%C4%8D https://known.cz/č https://known.cz/m&n=1 https://known.cz/x%20y",
     'www.known.cz/w [x](www.known.cz/w) [x](https://known.cz/a_(b) "t") <mailto:help@known.cz>',
     "curl http://localhost:8080/health https://example.com/a https://docs.example.org http://127.0.0.1 https://$HOST/v1",
     "https://{host}/v1 s3://bucket https:// https://… www. www…",
     "a < b and x h ht http and https: that's all [ and ( and ! end.",
     "Line\n\n\n- a\n\n  b\n",
 ]
+AS_KNOWN = [
+    ("[x](https://known.cz/a#secret) [y](https://known.cz/a#limits 't') <https://known.cz/a#secret> HTTPS://KNOWN.CZ/A#x.", "[x](https://known.cz/a) [y](https://known.cz/a#limits 't') <https://known.cz/a> https://known.cz/a."),
+    ("[x](https://known.cz/a&#35;secret) [y](https://known.cz/%61 't') [z](<https://known.cz/a#s e>)", "[x](https://known.cz/a) [y](https://known.cz/a) [z](https://known.cz/a)"),
+    ("`curl https://known.cz/a#secret`\n\n```sh\ncurl (https://known.cz/one#secret)\n```", "`curl https://known.cz/a`\n\n```sh\ncurl (https://known.cz/one)\n```\n"),
+    ("[m](https://known.cz/m&n=1#s) ![p](https://known.cz/d#secret) www.known.cz/w#s [w](www.known.cz/W)", "[m](https://known.cz/m&amp;n=1) ![p](https://known.cz/d) www.known.cz/w [w](www.known.cz/w)"),
+    ("[x](https://known.cz/a?q=secret) https://known.cz/a%23secret https://known.cz/a?q=s#t <https://known.cz/a;s> [y](https://secret@known.cz/a)", "x    y"),
+    ("| a |\n|---|\n| [x](https://known.cz/a#secret) |\n", "| a |\n|---|\n| [x](https://known.cz/a) |\n"),
+    ("[a](mailto:help@known.cz?subject=secret) [b](mailto:help@known.cz#s) [c](https://known.cz/a#:~:text=secret)", "a [b](mailto:help@known.cz) [c](https://known.cz/a)"),
+]  # fmt: skip
+"""A model chooses nothing of an address, which could carry words of the conversation to the site."""
 SHOWN = [
     ("https://<host>/v1 <host:port> <image:tag> x <y> sftp://host", r"https://\<host>/v1 \<host:port> \<image:tag> x \<y> sftp\://host"),
     ("a<br>b <kbd>x</kbd> <sub a=b>\n\n<br>\n\n<div>\n*x*\n</div>", "a<br>b <kbd>x</kbd> \\<sub a=b>\n\n\\<br>\n\n\\<div>\n*x*\n\\</div>"),
     ("&amp; &#60; &#106;avascript &colon; AT&T", r"&amp; &#60; \&#106;avascript \&colon; AT&T"),
     ("x <!-- y --> <?php ?> <![CDATA[z]]>", r"x \<!-- y --> \<?php ?> \<\![CDATA[z]]>"),
     ("![a](https://known.cz/d) ![b](https://s3.known.cz/bucket) ![c](http://localhost/p.png) ![d][k] Wow![1]", "![a](https://known.cz/d) b c \\![d][k] Wow\\![1]"),
-    ("![x](javascript:a)https://known.cz/a#http://evil.io", "x https://known.cz/a#http://evil.io"),
+    ("![x](javascript:a)https://known.cz/a#http://evil.io", "x https://known.cz/a"),
     (r"\http://localhost/p.png【9】WWW.evil.io", "\\"),
     ("- a\n  ```\n  b\n\u3000\n```\n<iframe src=x>", "- a\n  ```\n  b\n  ```\n\u3000\n```\n<iframe src=x>\n```"),
     ("<svg/onload=x>//<b>a@evil.io", r"\<svg/onload=x><b>a@evil.io"),
@@ -163,7 +173,17 @@ OTHERS_READ = [
     ('x [<b>](/\\evil.io\n"t")|\n---\n', 'x \\[\\<b\\>\\]\\(\\/\\\\evil\\.io\n\\"t\\"\\)\\|\n\\-\\-\\-\n'),
     ("# \\|![a | b](vbscript:x)\n---|---\n", "\\# \\\\\\|\\!\\[a \\| b\\]\\(vbscript\\:x\\)\n\\-\\-\\-\\|\\-\\-\\-\n"),
 ]
-CASES = [*OTHERS_READ, *INDENTED, *HOSTS, *NUMBERS, *CODE, *LINKS, *SHOWN, *((text, text) for text in [*VALUES, *KEPT])]
+CASES = [
+    *OTHERS_READ,
+    *INDENTED,
+    *HOSTS,
+    *NUMBERS,
+    *CODE,
+    *LINKS,
+    *AS_KNOWN,
+    *SHOWN,
+    *((text, text) for text in [*VALUES, *KEPT]),
+]
 
 
 def test_a_text_in_pieces_of_any_size_says_the_same() -> None:

@@ -79,6 +79,21 @@ async def test_an_answer_without_numbers_lists_all_passages_once_each() -> None:
     assert r"3. [Odd \[title\]](https://docs.example.org/a%20%28b%29/%C4%8D?x=%5B1%5D)" in text
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_a_link_has_only_a_fragment_that_its_page_has(size: int) -> None:
+    """Else a click would carry what stands behind the sign to the site, such as words of the conversation."""
+    at = "https://docs.example.cz"
+    hits = (
+        hit(1, f"See [all]({at}/other#top).", url=f"{at}/a", anchor="limits", path=("A",)),
+        hit(2, url=f"{at}/collect"),
+    )
+    text = (
+        f"[a]({at}/a#limits) [b]({at}/a#secret) {at}/collect#secret [c]({at}/other#top) [d]({at}/collect?q=secret). [1]"
+    )
+    said = body(await say([text[i : i + size] for i in range(0, len(text), size)], hits=hits))
+    assert said == f"[a]({at}/a#limits) [b]({at}/a) {at}/collect [c]({at}/other#top) d. [1]"
+
+
 async def test_a_failure_keeps_the_text_and_lists_nothing() -> None:
     """What was held back is said, then the failure: a broken answer isn't dressed up with sources."""
     events = await say(["The limit is [1"], end=Failure(ModelUnavailable("gone")))

@@ -367,11 +367,15 @@ class Ingest:
         return unstored(run_object(self.runs.cancel(id, by)), 202)
 
 
-def started_by(service: Service, request: Request) -> str:
-    """Check the admin key; the number of the key and the address of the client."""
+def operator_of(service: Service, request: Request) -> str:
+    """Check the admin key; its name, as files that are kept with an index have it."""
     access = service.check_admin(request, "Nothing can be started or changed")
-    key = f"key {access.key}" if access.key else "this machine"
-    return f"{key} from {request.client.host if request.client else 'unknown'}"
+    return f"key {access.key}" if access.key else "this machine"
+
+
+def started_by(service: Service, request: Request) -> str:
+    """The same with the address of the client, for the log and the runs of this process."""
+    return f"{operator_of(service, request)} from {request.client.host if request.client else 'unknown'}"
 
 
 def run_object(run: Run) -> IngestRun:

@@ -76,9 +76,16 @@ def telling(question: str, language: Language) -> tuple[str, ...]:
     """The words that tell what is asked, in their order: all but function words, but with those that ask or deny, and signs."""
     small = language.traits.stopwords - language.questions.question_words - language.replies.negations
     told = [run for run in runs(question) if fold(run) not in small]
-    words = [analyse(run, language.code)[-1] if run.isalpha() else fold(run) for run in told]
+    words = [_word(run, language) for run in told]
     signs = [word for word in question.split() if _SIGN.search(word) or word.startswith("-")]
     return (*words, *(sign.strip(".,?!").casefold() for sign in signs))
+
+
+def _word(run: str, language: Language) -> str:
+    """The token that words of the same beginning or stem share; the whole of what has digits or signs, or is too long for one."""
+    whole = fold(run)  # capitals inside don't part it
+    tokens = analyse(whole, language.code) if run.isalpha() else ()
+    return tokens[-1] if tokens else whole
 
 
 def other_words(said: Sequence[str], phrasings: Iterable[Sequence[str]]) -> frozenset[str]:

@@ -16,7 +16,7 @@ from app.api.admin.queries import IndexQuery, chosen_index
 from app.api.bodies import ExactModel, Name, Place, unstored
 from app.api.description import add_operator_routes, refusals
 from app.api.keeping import store_of
-from app.api.runs import started_by
+from app.api.runs import operator_of
 from app.api.service import Service
 from app.assistants.file import NamedIndex
 from app.conversations.question_log import Asked, iso
@@ -127,7 +127,7 @@ class CuratedAnswers:
 
     async def save(self, request: Request) -> Response:
         """The list with the new version. To take one back, save the entries of an earlier version."""
-        by = started_by(self.service, request)
+        by = operator_of(self.service, request)
         wanted = await self.service.read(request, CuratedRequest, small=False)
         index = chosen_index(self.service, wanted.index)
         live = await index.store.live()

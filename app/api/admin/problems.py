@@ -189,11 +189,14 @@ class RunAlarm:
         import httpx
 
         text = f"Docs Assistant{f', index {name}' if name else ''}: {message}"
-        body = {"event": event, "index": name, "message": message, "text": text}  # chats show `text`
+        body = {"event": event, "index": name, "message": message, "text": for_chats(text)}
+        hook = self.settings.tuning.run_webhook.get_secret_value()
         try:
-            async with httpx.AsyncClient(timeout=TIMEOUT) as client:
-                response = await client.post(self.settings.tuning.run_webhook.get_secret_value(), json=body)
-            problem = "" if response.is_success else f"status {response.status_code}"
+            async with (
+                httpx.AsyncClient(timeout=TIMEOUT) as client,
+                client.stream("POST", hook, json=body) as response,  # the status is enough: the body isn't read
+            ):
+                problem = "" if response.is_success else f"status {response.status_code}"
         except httpx.HTTPError as error:
             problem = type(error).__name__  # its text has the address, which may be a secret
         if problem:
@@ -201,8 +204,18 @@ class RunAlarm:
         return not problem
 
 
+_SIGNS = str.maketrans("<>[]`*@&", "‹›()'∗＠＆")  # noqa: RUF001  # they are what it is about
+
+
+def for_chats(text: str) -> str:
+    """The text on one line for Slack, Mattermost and others, of at most `LONGEST` characters: signs by which what a site says could
+    call people, hide an address behind other words or look like ours become such that look alike and do nothing.
+    """
+    return cut(" ".join(text.translate(_SIGNS).split()))
+
+
 MOST = 100
-LONGEST = 1000
+LONGEST = 1000  # characters of a message
 _NUMBER = re.compile(r"\d+")
 
 
@@ -255,9 +268,12 @@ def _recent_problem(record: logging.LogRecord) -> RecentProblem:
     else:
         text = record.getMessage().partition("\n")[0]
     at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="seconds")
-    shown = masked(text)
-    shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
-    return RecentProblem(record.levelname.lower(), record.name, shown, _exception(record), id_, at, at)
+    return RecentProblem(record.levelname.lower(), record.name, cut(masked(text)), _exception(record), id_, at, at)
+
+
+def cut(text: str) -> str:
+    """The text, or its first `LONGEST` characters."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _exception(record: logging.LogRecord) -> str:

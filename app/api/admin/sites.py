@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from app.api.admin.queries import chosen_index
 from app.api.answer_models import IngestRun
 from app.api.bodies import ExactModel, Name, Place, Places, unstored
-from app.api.runs import Runs, chosen_sites, recorded_sites, run_object, started_by
+from app.api.runs import Runs, chosen_sites, operator_of, recorded_sites, run_object, started_by
 from app.api.service import Service
 from app.conversations.question_log import iso
 from app.core.errors import NoIndex, RequestError, quoted
@@ -158,7 +158,7 @@ class Sites:
 
     async def add(self, request: Request) -> Response:
         """The list after it; the next run reads the site. One that was added before gets these options."""
-        by = started_by(self.service, request)
+        by = operator_of(self.service, request)
         wanted = await self.service.read(request, SiteRequest)
         if wanted.url in _configured(self.service.settings):
             raise RequestError(
@@ -187,7 +187,7 @@ class Sites:
 
     async def pause(self, request: Request) -> Response:
         """The list after it. A paused site is neither read nor removed by runs."""
-        by = started_by(self.service, request)
+        by = operator_of(self.service, request)
         wanted = await self.service.read(request, PauseRequest)
         async with self._changing:
             kept = await self._kept_with(wanted.url)

@@ -108,7 +108,7 @@ def test_a_site_is_looked_at_added_read_paused_and_removed(client: httpx.Client,
     run = ingested(client)
     assert (run["state"], run["counts"]["new"]) == ("done", 3), run["error"]
     row = rows(client)[pumps]
-    assert (row["pages"], row["failing"], row["errors"], row["added_by"]) == (2, 0, [], "key admin1 from 127.0.0.1")
+    assert (row["pages"], row["failing"], row["errors"], row["added_by"]) == (2, 0, [], "key admin1")
     assert row["read_at"]
 
     client.post("/v1/admin/sites/pause", json={"url": pumps}).raise_for_status()

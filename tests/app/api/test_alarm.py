@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ class Hook(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.told = list[Any]()
         self.asked = list[str]()
+        self.endless, self.sent = False, 0
         super().__init__(("127.0.0.1", 0), _Handler)
 
 
@@ -39,6 +40,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.told.append(told)
         self.send_response(200 if known else 500)
         self.end_headers()
+        with suppress(OSError):  # an answer without an end, of which nobody needs anything
+            while self.server.endless:
+                self.wfile.write(b"x" * 65_536)
+                self.server.sent += 65_536
 
     def log_message(self, *_: object) -> None:
         """Nothing on standard error."""
@@ -74,6 +79,29 @@ async def test_a_failed_run_and_a_silence_are_told_once(tmp_path: Path, monkeypa
         await store.close()
     assert "status 500" in caplog.text
     assert "/secret" not in caplog.text
+
+
+async def test_what_a_site_says_does_nothing_in_a_chat_and_an_endless_answer_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Nobody is called, no address is behind other words, and no line looks like another message."""
+    monkeypatch.setattr("app.api.admin.problems.EVERY", 0.02)
+    said = "<!channel> <https://evil.tld|Log in> @all [here](https://evil.tld) `x`\n# Mended " + "y" * 3000
+    with hooked() as hook:
+        hook.endless = True
+        settings = Settings.load(None, store=str(tmp_path), run_webhook=f"http://127.0.0.1:{hook.server_port}/")
+        store = open_store(settings)
+        async with opened(settings) as assistants:
+            with serving(create_app(assistants, settings)):
+                await add_run(store, EndedRun(RunOrigin("http"), time.time(), 1.0, "failed", errors=(said,)))
+                await until(lambda: hook.told)
+                hook.endless = False
+        await store.close()
+    (told,) = hook.told
+    assert "<!channel>" in told["message"]  # as it is, for programs
+    assert not set(told["text"]) & set("<>[]`@&\n")
+    assert len(told["text"]) < 1100
+    assert hook.sent < 8_000_000  # what buffers of the system take of two answers
 
 
 def test_an_address_that_is_none_is_a_mistake_in_the_settings():

@@ -15,6 +15,7 @@ from app.conversations.store import ConversationStore
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.models import open_embedder
+from app.text.analysis import LONGEST
 from plugins.steps.curated import Entry, Known, telling
 from plugins.steps.curated_routes import CuratedList, TriedList
 from tests.app.api.indexed import URL, indexed
@@ -46,6 +47,7 @@ LIKE = (
         ("How can I copy files from S3 to a disk",),
         ("How do I copy files from disk to S3?", "How do I copy files from S3?", "How do I move files from S3 to disk?"),
     ),
+    (("What is ImagePullBackOff?",), "en", ("what is imagepullbackoff",), ("What is ErrImageBackOff?",)),
     (("Is Python 3.12 supported?",), "en", ("is python 3.12 supported",), ("Is Python 3.13 supported?", "Is Python supported?")),
     (("How do I use C++?",), "en", ("How can I use C++",), ("How do I use C#?", "How do I use C?")),
     (
@@ -120,7 +122,7 @@ async def test_a_curated_answer_is_tried_saved_given_and_taken_back(client: http
     assert [(one["question"], one["like"]) for one in tried.json()["data"]] == [("What does a licence cost?", True)]
     listed = await saved(client, 0, PRICE)
     TypeAdapter(CuratedList).validate_json(listed.content, extra="forbid")
-    assert [(one["version"], one["by"]) for one in listed.json()["data"]] == [(1, "key admin1 from 127.0.0.1")]
+    assert [(one["version"], one["by"]) for one in listed.json()["data"]] == [(1, "key admin1")]  # and no address
     assert listed.json()["assistants"] == ["docs-assistant"]
 
     answer = await asked(client, "what does the licence cost", trace=True)
@@ -142,6 +144,24 @@ async def test_a_curated_answer_is_tried_saved_given_and_taken_back(client: http
     assert refused(await saved(client, 0, PRICE)) == (409, "version_outdated")
     assert [one["version"] for one in (await saved(client, 1)).json()["data"]] == [2, 1]
     assert "free" not in (await asked(client, "What does a licence cost?"))["choices"][0]["message"]["content"]
+
+
+async def test_a_word_longer_than_any_token_stops_neither_the_list_nor_the_trial(
+    client: httpx.AsyncClient, monkeypatch
+):
+    """Neither in a question of a reader, which the log keeps for 30 days, nor in one of an entry."""
+    monkeypatch.setattr("plugins.steps.curated.FRESH", 0.0)
+    word = "q" * (LONGEST + 1)
+    long = {**PRICE, "questions": [f"What is {word}?"]}
+    (await saved(client, 0, long, PRICE)).raise_for_status()
+    assert "free" in (await asked(client, "What does a licence cost?"))["choices"][0]["message"]["content"]
+    assert "free" in (await asked(client, f"What is {word}?"))["choices"][0]["message"]["content"]
+    await asked(client, word)
+    tried = await client.post("/v1/admin/curated/try", json={"entries": [long, PRICE]})
+    assert tried.status_code == 200, tried.text
+    assert {(one["question"], one["entry"]) for one in tried.json()["data"] if one["like"]} == {
+        ("What does a licence cost?", 1), (f"What is {word}?", 0),
+    }  # fmt: skip
 
 
 async def test_a_pinned_page_is_read_first_also_if_nothing_was_found(client: httpx.AsyncClient, monkeypatch):

@@ -42,6 +42,7 @@ class FakeLLM:
         self.headers: list[Mapping[str, str]] = []  # of the calls
         self.request_ids: list[str] = []
         self.embedded: list[list[str]] = []
+        self.embedding_models: list[str] = []  # of these calls
         self.cancelled = 0
         self.open = 0  # chat calls under way
         self.sent = 0  # pieces of streams
@@ -52,6 +53,7 @@ class FakeLLM:
         self.listed = 0  # requests for the list of models
         self.embedding_hook: Callable[[], None] = lambda: None
         self.dimension = 8
+        self.dimensions: dict[str, int] = {}  # of models whose vectors have another length
         self.url = ""
         self.models = ["fake", "other"]
         self.key = ""  # what the list of models needs; nothing if empty
@@ -129,20 +131,22 @@ class FakeLLM:
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.embedded.append(body["input"])
+        self.embedding_models.append(body["model"])
         self.request_ids.append(request.headers.get("x-request-id", ""))
         self.embedding_hook()
         if self.embedding_status != 200:
             return web.Response(text="no embeddings today", status=self.embedding_status)
         if (form := body.get("encoding_format", "float")) not in self.forms:
             return web.json_response({"error": {"message": f"{form} isn't known"}}, status=422)
-        vectors: list[Any] = [self._vector(text) for text in body["input"]]
+        vectors: list[Any] = [self._vector(text, body["model"]) for text in body["input"]]
         if form == "base64":
             vectors = [b64encode(array("f", vector).tobytes()).decode() for vector in vectors]
         rows = [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]
         return web.json_response({"data": rows[::-1], "usage": {"prompt_tokens": 1, "total_tokens": 1}})
 
-    def _vector(self, text: str) -> list[float]:
-        return [1.0 + sum(ord(c) for c in text[i :: self.dimension]) % 97 for i in range(self.dimension)]
+    def _vector(self, text: str, model: str = "") -> list[float]:
+        length = self.dimensions.get(model, self.dimension)
+        return [1.0 + sum(ord(c) for c in text[i::length]) % 97 for i in range(length)]
 
 
 @asynccontextmanager

@@ -1,5 +1,7 @@
 """Models without a server, for tests."""
 
+from __future__ import annotations
+
 import hashlib
 import math
 import re
@@ -7,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.core.errors import ModelUnavailable
 from app.core.types import Vector
 
 DIMENSION = 64
@@ -33,6 +36,12 @@ class FakeEmbedder:
     def texts(self) -> list[str]:
         """Every text embedded so far."""
         return [text for call in self.calls for text in call]
+
+    def of(self, recorded: str) -> FakeEmbedder:
+        """Itself: no other one can be opened."""
+        if recorded != self.name:
+            raise ModelUnavailable(f"{recorded} can't be opened.")
+        return self
 
     async def dimension(self) -> int:
         """Length of the vectors."""

@@ -175,7 +175,8 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
 
     async def query_refused(request: Request, error: Exception) -> Response:
         """Status 400 that names the first invalid field of the query string, to whom may know."""
-        service.access(request)
+        if not service.keys.is_open_to(request):
+            service.access(request)
         assert isinstance(error, RequestValidationError)
         first, queries = error.errors()[0], request.scope["route"].dependant.query_params
         known = [name for query in queries for name in query.field_info.annotation.model_fields]

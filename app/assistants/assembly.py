@@ -92,11 +92,19 @@ def _by_id(file: AssistantsFile, tools: Tools, named: _Extras) -> dict[str, Assi
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, model: Model | None = None) -> AsyncIterator[Assistants]:
-    """Context of the assistants that `build` returns; closes them at the end."""
+async def opened(
+    settings: Settings, *, model: Model | None = None, by_meaning: bool = False
+) -> AsyncIterator[Assistants]:
+    """Context of the assistants that `build` returns; closes them at the end.
+
+    Raises `IndexMismatch` if they must search `by_meaning`, and an index has vectors of an embedder that can't be opened. A
+    service answers by words alone then.
+    """
     assistants = build(settings, model=model)
     try:
         await assistants.check_scores()
+        if by_meaning:
+            await assistants.check_embedders()
         yield assistants
     finally:
         await assistants.close()

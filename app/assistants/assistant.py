@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from app.assistants.file import AssistantTable, NamedIndex
-from app.assistants.health import Health, IndexCheck, IndexState, look_at_servers, part_states
+from app.assistants.health import Health, IndexCheck, IndexState, embedder_mismatch, look_at_servers, part_states
 from app.core.breaker import Breaker
-from app.core.errors import NoIndex, RequestError, StillReading, quoted
+from app.core.errors import IndexMismatch, NoIndex, RequestError, StillReading, StoreError, quoted
 from app.core.process import peak_mb
 from app.core.prompts import Prompts
 from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
@@ -296,6 +296,19 @@ class Assistants:
         for step in steps.values():
             if isinstance(step, ScoringStep):
                 await step.check_scores()
+
+    async def check_embedders(self) -> None:
+        """Raises `IndexMismatch` if the embedder of an index that is used can't be opened; ignores an index that isn't there."""
+        for index in self.used().values():
+            try:
+                built = (await index.store.live()).info
+            except StoreError:
+                continue
+            if embedder_mismatch(built, index.embedder):
+                raise IndexMismatch(
+                    f"The index was built with the embedder {built.recipe.embedder}, and {index.embedder.name} is set:"
+                    " set the embedder of the index, or index the sites again."
+                )
 
     async def close(self) -> None:
         """Close all connections."""

@@ -36,7 +36,7 @@ STORE_WAIT = 2.0
 class IndexState:
     """The state of an index; `store_problem` and `problem` are empty if it can be searched.
 
-    `lost` is a damage of it that keeps no question from being answered.
+    `lost` is what makes answers worse and keeps no question from being answered: a damage, or an embedder that can't be opened.
     """
 
     embedder: str
@@ -82,8 +82,8 @@ class IndexCheck:
         except AssistantError as error:
             return IndexState(embedder.name, store_problem=str(error))
         damage = await self._checkup.problem(live)
-        problem = embedder_mismatch(live.info, embedder) or too_old
-        return IndexState(embedder.name, live.info, damage, problem, self._checkup.lost)
+        lost = self._checkup.lost or embedder_mismatch(live.info, embedder)
+        return IndexState(embedder.name, live.info, damage, too_old, lost)
 
     async def _opened(self) -> tuple[Generation, str]:
         if self._opening is None or self._opening.done():
@@ -176,22 +176,24 @@ def empty_index_message(index: str, error: NoIndex) -> str:
 
 
 def embedder_mismatch(info: GenerationInfo, embedder: Embedder) -> str:
-    """A message if the index was built with another embedder; empty if it matches."""
-    built = info.recipe.embedder
-    same = built == embedder.name
-    return "" if same else f"built with the embedder {built}: index the sites again, or set that embedder"
+    """A message if the index was built with an embedder that can't be opened here, so that words alone find pages; else empty."""
+    try:
+        embedder.of(info.recipe.embedder)
+    except ModelUnavailable as error:
+        return str(error)
+    return ""
 
 
 async def roll_back(store: Store, embedder: Embedder) -> GenerationInfo:
     """Make the previous generation live again, and return it.
 
-    Raises `NoIndex` if none is kept, and `IndexMismatch` if it was built with another embedder: the service couldn't use it.
+    Raises `NoIndex` if none is kept, and `IndexMismatch` if its embedder can't be opened: words alone would find its pages.
     """
     earlier = (await store.generations())[1:2]
-    if earlier and earlier[0].recipe.embedder != embedder.name:
+    if earlier and embedder_mismatch(earlier[0], embedder):
         raise IndexMismatch(
             f"Generation {earlier[0].id} was built with the embedder {earlier[0].recipe.embedder}, but {embedder.name} is "
-            "set, and the service would not answer from it. Set that embedder again first. Nothing was changed."
+            "set, and words alone would find its pages. Set that embedder again first. Nothing was changed."
         )
     return await store.rollback()
 

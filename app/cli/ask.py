@@ -40,7 +40,7 @@ async def ask(question: tuple[str, ...], assistant: str, as_json: bool, trace: b
         raise RequestError("No question: pass it as an argument or on standard input.")
     request = Request((Message("user", asked),), assistant, uuid.uuid4().hex[:12], whole=as_json, trace=trace)
     events: list[Event] = []
-    async with opened(settings) as assistants:
+    async with opened(settings, by_meaning=True) as assistants:
         async for event in assistants.get(assistant).answer(request):
             events.append(event)
             if isinstance(event, Text) and not as_json:

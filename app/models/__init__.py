@@ -5,6 +5,8 @@ Called by assistants, pipeline, ingestion and eval; imports app.core.
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import app.core.llamaindex_import  # noqa: F401  # before LlamaIndex, which modules of this package import
@@ -12,7 +14,7 @@ from app.core.errors import SettingsError
 from app.core.plugins import made
 from app.core.settings import Settings
 from app.models.guarded import Embedder, Model, Unopened
-from app.models.protocols import missing, prefixes_of, recorded_name
+from app.models.protocols import AUTO, missing, prefixes_of, recorded_name
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -25,6 +27,7 @@ __all__ = ["Embedder", "Model", "open_embedder", "open_model", "open_reranker"]
 
 DEFAULT = "multilingual-e5-small"
 LOCAL = "local"
+_DIMENSIONS = re.compile(r"dimensions=(\d+)")
 """The beginning of names of models in this process: `local:NAME`."""
 
 
@@ -72,7 +75,22 @@ def open_embedder(settings: Settings, *, bare: bool = False) -> Embedder:
     else:
         recorded = recorded_name(model, _prefixes(model, settings)[1], settings.tuning.embedding_extra_body)
         embedding = Unopened(recorded, lambda: _server_embedder(settings, bare=bare))
-    return Embedder(embedding, settings.tuning.embedding_timeout)
+    return Embedder(embedding, settings.tuning.embedding_timeout, partial(_other_embedder, settings))
+
+
+def _other_embedder(settings: Settings, recorded: str) -> Embedder:
+    """The embedder that an index records by this name (see `recorded_name`): a model in this process, or of the configured server.
+
+    Raises `SettingsError` if there is none.
+    """
+    model, _, more = recorded.partition(" ")
+    body = {name: value for name, value in settings.tuning.embedding_extra_body.items() if name != "dimensions"}
+    if length := _DIMENSIONS.match(more):
+        body["dimensions"] = int(length[1])
+    tuning = {"embedding_query_prefix": AUTO, "embedding_passage_prefix": AUTO, "embedding_extra_body": body}
+    url = "" if model.startswith(f"{LOCAL}:") else settings.embedding_url
+    own = {"embedding_model": model, "embedding_url": url, "embedding_class": ""}
+    return open_embedder(settings.model_copy(update={**own, "tuning": settings.tuning.model_copy(update=tuning)}))
 
 
 def _server_embedder(settings: Settings, *, bare: bool) -> BaseEmbedding | Embeddings:

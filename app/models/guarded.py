@@ -18,7 +18,14 @@ import orjson
 
 from app.core import spans
 from app.core.breaker import Breaker, Part, Probe
-from app.core.errors import AssistantError, ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
+from app.core.errors import (
+    AssistantError,
+    ModelError,
+    ModelRateLimited,
+    ModelTimeout,
+    ModelUnavailable,
+    SettingsError,
+)
 from app.core.gate import away, busy, leave
 from app.core.spans import NoSpan
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
@@ -282,16 +289,23 @@ class Embedder:
 
     Calls the methods that its classes implement, around which LlamaIndex's own notes of a call cost 90 µs. `name` is what
     the index records; a different name means incompatible vectors. A class says it by `index_name`. `timeout` in seconds
-    applies to each call of `embed_queries`.
+    applies to each call of `embed_queries`. `others` opens the embedder with another name.
     """
 
-    def __init__(self, embedding: BaseEmbedding | Embeddings | Unopened, timeout: float) -> None:
+    def __init__(
+        self,
+        embedding: BaseEmbedding | Embeddings | Unopened,
+        timeout: float,
+        others: Callable[[str], Embedder] | None = None,
+    ) -> None:
         own = getattr(embedding, "index_name", "")
         self.name: str = own or f"{type(embedding).__name__}/{embedding.model_name}"  # type: ignore[union-attr]
         self.timeout = timeout
         self._given = embedding
         self._checks = not own
         self._dimension = 0
+        self._open_other = others
+        self._others: dict[str, Embedder | ModelUnavailable] = {}
 
     @cached_property
     def embedding(self) -> BaseEmbedding | Embeddings:
@@ -312,6 +326,30 @@ class Embedder:
 
     def _ask(self, text: str) -> Any:
         return unwrap(type(self.embedding)._aget_query_embedding)(self.embedding, text)  # noqa: SLF001  # classes of LlamaIndex implement it
+
+    def of(self, recorded: str) -> Embedder:
+        """The embedder of an index that records this name: this one, or while the index has another one's vectors, that one.
+
+        Raises `ModelUnavailable` if these settings can't open it: its vectors can't be compared with those of this one.
+        """
+        if recorded == self.name:
+            return self
+        if recorded not in self._others:
+            self._others[recorded] = self._opened(recorded)
+        if isinstance(other := self._others[recorded], ModelUnavailable):
+            raise other
+        return other
+
+    def _opened(self, recorded: str) -> Embedder | ModelUnavailable:
+        try:
+            if self._open_other is not None and (other := self._open_other(recorded)).name == recorded:
+                return other
+        except SettingsError:
+            pass
+        return ModelUnavailable(
+            f"The index was built with the embedder {recorded}, and {self.name} is set: words alone find pages until the"
+            " sites are indexed with it."
+        )
 
     async def dimension(self) -> int:
         """Length of the vectors; embeds one word to learn it."""
@@ -357,5 +395,8 @@ class Embedder:
 
     async def close(self) -> None:
         """Close all connections, if the class has any."""
+        for other in self._others.values():
+            if isinstance(other, Embedder):
+                await other.close()
         if "embedding" in vars(self):  # else it was never used
             await closed(self.embedding)

@@ -1,5 +1,7 @@
 """Runs a plan for one request with other parts: settings, prompts, or parts that record what they did."""
 
+from __future__ import annotations
+
 import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -149,6 +151,9 @@ class _WatchedModel(_Watched):
 
 
 class _WatchedEmbedder(_Watched):
+    def of(self, recorded: str) -> _WatchedEmbedder:
+        return _WatchedEmbedder(self._part.of(recorded), self._step, self._recorder)
+
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
         return await self._embedded(self._part.embed_queries, texts)
 

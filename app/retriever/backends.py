@@ -76,7 +76,7 @@ class IndexBackend:
         await parts.aclose()
 
     async def _open(self) -> Assistants:
-        return await self._open_parts.enter_async_context(opened(self._settings))
+        return await self._open_parts.enter_async_context(opened(self._settings, by_meaning=True))
 
     def _language(self, named: str | None) -> str:
         return named_language(named, self._settings.languages) if named else ""

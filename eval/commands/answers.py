@@ -85,7 +85,7 @@ async def run(options: Options, settings: Settings) -> int:
 async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> Result:
     """The measured answers of all contestants; `base` are the settings without --prompts."""
     settings = base.model_copy(update={"prompts": options.prompts}) if options.prompts else base
-    async with opened(settings) as assistants:
+    async with opened(settings, by_meaning=True) as assistants:
         own = _own(options, settings, assistants)
         other, note = against(options.against, own[0], base, assistants) if options.against else (None, "")
         # without an index, nobody is asked in vain
@@ -174,7 +174,7 @@ async def _all_answers(
 
             for asked in configurations:
                 own = settings.model_copy(update={"prompts": asked.prompts})
-                async with opened(own) as assistants:
+                async with opened(own, by_meaning=True) as assistants:
                     mark = _fingerprint(own, asked.assistant, (await assistants.store.live()).info)
                     await ask([OwnAssistant(assistants.get(asked.assistant), asked.name, mark)], asked.name)
             if remotes:

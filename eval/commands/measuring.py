@@ -117,11 +117,11 @@ async def measure_docs(options: Options, settings: Settings) -> Result:
         config = configuration(path.name, settings, {**passages, "store": "data"}, "")
         async with indexed_docs(settings, options.docs) as own:
             cases = load_cases(path)
-            async with opened(own.model_copy(update=passages)) as assistants:
+            async with opened(own.model_copy(update=passages), by_meaning=True) as assistants:
                 with progress_bar("Asking") as progress:
                     result = await evaluate(Finder(assistants), cases, plan, config=config, progress=progress)
             # answers are made from as many passages as are set, however many were asked for above
-            async with opened(own) as assistants:
+            async with opened(own, by_meaning=True) as assistants:
                 with progress_bar("Quoting") as progress:
                     quoted = await quotations(assistants.get(""), cases, plan.parallel, progress)
             return replace(result, config={**result.config, "quotations": quoted})
@@ -129,7 +129,10 @@ async def measure_docs(options: Options, settings: Settings) -> Result:
 
 @asynccontextmanager
 async def _own_finder(settings: Settings) -> AsyncIterator[Finder]:
-    async with indexed_docs(settings.model_copy(update=WITHOUT_MODEL)) as own, opened(own) as assistants:
+    async with (
+        indexed_docs(settings.model_copy(update=WITHOUT_MODEL)) as own,
+        opened(own, by_meaning=True) as assistants,
+    ):
         yield Finder(assistants)
 
 

@@ -47,7 +47,7 @@ _SETTINGS = set(
 @asynccontextmanager
 async def open_finder(overrides: Mapping[str, Any]) -> AsyncIterator[Finder]:
     """The configured assistants with some settings replaced."""
-    async with opened(Settings.load(**overrides)) as assistants:
+    async with opened(Settings.load(**overrides), by_meaning=True) as assistants:
         yield Finder(assistants)
 
 

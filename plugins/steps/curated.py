@@ -168,7 +168,7 @@ class Curated(Step):
         asked, vector = turn.asked, turn.search.query.vector if turn.search else None
         if self.store is None or vector is None or asked.referred or turn.request.attached:
             return {}
-        if not (known := await self._known(self.store)):
+        if not (known := await self._known(self.store, self.embedder.of(turn.generation.info.recipe.embedder))):
             return {}
         said = telling(asked.text, self.prompts.language(asked.language))
         for at, entry in enumerate(known.entries):
@@ -180,14 +180,14 @@ class Curated(Step):
                     return {"hits": (hit, *(one for one in turn.hits if one.chunk.id != hit.chunk.id))}
         return {}
 
-    async def _known(self, store: Store) -> Known | None:
-        """The entries of the list; read again after some seconds, embedded again when there is a new version."""
-        kept = self._kept
+    async def _known(self, store: Store, embedder: Embedder) -> Known | None:
+        """The entries of the list; read again after some seconds, embedded again for a new version or another embedder."""
+        kept = self._kept.setdefault(embedder.name, {})
         if kept.get("until", 0.0) < time.monotonic():
             kept["until"] = time.monotonic() + FRESH
             newest = next(iter(await versions_of(store)), None)
             if newest != kept.get("version"):
-                kept["known"] = await Known.of(newest.entries, self.prompts, self.embedder) if newest else None
+                kept["known"] = await Known.of(newest.entries, self.prompts, embedder) if newest else None
                 kept["version"] = newest
         known: Known | None = kept.get("known")
         return known if known and known.entries else None

@@ -119,7 +119,8 @@ class HypotheticalAnswer(Asking):
         if not text:
             raise ModelError("The model returned no hypothetical answer. Searching for the question alone.")
         generation: Generation = turn.generation
-        (vector,) = await self.embedder.embed_passages([text[:LONGEST_DRAFT]])
+        embedder = self.embedder.of(generation.info.recipe.embedder)
+        (vector,) = await embedder.embed_passages([text[:LONGEST_DRAFT]])
         results = await generation.search(replace(query_for(turn.asked, turn, self, vector), texts=()))
         return {"hypothetical": Legs(vector=results.vector)}
 
@@ -147,7 +148,7 @@ class MultiQuery(Asking):
         generation: Generation = turn.generation
         vectors: list[Vector | None]
         try:
-            vectors = list(await self.embedder.embed_queries(wordings))
+            vectors = list(await self.embedder.of(generation.info.recipe.embedder).embed_queries(wordings))
         except ModelError:  # the words are searched; the probe reports the failing embedder
             vectors = [None] * len(wordings)
         queries = [

@@ -119,7 +119,7 @@ class AdminKeys:
 
     async def revoke(self, request: Request) -> Response:
         """The next request with the key is refused."""
-        used, last = self.service.access(request).owner, bool(self.service.settings.admin_keys)
+        used, last = self.service.keys.admin(request).owner, bool(self.service.settings.admin_keys)
         return await self._do(request, KnownKey, "key revoked", partial(change_key, used=used, last_admin=last))
 
     async def _do(self, request: Request, kind: type[Body], said: str, change: Callable[..., str | None]) -> Response:

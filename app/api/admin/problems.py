@@ -114,8 +114,8 @@ def _of_index(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
         yield _problem("no_index", "error", name, state.problem, RUN_AGAIN)
         return
     elif mismatch := embedder_mismatch(state.info, one.embedder):
-        yield _problem("embedder", "error", name, f"The index was {mismatch}.", "Set that embedder, or index again.")
-    elif state.problem:
+        yield _problem("embedder", "warning", name, mismatch, "Index the sites again, or set that embedder.")
+    if state.problem and state.info is not None:
         yield _problem("too_old", "error", name, state.problem, RUN_AGAIN)
     if failing := sum(1 for page in one.pages if page.fetch.stale_since):
         message = f"The last run couldn't read some pages ({failing}): their earlier text is used."

@@ -334,7 +334,7 @@ def checker_of(turn: Turn, words: ProofWording, embedder: Embedder | None = None
         "\n".join((*said, *turn.request.attached)),
     )
     compares = bool(embedder and turn.generation and turn.generation.info.chunks >= FEWEST_CHUNKS)
-    across = bool(compares and embedder and is_multilingual(embedder.name))
+    across = bool(compares and embedder and is_multilingual(turn.generation.info.recipe.embedder))
     return Checker(evidence, turn.asked.language, words, compares=compares, across=across)
 
 

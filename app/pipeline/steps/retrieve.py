@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from app.citing.sections import headed_first
-from app.core.errors import IndexMismatch, ModelError, RequestError
-from app.core.generation import named_versions
+from app.core.errors import ModelError, RequestError
+from app.core.generation import Recipe, named_versions
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.turn import Message, Question, Search, Turn
@@ -224,25 +224,21 @@ def _had(text: str, chunks: Sequence[Chunk]) -> dict[str, tuple[float, float]]:
 
 
 async def embed(question: Question, turn: Turn, embedder: Embedder) -> Vector | None:
-    """The vector of the question, with the earlier one that it refers to; None if the embedder fails.
-
-    Raises `IndexMismatch` if the index was built with another embedder.
-    """
-    generation: Generation = turn.generation
-    recipe = generation.info.recipe
-    if recipe.embedder != embedder.name:
-        raise IndexMismatch(
-            f"The index was built with the embedder {recipe.embedder}, but {embedder.name} is configured: "
-            "configure the old one, or build the index again with docs-assistant ingest."
-        )
+    """The vector of the question, with the earlier one that it refers to, by the embedder of the index; None if that fails."""
     try:
-        vector = (await embedder.embed_queries([question.in_context]))[0]
+        return await _embedded(question.in_context, turn.generation.info.recipe, embedder)
     except ModelError as error:  # the words find most pages
         log.warning(LogMessage("text not embedded, words alone decide", id=turn.request.id, error=error))
         return None
+
+
+async def _embedded(text: str, recipe: Recipe, embedder: Embedder) -> Vector:
+    of_index = embedder.of(recipe.embedder)
+    (vector,) = await of_index.embed_queries([text])
     if len(vector) != recipe.dimension:
-        raise IndexMismatch(
-            f"{embedder.name} now returns vectors of {len(vector)} numbers, but the index has {recipe.dimension}: build it again."
+        raise ModelError(
+            f"{of_index.name} now returns vectors of {len(vector)} numbers, but the index has {recipe.dimension}:"
+            " index the sites again with `docs-assistant ingest --force`."
         )
     return vector
 

@@ -83,7 +83,7 @@ async def test_the_state_names_what_is_wrong(index):
         assert one["generation"]["recipe"]["embedder"] == WORDS
     async with asked(index, embedding_url="http://127.0.0.1:9/v1", embedding_model="other") as client:
         state = await read(client, "index")
-        assert (state["state"], state["problems"][0]["code"]) == ("broken", "embedder")
+        assert (state["state"], state["problems"][0]["code"]) == ("attention", "embedder")
 
 
 @pytest.mark.parametrize("index", ["embedded"], indirect=True)

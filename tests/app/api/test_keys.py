@@ -292,6 +292,17 @@ async def test_this_machine_may_administer_without_a_key_if_wanted_and_nobody_el
         Settings.load(None, admin_open=True, host="0.0.0.0", api_keys="some-key-of-tests").check_open()
 
 
+async def test_routes_of_readers_still_need_their_key_where_those_of_operators_are_open():
+    """DOCS_ADMIN_OPEN says nothing of readers: this machine may look inside, and asks with a key as everybody."""
+    async with served(scripted(admin_open=True, api_keys="some-key-of-tests"), "127.0.0.1") as client:
+        assert (await client.get("/v1/ingest")).status_code == 200
+        for path in ("/v1/models", "/v1/search?q=a"):
+            assert (await client.get(path)).status_code == 401, path
+        assert (await client.post(CHAT, json=chat("Hi"))).status_code == 401
+        with_key = await client.post(CHAT, json=chat("Hi"), headers={"authorization": "Bearer some-key-of-tests"})
+        assert with_key.status_code == 200
+
+
 # ---- what is wrong in a file -------------------------------------------------------------------
 
 MISTAKES = {

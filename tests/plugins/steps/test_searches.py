@@ -41,7 +41,7 @@ PROMPTS = load_prompts(("cs", "en"))
 class Recording:
     """A generation that remembers what it was asked and finds a chunk of that name."""
 
-    info = SimpleNamespace(id=1, recipe=SimpleNamespace(embedder="fake"))
+    info = SimpleNamespace(id=1, recipe=SimpleNamespace(embedder="fake-64"))
 
     def __init__(self, pages: Sequence[Page] = ()) -> None:
         self.asked: list[Query] = []

@@ -111,6 +111,7 @@ export interface EndedRunBody {
   by: string;
   counts: Record<string, number>;
   errors: string[];
+  failed_sources: string[];
   generation: number | null;
   id: string;
   result: string;

@@ -32,7 +32,7 @@ from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, noi
 from ingestion.publish.losses import LossCheck
 from ingestion.publish.page_reader import PageProcessor, PageReader
 from ingestion.publish.recipe import damage_of, live_pages, live_recipe, recipe_for, way_back
-from ingestion.publish.recorded import records_of
+from ingestion.publish.recorded import records_of, with_earlier_roots
 from ingestion.publish.site_blocks import Found, find_blocks, recorded_with, with_blocks
 from ingestion.publish.translation_sets import assign_translation_sets
 from ingestion.publish.turned import Turned
@@ -69,7 +69,8 @@ async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report], origi
     finally:
         counts = {str(outcome): count for outcome, count in report.counts.items()} if report.pages else {}
         generation = report.published.id if report.published and report.changed else None
-        ended = EndedRun(origin, at, time.monotonic() - began, result, counts, generation)
+        failed = tuple(map(masked, report.failed_sources))
+        ended = EndedRun(origin, at, time.monotonic() - began, result, counts, generation, failed_sources=failed)
         try:
             await add_run(store, replace(ended, errors=tuple(map(masked, errors))), report.learned)
         except StoreError as error:  # the result matters less than the run, which may have failed for the same reason
@@ -106,7 +107,8 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
     taken from the old index as far as possible.
 
-    Raises `SettingsError`, `SitemapError` or `NotPublished` when the sources can't be read, `RunRefused` (unless `force`
+    A source that can't be read doesn't stop the others: its pages stay as they are, and the report names it. Raises
+    `SettingsError`, `SitemapError` or `NotPublished` when no source can be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
     modes = only, replace, force, dry_run, rebuild, removed, paused
@@ -199,6 +201,7 @@ class _Order:
     async def _prepare(self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report) -> _Run:
         settings, client, workers = self.settings, listed.client, listed.workers
         baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
+        listed = listed._replace(listing=with_earlier_roots(listed.listing, baseline.sources, settings))
         stems = frozenset(stem(entry.address) for entry in entries if not entry.is_local)
         kind = CountingEmbedder if self.dry_run else BatchEmbedder
         embedder = kind(self.embedder, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
@@ -217,7 +220,7 @@ class _Order:
         removals = Removals(
             baseline, listed.listing, collections, baseline.sources, self.only, self.replace, self.removed, self.paused
         )
-        turned = Turned(baseline, client.advice, reader.nowhere, accepts=self.force)
+        turned = Turned(baseline, client.advice, reader, accepts=self.force)
         losses = LossCheck(removals.covered, settings, turned.reasons, history.sources)
         writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
         stack.push_async_callback(writer.stop)
@@ -285,7 +288,7 @@ class _Run:
         if held:
             await self.processor.run(held)
         noindex = noindex_sources(self.entries, self.report.pages)
-        if self.listed.given and not self.processor.turned.reasons:
+        if self.listed.given and not self.processor.turned.of_index:
             _require_pages(self.report, noindex)
         for page in self.removals.reports(self.report):
             await self.processor.remove(self.draft, page.url)

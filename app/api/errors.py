@@ -64,6 +64,7 @@ RETRY_AFTER_RANGE = (1, 5)
 READING_AGAIN = "10"  # seconds for Retry-After while a run fills the index
 
 REQUEST_CODES: Mapping[str | None, int] = {
+    "site_unreadable": 400,
     "invalid_api_key": 401,
     "invalid_signature": 401,
     "admin_disabled": 403,

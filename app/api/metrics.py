@@ -138,6 +138,8 @@ def _of_runs(histories: Mapping[str, RunHistory]) -> Iterator[MetricFamily]:
     yield _filled(CounterMetricFamily("docs_assistant_ingest_runs", "Runs that have ended.", labels=labels), counts)
     yield _gauge("ingest_last_run_timestamp_seconds", "When the last run with this result ended.", labels, ended)
     yield _gauge("ingest_last_run_seconds", "Duration of the last run.", ("index",), seconds)
+    failed = [((index,), len(runs.failed_sources)) for index, runs in histories.items() if runs.ended]
+    yield _gauge("ingest_failed_sources", "Sites that the last published run couldn't read.", ("index",), failed)
 
 
 def _gauge(name: str, text: str, labels: Sequence[str], values: Values) -> MetricFamily:

@@ -39,7 +39,7 @@ NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought b
 
 
 @click.command(
-    epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages or a reader failed; 3 not published, because too"
+    epilog="Exit codes: 0 all pages are indexed; 2 published, but some pages or sites failed; 3 not published, because too"
     " much of a site was missing, failed or empty (--force publishes it); 1 not published, because of an error."
 )
 @site_argument

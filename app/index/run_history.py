@@ -58,7 +58,10 @@ class RunOrigin:
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that has ended. `began` is in Unix seconds; `counts` are pages by outcome, `generation` is what it published, if anything changed."""
+    """A run that has ended. `began` is in Unix seconds; `counts` are pages by outcome, `generation` is what it published, if anything changed.
+
+    `failed_sources` are the sites that it couldn't read, each with the reason; `errors` has them, too.
+    """
 
     origin: RunOrigin
     began: float
@@ -67,6 +70,11 @@ class EndedRun:
     counts: Mapping[str, int] = field(default_factory=dict)
     generation: int | None = None
     errors: tuple[str, ...] = ()
+    failed_sources: tuple[str, ...] = ()
+
+
+def _kept(errors: Iterable[str]) -> tuple[str, ...]:
+    return tuple(error[:LONGEST] for error in errors)[:MOST_ERRORS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +132,14 @@ class RunHistory:
         counts = {**self.counts, run.result: self.counts.get(run.result, 0) + 1}
         ended = {**self.ended, run.result: time.time()}
         known = self.sources if sources is None else sources
-        errors = tuple(error[:LONGEST] for error in run.errors[:MOST_ERRORS])
-        last = (replace(run, errors=errors), *self.last)[:KEPT]
+        kept = replace(run, errors=_kept(run.errors), failed_sources=_kept(run.failed_sources))
+        last = (kept, *self.last)[:KEPT]
         return RunHistory(counts, ended, round(run.seconds, 3), known, last, self.brand)
+
+    @property
+    def failed_sources(self) -> tuple[str, ...]:
+        """The sites that the last published run couldn't read, each with the reason: their pages are older."""
+        return next((run.failed_sources for run in self.last if run.result in ("published", "partial")), ())
 
     def last_ok(self, page: Page) -> str:
         """Returns the time when a run last found the page as the index has it, in ISO 8601; empty if that isn't known."""

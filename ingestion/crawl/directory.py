@@ -66,7 +66,7 @@ def list_files(
     ]
     if not files:
         why = f": {left_out[0].url}: {left_out[0].reason}" if left_out else f" ({', '.join(file_types())})"
-        raise SitemapError(f"{_named(source)} holds no file that can be read{why}. Nothing was changed.")
+        raise SitemapError(f"{_named(source)} holds no file that can be read{why}.")
     indexed = {path.parent for path in files if path.stem.lower() == "index" and not _is_binary(path)}
     addresses = {
         p: _address(source, p)

@@ -201,10 +201,10 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 
 
 def cannot_be_read(what: str, error: PageError) -> str:
-    """The error of a run that ends because this address can't be read."""
+    """Says that a source can't be read because of this error of its address."""
     # a site that wants a login has a right address
     advice = "" if error.status in ADVICE else "; check its address"
-    return f"{what} can't be read: {error}. Nothing was changed{advice}."
+    return f"{what} can't be read: {error}{advice}."
 
 
 def hint_of_closed(url: str, error: Exception) -> str:

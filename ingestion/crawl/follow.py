@@ -159,7 +159,7 @@ async def follow_links(site: Source, fetcher: Fetcher, workers: Workers, pages: 
     crawl.found = {first: 0}
     await _add(crawl, first, start)
     if len(crawl.found) == 1 and has_login_form(start.body):
-        raise SitemapError(f"{site.url} leads to no other page: {FORM}. Nothing was changed.")
+        raise SitemapError(f"{site.url} leads to no other page: {FORM}.")
     await _walk(crawl)
     # pages of the index that no page links to any longer stay as long as they answer
     unlinked = [url for url in crawl.known if url not in crawl.found and not _forbidden(crawl, url)]

@@ -25,9 +25,8 @@ from ingestion.workers import Workers
 async def list_pages(
     sources: Sequence[Source], fetcher: Fetcher, workers: Workers, known: Iterable[Page] = ()
 ) -> Listing:
-    """Lists the pages of the sources; `known` are those of the index. Raises `SitemapError` when one can't be read or has no page.
-
-    A LlamaIndex reader, a repository or an archive that fails is among those that `failed`.
+    """Lists the pages of the sources; `known` are those of the index. A source that can't be read or has no page is among
+    those that `failed`. Raises `SitemapError` for a site or a directory that is the only source.
     """
     for source in sources:
         if source.requested and not source.git:
@@ -35,7 +34,7 @@ async def list_pages(
             fetcher.allow(places, source.hosts, trusted=not isinstance(source, AddedSite))
             fetcher.set_pace(source.requested, source.parallel, source.delay)
     with spans.span("list"):
-        read = [await _one(source, fetcher, workers, known) for source in sources]
+        read = [await _read(source, fetcher, workers, known, alone=len(sources) == 1) for source in sources]
     entries, skipped = _unique(entry for listing in read for entry in listing.entries)
     listed = {entry.url for entry in entries}
     # another source may list what this one skips
@@ -66,12 +65,18 @@ async def preview(sources: Sequence[Source], settings: Settings) -> Listing:
     return replace(listing, entries=tuple(entries), skipped=tuple(skipped))
 
 
+async def _read(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page], *, alone: bool) -> Listing:
+    try:
+        return await _one(source, fetcher, workers, known)
+    except (ReaderError, SitemapError, SourceUnavailable) as error:
+        if alone and isinstance(error, SitemapError):
+            raise SitemapError(f"{str(error).rstrip('.')}. Nothing was changed.") from error
+        return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
+
+
 async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:
     if source.reader or source.git or source.archive:
-        try:
-            return await (reader(source, fetcher) if (reader := reader_of(source)) else list_documents(source))
-        except (ReaderError, SourceUnavailable) as error:
-            return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
+        return await (reader(source, fetcher) if (reader := reader_of(source)) else list_documents(source))
     if source.openapi:
         return Listing.of(source, [Entry(source.openapi, source.url, source, public=source.url)])
     if source.directory:

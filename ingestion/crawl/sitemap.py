@@ -223,7 +223,7 @@ async def read_sitemaps(site: Source, fetcher: Fetcher, workers: Workers, named:
         reading.seen.add(root)
         await _read(reading, await _fetch(root, fetcher), root, 0)
         if reading.listed == before and root not in reading.incomplete:
-            raise SitemapError(f"The sitemap {root} lists no page. Nothing was changed; check the site's build.")
+            raise SitemapError(f"The sitemap {root} lists no page; check the site's build.")
     if not reading.entries:
         raise SitemapError(f"None of the pages that {url} lists can be indexed: {_first_reason(reading)}")
     sources = frozenset(roots)
@@ -250,7 +250,7 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
             await fetcher.get(PageRequest(guess, types=None, max_bytes=MAX_BYTES, robots=False))
         except PageError as error:
             if error.status in ADVICE:
-                raise SitemapError(f"{guess} can't be read: {error}. Nothing was changed.") from error
+                raise SitemapError(f"{guess} can't be read: {error}.") from error
             reason = reason or str(error)
             none = none if isinstance(error, PageGone) else SitemapError
             continue
@@ -275,7 +275,7 @@ async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> 
             parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)
     except (NotASitemap, ConversionError) as error:
         advice = FORM if has_login_form(answer.body) else "give the address of a sitemap"
-        raise SitemapError(f"{answer.url} {error}. Nothing was changed; {advice}.") from error
+        raise SitemapError(f"{answer.url} {error}; {advice}.") from error
     reading.skipped += [Skipped(wrong, reason) for wrong, reason in parsed.wrong]
     if not parsed.whole:
         reading.skipped.append(Skipped(answer.url, "sitemap without an end: what it lists after that is unknown"))

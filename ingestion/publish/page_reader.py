@@ -202,6 +202,18 @@ class PageReader:
                 raise
             return ""
 
+    async def with_form(self, url: str) -> str:
+        """The Markdown of a listed page if it has a field for a password; else empty, also if it can't be read."""
+        if (entry := self.listed.get(url)) is None:
+            return ""
+        try:
+            fetched = await self.documents.fetch(entry)
+            return (await self.documents.read(entry, fetched))[0].markdown if fetched.login_form else ""
+        except Exception as error:
+            if not is_of_page(error):
+                raise
+            return ""
+
     def divided(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
         """The entries to read first, and those that needn't be requested, unless the first show that lastmod can't be believed."""
         return self.lastmods.divided(entries, self._has_same_lastmod)
@@ -398,8 +410,8 @@ class PageProcessor:
             while (change := await queue.get()) is not None:
                 async for sifted in self.turned.sifted(change):
                     await self._write(sifted)
-            for honest in self.turned.rest():
-                await self._write(honest)
+            async for held in self.turned.rest():
+                await self._write(held)
             await self.writer.flush()
 
         # more than can fetch at once, because some convert meanwhile

@@ -1,6 +1,7 @@
 """The sources that an index was made from: recorded with each generation, and read again by later runs."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -16,6 +17,20 @@ from ingestion.sources import LOGIN, OwnDocumentation, Source, check_reader, is_
 def records_of(given: Sequence[Source], listed: Listing, settings: Settings) -> tuple[SourceRecord, ...]:
     """Returns the records of the sources of a run that `listed` their pages."""
     return tuple(_record(source, listed.roots[source.without_login()], settings) for source in given)
+
+
+def with_earlier_roots(listed: Listing, records: Iterable[SourceRecord], settings: Settings) -> Listing:
+    """The listing with the roots that the index has of sources that failed, so that their pages stay with them."""
+    earlier = {(record.collection, record.url): frozenset(record.roots) for record in records}
+    failed = {failure.url for failure in listed.failed}
+    more = {
+        source: earlier.get((source.collection or settings.tuning.collection, source.url), frozenset())
+        for source in listed.roots
+        if source.url in failed
+    }
+    roots = {source: here | more.get(source, frozenset()) for source, here in listed.roots.items()}
+    kept = frozenset[str]().union(*more.values())
+    return replace(listed, sources=listed.sources | kept, complete=listed.complete - kept, roots=roots)
 
 
 def sources_of(records: Iterable[SourceRecord]) -> tuple[Source, ...]:

@@ -44,7 +44,7 @@ PICTURE = "<i:image><i:loc>{site}/p.png</i:loc></i:image>"
 UTF_16, LATIN_2 = (f"<?xml version='1.0' encoding='{name}'?>" for name in ("UTF-16", "iso-8859-2"))
 HALF = urlset("{site}/a", "{site}/b").removesuffix("</urlset>") + "<url><loc>{site}/half-an-addr"
 OTHERS = ("https://evil.example/x", "file:///etc/passwd", "javascript:alert(1)", "http://[::1")
-DEAD = "The sitemap {site}/dead.xml can't be read: answered 404. Nothing was changed; check its address."
+DEAD = "The sitemap {site}/dead.xml can't be read: answered 404; check its address."
 ODD_PARTS = listing("{site}/sitemap.xml", "{site}/dead.xml", "https://evil.example/s.xml", "{site}/1.txt")
 CASES = [
     Case("plain xml", urlset("{site}/a", "{site}/b"), ["/a", "/b"]),

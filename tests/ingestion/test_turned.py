@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import RunRefused
+from app.core.errors import NotPublished, RunRefused
 from app.index.protocols import Store
 from app.index.run_history import runs_of
 from ingestion.report import EXIT_WITH_FAILURES
@@ -104,12 +104,23 @@ def no_words(path: str) -> tuple[str, str]:
     return "404", "404"
 
 
+def another_error(path: str) -> tuple[str, str]:
+    """No two have a sentence in common."""
+    return word(f"title {path}"), text(f"error {path}", 2)
+
+
+def maintenance(path: str) -> tuple[str, str]:
+    return "Maintenance", f"{text(f'joke {path}', 1)} We are back at {len(path)} o'clock."
+
+
 TURNED = [
     (login, LOGIN, "shows a login form"),
     (own_login, LOGIN, "shows a login form"),
     (nothing_here, "", "the same text as others now"),
     (soft_404, "", "the same text as others now"),
     (no_words, "", "the same text as others now"),
+    (another_error, "", "has another title now"),
+    (maintenance, "", "has another title now"),
 ]
 
 
@@ -200,6 +211,30 @@ async def test_a_rebuilt_index_keeps_them_and_copies_of_them(forty: Forty) -> No
         ]
 
 
+async def test_errors_of_different_texts_on_a_site_that_answers_200_for_all(forty: Forty) -> None:
+    """Also where the pages were as short as the errors; what repeats half of the site's error is one alone."""
+    short = forty.paths[:14]
+    forty.put(short, lambda path: (path.title(), text(path, 2)))
+    await forty.run()
+    before = await forty.texts()
+
+    class Answering(dict[str, object]):
+        def get(self, path: str, default: object = None) -> object:
+            if path not in self and path.startswith("/guide/"):
+                forty.put([path], another_error)
+            return super().get(path, default)
+
+    forty.site.answers = Answering(forty.site.answers)  # type: ignore[assignment]
+    forty.put(short[:11], another_error)
+    forty.put(short[12:13], lambda _: ("Moved", "This is now a part of the handbook, with much more to read."))
+    report = await forty.run()
+    assert report.exit_code == EXIT_WITH_FAILURES
+    told = {page.url.removeprefix(forty.site.url) for page in report.pages if page.outcome == "failed"}
+    assert told >= set(short[:11])
+    now = await forty.texts()
+    assert all(now[path] == before[path] for path in short[:11])
+
+
 HONEST: dict[str, tuple[Callable[[str], tuple[str, str]], str, str]] = {
     "all are rewritten": (lambda path: (path.title(), text("new" + path)), "", "Docs"),
     "another design": (
@@ -246,13 +281,43 @@ async def test_pages_about_logins_change_and_two_may_be_merged(forty: Forty) -> 
     assert now[forty.paths[6]] == now[forty.paths[7]]
 
 
-async def test_a_first_run_drops_nothing(site: LocalSite, tmp_path: Path) -> None:
-    """Nobody knows what the pages were before: forms, stubs and pages with one text are indexed."""
+async def test_a_first_run_takes_stubs_and_names_login_forms(site: LocalSite, tmp_path: Path) -> None:
+    """Nobody knows what the pages were before: stubs and pages with one text are indexed, but no short page with a login form."""
     async with Forty(tmp_path / "data", site) as made:
         made.put(made.paths[:6], nothing_here)
-        made.put(made.paths[6:9], own_login, LOGIN)
+        made.put(made.paths[6:8], own_login, LOGIN)
+        made.put(made.paths[8:9], login, LOGIN)
+        report = await made.run()
+        assert report.exit_code == EXIT_WITH_FAILURES
+        told = {page.url.removeprefix(site.url): page.reason for page in report.pages if page.outcome == "failed"}
+        assert set(told) == set(made.paths[6:9])
+        assert all("is a login form: the site wants a login, so set `headers`" in reason for reason in told.values())
+        assert made.paths[6] in report.text
+        assert set(await made.texts()) == {path for path in made.paths if path not in told}
+        assert (await made.run(force=True)).exit_code == 0
         assert (await made.run()).exit_code == 0
         assert len(await made.texts()) == 40
+
+
+async def test_a_first_run_that_meets_only_login_forms_publishes_nothing(site: LocalSite, tmp_path: Path) -> None:
+    """No two are the same, so they aren't one text."""
+    async with Forty(tmp_path / "data", site) as made:
+        made.put(made.paths, own_login, LOGIN)
+        with pytest.raises(NotPublished, match="is a login form"):
+            await made.run()
+
+
+async def test_a_form_beside_every_text_is_no_login(site: LocalSite, tmp_path: Path) -> None:
+    """A site with a field for a password in its frame: short pages are indexed, in the first run and later."""
+    async with Forty(tmp_path / "data", site) as made:
+        long = [f"/long-{n}" for n in range(3)]
+        made.put(made.paths, lambda path: (path.title(), text(path)), LOGIN)
+        made.put(long, lambda path: (path.title(), text(path, 40)), LOGIN)
+        made.site.sitemap(*made.paths[:39], *long)
+        assert (await made.run()).exit_code == 0
+        made.site.sitemap(*made.paths, *long)
+        report = await made.run()
+        assert (report.exit_code, report.counts["new"]) == (0, 1), report.text
 
 
 async def eroded(made: Forty, *counts: int) -> None:

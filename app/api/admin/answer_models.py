@@ -104,6 +104,9 @@ class EndedRunBody(TypedDict):
     counts: Annotated[Counts, Field(description="Number of pages by outcome; empty if the run didn't get so far.")]
     generation: Annotated[int | None, Field(description="What it published; null if nothing changed.")]
     errors: Annotated[Sequence[str], Field(description="The first of them.")]
+    failed_sources: Annotated[
+        Sequence[str], Field(description="Sites that it couldn't read, each with the reason; `errors` has them, too.")
+    ]
 
 
 class ReadingRun(TypedDict):

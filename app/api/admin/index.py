@@ -184,6 +184,7 @@ def _lost(run: Run) -> bodies.EndedRunBody:
     return {
         "id": run.id, "trigger": "http", "by": run.by, "began_at": began_at, "seconds": max(seconds, 0.0),
         "result": "failed", "counts": counts, "generation": None, "errors": [run.error],
+        "failed_sources": [],
     }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("app.api")
 
 LOOK = "Look at the run in Runs or in the log, mend what it names, and start a run again."
+LOOK_AT_SITE = "Mend the site or its address, or pause it in Sites."
 RUN_AGAIN = "Start a run in Runs, or with `docs-assistant ingest`."
 
 
@@ -63,6 +64,14 @@ def failure_of(runs: RunHistory, run: Run | None) -> str:
         why = runs.last[0].errors[:1] if runs.last and runs.last[0].result == last else ()
         return ": ".join((f"The last run ended as {last}", *why))
     return ""
+
+
+def unread_sites(runs: RunHistory) -> str:
+    """The sites that the last published run couldn't read, with the reasons; empty if it read all."""
+    if not (failed := runs.failed_sources):
+        return ""
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    return f"The last published run couldn't read a site, whose pages stay as they were: {failed[0]}{more}"
 
 
 def overdue(runs: RunHistory, hours: float, since: float) -> str:
@@ -99,6 +108,8 @@ def _of_runs(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
     if failure := failure_of(one.runs, one.run):
         message = f"{failure.rstrip('.')}. The index is as it was before."
         yield _problem("run_failed", "warning", one.name, message, LOOK)
+    if unread := unread_sites(one.runs):
+        yield _problem("site_failed", "warning", one.name, unread, LOOK_AT_SITE)
     if late := overdue(one.runs, settings.tuning.run_hours, time.time()):
         yield _problem("no_run", "warning", one.name, late, "Look whether the nightly run is started, and at its log.")
 
@@ -181,6 +192,8 @@ class RunAlarm:
         ended = max([*history.ended.values(), run.ended if run else 0.0], default=0.0)
         if ended >= self.since and (message := failure_of(history, run)):
             yield "run_failed", ended, message
+        elif ended >= self.since and (message := unread_sites(history)):
+            yield "site_failed", ended, message
         if late := overdue(history, self.settings.tuning.run_hours, self.since):
             period = self.settings.tuning.run_hours * 3600
             yield "no_run", time.time() // period * period, late

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from app.api.admin.queries import chosen_index
 from app.api.answer_models import IngestRun
 from app.api.bodies import ExactModel, Name, Place, Places, unstored
-from app.api.runs import Runs, chosen_sites, operator_of, recorded_sites, run_object, started_by
+from app.api.runs import Runs, chosen_sites, operator_of, recorded_sites, run_object
 from app.api.service import Service
 from app.conversations.question_log import iso
 from app.core.errors import NoIndex, RequestError, quoted
@@ -53,6 +53,17 @@ class SiteRequest(ExactModel):
     def options(self) -> dict[str, Any]:
         """The fields of a source that are set."""
         return self.model_dump(exclude_defaults=True)
+
+
+class AddRequest(SiteRequest):
+    """A site to add; with `force`, also one that can't be read now."""
+
+    force: bool = Field(default=False, description="Add it although a run couldn't read it now.")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The fields of a source that are set."""
+        return self.model_dump(exclude_defaults=True, exclude={"force"})
 
 
 class RemoveRequest(ExactModel):
@@ -157,13 +168,17 @@ class Sites:
         return unstored(SiteList(object="list", data=data))
 
     async def add(self, request: Request) -> Response:
-        """The list after it; the next run reads the site. One that was added before gets these options."""
+        """The list after it; the next run reads the site. One that was added before gets these options. A site that
+        can't be read now is refused with the reason, unless the request has `force`.
+        """
         by = operator_of(self.service, request)
-        wanted = await self.service.read(request, SiteRequest)
+        wanted = await self.service.read(request, AddRequest)
         if wanted.url in _configured(self.service.settings):
             raise RequestError(
                 f"url: {quoted(wanted.url)} is in the settings already.", param="url", code="site_exists"
             )
+        if not wanted.force and self.runs.can_start:
+            await self._check(wanted)
         async with self._changing:
             kept = await KeptSites.of(self._store())
             site = KeptSite(iso(time.time()), by, wanted.options)
@@ -181,9 +196,28 @@ class Sites:
             (site,) = await chosen_sites(self.service, [wanted.url])
             found = await self.runs.listed([f"--known={site}"])
         else:
-            options = {**wanted.options, "max_pages": MOST_FOLLOWED}
-            found = await self.runs.listed([f"--added={json.dumps(options)}"])
+            found = await self._listed(wanted)
         return unstored({"object": "site.preview", **found})
+
+    async def _listed(self, wanted: SiteRequest) -> Mapping[str, Any]:
+        options = {**wanted.options, "max_pages": MOST_FOLLOWED}
+        return await self.runs.listed([f"--added={json.dumps(options)}"])
+
+    async def _check(self, wanted: AddRequest) -> None:
+        """Raises `RequestError` with the reason why a run would read no page of the site."""
+        try:
+            found = await self._listed(wanted)
+        except RequestError as error:
+            reason = str(error)
+        else:
+            if found["pages"]:
+                return
+            reason = next((f"{one['url']}: {one['reason']}" for one in found["left_out"]), "It has no page.")
+        raise RequestError(
+            f"The site wasn't added, because a run would read no page of it. {reason} To add it all the same, send `force`.",
+            param="url",
+            code="site_unreadable",
+        )
 
     async def pause(self, request: Request) -> Response:
         """The list after it. A paused site is neither read nor removed by runs."""
@@ -198,7 +232,7 @@ class Sites:
 
     async def remove(self, request: Request) -> Response:
         """The run that removes its pages, which takes it off the list at its end; without pages, it is off at once."""
-        by = started_by(self.service, request)
+        by = operator_of(self.service, request)
         url = (await self.service.read(request, RemoveRequest)).url
         if url in _configured(self.service.settings):
             raise RequestError(

@@ -51,7 +51,8 @@ function EndedRow({ run }: { run: EndedRunBody }): JSX.Element {
       <td>
         <Badge tone={RESULTS[run.result] ?? "bad"}>{t.results[run.result] ?? run.result}</Badge>
         {run.generation !== null && <small class="da-muted">{t.runs.generation(run.generation)}</small>}
-        <Errors errors={run.errors} />
+        {run.failed_sources.map((one) => <p key={one} class="ad-break"><Badge tone="bad">{t.runs.siteFailed}</Badge> {one}</p>)}
+        <Errors errors={run.errors.filter((one) => !run.failed_sources.includes(one))} />
       </td>
       <td>{t.runs.triggers[run.trigger] ?? run.trigger}{run.by && <small class="da-muted ad-break">{run.by}</small>}</td>
       <td class="ad-number">{seconds(run.seconds)}</td>

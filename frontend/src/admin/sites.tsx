@@ -81,10 +81,11 @@ function Add({ onDone }: { onDone: () => void }): JSX.Element {
       include: lines("include"), exclude: lines("exclude"), follow: form.has("follow"),
     };
     const adds = (event.submitter as HTMLButtonElement | null)?.value === "add";
+    const force = form.has("force");
     setAdded(false);
     void act(async () => {
       if (!adds) return setPreview(await api.json<SitePreview>(`${PATH}/preview`, { method: "POST", body }));
-      await api.json(PATH, { method: "POST", body });
+      await api.json(PATH, { method: "POST", body: { ...body, force } });
       setPreview(null);
       setAdded(true);
       onDone();
@@ -100,6 +101,7 @@ function Add({ onDone }: { onDone: () => void }): JSX.Element {
       <label class="ad-field">{t.sites.collection}<input name="collection" maxLength={200} /></label>
       <label class="ad-field">{t.sites.language}<input name="language" pattern="[a-z]{2,3}" placeholder="en" /></label>
       <label class="ad-check"><input type="checkbox" name="follow" /> {t.sites.follow}</label>
+      <label class="ad-check"><input type="checkbox" name="force" /> {t.sites.force}</label>
       {failure}
       {busy && <p class="da-status" role="status"><span class="da-spinner" />{t.sites.reading}</p>}
       {added && <p role="status">{t.sites.added} <a href={address("runs")}>{t.runs.start}</a></p>}

@@ -141,12 +141,15 @@ def test_a_site_is_looked_at_added_read_paused_and_removed(client: httpx.Client,
 
 
 def test_an_admin_may_not_lead_the_crawler_into_the_network(client: httpx.Client, site: LocalSite, monkeypatch):
-    """An address that the settings don't allow is refused by preview and run; logins, files and other fields are no sites."""
+    """An address that the settings don't allow is refused by preview, list and run; logins, files and other fields are no sites."""
     monkeypatch.delenv("DOCS_CRAWL_ALLOW")
     url = f"{site.url}/sitemap.xml"
     answer = client.post("/v1/admin/sites/preview", json={"url": url})
     assert (answer.status_code, "DOCS_CRAWL_ALLOW" in answer.json()["error"]["message"]) == (400, True)
-    client.post("/v1/admin/sites", json={"url": url}).raise_for_status()
+    told = client.post("/v1/admin/sites", json={"url": url})
+    assert refused(told) == (400, "site_unreadable")
+    assert "DOCS_CRAWL_ALLOW" in told.json()["error"]["message"]
+    client.post("/v1/admin/sites", json={"url": url, "force": True}).raise_for_status()
     run = ingested(client, sites=[url])
     assert (run["state"], "DOCS_CRAWL_ALLOW" in run["error"]) == ("failed", True)
     for body in (
@@ -165,6 +168,33 @@ def test_an_admin_may_not_lead_the_crawler_into_the_network(client: httpx.Client
     client.headers["authorization"] = "Bearer wrong"
     for path in ("", "/preview", "/pause", "/remove"):
         assert client.post(f"/v1/admin/sites{path}", json={"url": url}).status_code == 401
+
+
+def test_a_site_that_cannot_be_read_is_not_added_and_does_not_stop_the_others(
+    client: httpx.Client, site: LocalSite, other: LocalSite
+):
+    """It is refused with the reason of its preview; added all the same, each run publishes the others and names it."""
+    site.put("/sitemap.xml", "", status=500)
+    bad, fans = f"{site.url}/sitemap.xml", f"{other.url}/sitemap.xml"
+    preview = client.post("/v1/admin/sites/preview", json={"url": bad}).json()["error"]["message"]
+    told = client.post("/v1/admin/sites", json={"url": bad})
+    assert refused(told) == (400, "site_unreadable")
+    assert preview in told.json()["error"]["message"]
+    assert list(rows(client)) == [fans]
+    site.put("/sitemap.xml", f"{site.url}/private/plans", "text/plain")
+    assert "robots.txt forbids it" in client.post("/v1/admin/sites", json={"url": bad}).json()["error"]["message"]
+    site.put("/sitemap.xml", "", status=500)
+    client.post("/v1/admin/sites", json={"url": bad, "force": True}).raise_for_status()
+    assert rows(client)[bad]["options"] == {"url": bad}
+    run = ingested(client)
+    assert (run["state"], run["exit_code"]) == ("done", 2), run["error"]
+    assert pages(client) == {f"{other.url}/fans"}
+    (shown,) = client.get("/v1/admin/runs").json()["data"]
+    assert [one.partition(": ")[0] for one in shown["failed_sources"]] == [bad]
+    assert rows(client)[bad]["errors"] == shown["failed_sources"]
+    problems = {one["code"]: one for one in client.get("/v1/admin/index").json()["problems"]}
+    assert "answered 500" in problems["site_failed"]["message"]
+    wait_for(lambda: 'docs_assistant_ingest_failed_sources{index="default"} 1.0' in client.get("/metrics").text)
 
 
 def test_a_damaged_list_stops_a_run(client: httpx.Client, index: Index):

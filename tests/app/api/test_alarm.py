@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,26 @@ async def test_what_a_site_says_does_nothing_in_a_chat_and_an_endless_answer_is_
     assert not set(told["text"]) & set("<>[]`@&\n")
     assert len(told["text"]) < 1100
     assert hook.sent < 8_000_000  # what buffers of the system take of two answers
+
+
+async def test_a_site_that_a_published_run_could_not_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Once for each run, also after one that met another run."""
+    monkeypatch.setattr("app.api.admin.problems.EVERY", 0.02)
+    with hooked() as hook:
+        settings = Settings.load(None, store=str(tmp_path), run_webhook=f"http://127.0.0.1:{hook.server_port}/hook")
+        store = open_store(settings)
+        async with opened(settings) as assistants:
+            with serving(create_app(assistants, settings)):
+                ended = EndedRun(RunOrigin("nightly"), time.time(), 1.0, "partial")
+                await add_run(store, replace(ended, failed_sources=("https://a.example.org/: it is down",)))
+                await until(lambda: hook.told)
+                await add_run(store, replace(ended, result="published"))
+                await add_run(store, replace(ended, result="failed", errors=("The disk is full.",)))
+                await until(lambda: len(hook.told) > 1)
+        await store.close()
+    said = {one["event"]: one["text"] for one in hook.told}
+    assert said["site_failed"].endswith("whose pages stay as they were: https://a.example.org/: it is down")
+    assert list(said) == ["site_failed", "run_failed"]
 
 
 def test_an_address_that_is_none_is_a_mistake_in_the_settings():

@@ -161,6 +161,40 @@ def test_only_the_command_line_prints():
     assert printing == []
 
 
+def _own(node: ast.AST) -> str:
+    """The name of an attribute of `self`; empty for anything else."""
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if is_own else ""
+
+
+def _held_tasks(cls: ast.ClassDef) -> set[str]:
+    """Attributes that tasks are kept in, one after the other: not those of an object that is entered once."""
+    methods = [node for node in cls.body if getattr(node, "name", "") not in {"__init__", "__aenter__"}]
+    assigned = [node for method in methods for node in ast.walk(method) if isinstance(node, ast.Assign)]
+    tasks = [
+        node for node in assigned if re.search(r"create_task|ensure_future|create_future", ast.unparse(node.value))
+    ]
+    return {_own(target) for node in tasks for target in node.targets} - {""}
+
+
+def test_nobody_waits_for_a_task_in_an_attribute_and_reads_the_attribute_again():
+    """Another may have replaced it meanwhile: keep the task in a variable, or let `app.core.gate.Joined` do it."""
+    again = []
+    for file in SOURCES:
+        for cls in (node for node in ast.walk(tree(file)) if isinstance(node, ast.ClassDef)):
+            held = _held_tasks(cls)
+            for function in (node for node in ast.walk(cls) if isinstance(node, ast.AsyncFunctionDef)):
+                awaits = [node for node in ast.walk(function) if isinstance(node, ast.Await)]
+                waited = {(_own(part), node.end_lineno) for node in awaits for part in ast.walk(node)}
+                again += [
+                    f"{name(file)}:{node.lineno} self.{_own(node)}"
+                    for node in ast.walk(function)
+                    if isinstance(getattr(node, "ctx", None), ast.Load)
+                    and any(_own(node) == own and own in held and node.lineno > line for own, line in waited)
+                ]
+    assert again == []
+
+
 def test_no_module_has_a_vague_name():
     """Names such as utils or helpers are forbidden."""
     empty_words = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}

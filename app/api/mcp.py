@@ -22,6 +22,7 @@ from app.api.middleware.door import info_of, log_error
 from app.api.search import search_result
 from app.api.service import Service
 from app.core.errors import AssistantError, RequestError, quoted
+from app.core.gate import Shared
 from app.core.generation import page_versions
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Mcp:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._starting: asyncio.Task[StreamableHTTPSessionManager] | None = None
+        self._starting: Shared[StreamableHTTPSessionManager] = Shared()
         self._running: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
@@ -69,8 +70,7 @@ class Mcp:
                 "MCP is not installed. Install docs-assistant[mcp] and start the service again.",
                 code="mcp_missing",
             )
-        self._starting = self._starting or asyncio.create_task(self._start())
-        manager = await asyncio.shield(self._starting)
+        manager = await self._starting.get(self._start)
         await manager.handle_request(scope, receive, send)
 
     async def close(self) -> None:

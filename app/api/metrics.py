@@ -5,7 +5,6 @@ GET /health, /health/live and /health/ready: whether the service answers questio
 
 from __future__ import annotations
 
-import asyncio
 import collections
 import logging
 import math
@@ -39,10 +38,11 @@ from app.api.bodies import filled, unstored
 from app.api.middleware.door import RequestInfo, route_path
 from app.api.service import Service
 from app.api.warm_up import WarmUp
+from app.assistants.health import IndexState as LiveState
 from app.assistants.health import look_at_servers, part_states
 from app.core.breaker import Breaker, Part
 from app.core.errors import AssistantError, Overloaded, RequestError
-from app.core.gate import Gate
+from app.core.gate import Gate, Joined, StillRunning
 from app.core.generation import GenerationInfo
 from app.core.turn import AnswerRecord
 from app.index.protocols import Store
@@ -61,7 +61,7 @@ MetricFamily = GaugeMetricFamily | CounterMetricFamily
 Values = Iterable[tuple[Sequence[str], float]]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class IndexFacts:
     """Facts about one index; `pages` are by language."""
 
@@ -78,31 +78,27 @@ class Facts(Collector):
         self._assistants = assistants
         self._breakers = breakers
         self._gate = gate
-        self._indexes: dict[str, IndexFacts] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._indexes: Mapping[str, IndexFacts] = {}
+        self._looking: Joined[None] = Joined()
 
     async def look(self) -> None:
         """Look at the indexes, for at most `SCRAPE_WAIT` seconds; an index that isn't seen by then isn't ok."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
-        await asyncio.wait({self._looking}, timeout=SCRAPE_WAIT)
-        failed = self._looking.exception() if self._looking.done() else None
-        if failed:
-            log.error("looking at the indexes failed", exc_info=failed)
-        if failed or not self._looking.done():
-            for facts in self._indexes.values():
-                facts.ok = False
+        try:
+            await self._looking.get(self._look, SCRAPE_WAIT)
+        except StillRunning:
+            self._indexes = self._unseen()
 
     async def _look(self) -> None:
-        stores = {name: index.store for name, index in self._assistants.used().items()}
-        for name in stores:
-            self._indexes.setdefault(name, IndexFacts())
-        states = await self._assistants.index_states()
-        for name, state in states.items():
-            facts = self._indexes[name]
-            facts.ok = state.ok
-            if not state.store_problem:
-                await _read(facts, state.info, stores[name])
+        seen = unseen = self._unseen()
+        try:
+            states, used = await self._assistants.index_states(), self._assistants.used()
+            seen = {name: await _seen(known, states[name], used[name].store) for name, known in unseen.items()}
+        except Exception:
+            log.exception("looking at the indexes failed")
+        self._indexes = seen
+
+    def _unseen(self) -> Mapping[str, IndexFacts]:
+        return {name: replace(self._indexes.get(name, IndexFacts()), ok=False) for name in self._assistants.used()}
 
     def collect(self) -> Iterator[MetricFamily]:
         """The metrics."""
@@ -152,16 +148,18 @@ def _filled(family: MetricFamily, values: Values) -> MetricFamily:
     return family
 
 
-async def _read(facts: IndexFacts, info: GenerationInfo | None, store: Store) -> None:
-    """Read the runs, and the pages of a generation that wasn't read yet."""
+async def _seen(known: IndexFacts, state: LiveState, store: Store) -> IndexFacts:
+    """What is known with the state, the runs, and the pages of a generation that wasn't read yet."""
+    if state.store_problem:
+        return known
     try:
-        facts.runs = await runs_of(store)
-        if info and info != facts.info:
-            pages = await (await store.live()).pages()
-            facts.pages = collections.Counter(page.language for page in pages)
-            facts.info = info
+        seen = replace(known, ok=state.ok, runs=await runs_of(store))
+        if state.info and state.info != known.info:
+            pages = collections.Counter(page.language for page in await (await store.live()).pages())
+            seen = replace(seen, info=state.info, pages=pages)
     except AssistantError:  # the breaker logs it, and the state is that of the next look
-        facts.ok = False
+        return known
+    return seen
 
 
 OTHER = "other"

@@ -187,13 +187,14 @@ class Runs:
     async def close(self) -> None:
         """Interrupt the current run, wait for it to release the store, and kill it after a few seconds."""
         self._closing = True
-        if self._task is None or self._task.done():
+        task = self._task
+        if task is None or task.done():
             return
         self._interrupt()
-        await asyncio.wait([self._task], timeout=STOP_SECONDS)
+        await asyncio.wait([task], timeout=STOP_SECONDS)
         if self._process and self._process.returncode is None:
             self._process.kill()
-        await asyncio.wait([self._task], timeout=STOP_SECONDS)
+        await asyncio.wait([task], timeout=STOP_SECONDS)
 
     async def _follow(self, run: Run, environment: Mapping[str, str], options: Sequence[str]) -> None:
         try:

@@ -20,8 +20,8 @@ from app.core.errors import (
     ModelTimeout,
     ModelUnavailable,
     NoIndex,
-    StoreUnavailable,
 )
+from app.core.gate import Joined, StillRunning
 from app.core.generation import GenerationInfo
 from app.index import Generation, Store
 from app.index.run_history import Checkup, damage_message, runs_of
@@ -68,31 +68,24 @@ class IndexCheck:
         self._embedder = embedder
         self._max_age = max_age
         self._checkup = Checkup(name)
-        self._opening: asyncio.Task[tuple[Generation, str]] | None = None
+        self._opening: Joined[tuple[Generation, str]] = Joined()
 
     async def state(self) -> IndexState:
         """The current state; waits for a store only briefly."""
         name, embedder = self._name, self._embedder
         try:
-            live, too_old = await self._opened()
+            live, too_old = await self._opening.get(self._open, STORE_WAIT)
+        except StillRunning:
+            return IndexState(embedder.name, store_problem=f"The store did not answer within {STORE_WAIT:g} s.")
         except NoIndex as error:
             return IndexState(embedder.name, problem=empty_index_message(name, error))
         except IndexDamaged as error:
             return IndexState(embedder.name, store_problem=damage_message(error, name))
         except AssistantError as error:
             return IndexState(embedder.name, store_problem=str(error))
-        damage = await self._checkup.problem(live)
-        lost = self._checkup.lost or embedder_mismatch(live.info, embedder)
-        return IndexState(embedder.name, live.info, damage, too_old, lost)
-
-    async def _opened(self) -> tuple[Generation, str]:
-        if self._opening is None or self._opening.done():
-            self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await asyncio.wait({self._opening}, timeout=STORE_WAIT)
-        if not self._opening.done():
-            raise StoreUnavailable(f"The store did not answer within {STORE_WAIT:g} s.")
-        return self._opening.result()
+        found = await self._checkup.of(live)
+        lost = found.lost or embedder_mismatch(live.info, embedder)
+        return IndexState(embedder.name, live.info, found.problem, too_old, lost)
 
     async def _open(self) -> tuple[Generation, str]:
         """The live generation, and a message if it is too old."""

@@ -55,11 +55,11 @@ class Suggester:
     async def of(self, assistant: Assistant, patience: float | None = None) -> Start:
         """The assistant's own questions, else those of its index, and pages; empty if the index can't be searched.
 
-        Raises `TimeoutError` if they aren't made after `patience` seconds; they are made all the same.
+        Raises `StillRunning` if they aren't made after `patience` seconds; they are made all the same.
         """
         try:
             shared = await self._of_index(assistant)
-            return await asyncio.wait_for(shared.get(lambda: self._make(assistant)), patience)
+            return await shared.get(lambda: self._make(assistant), patience)
         except NoIndex:
             return Start(assistant.table.suggestions)
         except AssistantError as error:  # the list of models matters more

@@ -88,9 +88,9 @@ class Writer:
     async def close(self) -> None:
         """Write what waits, for some seconds, and end the thread."""
         self._closed = True
-        if self._writing:
-            await asyncio.wait((self._writing,), timeout=FLUSH)
-            self._writing.cancel()
+        if writing := self._writing:
+            await asyncio.wait((writing,), timeout=FLUSH)
+            writing.cancel()
         if self._waiting:
             self._lose(len(self._waiting), STOPPED)
         self._thread.shutdown(wait=False)

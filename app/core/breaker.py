@@ -5,17 +5,18 @@ Every call to a model, embedder, reranker or store goes through one, so it also 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, Self
 
 from app.core import spans
 from app.core.errors import AssistantError, NoIndex
+from app.core.gate import Joined, StillRunning
 
 log = logging.getLogger("app.breaker")
 
@@ -270,24 +271,23 @@ class Probe:
         self._ask = ask
         self._clock = clock
         self._next = -math.inf
-        self._asking: asyncio.Task[None] | None = None
+        self._asking: Joined[None] = Joined()
         self.asked_at = -math.inf
         self.error: AssistantError | None = None
         self.failing_since: float | None = None
 
     async def look(self) -> None:
         """Ask if `INTERVAL` has passed, and wait a moment for the result."""
-        if self._clock() >= self._next:
-            self._next = self._clock() + INTERVAL
-            self._asking = asyncio.create_task(self._look())
-        if self._asking is not None:
-            await asyncio.wait({self._asking}, timeout=WAIT)
+        if self._asking.running or self._clock() >= self._next:
+            with suppress(StillRunning):
+                await self._asking.get(self._look, WAIT)
 
     def answered(self, at: float) -> None:
         """Note that the server was reachable then."""
         self.asked_at, self.error, self.failing_since = at, None, None
 
     async def _look(self) -> None:
+        self._next = self._clock() + INTERVAL
         try:
             await self._ask()
         except AssistantError as error:

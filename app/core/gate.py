@@ -201,20 +201,52 @@ def leave() -> None:
 T = TypeVar("T")
 
 
-class Shared(Generic[T]):
-    """Computes a value once and keeps it. Cancelling one caller doesn't affect the others; a failure isn't kept."""
+class StillRunning(TimeoutError):
+    """A computation goes on after the patience of the caller."""
+
+
+class Joined(Generic[T]):
+    """Computes a value for all who ask while it is computed, and keeps none.
+
+    Each caller waits for the computation that ran when the caller asked, whatever others start meanwhile. Cancelling one
+    caller, or the end of its patience, doesn't affect the others.
+    """
 
     def __init__(self) -> None:
         self._task: asyncio.Task[T] | None = None
 
-    async def get(self, compute: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result. The first caller starts the computation; a call after a failure starts it again."""
+    @property
+    def running(self) -> bool:
+        """True while a value is computed."""
+        return self._task is not None and not self._task.done()
+
+    async def get(self, compute: Callable[[], Coroutine[Any, Any, T]], patience: float | None = None) -> T:
+        """The result. The first caller starts the computation. Raises `StillRunning` after `patience` seconds, None for no limit."""
         task = self._task
-        if task is None or (task.done() and (task.cancelled() or task.exception())) or _foreign(task):
+        if task is None or self._is_over(task) or _foreign(task):
             task = self._task = asyncio.create_task(compute())
-            # callers receive the error; without callers, mark it as retrieved
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(task)
+            task.add_done_callback(self._ended)
+        await asyncio.wait({task}, timeout=patience)
+        if not task.done():
+            raise StillRunning
+        return task.result()
+
+    def _is_over(self, task: asyncio.Task[T]) -> bool:
+        """True if the next caller starts another computation."""
+        return task.done()
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        if not task.cancelled():
+            task.exception()  # callers receive the error; without callers, this marks it as retrieved
+        if self._task is task and self._is_over(task):
+            self._task = None  # and with it the value
+
+
+class Shared(Joined[T]):
+    """Computes a value once and keeps it; a failure isn't kept."""
+
+    def _is_over(self, task: asyncio.Task[T]) -> bool:
+        return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _foreign(task: asyncio.Task[Any]) -> bool:

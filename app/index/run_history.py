@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.core.brand import Brand
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
+from app.core.gate import Joined, StillRunning
 from app.core.generation import GenerationInfo
 from app.core.types import LexicalText, Page, Query
 from app.index.protocols import Generation, Store
@@ -224,33 +225,41 @@ async def _damage(generation: Generation) -> str:
     return "" if page else f"The page {chunks[0].url} has chunks, but no record."
 
 
+@dataclass(slots=True)
+class Checked:
+    """What checks of one generation found: the `problem` that keeps questions from being answered, and what is `lost` although
+    they are answered; empty for none.
+    """
+
+    of: GenerationInfo
+    problem: str = ""
+    lost: str = ""
+    until: float | None = None
+    looking: Joined[None] = field(default_factory=Joined)
+
+
 class Checkup:
     """Checks the live generation of a store, at most every few seconds and only on demand.
-
-    `lost` is what a damage costs although questions are answered.
 
     `index` is the name of the index; empty for the configured one.
     """
 
     def __init__(self, index: str = "") -> None:
         self._index = index
-        self._of: GenerationInfo | None = None
-        self._known: str | None = None
-        self._until = 0.0
-        self.lost = ""
-        self._looking: asyncio.Task[None] | None = None
+        self._last: Checked | None = None
 
-    async def problem(self, generation: Generation) -> str:
-        """The problem found, or an empty string. Waits only briefly; a slow check is reported by a later call."""
-        if generation.info != self._of:
-            self._of, self._known, self._until, self._looking = generation.info, None, 0.0, None
-        if time.monotonic() >= self._until and (self._looking is None or self._looking.done()):
-            self._looking = asyncio.create_task(self._look(generation))
-        if self._looking is not None:
-            await asyncio.wait({self._looking}, timeout=FIRST_WAIT if self._known is None else LATER_WAIT)
-        return self._known or ""
+    async def of(self, generation: Generation) -> Checked:
+        """What is found in this generation. Waits only briefly; what a slow check finds is returned by a later call."""
+        checked = self._last
+        if checked is None or checked.of != generation.info:
+            checked = self._last = Checked(generation.info)
+        if checked.until is None or time.monotonic() >= checked.until:
+            with suppress(StillRunning):
+                patience = FIRST_WAIT if checked.until is None else LATER_WAIT
+                await checked.looking.get(partial(self._look, generation, checked), patience)
+        return checked
 
-    async def _look(self, generation: Generation) -> None:
+    async def _look(self, generation: Generation, checked: Checked) -> None:
         problem = lost = ""
         try:
             await check_readable(generation)
@@ -259,10 +268,9 @@ class Checkup:
             problem = str(error)
         except StoreError as error:
             problem = damage_message(error, self._index)
-        if generation.info == self._of:
-            self._known, self._until = problem, time.monotonic() + FRESH
-            again = f"Its words are counted at each start instead. `{_run(self._index)}` writes them again."
-            self.lost = lost and f"{lost} {again}"
+        again = f"Its words are counted at each start instead. `{_run(self._index)}` writes them again."
+        checked.problem, checked.lost = problem, lost and f"{lost} {again}"
+        checked.until = time.monotonic() + FRESH
 
 
 def unreadable(what: str, error: Exception) -> StoreError:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -61,6 +62,26 @@ def test_the_terminal_says_what_to_do_next_and_nothing_else(newcomer: Program):
     assert re.search(r"^\d+ new; .* texts embedded", newcomer.err, re.MULTILINE)
     assert "path=/docs/" not in newcomer.err
     assert "Traceback" not in newcomer.err
+
+
+@pytest.mark.parametrize("path", ["/health/ready", "/health", "/metrics"])
+def test_balancers_and_monitors_that_ask_at_once_all_see_a_healthy_service(newcomer: Program, path: str):
+    """Ten connections, each of which asks again and again."""
+
+    def asked(_: int) -> set[tuple[int, str]]:
+        with httpx.Client(base_url=newcomer.url, timeout=60) as client:
+            answers = [client.get(path) for _ in range(40 if path == "/health/ready" else 10)]
+        told = [
+            re.findall(r"^docs_assistant_index_ok.*", one.text, re.MULTILINE)[0]
+            if path == "/metrics"
+            else one.json()["status"]
+            for one in answers
+        ]
+        return {(one.status_code, said) for one, said in zip(answers, told, strict=True)}
+
+    with ThreadPoolExecutor(10) as threads:
+        seen = set().union(*threads.map(asked, range(10)))
+    assert seen == {(200, 'docs_assistant_index_ok{index="default"} 1.0' if path == "/metrics" else "ok")}
 
 
 def test_health_tells_what_is_indexed(newcomer: Program):

@@ -1,12 +1,13 @@
 """The store on an OpenSearch server: all generations with the same recipe share one index of chunks, behind an alias."""
 
-import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from app.core.errors import IndexDamaged, NoIndex
+from app.core.gate import Joined
 from app.core.generation import GenerationInfo, Recipe
 from app.core.spans import server_of
 from app.index.opensearch.catalog import Catalog, Published, State
@@ -49,17 +50,13 @@ class OpenSearchStore:
         self._pinned: OpenSearchGeneration | None = None
         self._pointer: tuple[str, int] | None = None
         self._until = 0.0
-        self._looking: asyncio.Task[OpenSearchGeneration] | None = None
+        self._looking: Joined[OpenSearchGeneration] = Joined()
 
     async def live(self) -> OpenSearchGeneration:
         """The live generation. Raises `NoIndex` if nothing was published yet."""
         if self._pinned is not None and time.monotonic() < self._until:
             return self._pinned
-        if self._looking is None or self._looking.done() or self._looking.get_loop() is not asyncio.get_running_loop():
-            self._looking = asyncio.create_task(self._look())
-            # callers receive the error; without callers, mark it as retrieved
-            self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return await asyncio.shield(self._looking)
+        return await self._looking.get(partial(self._look, self._looking))
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> OpenSearchDraft:
         """Begin the next generation. Raises `StoreBusy` while any process writes another draft."""
@@ -117,26 +114,27 @@ class OpenSearchStore:
     def _forget(self) -> None:
         self._until = 0.0
         self._pointer = None
-        self._looking = None  # a running lookup may have read the old pointer
+        self._looking = Joined()  # a running lookup may have read the old pointer
 
-    async def _look(self) -> OpenSearchGeneration:
+    async def _look(self, looking: Joined[OpenSearchGeneration]) -> OpenSearchGeneration:
+        pinned, known = self._pinned, self._pointer
         pointer = await self._catalog.pointer()
         if pointer is None:
             raise NoIndex(
                 f"Nothing is indexed in {self._catalog.name} at {self._connection.url} yet. "
                 "Run docs-assistant ingest with the address of a site."
             )
-        if self._pinned is None or pointer != self._pointer:
+        if pinned is None or pointer != known:
             live = await self._catalog.live()
             if live is None:
                 raise NoIndex(
                     f"The alias {self._catalog.name} at {self._connection.url} is gone; ingest the sites again."
                 )
-            self._pinned = OpenSearchGeneration(self._connection, live[0], self._layout.ef_search)
-            self._pointer = (live[0].chunks, live[0].info.id)
-        if self._looking is asyncio.current_task():
-            self._until = time.monotonic() + self._notice_seconds
-        return self._pinned
+            pinned = OpenSearchGeneration(self._connection, live[0], self._layout.ef_search)
+            pointer = (live[0].chunks, live[0].info.id)
+        if self._looking is looking:  # nobody has published meanwhile
+            self._pinned, self._pointer, self._until = pinned, pointer, time.monotonic() + self._notice_seconds
+        return pinned
 
     async def _prepared(self, recipe: Recipe) -> Plan:
         """Clean up after an aborted run. The draft makes indices for a rebuild."""

@@ -1,12 +1,14 @@
-"""The limit of requests that are processed at the same time."""
+"""The limit of requests that are processed at the same time, and computations that they share."""
 
 import asyncio
+import gc
+import weakref
 from contextlib import AsyncExitStack
 
 import pytest
 
 from app.core.errors import Overloaded
-from app.core.gate import BURST, QUEUE, Gate, away, busy, leave
+from app.core.gate import BURST, QUEUE, Gate, Joined, Shared, StillRunning, away, busy, leave
 from tests.virtual_time import in_virtual_time
 
 
@@ -183,3 +185,114 @@ async def test_the_number_of_answers_in_progress_is_limited_too():
         assert gate.full
         assert gate.working == 0
     assert not gate.full
+
+
+class Computed:
+    """Numbers its computations; each waits for `goes_on`, and fails while `broken`."""
+
+    def __init__(self):
+        self.begun, self.broken, self.goes_on = 0, False, asyncio.Event()
+
+    async def compute(self):
+        self.begun += 1
+        number = self.begun
+        await self.goes_on.wait()
+        if self.broken:
+            raise OSError(f"computation {number}")
+        return number
+
+
+@pytest.mark.parametrize("readers", [2, 10, 300])
+async def test_each_caller_gets_the_result_that_it_waited_for_whatever_others_begin(readers):
+    """A caller whose computation is over runs after others that have begun the next one."""
+    joined, ended = Joined(), set()
+
+    async def compute():
+        number = len(ended)
+        await asyncio.sleep(0)
+        ended.add(number)
+        return number
+
+    async def ask():
+        for _ in range(20):
+            assert await joined.get(compute, 60) in ended
+
+    await asyncio.gather(*(ask() for _ in range(readers)))
+    assert not joined.running
+
+
+async def test_callers_join_what_runs_and_nothing_is_kept():
+    computed, joined = Computed(), Joined()
+    calls = [asyncio.create_task(joined.get(computed.compute)) for _ in range(300)]
+    await settled()
+    assert joined.running
+    computed.goes_on.set()
+    assert await asyncio.gather(*calls) == [1] * 300
+    assert await joined.get(computed.compute) == 2
+
+
+async def test_a_value_lives_no_longer_than_its_callers():
+    class Value:
+        pass
+
+    async def make():
+        return Value()
+
+    joined = Joined()
+    made = weakref.ref(await joined.get(make))
+    await settled()
+    gc.collect()
+    assert made() is None
+
+
+async def test_who_is_cancelled_or_loses_patience_leaves_the_computation_to_the_others():
+    computed, joined = Computed(), Joined()
+    first = asyncio.create_task(joined.get(computed.compute))
+    await settled()
+    second = asyncio.create_task(joined.get(computed.compute))
+    with pytest.raises(StillRunning):
+        await joined.get(computed.compute, 0.01)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert first.cancelled()
+    computed.goes_on.set()
+    assert await second == 1
+
+
+@pytest.mark.parametrize("kind", [Joined, Shared])
+async def test_a_failure_is_told_to_all_who_waited_and_to_nobody_later(kind):
+    computed, joined = Computed(), kind()
+    computed.broken = True
+    calls = [asyncio.create_task(joined.get(computed.compute, 60)) for _ in range(100)]
+    await settled()
+    computed.goes_on.set()
+    told = await asyncio.gather(*calls, return_exceptions=True)
+    assert {str(error) for error in told} == {"computation 1"}
+    computed.broken = False
+    assert await joined.get(computed.compute) == 2
+
+
+async def test_a_shared_value_is_computed_once():
+    computed, shared = Computed(), Shared()
+    with pytest.raises(StillRunning):
+        await shared.get(computed.compute, 0.01)
+    computed.goes_on.set()
+    assert await asyncio.gather(*(shared.get(computed.compute, 60) for _ in range(100))) == [1] * 100
+    assert await shared.get(computed.compute) == 1
+
+
+def test_a_computation_of_an_event_loop_that_has_ended_is_begun_again():
+    """As in a notebook or a script that calls `asyncio.run` for each question."""
+    joined, computed = Joined(), Computed()
+
+    async def leave_it():
+        with pytest.raises(StillRunning):
+            await joined.get(computed.compute, 0.01)
+
+    async def finish():
+        computed.goes_on = asyncio.Event()
+        computed.goes_on.set()
+        return await joined.get(computed.compute, 60)
+
+    asyncio.run(leave_it())
+    assert asyncio.run(finish()) == 2

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +92,6 @@ def _from_evidently(own: Criterion) -> Criterion:
     kind, source = _EVIDENTLY[own.name]
 
     def messages(fields: Fields) -> tuple[Message, ...]:
-        os.environ.setdefault("DO_NOT_TRACK", "1")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # deprecation warnings of its imports
             from evidently.legacy.descriptors import llm_judges

@@ -2,7 +2,6 @@
 a page: sections, tiles, tables, and charts as SVG. Answers are also a report of Evidently, which needs the extra `eval`.
 """
 
-import os
 import re
 import warnings
 from collections.abc import Sequence
@@ -340,7 +339,6 @@ def _mistake(outcome: Outcome) -> str:
 
 def evidently_page(result: Result, path: str | Path) -> None:
     """Write Evidently's page (about 4 MB, with its scripts inside). Raises `EvaluationError` without the extra."""
-    os.environ.setdefault("DO_NOT_TRACK", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecation warnings of its imports
         try:

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import shutil
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from app.core.errors import SettingsError
@@ -51,7 +52,7 @@ class Renderer:
     settings: Settings
     fetcher: Fetcher
     _browser: Any = None
-    _playwright: Any = None
+    _running: AsyncExitStack = field(default_factory=AsyncExitStack)
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PAGES))
 
@@ -76,9 +77,8 @@ class Renderer:
     async def close(self) -> None:
         """End the browser, if it was started."""
         if self._browser is not None:
-            await self._browser.close()
-            await self._playwright.stop()
             self._browser = None
+            await self._running.aclose()
 
     async def _rendered(self, context: Any, url: str) -> str:
         from playwright.async_api import Error
@@ -114,7 +114,9 @@ class Renderer:
     async def _started(self) -> Any:
         async with self._starting:
             if self._browser is None:
-                self._playwright, self._browser = await _start(self.settings.tuning.browser)
+                async with AsyncExitStack() as running:
+                    self._browser = await _start(self.settings.tuning.browser, running)
+                    self._running = running.pop_all()
         return self._browser
 
 
@@ -122,8 +124,8 @@ async def _refused(socket: Any) -> None:
     await socket.close()
 
 
-async def _start(program: str) -> tuple[Any, Any]:
-    """(playwright, browser): an installed browser. Nothing is downloaded."""
+async def _start(program: str, running: AsyncExitStack) -> Any:
+    """An installed browser, with a home of its own until `running` is closed. Nothing is downloaded."""
     try:
         from playwright.async_api import Error, async_playwright
     except ImportError as error:
@@ -138,11 +140,15 @@ async def _start(program: str) -> tuple[Any, Any]:
         raise RenderError(
             "It is made by JavaScript, and no Chromium is installed here: install one, or set DOCS_TUNING__BROWSER."
         )
-    playwright = await async_playwright().start()
+    home = running.enter_context(TemporaryDirectory(prefix="docs-assistant-browser-", ignore_cleanup_errors=True))
+    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"), home)
+    playwright = await running.enter_async_context(async_playwright())
     root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium refuses its sandbox to root
     try:
-        launched = playwright.chromium.launch(executable_path=path, chromium_sandbox=not root, args=list(_OFFLINE))
-        return playwright, await launched
+        browser = await playwright.chromium.launch(
+            executable_path=path, chromium_sandbox=not root, args=list(_OFFLINE), env={**os.environ, **homes}
+        )
     except Error as error:
-        await playwright.stop()
         raise RenderError(f"The browser {path} can't be started: {str(error).partition(chr(10))[0]}") from error
+    running.push_async_callback(browser.close)
+    return browser

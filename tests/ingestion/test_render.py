@@ -118,6 +118,18 @@ class TestBrowser:
         assert (await index.run(render="auto")).counts["changed"] == 1
         assert "Other words" in (await index.texts())["/a"]
 
+    async def test_nothing_is_left_in_the_home_directory(
+        self, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The browser would write settings, a cache and reports of crashes there."""
+        home = tmp_path / "home"
+        home.mkdir()
+        for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", str(home))
+        assert (await index.run(render="auto")).counts["new"] == 2
+        assert list(home.rglob("*")) == []
+
     async def test_nothing_beyond_the_site_is_asked(self, index: Index) -> None:
         """Scripts, requests, sockets and redirects to another host, posts and images never leave the browser."""
         with local_site() as other:

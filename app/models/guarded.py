@@ -347,8 +347,8 @@ class Embedder:
         except SettingsError:
             pass
         return ModelUnavailable(
-            f"The index was built with the embedder {recorded}, and {self.name} is set: words alone find pages until the"
-            " sites are indexed with it."
+            f"The index was built with the embedder {recorded}, and {self.name} is set: words alone find pages until you"
+            " index the sites again, or set that embedder."
         )
 
     async def dimension(self) -> int:

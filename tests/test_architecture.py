@@ -78,6 +78,7 @@ def importers() -> dict[str, set[str]]:
 
 
 APART = {
+    "app/api": ("openid",),
     "app/cli": ("server", "settings_file"),
     "plugins/gaps": ("routes",),
     "plugins/more_apis": ("llms_txt",),
@@ -85,7 +86,7 @@ APART = {
     "plugins/formats/office": ("docx",),
 }
 """Short modules that stand apart from their only importer, which stands beside them: converters of one generator each, commands
-that `app.cli.commands` names, and what is loaded only when it is needed (a store, a server, a description, an embedder, a reranker). None is to
+that `app.cli.commands` names, and what is loaded only when it is needed (a store, a server, a description, an embedder, a reranker, a provider of sign-in). None is to
 be added without such a reason."""
 
 
@@ -120,11 +121,11 @@ CALLED_BY_LIBRARIES = frozenset(
         """_aget_query_embedding _aget_text_embedding _aget_text_embeddings _aquery _aretrieve _get_prompt_modules _get_query_embedding
         _get_text_embedding _postprocess_nodes acomplete astream_complete stream_complete _retrieve _parse_filters acquire_entry get_moving_window send_400_response
         timeout_keep_alive_handler is_allowed_origin format_commands process_bind_param create_module exec_module
-        connect_unix_socket apply visit_doctest_block visit_literal visit_literal_block""",
+        connect_unix_socket apply visit_doctest_block visit_literal visit_literal_block load_server_metadata""",
     )
 )
-"""Methods of classes that libraries define: LlamaIndex, limits, uvicorn, Starlette, click, SQLAlchemy, importlib, httpcore and
-docutils call them."""
+"""Methods of classes that libraries define: LlamaIndex, limits, uvicorn, Starlette, click, SQLAlchemy, importlib, httpcore,
+docutils and Authlib call them."""
 
 
 def test_no_code_is_dead():

@@ -46,6 +46,11 @@ SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     errors.IndexMismatch: (500, "index_mismatch", "The index doesn't match the configured embedder."),
     errors.StoreUnavailable: (503, "store_unavailable", "The index can't be reached at the moment."),
     errors.StoreError: (502, "store_error", "The index returned an unexpected response."),
+    errors.ProviderError: (
+        502,
+        "sign_in_unavailable",
+        "The OpenID Connect provider doesn't answer as it should. The log says more. Try again later.",
+    ),
     errors.QuestionSetError: (
         500,
         "question_set_error",

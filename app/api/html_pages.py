@@ -17,6 +17,7 @@ from starlette.types import Scope
 
 from app.api.bodies import preferred_language, prefers_markdown
 from app.api.interface import Branding
+from app.api.middleware.keys import Keys
 
 # everything is from this host, and no text can become a script
 SECURITY = (
@@ -33,10 +34,10 @@ HEADERS = {
 
 
 class Pages:
-    """The pages in the directory `built`, with the name of the documentation."""
+    """The pages in the directory `built`, with the name of the documentation. `keys` say whose sign-in is to be renewed first."""
 
-    def __init__(self, branding: Branding, built: Path | None = None) -> None:
-        self._branding = branding
+    def __init__(self, branding: Branding, keys: Keys, built: Path | None = None) -> None:
+        self._branding, self._keys = branding, keys
         self._built = built or Path(str(files("app"))) / "static"
 
     def add_to(self, app: FastAPI) -> None:
@@ -58,6 +59,8 @@ class Pages:
         return await self._html(request, "admin.html")
 
     async def _html(self, request: Request, name: str) -> Response:
+        if (people := self._keys.people) and (renewal := people.renewal(request)):
+            return RedirectResponse(renewal, 303, {"cache-control": "no-store"})
         title = escape((await self._branding.brand()).name)
         # links in a page are relative to the root of the service, which may be behind a prefix
         root = escape(request.scope.get("root_path", "").rstrip("/"))

@@ -113,7 +113,7 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     if ingest_command:
         _add_ingest(app, Ingest(service, runs))
     Site(find_docs(), default_language=settings.default_language).add_to(app)
-    Pages(branding).add_to(app)
+    Pages(branding, service.keys).add_to(app)
     _add_layers(app, service, counters, metrics)
     return app
 
@@ -161,7 +161,9 @@ async def method_refused(request: Request, error: Exception) -> Response:
     """Exception handler: status 405 with an Allow header that lists the methods of all routes at this path."""
     response = await error_response(request, error)
     routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
-    response.headers["allow"] = ", ".join(sorted({method for route in routes for method in route.methods or ()}))
+    methods = {method for route in routes for method in getattr(route, "methods", None) or ()}
+    if methods:  # else it is a route of a mount, which has said so itself
+        response.headers["allow"] = ", ".join(sorted(methods))
     return response
 
 

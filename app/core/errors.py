@@ -47,6 +47,10 @@ class LimitsUnavailable(AssistantError):
     """The server that counts requests can't be reached."""
 
 
+class ProviderError(AssistantError):
+    """The OpenID Connect provider by which people sign in can't be reached, or answers otherwise than it should."""
+
+
 class Overloaded(AssistantError):
     """Too many requests at the same time; a later one may succeed."""
 

@@ -103,6 +103,7 @@ class Texts(Part):
     unproven: str = "(⚠)"
     refuted: str = "⚠"
     curated: str = ""
+    sign_in: str = ""
 
     def translated_from(self, code: str) -> str:
         """The note that a source was translated from this language."""

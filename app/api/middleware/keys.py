@@ -99,6 +99,12 @@ class KeyTable(Table):
         return self
 
 
+def _with_openid(scopes: list[str]) -> list[str]:
+    if "openid" not in scopes:
+        raise ValueError("openid is missing, without which there is no ID token")
+    return scopes
+
+
 class SignInTable(Table):
     """The OpenID Connect provider by which people sign in, as [sign_in]. `admins` and `readers` are values of the claim."""
 
@@ -107,11 +113,16 @@ class SignInTable(Table):
     client_secret: SecretStr = Field(
         min_length=16, repr=False, description="the secret of the client, of 16 characters at least"
     )
-    scopes: list[str] = Field(["openid", "email", "profile"], description="a list of scopes, with openid")
+    scopes: Annotated[list[str], AfterValidator(_with_openid)] = Field(
+        ["openid", "email", "profile"], description="a list of scopes, with openid"
+    )
     roles_claim: str = Field("roles", min_length=1, description="a claim, such as groups or realm_access.roles")
     admins: list[str] = Field([], description="a list of roles that make an operator")
     readers: list[str] = Field([], description="a list of roles that may ask; leave it out for everybody")
     hours: int = Field(12, ge=1, le=720, description="hours from 1 to 720 until one signs in again")
+    renew_minutes: int = Field(
+        60, ge=1, le=720, description="minutes from 1 to 720 until the provider is asked for the roles again"
+    )
 
 
 class KeysDocument(Table):
@@ -123,24 +134,28 @@ class KeysDocument(Table):
 
 def read_keys(path: str, settings: Settings) -> list[KeyTable]:
     """The keys of the file. Raises `SettingsError` that lists what is wrong in it."""
-    return parse_keys(read_file("DOCS_KEYS", path, " docs-assistant key new NAME makes it."), path, settings)
+    return _read_document(path, settings).keys
 
 
-def read_sign_in(settings: Settings) -> SignInTable | None:
-    """The provider by which people sign in; None without one. Raises `SettingsError`."""
-    return parsed(KeysDocument, read_file("DOCS_KEYS", settings.keys), settings.keys).sign_in if settings.keys else None
+def _read_document(path: str, settings: Settings) -> KeysDocument:
+    return _document(read_file("DOCS_KEYS", path, " docs-assistant key new NAME makes it."), path, settings)
 
 
 def parse_keys(text: str, path: str, settings: Settings) -> list[KeyTable]:
     """The same for the text of the file at this path."""
-    keys = parsed(KeysDocument, text, path).keys
+    return _document(text, path, settings).keys
+
+
+def _document(text: str, path: str, settings: Settings) -> KeysDocument:
+    document = parsed(KeysDocument, text, path)
+    keys = document.keys
     _check_doubled(path, keys)
     known = [assistant.id for assistant in read_assistants(settings).assistants]
     for key in keys:
         for name in (name for name in key.assistants if name not in known):
             hint = f"{did_you_mean(name, known)} Available: {', '.join(known)}."
             raise SettingsError(f"{path}: key {key.name!r}: there is no assistant {name!r}.{hint}")
-    return keys
+    return document
 
 
 def is_over(last: date | None) -> bool:
@@ -206,7 +221,7 @@ _ACCESS = "docs_assistant.access"
 
 
 class KeyFile:
-    """The keys of the file that DOCS_KEYS names, by digest. It is read again when it changes.
+    """The keys of the file that DOCS_KEYS names, by digest, and its `sign_in`. It is read again when it changes.
 
     A changed file that can't be read is logged once; the keys that were read before stay. Raises `SettingsError` if the
     file can't be read at first.
@@ -215,14 +230,14 @@ class KeyFile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._signature = self._look()
-        self._keys = self._read()
+        self._keys, self.sign_in = self._read()
 
     def current(self) -> dict[bytes, Access]:
         """The keys of the file as it is now."""
         if (signature := self._look()) != self._signature:
             self._signature = signature
             try:
-                self._keys = self._read()
+                self._keys, self.sign_in = self._read()
             except SettingsError as error:
                 log.error("%s The keys that were read before stay in use.", error)  # noqa: TRY400  # says enough
             else:
@@ -236,26 +251,33 @@ class KeyFile:
             return ()
         return found.st_mtime_ns, found.st_size, found.st_ino
 
-    def _read(self) -> dict[bytes, Access]:
-        return {
+    def _read(self) -> tuple[dict[bytes, Access], SignInTable | None]:
+        document = _read_document(self._settings.keys, self._settings)
+        keys = {
             bytes.fromhex(table.hash.removeprefix(HASHED)): Access(
                 table.role, table.name, table.name, frozenset(table.assistants), tuple(table.collections),
                 table.rate, table.concurrency, frozenset(table.origins), table.expires,
             )
-            for table in read_keys(self._settings.keys, self._settings)
+            for table in document.keys
         }  # fmt: skip
+        return keys, document.sign_in
 
 
 class People(Protocol):
-    """Who has signed in; `operators` is True if some of them are operators."""
+    """Who has signed in."""
 
-    operators: bool
+    @property
+    def operators(self) -> bool:
+        """True if some of those who sign in are operators."""
 
     def access(self, request: Request) -> Access | None:
         """Returns what the person who sends this request may do; None if nobody has signed in."""
 
     def name(self, request: Request) -> str:
         """The person's name for their own eyes; empty if nobody has signed in."""
+
+    def renewal(self, request: Request) -> str:
+        """Returns the address that asks the provider for the roles again and leads back to this page; empty if it needn't be asked."""
 
 
 class Keys:
@@ -282,6 +304,14 @@ class Keys:
         return (self.people is not None and self.people.operators) or any(
             key.role == "admin" for key in self._known().values()
         )
+
+    @property
+    def sign_in(self) -> SignInTable | None:
+        """The provider by which people sign in, as the file has it now; None without one."""
+        if not self._file:
+            return None
+        self._file.current()
+        return self._file.sign_in
 
     def configured(self) -> Collection[Access]:
         """The keys of the settings."""

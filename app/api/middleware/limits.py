@@ -339,6 +339,7 @@ QUESTIONS = frozenset({"/v1/chat/completions", "/v1/responses"})
 SEARCHES = frozenset({"/v1/search", "/mcp"})
 ANSWER_PATHS = QUESTIONS | SEARCHES
 LINKS = "/v1/shared/"
+SIGN_IN = "/sign-in/"
 READS = ("/v1/passages/", LINKS)
 CHANGES = ("/v1/conversations", "/v1/answers/")
 """Paths that store something without asking: conversations and ratings."""
@@ -353,7 +354,7 @@ Holder = tuple[str, str, int]
 
 
 class Limits:
-    """Counts questions, searches and changes before their body is read, and refuses those beyond a limit.
+    """Counts questions, searches, changes and ways to sign in before their body is read, and refuses those beyond a limit.
 
     `access` says who asks, and raises an error without a valid key.
     """
@@ -369,7 +370,7 @@ class Limits:
         kind = _kind(request.scope)
         if not kind:
             return None
-        access = Access() if route_path(request.scope).startswith(LINKS) else self._access(request)
+        access = Access() if route_path(request.scope).startswith((LINKS, SIGN_IN)) else self._access(request)
         # the key first: a refusal shortens the queue, so that clients without a key could push out those who wait
         if self._gate.full and route_path(request.scope) in ANSWER_PATHS:
             raise self._gate.refusal()
@@ -422,6 +423,8 @@ def _kind(scope: Scope) -> str:
         return "questions" if method == "POST" else ""
     if method in {"GET", "POST"} and (path in SEARCHES or path.startswith(READS)):
         return "searches"
+    if path.startswith(SIGN_IN):
+        return "sign-ins"
     return "changes" if method == "POST" and path.startswith(CHANGES) else ""
 
 

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { InterfaceBody, ViewBody } from "../../api";
 import { Api, type ApiError, asApiError } from "../shared/api";
 import { highlighter } from "../shared/code";
-import { KeyForm } from "../shared/problems";
+import { KeyForm, SignOut } from "../shared/problems";
 import { Storage } from "../shared/storage";
 import { texts, uiLanguage } from "../shared/texts";
 import { UiProvider, useUi } from "../shared/ui";
@@ -137,7 +137,7 @@ function Header({ open, person, onForget, onLanguage }: { open: boolean; person:
         <select id="language" value={language} onChange={(event) => onLanguage(event.currentTarget.value as "en" | "cs")}>
           {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}
         </select>
-        {person && <a href="sign-in/out">{ui.page.signOut(person)}</a>}
+        {person && <SignOut person={person} />}
         {open && onForget && <button type="button" class="da-button da-plain" onClick={onForget}>{ui.page.forgetKey}</button>}
       </div>
     </header>

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { Icon, IconButton } from "../shared/icons";
+import { SignOut } from "../shared/problems";
 import { LANGUAGES, inLanguage } from "../shared/texts";
 import { useUi } from "../shared/ui";
 import { type Address, type Mode, addressOf } from "./address";
@@ -82,7 +83,7 @@ function Settings({ known, assistant, choices, choose, language, onForget }: Pro
             options={{ "": t.page.defaultTone, ...toneNames(assistant, t.page.tones, language) }} />
         )}
         <a href="docs/" target="_blank" rel="noopener">{t.page.documentation}</a>
-        {known?.person && <a href="sign-in/out">{t.page.signOut(known.person)}</a>}
+        {known?.person && <SignOut person={known.person} />}
         {onForget && <button type="button" class="da-button" onClick={onForget}>{t.page.forgetKey}</button>}
       </div>
     </>

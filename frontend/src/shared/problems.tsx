@@ -70,6 +70,13 @@ export function SignIn(): JSX.Element {
   );
 }
 
+/** Forgets who has signed in, and opens the page where readers ask. */
+export function SignOut({ person }: { person: string }): JSX.Element {
+  const { t } = useUi();
+  const out = () => void fetch("sign-in/out", { method: "POST", redirect: "manual" }).finally(() => location.assign("./"));
+  return <button type="button" class="da-button da-plain" onClick={out}>{t.page.signOut(person)}</button>;
+}
+
 /** Asks for the key of a service that needs one. */
 export function KeyForm({ said: [title, text], wrong, signIn, note, onKey }: KeyFormProps): JSX.Element {
   const { t } = useUi();

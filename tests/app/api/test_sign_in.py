@@ -74,7 +74,7 @@ async def test_a_role_of_the_provider_makes_an_operator_or_a_reader(provider, tm
             assert (await browser.post(CHAT, json=chat("x"))).status_code == 200
             assert (await browser.get("/v1/interface")).json()["person"] == name
             assert (await browser.get("/v1/ingest")).status_code == status
-            assert (await browser.get("/sign-in/out")).status_code == 303
+            assert (await browser.post("/sign-in/out")).status_code == 303
             assert refused(await browser.post(CHAT, json=chat("x"))) == (401, "invalid_api_key")
 
 

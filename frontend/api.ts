@@ -20,7 +20,6 @@ export interface AnswerLink {
 
 export interface ChatCompletionChunk {
   choices: ChunkChoice[];
-  confidence?: number;
   created: number;
   event?: Record<string, unknown>;
   extractive?: true;
@@ -30,10 +29,10 @@ export interface ChatCompletionChunk {
   object: "chat.completion.chunk";
   refused?: true;
   sources?: Source[];
-  support?: "well supported" | "partly" | "not in the documentation";
   trace?: Trace;
   unsupported?: Unsupported[];
   usage?: UsageObject | null;
+  verbatim?: Verbatim;
 }
 
 export interface ChunkBody {
@@ -174,7 +173,7 @@ export interface GapReport {
   untranslated: Untranslated[];
   unused: UnusedPage[];
   unused_count: number | null;
-  weak_below: number;
+  weak_times: number;
 }
 
 export interface GenerationBody {
@@ -199,7 +198,6 @@ export interface GivenFeedback {
   answer: string;
   assistant: string;
   comment: string;
-  confidence: number | null;
   created_at: number;
   generation: number | null;
   language: string;
@@ -347,7 +345,6 @@ export interface LogList {
 export interface LoggedBody {
   asked_at: string;
   assistant: string;
-  confidence: number | null;
   id: string;
   key: string;
   language: string;
@@ -644,9 +641,9 @@ export interface SharedAnswer {
   object: "answer.shared";
   question: string;
   sources: Source[];
-  support: "well supported" | "partly" | "not in the documentation" | null;
   unsupported: Unsupported[];
   until: number;
+  verbatim: Verbatim | null;
 }
 
 export interface SiteBody {
@@ -779,7 +776,6 @@ export interface TraceCandidate {
 }
 
 export interface TraceEnd {
-  confidence: number | null;
   ending: string;
   extractive: boolean;
   failure: string;
@@ -787,6 +783,7 @@ export interface TraceEnd {
   language: string;
   refused: boolean;
   unsupported: Unsupported[];
+  verbatim: Verbatim | null;
 }
 
 export interface TraceEvidence {
@@ -880,6 +877,11 @@ export interface UsageObject {
   completion_tokens: number;
   prompt_tokens: number;
   total_tokens: number;
+}
+
+export interface Verbatim {
+  found: number;
+  statements: number;
 }
 
 export interface Version {

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from app.assistants.health import PartState
 from app.core.trace import Trace
-from app.core.turn import FinishReason, Source, Support, Unsupported
+from app.core.turn import FinishReason, Source, Unsupported, Verbatim
 
 # pydantic needs this one before Python 3.12
 
@@ -66,8 +66,7 @@ class OwnFields(TypedDict, total=False):
     unsupported: Annotated[
         Sequence[Unsupported], Field(description="What no passage proves of the text; only if there is something.")
     ]
-    confidence: Annotated[float, Field(description="How sure the answer is, 0 to 1; only if the evidence was checked.")]
-    support: Annotated[Support, Field(description="The confidence in words; only beside it.")]
+    verbatim: Annotated[Verbatim, Field(description="How much of it is copied from its pages; not of a refusal.")]
     follow_ups: Annotated[
         Sequence[str], Field(description="Up to three questions that the index answers, too; only if there is one.")
     ]

@@ -21,7 +21,7 @@ from app.api.metrics import Metrics
 from app.api.service import Service
 from app.conversations.records import Feedback, Order, Paging
 from app.core.errors import RequestError, quoted
-from app.core.turn import Support, Unsupported, support_of
+from app.core.turn import Unsupported, Verbatim
 
 MOST = 100
 
@@ -64,7 +64,6 @@ class GivenFeedback(TypedDict):
     assistant: str
     language: str
     outcome: str
-    confidence: float | None
     generation: int | None
 
 
@@ -149,7 +148,7 @@ class SharedAnswer(TypedDict):
     answer: Annotated[str, Field(description="Markdown.")]
     sources: Sources
     unsupported: Annotated[Sequence[Unsupported], Field(description="What no passage proves of the text.")]
-    support: Support | None
+    verbatim: Verbatim | None
     assistant: str
     language: str
     created_at: int
@@ -216,7 +215,7 @@ class AnswerRoutes:
                 code="link_not_found",
             )
         one, until = found
-        told = {"support": support_of(one.confidence), "created_at": int(one.created), "until": until}
+        told = {"created_at": int(one.created), "until": until}
         response = unstored(filled(SharedAnswer, one, object="answer.shared", **told))
         response.headers["x-robots-tag"] = "noindex"
         return response

@@ -218,7 +218,7 @@ class Keeping:
             assistant=record.assistant,
             language=record.language or (record.turn.asked.language if record.turn else ""),
             outcome=outcome,
-            confidence=record.done.confidence if record.done else None,
+            verbatim=record.done.verbatim if record.done else None,
             unsupported=record.done.unsupported if record.done else (),
             generation=generation.info.id if generation else None,
             reader=self.reader,

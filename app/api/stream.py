@@ -288,12 +288,9 @@ def own_fields(done: Done) -> Any:
     """The fields of the end of an answer that OpenAI's don't have, as far as they say something."""
     fields = {
         "extractive": done.extractive, "refused": done.refused, "unsupported": done.unsupported,
-        "follow_ups": done.follow_ups, "trace": done.trace,
+        "verbatim": done.verbatim, "follow_ups": done.follow_ups, "trace": done.trace,
     }  # fmt: skip
-    told = {name: value for name, value in fields.items() if value}
-    if done.confidence is not None and done.support:
-        told |= {"confidence": done.confidence, "support": done.support}
-    return told
+    return {name: value for name, value in fields.items() if value}
 
 
 def usage_object(usage: Usage) -> UsageObject:

@@ -43,7 +43,8 @@ NEWEST = 10_000
 """Questions whose text is looked at before the index of words is."""
 _WORD = re.compile(r"[^\W_]+")
 UNSUPPORTED = ("marked", "unproven")
-ANSWERED = ("written", "marked", "looped", "turned", "extractive")
+DOUBTED = ("marked", "perhaps")
+ANSWERED = ("written", "looped", "turned", "extractive", *DOUBTED)
 REFUSED = ("refused", "recited", "unproven")
 FIELDS = [field.name for field in fields(LoggedQuestion)]
 
@@ -67,7 +68,7 @@ class Repeated:
     """A question that failed at least once, in the period or before; `newest` is the number of its last failure.
 
     `count` is how often it was asked, also with a good answer. `refused` are those that no page answers, `unsupported` the answers
-    that their passages don't prove, `weak` others with little confidence, `down` what was rated down. `failed_before`
+    that their passages don't prove, `weak` others in doubt, `down` what was rated down. `failed_before`
     is of the time before, the other numbers are of the period. `first` and `last` are of failures, in seconds since 1970; `first` is None if it didn't fail in the period.
     """
 
@@ -297,15 +298,13 @@ def _in(asked: Asked) -> list[ColumnElement[bool]]:
     conditions += [column == ("" if value == "none" else value) for column, value in chosen.items() if value]
     if asked.outcomes:
         conditions.append(q.outcome.in_(asked.outcomes))
-    if asked.below is not None:
-        conditions.append(q.confidence < asked.below)
     return conditions
 
 
 def _weak(asked: Asked) -> ColumnElement[bool]:
     q = questions.c
     little = and_(q.evidence.is_not(None), q.evidence < cast(asked.weak, Float) * q.needed)
-    return and_(q.outcome.in_(ANSWERED), func.coalesce(q.confidence < cast(asked.unsure, Float), little))
+    return or_(q.outcome.in_(DOUBTED), and_(q.outcome.in_(ANSWERED), little))
 
 
 def _failed(asked: Asked) -> ColumnElement[bool]:

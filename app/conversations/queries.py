@@ -31,7 +31,7 @@ from app.conversations.database import lock
 from app.conversations.records import Conversation, Feedback, Found, KeptAnswer, Paging, Part
 from app.conversations.tables import answers, conversations, feedback, question_key, questions
 from app.core.language import Vocabulary
-from app.core.turn import Source, Unsupported
+from app.core.turn import Source, Unsupported, Verbatim
 from app.text.analysis import fold
 from app.text.redaction import redacted
 
@@ -42,6 +42,8 @@ LONGEST_CHAIN = 25
 TITLE = 80
 KEPT = {field.name for field in dataclasses.fields(KeptAnswer)}
 FOUND = tuple(field.name for field in dataclasses.fields(Found))
+UNWRITTEN = frozenset({"number", "confidence"})
+"""Columns of answers that the database numbers, and that only versions before write."""
 NOTHING = Found()
 
 
@@ -74,7 +76,7 @@ def insert_new(dialect: str, table: Table) -> Any:
 
 
 def _answer_row(one: KeptAnswer) -> dict[str, Any]:
-    values = {column.name: getattr(one, column.name) for column in answers.c if column.name != "number"}
+    values = {column.name: getattr(one, column.name) for column in answers.c if column.name not in UNWRITTEN}
     links = {"conversation": one.conversation or None, "previous": one.previous or None}
     return {**values, **links, "sources": list(one.sources), "unsupported": list(one.unsupported)}
 
@@ -242,6 +244,7 @@ def _answers() -> Select[Any]:
 def _answer(row: Row[Any]) -> KeptAnswer:
     values = {name: value for name, value in row._mapping.items() if value is not None}  # noqa: SLF001  # its public name
     values |= {"sources": _each(Source, row.sources), "unsupported": _each(Unsupported, row.unsupported)}
+    values["verbatim"] = next(iter(_each(Verbatim, [row.verbatim] if row.verbatim else [])), None)
     return KeptAnswer(**{name: value for name, value in values.items() if name in KEPT})
 
 
@@ -380,9 +383,7 @@ class QuestionLog:
         found = one.found or NOTHING
         # not asdict, which copies what is in it, too
         findings = {name: getattr(found, name) for name in FOUND}
-        same = {
-            name: getattr(one, name) for name in ("id", "created", "assistant", "language", "outcome", "confidence")
-        }
+        same = {name: getattr(one, name) for name in ("id", "created", "assistant", "language", "outcome")}
         used = list(dict.fromkeys(source.url for source in one.sources))
         hidden = {"text": "", "vector": b""} if self.hashed else {"text": redacted(one.question, self.words)}
         return {**findings, **same, "digest": digest(one.question, key), "used": used, "rating": "", **hidden}

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 WEAK = 1.25
 """An answer is weak if its evidence is less than so many times the needed one. Of answers below it, the right page was found
 for half of the questions of `eval/sets`; above it, for nine tenths."""
-UNSURE = 0.6
-"""An answer is weak if its confidence is less; see `app.pipeline.steps.cite.CURVE`."""
 SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 PERIOD_OPTIONS = (
     click.Option(
@@ -37,22 +35,20 @@ _AGO = re.compile(r"(\d{1,5})([hdw])")
 class Asked:
     """Choice of questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
 
-    Only those with this `key`, in this `language`, with one of these `outcomes`, with this `rating` (`none`: without one), with a confidence
-    `below` this, and with all words of this `text`; empty values choose all.
+    Only those with this `key`, in this `language`, with one of these `outcomes`, with this `rating` (`none`: without one), and with all
+    words of this `text`; empty values choose all.
 
-    An answer is weak if its confidence is less than `unsure`, or where that is unknown, its evidence less than `weak` times the needed one. Failures are refusals, weak answers and
-    answers that were rated down.
+    An answer is weak if it begins with "Perhaps" or has a mark, or its evidence is less than `weak` times the needed one. Failures are
+    refusals, weak answers and answers that were rated down.
     """
 
     since: float
     until: float
     assistant: str = ""
     weak: float = WEAK
-    unsure: float = UNSURE
     language: str = ""
     outcomes: Sequence[str] = ()
     rating: str = ""
-    below: float | None = None
     text: str = ""
     key: str = ""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Generic, Literal, TypeVar
 
-from app.core.turn import Source, Unsupported
+from app.core.turn import Source, Unsupported, Verbatim
 
 Rating = Literal["up", "down"]
 Order = Literal["asc", "desc"]
@@ -48,7 +48,6 @@ class LoggedQuestion(Found):
     assistant: str = ""
     language: str = ""
     used: Sequence[str] = ()
-    confidence: float | None = None
     rating: str = ""
     number: int = 0
 
@@ -58,7 +57,7 @@ class KeptAnswer:
     """A question and its answer. `id` is that of the response, `owner` the one whose key asked.
 
     `makes`: its conversation is made if there is none. `previous` is the answer that it follows outside of conversations.
-    `outcome` is that of `AnswerRecord`, `confidence` (0..1) and `unsupported` those of its end, None if the first is unknown. `reader` is what DOCS_KEEP_USER keeps of the user. `number` counts up with time.
+    `outcome` is that of `AnswerRecord`, `unsupported` and `verbatim` those of its end, None if the last is unknown. `reader` is what DOCS_KEEP_USER keeps of the user. `number` counts up with time.
     `found` is for the question log, and isn't read again.
     """
 
@@ -76,7 +75,7 @@ class KeptAnswer:
     outcome: str = ""
     generation: int | None = None
     reader: str = ""
-    confidence: float | None = None
+    verbatim: Verbatim | None = None
     unsupported: Sequence[Unsupported] = ()
     rating: str = ""
     number: int = 0

@@ -17,7 +17,7 @@ from sqlalchemy import (
     types,
 )
 
-REVISION = "0006"
+REVISION = "0007"
 """The newest revision in `migrations/versions`."""
 
 metadata = MetaData()
@@ -71,8 +71,9 @@ answers = Table(
     Column("generation", BigInteger),
     Column("reader", Text, nullable=False),
     Column("created", Double, nullable=False),
-    Column("confidence", Double),
+    Column("confidence", Double),  # of versions before
     Column("unsupported", JSON, nullable=False, server_default="[]"),
+    Column("verbatim", JSON(none_as_null=True)),
     Index("answers_by_conversation", "conversation", "number"),
     Index("answers_by_time", "created"),
 )
@@ -105,7 +106,7 @@ questions = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("embedder", String(200), nullable=False),
     Column("rating", String(4), nullable=False),
-    Column("confidence", Double),
+    Column("confidence", Double),  # of versions before
     Column("key", String(80), nullable=False, server_default=""),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
     # all that lists and figures choose by or add up, so that they read no row that they don't show

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from app.core.turn import Link, Message, Removal, Unsupported, Usage
+from app.core.turn import Link, Message, Removal, Unsupported, Usage, Verbatim
 
 DropReason = Literal[
     "filters", "version", "translation", "language", "per_page", "top_k", "rerank", "weak", "evidence", "overview",
@@ -174,7 +174,7 @@ class TraceEnd:
     failure: str = ""
     unsupported: Sequence[Unsupported] = ()
     ending: Annotated[str, Field(description="recited, unproven, looped or turned, if the rest was left out.")] = ""
-    confidence: Annotated[float | None, Field(description="0 to 1; null if the evidence wasn't checked.")] = None
+    verbatim: Verbatim | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,14 @@ class Unsupported:
 
 
 @dataclass(frozen=True, slots=True)
+class Verbatim:
+    """How much of an answer is copied. /openapi.json has these descriptions."""
+
+    statements: Annotated[int, Field(description="The sentences, items, rows and lines of code of the answer.")]
+    found: Annotated[int, Field(description="Those of them that stand word for word in a cited page.")]
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Numbers of tokens, counted by the model's server."""
 
@@ -182,8 +190,6 @@ class Failure:
 
 FinishReason = Literal["stop", "length"]
 LanguageCheck = Literal["", "corrected", "switched", "wrong"]
-Support = Literal["well supported", "partly", "not in the documentation"]
-WELL = 0.75  # confidence: 91 % of the answers above it have the right page
 Ending = Literal["", "recited", "unproven", "looped", "turned"]
 
 
@@ -199,8 +205,7 @@ class Done:
     `unsupported` are the parts that no passage proves. `ending` says why the rest of the answer was left out: it recited its
     instructions, more than half of it was unproven, it repeated itself, or went on in somebody else's place.
 
-    `confidence` (0..1) is how sure the answer is, by the evidence of its passages and the share of it that they prove; 0 for a refusal,
-    None if the evidence wasn't checked.
+    `verbatim` says how many of its statements are word for word in the pages; None of a refusal and of an answer without any.
 
     `follow_ups` are questions that the documentation answers, too.
     """
@@ -212,21 +217,9 @@ class Done:
     language: LanguageCheck = ""
     unsupported: tuple[Unsupported, ...] = ()
     ending: Ending = ""
-    confidence: float | None = None
+    verbatim: Verbatim | None = None
     follow_ups: tuple[str, ...] = ()
     trace: Trace | None = None
-
-    @property
-    def support(self) -> Support | None:
-        """The confidence in words; None without one."""
-        return support_of(self.confidence)
-
-
-def support_of(confidence: float | None) -> Support | None:
-    """A confidence in words; None without one."""
-    if not confidence:
-        return None if confidence is None else "not in the documentation"
-    return "well supported" if confidence >= WELL else "partly"
 
 
 Event = Status | Text | Reasoning | Source | Usage | Failure | Done
@@ -462,7 +455,7 @@ class Turn:
 
 
 Outcome = Literal[
-    "", "written", "marked", "looped", "turned", "extractive", "refused", "recited", "unproven", "smalltalk", "clarified", "curated",
+    "", "written", "marked", "looped", "turned", "extractive", "perhaps", "refused", "recited", "unproven", "smalltalk", "clarified", "curated",
     "failed", "cancelled",
 ]  # fmt: skip
 WRITER = "synthesize"  # the step whose work is done while its events are read
@@ -532,7 +525,7 @@ class AnswerRecord:
         if self.done.ending:
             return self.done.ending
         if self.done.refused or self.done.extractive:
-            return "refused" if self.done.refused else "extractive"
+            return "refused" if self.done.refused else "perhaps" if self.done.doubtful else "extractive"
         return "marked" if self.done.unsupported else "written"
 
     @property
@@ -567,7 +560,6 @@ class AnswerRecord:
             "completion_tokens": usage.completion_tokens,
             "sources": len(self.sources),
             "evidence": self.evidence,
-            "confidence": self.done.confidence if self.done else None,
             "cache": self.cache,
             "generation": generation.info.id if generation else "",
             "step": self.failed_step,

@@ -133,7 +133,7 @@ def _end(end: Done | Failure) -> TraceEnd:
         end.language,
         unsupported=end.unsupported,
         ending=end.ending,
-        confidence=end.confidence,
+        verbatim=end.verbatim,
     )
 
 

@@ -20,8 +20,11 @@ from app.proof.evidence import (
     Evidence,
     bare_names,
     follows_from,
+    imports_in,
     literals_of,
     names_in,
+    opens_import,
+    packages_in,
     readings,
     values_of,
 )
@@ -37,11 +40,11 @@ NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 FEWEST_FOREIGN = 4  # words of a sentence that may be in another language than the answer
 MOST_FUNCTION = 10  # words for each function word of the answer's language: with more of these, the sentence is in it
+CARRIED = 0.66  # share for which a sentence without a number gets that of a passage
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
 NEAR_ENOUGH = 0.33
 """The cosine of a sentence that its pages say with the nearest stretch of them, plus the share of its words and names that a row of them has."""
-AS_NEAR = 0.1  # the difference of two cosines that says nothing
 NEAR_ENOUGH_ACROSS = 0.05  # the cosine alone, where the pages are in another language
 MOVED = 0.6
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
@@ -128,6 +131,7 @@ class Checker:
         self._denials = wording.denials[code]
         self._results = dict[str, None]()  # of sums that the answer shows
         self._last = "", frozenset[str]()  # the last sentence and its stems
+        self._import = ""  # one whose names go on in the next line of code
         self._own = [index for index, language in enumerate(evidence.languages) if language in {code, ""}]
 
     def sentence(self, text: str) -> list[Unsupported]:
@@ -151,16 +155,13 @@ class Checker:
         decided = share >= SUPPORTED and not any(apart)
         return None if decided else Unsupported(text, "statement", *self._place(plain))
 
-    def repeats(self, text: str) -> bool:
-        """True if a sentence has nothing that says something but words of the question: no number, and no code."""
-        plain = _plain(text)
-        return not _DIGIT.search(plain) and "`" not in plain and self._stems(plain) <= self._evidence.question.stems
-
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
         bare = _COMMENT.sub("", line).strip()
+        whole = f"{self._import}\n{bare}".strip()
+        self._import = whole if opens_import(whole) else ""
         others = _OWN_FILE.sub(lambda name: " " if self._evidence.has_ending(name[1]) else name[0], bare)
-        proved = self._has_code(bare) or self._has_code(others)
+        proved = (self._has_code(bare) or self._has_code(others)) and self._has_imports(whole)
         return [] if proved else [Unsupported(line.strip(), "code", *self._place(line))]
 
     # ---- literals --------------------------------------------------------------------------------
@@ -171,6 +172,8 @@ class Checker:
         codes = [plain[start:end].strip("` ") for start, end in spans]
         if not all(map(self._has_code, codes)):
             yield "code"
+        if not self._has_packages(plain.casefold()):
+            yield "name"
         ends = [0, *chain.from_iterable(spans), len(plain)]
         text = _without_urls(" ".join(plain[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)))
         if "@" in text:
@@ -309,6 +312,8 @@ class Checker:
     def _has_code(self, code: str) -> bool:
         """True if the evidence has the code, or each of its parts; what a reader has to fill in is no part."""
         small = " ".join(code.casefold().split())
+        if not self._has_packages(small):
+            return False
         if len(small) == 1 and small.isalpha():
             return self._evidence.holds(small)
         if (
@@ -322,6 +327,17 @@ class Checker:
         return all(
             self._has_part(part) or (before and self._evidence.takes_value(before))
             for before, part in zip(["", *parts], parts, strict=False)
+        )
+
+    def _has_packages(self, small: str) -> bool:
+        """True if the evidence has each scoped package as a whole, or a reader has to fill it in."""
+        return all(self._evidence.has_package(one) or self._is_placeholder(one) for one in packages_in(small))
+
+    def _has_imports(self, code: str) -> bool:
+        """True if the evidence imports what the code does from the same modules; a reader's own ones begin with a dot."""
+        return all(
+            module.startswith(".") or self._is_placeholder(module) or self._evidence.has_import(module, names)
+            for module, names in imports_in(code)
         )
 
     def _has_part(self, part: str) -> bool:
@@ -399,13 +415,11 @@ class Checker:
 
     # ---- citations -------------------------------------------------------------------------------
 
-    def sources(
-        self, text: str, cited: list[int], nearness: Mapping[int, float], before: Sequence[int] = ()
-    ) -> list[int]:
+    def sources(self, text: str, cited: list[int], before: Sequence[int] = ()) -> list[int]:
         """The numbers of the passages that a proved sentence rests on: those of `cited` that support it, else the one that does.
 
-        None if nothing is cited, and the sentence only announces or asks something. Where words don't tell, the meaning decides if
-        its `nearness` to the passages is known, by number; else they stay.
+        None if nothing is cited, and the sentence only announces or asks something. Where words don't tell, they stay: that a sentence
+        is about what a passage is about doesn't make it true.
         """
         plain = _plain(text)
         said = self._stems(plain)
@@ -417,15 +431,11 @@ class Checker:
         worth = {number: sum(1 / weight[one] for one in own) for number, own in held.items()}
         best = max(worth, key=worth.__getitem__, default=0)
         unclear = not best or len(held[best]) < SUPPORTED * len(said)
-        if unclear and nearness:
-            best = max(nearness, key=nearness.__getitem__)
-            near = [one for one in cited if nearness.get(one, -1.0) + AS_NEAR > nearness[best]]
-            kept = [one for one in cited if one in near or worth.get(one, 0.0) > worth.get(best, 0.0)]
-            return kept or ([best] if cited or not self._announces(plain, said) else [])
         if unclear or len(held[best]) < FEWEST_WORDS[len(cited) > 1 or bool(cited and before and cited != before)]:
             return cited
         if not cited:
-            return [] if self._announces(plain, said) else [best]
+            carried = len(held[best]) >= CARRIED * len(said) and not self._announces(plain, said)
+            return [best] if carried else []
         if not all(1 <= number <= len(self._evidence.passages) for number in cited):
             return cited
         # one in another language can't be compared

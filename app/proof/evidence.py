@@ -30,6 +30,18 @@ FARTHER = 1.5  # words that it has more than the best row with the literal; thos
 MOST_KEYS = 4  # that a user types one after another
 SHORTEST_PART = 2  # characters of a number that may be a part of a word, as in 15d
 
+LONGEST_IMPORT = 1000  # characters of an import over several lines
+
+_PACKAGE = re.compile(r"(?<![\w@/.-])@[a-z\d][\w.-]{0,100}/[a-z\d][\w-]*+(?:\.[\w-]++)*+", re.IGNORECASE)
+_JS_MODULE = re.compile(r"\b(?:from\s{0,9}|(?:require|import)\(\s{0,9})(?:'([^'\n]{1,200})'|\"([^\"\n]{1,200})\")")
+_PYTHON_MODULE = re.compile(
+    r"(?<![\w.'\"])from[ \t]{1,9}([\w.]{1,200})[ \t]{1,9}import[ \t]{1,9}(?:\(([^()]{1,1000})\)|([\w, \t]{1,1000}))"
+)
+_BOUND = re.compile(r"\s*(?:=\s*(?:await\s*)?)?")  # between the names of an import and its module
+_IMPORTED = re.compile(r"\s*(?:type\s+)?([\w$]+)")
+_OPEN_IMPORT = re.compile(
+    r"(?:import|export|const|let|var)\b[^{}]{0,200}\{[^{}]*\Z|from\s+[\w.]+\s+import\s*\([^()]*\Z"
+)
 _END = re.compile(r"(?<=[.!?;])\s|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)]\s))")
 _SINGLE = re.compile(r"[^\s`]{2,}")
 _NAMED = re.compile(r"[`_/\d]|\w[.(][\w)]|(?<!\w)-")
@@ -115,7 +127,7 @@ class Evidence:
         self.question = Reading(question)
         self.everything = (*self.passages, self.question)
         self.parts = [part for reading in self.everything for part in reading.parts]
-        self._texts = passages
+        self._texts, self._asked = passages, question
 
     def holds(self, literal: str) -> bool:
         """True if a passage or the question has the literal as a whole, in any case."""
@@ -167,12 +179,54 @@ class Evidence:
         named = (match for match in found if match[1] is None or match[1].isupper())
         return any(option.startswith("-") or not (match[0].isupper() or "_" in match[0]) for match in named)
 
+    def has_package(self, package: str) -> bool:
+        """True if the evidence has the scoped package, as `@scope/name`, as a whole: @a/cli isn't in @a/cli-tools."""
+        return any(package in packages_in(reading.small) for reading in self.everything if package in reading.small)
+
+    def has_import(self, module: str, names: AbstractSet[str]) -> bool:
+        """True if the evidence imports these names from the module, or names them with it, as `module.name`."""
+        own = self._imports.get(module, frozenset())
+        return all(name in own or self.holds(f"{module}.{name}".casefold()) for name in names)
+
+    @cached_property
+    def _imports(self) -> Mapping[str, AbstractSet[str]]:
+        found = defaultdict[str, set[str]](set)
+        for text in (*self._texts, self._asked):
+            for module, names in imports_in(text) if "import" in text or "require" in text else ():
+                found[module] |= names
+        return found
+
     def counts(self, noun: str) -> set[str]:
         """What stands in the passages before a word that begins like this one: `3` for `3 replicas`."""
         start = f" {noun.casefold()[:5]}"
         pattern = re.compile(rf"(?<!\w)(\w++){re.escape(start)}")
         texts = (reading.small for reading in self.passages if start in reading.small)
         return {match[1] for text in texts for match in pattern.finditer(text)}
+
+
+def packages_in(text: str) -> list[str]:
+    """The scoped packages of a text, as `@scope/name`."""
+    return _PACKAGE.findall(text) if "@" in text else []
+
+
+def imports_in(code: str) -> Iterator[tuple[str, set[str]]]:
+    """The modules that JavaScript, TypeScript or Python code imports names from, with these names; not the files of a project."""
+    for found in _JS_MODULE.finditer(code):
+        before = code[max(found.start() - LONGEST_IMPORT, 0) : found.start()]
+        opening, closing = before.rfind("{"), before.rfind("}")
+        if 0 <= opening < closing and _BOUND.fullmatch(before, closing + 1):
+            yield found[1] or found[2], _names(before[opening + 1 : closing])
+    for found in _PYTHON_MODULE.finditer(code):
+        yield found[1], _names(found[2] or found[3])
+
+
+def opens_import(code: str) -> bool:
+    """True if the code begins an import whose names go on in the next line."""
+    return len(code) < LONGEST_IMPORT and bool(_OPEN_IMPORT.match(code))
+
+
+def _names(listed: str) -> set[str]:
+    return {name[1] for one in listed.split(",") if (name := _IMPORTED.match(one))}
 
 
 def occurs(literal: str, text: str) -> bool:

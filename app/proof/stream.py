@@ -22,7 +22,6 @@ LONGEST_CIRCLE = 80
 ROUNDS = 4
 LONGEST_ROUND = 8  # sentences or items
 FIRST = 2  # sentences of an answer, one of which says that there is none
-UNTOLD = 0.5  # of an answer is taken as proved if it only repeats the question
 CLOSES = ".!?…: \t\n\"'”’“»)]*_`"  # what may stand between a sentence and its citations
 HELD = 60  # characters of a line that can be a sign of another turn
 
@@ -88,7 +87,6 @@ class Prover:
         self._instructions = instructions
         self.faults: list[Unsupported] = []
         self.judged = 0
-        self._repeating = 0  # of them: sentences that say no more than the question
         self.ending: Ending = ""
         self._asked: tuple[str, int, Unsupported] | None = None  # a sentence, what was released of it, and its fault
         self._final = False  # nothing more comes
@@ -112,11 +110,9 @@ class Prover:
         return self.ending == "recited" or (not few and 2 * len(self.faults) > self.judged)
 
     @property
-    def proved(self) -> float:
-        """The share of the statements that the passages prove; 1 if there are none, `UNTOLD` if all only repeat the question."""
-        if self.judged and self.judged == self._repeating:
-            return UNTOLD
-        return 1 - len(self.faults) / max(self.judged, len(self.faults), 1)
+    def disproved(self) -> bool:
+        """True if no statement of the answer is proved."""
+        return bool(self.faults) and len(self.faults) >= self.judged
 
     def feed(self, text: str) -> str:
         """The text that is decided by now."""
@@ -156,7 +152,7 @@ class Prover:
         """The text that is decided once the meaning of the statement is compared with the passages, by number; empty if it can't be."""
         assert self._asked
         (sentence, shown, fault), self._asked = self._asked, None
-        text = self._decided(sentence, shown, self._checker.compared(fault, nearness), nearness)
+        text = self._decided(sentence, shown, self._checker.compared(fault, nearness))
         if self.ending:  # a sign of another turn was behind it
             held, self._held = self._held, ""
             return text + self._sentences(held, whole=True)
@@ -322,21 +318,20 @@ class Prover:
         if self._checker.undecided:
             self._asked = sentence, shown, faults[0]
             return ""
-        return self._decided(sentence, shown, faults, {})
+        return self._decided(sentence, shown, faults)
 
-    def _decided(self, sentence: str, shown: int, faults: Sequence[Unsupported], nearness: Mapping[int, float]) -> str:
+    def _decided(self, sentence: str, shown: int, faults: Sequence[Unsupported]) -> str:
         """The end of a sentence that is judged."""
         text = sentence[shown:]
         self.judged += 1
         if not faults:
-            self._repeating += self._checker.repeats(sentence.strip())
-            return self._cited(sentence, shown, nearness)
+            return self._cited(sentence, shown)
         self.faults += faults
         if self._mode == "remove" and not shown:
             return "\n" if text.endswith("\n") else ""
         return self._marked(sentence, shown)
 
-    def _cited(self, sentence: str, shown: int, nearness: Mapping[int, float]) -> str:
+    def _cited(self, sentence: str, shown: int) -> str:
         """The end of a proved sentence with the numbers of the passages that support it."""
         text, bare, places = sentence[shown:], sentence.strip(), _citations(sentence)
         numbers = [int(number) for place in places for number in _NUMBER.findall(place[0])]
@@ -344,7 +339,7 @@ class Prover:
         if known or not (numbers or self._may_cite(bare)):
             self._source = numbers or self._source
             return text
-        wanted = self._checker.sources(bare, numbers, nearness, self._source)
+        wanted = self._checker.sources(bare, numbers, self._source)
         if not numbers and ((wanted == self._source and _ITEM.match(bare)) or self._checker.refuses(bare)):
             return text
         self._source = wanted or self._source

@@ -4,7 +4,7 @@ answer.
 Each question runs through the steps up to that decision once; other thresholds are computed from its evidence.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -14,7 +14,6 @@ import numpy as np
 
 from app.core.errors import AssistantError
 from app.core.turn import Evidence, Request
-from app.pipeline.steps.cite import CURVE, expected
 from eval.files import EvaluationError, Progress, in_parallel
 from eval.measure.result import Outcome, Result
 from eval.measure.retrieval import Finder, Plan
@@ -53,14 +52,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The answered questions with at least so many `times` the needed evidence: the share whose right page is among the passages,
-    and the mean of what `CURVE` expects.
-    """
+    """The answered questions with at least so many `times` the needed evidence: the share whose right page is among the passages."""
 
     times: float
     n: int
     right: float
-    expected: float
 
 
 @dataclass(frozen=True)
@@ -109,36 +105,14 @@ class Refusals:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """How far `CURVE`, the first factor of the confidence, holds, by the evidence."""
-        times, right, wanted = self._answered
-        at = np.digitize(times, TIMES) - 1
-        return tuple(
-            Group(TIMES[i], int(own.sum()), float(right[own].mean()), float(wanted[own].mean()))
-            for i in sorted(set(at.tolist()))
-            for own in (at == i,)
-        )
-
-    @cached_property
-    def fitted(self) -> tuple[tuple[float, float], ...]:
-        """`CURVE` as these questions would have it, by least squares."""
-        times, right, _ = self._answered
-        nodes = [node for node, _ in CURVE]
-        # a straight line between nodes is a sum of one hat for each
-        hats = np.array([np.interp(times, nodes, hat) for hat in np.eye(len(nodes))])
-        shares = np.linalg.lstsq(hats.T, right, rcond=None)[0]
-        return tuple((node, round(float(share), 2)) for node, share in zip(nodes, shares, strict=True))
-
-    @cached_property
-    def _answered(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """Of each answered question, the evidence as times the needed one, whether it has its right page, and what `CURVE` expects."""
-        own = [one.details for one in self.result.outcomes if not one.error and not one.details["refused"]]
-        known = [Evidence(one["evidence"], one["threshold"]) for one in own]
-        rows = [
-            (one.share / one.needed, float(details["right"]), expected(one))
-            for one, details in zip(known, own, strict=True)
-            if one.needed
-        ]
-        return tuple(np.array(rows, dtype=np.float64).reshape(-1, 3).T)
+        """How often the right page is among the passages, by the evidence."""
+        found = defaultdict[float, list[float]](list)
+        for one in self.result.outcomes:
+            details = one.details
+            if not one.error and not details["refused"] and details["threshold"]:
+                times = details["evidence"] / details["threshold"]
+                found[max(least for least in TIMES if least <= times)].append(float(details["right"]))
+        return tuple(Group(times, len(own), sum(own) / len(own)) for times, own in sorted(found.items()))
 
     @cached_property
     def _counted(self) -> list[Outcome]:
@@ -161,7 +135,6 @@ class Refusals:
             "shares": [asdict(share) for share in self.shares],
             "curve": [asdict(point) for point in self.curve],
             "groups": [asdict(group) for group in self.groups],
-            "fitted": self.fitted,
         }
 
 

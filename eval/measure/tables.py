@@ -129,17 +129,8 @@ def refusals_text(result: Result) -> str:
     ]
     tenths = [point for point in figures.curve if round(point.threshold * 50) % 5 == 0]
     lines += [f"  {p.threshold:.1f}: {100 * p.recall:3.0f} %  {100 * p.over_refusal:4.1f} %" for p in tenths]
-    rows = [
-        [f"from {one.times:g} times", str(one.n), f"{100 * one.right:.0f} %", f"{100 * one.expected:.0f} %"]
-        for one in figures.groups
-    ]
-    lines += [
-        "",
-        *as_table(["evidence, of the needed", "answered", "right page among the passages", "the curve"], rows),
-    ]
-    lines.append(
-        f"The curve of these questions: {', '.join(f'{node:g}: {share:.2f}' for node, share in figures.fitted)}."
-    )
+    rows = [[f"from {one.times:g} times", str(one.n), f"{100 * one.right:.0f} %"] for one in figures.groups]
+    lines += ["", *as_table(["evidence, of the needed", "answered", "right page among the passages"], rows)]
     if failed := result.failed:
         lines.append(f"{len(failed)} questions failed and are in no figure, the first with: {failed[0].error}")
     return "\n".join(lines)

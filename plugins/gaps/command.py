@@ -60,7 +60,7 @@ def _totals(report: GapReport) -> Iterator[str]:
     yield f"What the documentation lacks, {report.since[:10]} to {report.until[:10]}"
     yield ""
     yield f"{totals.questions} questions{of}, {totals.different} different; not answered well: {share(totals.failed, totals.questions)}"
-    yield f"  refused {totals.refused}, not supported {totals.unsupported}, weak {totals.weak} (confidence below {report.weak_below:g}), rated down {totals.down}"
+    yield f'  refused {totals.refused}, not supported {totals.unsupported}, weak {totals.weak} ("Perhaps", or evidence below {report.weak_times:g} times the needed), rated down {totals.down}'
     if totals.questions_before is None:
         yield f"  no trend: the log begins at {report.log_from[:10]} and keeps {report.retention_days} days"
     else:

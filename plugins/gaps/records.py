@@ -118,7 +118,7 @@ class GapReport:
     retention_days: int
     log: str
     log_from: str
-    weak_below: float
+    weak_times: float
     totals: Totals
     clusters: Sequence[Cluster]
     smaller: int

@@ -61,16 +61,12 @@ def test_the_curve_rises_from_nothing_to_everything():
     assert all(a.recall <= b.recall and a.over_refusal <= b.over_refusal for a, b in itertools.pairwise(curve))
 
 
-def test_the_curve_of_the_confidence_is_compared_and_fitted():
-    """By the evidence of answered questions: more of it is right more often, and the fitted curve says so."""
+def test_more_evidence_has_the_right_page_more_often():
+    """By the evidence of answered questions, as times the needed one."""
     groups = result().groups
     assert [group.times for group in groups] == [0, 1.25, 1.5, 2, 2.5]
     assert sum(group.n for group in groups) == 4 + 17 + 2
     assert [group.right for group in groups] == [0, 0, 0.75, 1, 1]
-    assert all(0.35 <= group.expected <= 0.95 for group in groups)
-    fitted = dict(result().fitted)
-    assert fitted[1] < 0.3
-    assert fitted[3] == pytest.approx(1, abs=0.1)
 
 
 def test_the_page_lists_wrong_decisions_and_asks_for_nothing():

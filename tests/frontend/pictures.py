@@ -200,7 +200,7 @@ async def _log(folder: Path) -> None:
         outcome = "refused" if not there else "marked" if sure < 0.55 else "written"
         answer = KeptAnswer(
             f"chatcmpl-{number}", "", question, "", now - ago * DAY, assistant="docs-assistant", language=language,
-            outcome=outcome, confidence=round(sure, 2), found=Found(tokens=chance.randrange(900, 4000) if there else 0),
+            outcome=outcome, found=Found(tokens=chance.randrange(900, 4000) if there else 0),
         )  # fmt: skip
         await store.keep(answer)
         if chance.random() < 0.06:

@@ -150,7 +150,7 @@ def test_a_statement_that_no_passage_proves_is_underlined_and_says_why(page: Pag
             [re.compile("The volume"), "Bound", re.compile("90"), "kubectl freeze volume"]
         )
         assert "⚠" not in answer.inner_text()
-        expect(answer.get_by_text("Partly supported by the documentation")).to_be_visible()
+        expect(answer.get_by_text("3 of 5 statements are word for word in the pages")).to_be_visible()
         reason = answer.get_by_role("tooltip")
         expect(reason).to_have_count(0)
         signs.first.hover()
@@ -418,7 +418,7 @@ def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, 
     assert answer.locator(".da-card-title").all_inner_texts() == ["Volumes › How do I make a volume larger?"]
     expect(page.get_by_role("status").filter(has_text="The answer is complete. Sources: 1.")).to_have_count(1)
     assert re.findall(r"\b\d\b", answer.locator(".da-markdown").inner_text()) == ["1"]  # the number of that
-    expect(answer.locator(".da-support")).to_have_count(0)  # what comes before the quotation says how sure it is
+    expect(answer.locator(".da-verbatim")).to_have_count(0)  # what comes before the quotation says so
 
 
 def test_a_service_with_keys_asks_for_one(page: Page, start: Start, llm: FakeLLM, axe, tmp_path: Path):

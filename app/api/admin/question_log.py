@@ -48,7 +48,6 @@ class LogQuery(QueryModel):
     key: Name = Field("", description="Only questions that this key asked; `none`: without a key.")
     outcome: Name = Field("", description="Only questions with one of these outcomes, separated by commas.")
     rating: Literal["", "up", "down", "none"] = Field("", description="Only questions whose answers were rated so.")
-    below: float | None = Field(None, ge=0, le=1, description="Only answers with a confidence below this.")
     q: Name = Field("", description="Words that the question has, or that begin words of it.")
 
     def asked(self, now: float) -> Asked:
@@ -56,7 +55,7 @@ class LogQuery(QueryModel):
         outcomes = tuple(filter(None, self.outcome.split(",")))
         period = Asked.read(self.since, self.until, now, self.assistant)
         about = replace(period, language=self.language, outcomes=outcomes)
-        return replace(about, key=self.key, rating=self.rating, below=self.below, text=self.q)
+        return replace(about, key=self.key, rating=self.rating, text=self.q)
 
 
 class ListQuery(LogQuery):
@@ -79,7 +78,6 @@ class LoggedBody(TypedDict):
     assistant: str
     language: str
     outcome: str
-    confidence: float | None
     pages: Annotated[Sequence[str], Field(description="Addresses of the sources shown.")]
     rating: Literal["up", "down", ""]
     key: Annotated[str, Field(description="Name of the key that asked; empty without one, and of a person.")]

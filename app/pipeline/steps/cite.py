@@ -8,8 +8,6 @@ from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
-import numpy as np
-
 from app.citing.citations import Citations, Wording, is_refusal
 from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
@@ -21,7 +19,6 @@ from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings_types import Unproven
 from app.core.turn import Done, Event, Events, Failure, Proof, Question, Source, Text, Turn
-from app.core.turn import Evidence as Checked
 from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
@@ -31,16 +28,13 @@ from app.pipeline.steps.retrieve import embed
 from app.proof.check import Checker
 from app.proof.evidence import Evidence
 from app.proof.stream import Instructions, Prover
+from app.proof.verbatim import word_for_word
 from app.proof.wording import Wording as ProofWording
 from app.text.blocks import cut_short
 
 log = logging.getLogger("app.pipeline")
 
 SNIPPET = 300
-CURVE = ((0.0, 0.0), (1.0, 0.35), (1.5, 0.85), (2.0, 0.88), (3.0, 0.95))
-"""Evidence as times the needed one, and the share of the questions with so much that have the right page among their passages, by `eval refusals`."""
-PERHAPS = 0.6
-"""The most of a quotation that may be about something else, however much of the question is in it."""
 REFUSED = "offered: the model finds no answer in the passages"
 
 
@@ -121,6 +115,7 @@ class _Answer:
         )
         self._written: list[str] = []  # by the model
         self._said: list[str] = []  # with what is quoted
+        self._quoted: list[str] = []
         self._waiting: list[str] = []
         self._proofs: dict[int, Proof] = {}  # of quotations, by passage
 
@@ -132,6 +127,7 @@ class _Answer:
             self._proofs.setdefault(event.proof.passage, event.proof)
         if event.quoted:
             self._said.append(event.text)
+            self._quoted.append(event.text)
             text = quoted(event.text, self._pages)
             return [Text(self._rest() + (_block_quote(text) if event.block else text))]
         written = self._prover.feed(event.text) if self._prover and not event.own else event.text
@@ -184,7 +180,7 @@ class _Answer:
         # without citations, what was found for the question says more about the section that answers it than the whole page
         turn = self._turn if self._citations.any else as_found(self._turn)
         if isinstance(event, Done):
-            event = self._sure(event if event.extractive else self._judged(event, answer))
+            event = self._counted(event if event.extractive else self._judged(event, answer), answer)
         if isinstance(event, Done) and event.refused and not event.extractive:
             if event.ending:
                 shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
@@ -194,7 +190,7 @@ class _Answer:
             sources = self._sources(turn, "".join(self._said))
             event = self._followed(event, sources)
         listed, heading = tuple(source for source, _ in sources), ""
-        if self._prover and not self._prover.proved:  # a link would lend proof to what has none
+        if self._prover and self._prover.disproved:  # a link would lend proof to what has none
             sources, heading = [], self._language.texts.related
         if turn.citing:
             turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
@@ -233,14 +229,15 @@ class _Answer:
             return replace(event, refused=True, unsupported=faults, ending=ending or "unproven")
         return replace(event, unsupported=faults, ending=ending)
 
-    def _sure(self, end: Done) -> Done:
-        """The end with the confidence, if the evidence was checked."""
-        turn = self._turn
-        if turn.evidence is None or turn.choices or turn.overview:
+    def _counted(self, end: Done, answer: str) -> Done:
+        """The end with the number of statements that the cited passages have word for word; of what is quoted, all are copied."""
+        if end.refused or self._turn.choices:
             return end
-        proved = self._prover.proved if self._prover and not end.extractive else 1.0
-        expected_share = min(expected(turn.evidence), PERHAPS if end.doubtful else 1.0)
-        return replace(end, confidence=0.0 if end.refused else round(expected_share * proved, 2))
+        if end.extractive:
+            return replace(end, verbatim=word_for_word("", (), "\n\n".join(self._quoted)))
+        cited = self._citations.used or range(1, len(self._turn.hits) + 1)
+        pages = [self._turn.hits[number - 1].chunk.text for number in sorted(cited)]
+        return replace(end, verbatim=word_for_word(answer.replace(self._language.texts.unproven, ""), pages))
 
     def _followed(self, end: Done, sources: list[tuple[Source, list[Place]]]) -> Done:
         """The end with the questions that follow, if any are wanted; none after a refusal."""
@@ -260,12 +257,6 @@ class _Answer:
             snippet = safe_snippet(source.snippet, source.url if self._images else "")
             sources.append((replace(source, sentence=held[0].sentence, snippet=snippet), held))
         return sources
-
-
-def expected(evidence: Checked) -> float:
-    """The share of the answers with so much evidence that have the right page, by `CURVE`."""
-    times, shares = zip(*CURVE, strict=True)
-    return float(np.interp(evidence.share / evidence.needed if evidence.needed else times[-1], times, shares))
 
 
 def rules_of(prompts: Prompts, language: str, persona: str = "") -> str:

@@ -11,14 +11,13 @@ import type { ViewProps } from "./routes";
 
 const DEFAULT = "30d";
 const REFUSED = ["refused", "unproven", "recited"];
-const OUTCOMES = ["written", "extractive", "marked", REFUSED.join(","), "clarified", "curated", "looped", "turned", "failed"];
-/** Below it, an answer is weak in the report of gaps; from the other one on, "well supported" for readers. */
-const CONFIDENCE = ["0.6", "0.75"];
+const OUTCOMES = ["written", "extractive", "perhaps", "marked", REFUSED.join(","), "clarified", "curated", "looped", "turned", "failed"];
 const FIGURES = ["questions", "refused", "marked", "down", "tokens"] as const;
 /** Figures that are no share of the questions. */
 const WHOLE = new Set<string>(["questions", "tokens"]);
 /** Numbers in a kept answer are no links: its sources are among the pages. */
 const READING: Reading = {};
+const DOUBTED = new Set(["marked", "perhaps"]);
 const BAD = new Set([...REFUSED, "looped", "turned", "failed"]);
 
 type Given = Record<string, string>;
@@ -45,7 +44,7 @@ function List({ given }: { given: Given }): JSX.Element {
 }
 
 function Filters({ found, given }: { found: LogList; given: Given }): JSX.Element {
-  const { t, languageName, number } = useAdmin();
+  const { t, languageName } = useAdmin();
   const choose = (name: string, value: string) => go(address("questions", { ...given, [name]: value || null, after: null }));
   const find = (event: Event) => choose("q", submitted(event).text("q"));
   const select = (name: string, options: [string, string][]) => (
@@ -56,7 +55,6 @@ function Filters({ found, given }: { found: LogList; given: Given }): JSX.Elemen
       <Select label={t.questions.filters["since"]} options={Object.entries(t.gaps.periods)} value={given["since"] ?? DEFAULT} onChoose={(value) => choose("since", value)} />
       {select("outcome", OUTCOMES.map((one) => [one, t.outcomes[one.split(",")[0]!] ?? one]))}
       {select("rating", Object.entries(t.questions.ratings))}
-      {select("below", CONFIDENCE.map((one) => [one, t.questions.below(number(Number(one)))]))}
       {found.languages.length > 1 && select("language", found.languages.map((code) => [code, languageName(code)]))}
       {found.assistants.length > 1 && select("assistant", found.assistants.map((id) => [id, id]))}
       {found.keys.length > 0 && select("key", [...found.keys.map((name): [string, string] => [name, name]), ["none", t.questions.noKey]])}
@@ -129,7 +127,7 @@ function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
 }
 
 function Row({ one, several }: { one: LoggedBody; several: boolean }): JSX.Element {
-  const { t, percent, language } = useAdmin();
+  const { t, language } = useAdmin();
   return (
     <tr>
       <th scope="row" class="ad-page">
@@ -138,7 +136,7 @@ function Row({ one, several }: { one: LoggedBody; several: boolean }): JSX.Eleme
           <Ago time={one.asked_at} /> · {one.language}{several && ` · ${one.assistant}`}{one.question && <> · <Trace one={one} text={t.questions.traced} /></>}
         </small>
       </th>
-      <td><Outcome outcome={one.outcome} />{one.confidence !== null && <small class="da-muted">{t.questions.columns.confidence} {percent(one.confidence)}</small>}</td>
+      <td><Outcome outcome={one.outcome} /></td>
       <td>{one.rating ? t.questions.ratings[one.rating] : "–"}</td>
       <td class="ad-page"><Pages pages={one.pages} /></td>
     </tr>
@@ -152,7 +150,7 @@ function Trace({ one, text }: { one: LoggedBody; text: string }): JSX.Element {
 
 function Outcome({ outcome }: { outcome: string }): JSX.Element {
   const { t } = useAdmin();
-  const tone: Tone = BAD.has(outcome) ? "bad" : outcome === "marked" ? "warn" : "calm";
+  const tone: Tone = BAD.has(outcome) ? "bad" : DOUBTED.has(outcome) ? "warn" : "calm";
   return <Badge tone={tone}>{t.outcomes[outcome] ?? outcome}</Badge>;
 }
 
@@ -189,7 +187,7 @@ function Export({ given }: { given: Given }): JSX.Element {
 
 /** One question, and the conversation up to its answer where that is kept. */
 function Question({ id }: { id: string }): JSX.Element {
-  const { t, exact, percent, languageName } = useAdmin();
+  const { t, exact, languageName } = useAdmin();
   const loaded = useJson<LoggedConversation>(`v1/admin/question-log/${encodeURIComponent(id)}`);
   return (
     <View loaded={loaded} absent={t.questions.gone}>
@@ -200,7 +198,6 @@ function Question({ id }: { id: string }): JSX.Element {
             rows={[
               [t.questions.columns.asked, exact(one.asked_at)],
               [t.questions.columns.outcome, <Outcome outcome={one.outcome} />],
-              [t.questions.columns.confidence, one.confidence === null ? "" : percent(one.confidence)],
               [t.questions.columns.language, languageName(one.language)],
               [t.questions.columns.rating, one.rating && t.questions.ratings[one.rating]],
               [t.questions.columns.assistant, one.assistant],

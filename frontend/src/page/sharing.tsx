@@ -37,8 +37,8 @@ export function Shared({ token, onGo }: { token: string; onGo: (to: Address) => 
   const { api, t } = useUi();
   const { data: shared, problem, reload } = useLoaded<SharedAnswer>(api, `v1/shared/${encodeURIComponent(token)}`);
   const exchange = useMemo(() => {
-    const { question = "", answer: text = "", sources = [], unsupported = [], support } = shared ?? {};
-    const answer: Answer = { id: "", state: "done", status: "", cut: false, text, sources, ...(support && { support }), ...(unsupported.length && { unsupported }) };
+    const { question = "", answer: text = "", sources = [], unsupported = [], verbatim } = shared ?? {};
+    const answer: Answer = { id: "", state: "done", status: "", cut: false, text, sources, ...(verbatim && { verbatim }), ...(unsupported.length && { unsupported }) };
     return { id: token, question, answer };
   }, [shared]);
   const gone = problem?.kind === "missing";

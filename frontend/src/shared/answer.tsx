@@ -51,7 +51,7 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
       {answer.state === "waiting" && <p class="da-status"><span class="da-spinner" aria-hidden="true" />{answer.status || t.chat.thinking}</p>}
       {answer.text && <Markdown text={text} reading={reading} />}
       {notes.map((note) => note && <p key={note} class="da-note">{note}</p>)}
-      {answer.support && !answer.refused && !quotes && <p class="da-support" data-support={answer.support}>{t.doubts.support[answer.support]}</p>}
+      {answer.verbatim && !quotes && <p class="da-verbatim">{t.doubts.verbatim(answer.verbatim.found, answer.verbatim.statements)}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       <Sources {...{ answer, sources, model, open }} onOpen={setOpen} />
       {answer.refused && person}

@@ -53,8 +53,8 @@ function* eventsOf(chunk: ChatCompletionChunk): Generator<ChatEvent> {
   if (event?.type === "status") yield { kind: "status", text: event.data.description ?? "" };
   if (choice?.delta.content) yield { kind: "text", text: choice.delta.content };
   if (choice?.finish_reason) {
-    const { sources = [], refused, unsupported, support, follow_ups, trace } = chunk;
-    yield { kind: "done", sources, cut: choice.finish_reason === "length", refused, unsupported, support, follow_ups, trace };
+    const { sources = [], refused, unsupported, verbatim, follow_ups, trace } = chunk;
+    yield { kind: "done", sources, cut: choice.finish_reason === "length", refused, unsupported, verbatim, follow_ups, trace };
   }
 }
 

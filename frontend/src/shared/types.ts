@@ -13,7 +13,7 @@ export interface Exchange {
 type AnswerState = "waiting" | "writing" | "done" | "stopped" | "interrupted" | "failed";
 
 /** What is known of an answer at its end. */
-export interface Ended extends Pick<ChatCompletionChunk, "refused" | "unsupported" | "support" | "follow_ups"> {
+export interface Ended extends Pick<ChatCompletionChunk, "refused" | "unsupported" | "verbatim" | "follow_ups"> {
   sources: Source[];
   /** It ends where it had reached its longest length. */
   cut: boolean;

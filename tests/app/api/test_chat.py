@@ -11,7 +11,7 @@ from app.api.server import create_app
 from app.core.errors import ModelUnavailable
 from app.core.settings import Settings
 from app.core.trace import Trace, TraceEnd
-from app.core.turn import Done, Failure, Message, Reasoning, Sampling, Source, Status, Text, Usage
+from app.core.turn import Done, Failure, Message, Reasoning, Sampling, Source, Status, Text, Usage, Verbatim
 from tests.app.api.scripted import CHAT, HELLO, Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/volumes", "Create", "en", "snippet", 0.9)
@@ -96,17 +96,12 @@ async def test_the_end_says_whether_the_answer_is_extractive_or_was_cut(stream):
 
 
 @STREAMS
-async def test_the_end_says_how_sure_the_answer_is(stream):
-    """As a figure and in words; nothing of it if the evidence wasn't checked."""
-    for confidence, support in (
-        (0.9, "well supported"),
-        (0.4, "partly"),
-        (0.0, "not in the documentation"),
-        (None, None),
-    ):
-        _, response = await post((Text("a"), Done(confidence=confidence)), ask(stream=stream))
+async def test_the_end_says_how_much_is_copied_and_not_how_sure_it_is(stream):
+    for verbatim, told in ((Verbatim(3, 1), {"statements": 3, "found": 1}), (None, None)):
+        _, response = await post((Text("a"), Done(verbatim=verbatim)), ask(stream=stream))
         last = last_of(response, stream)
-        assert (last.get("confidence"), last.get("support")) == (confidence, support)
+        assert last.get("verbatim") == told
+        assert not {"confidence", "support"} & last.keys()
 
 
 @STREAMS

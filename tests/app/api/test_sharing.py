@@ -11,12 +11,12 @@ from pydantic import TypeAdapter
 from app.api.feedback import AnswerLink, SharedAnswer
 from app.conversations.opening import open_conversations
 from app.core.settings import Settings
-from app.core.turn import Done, Source, Text, Unsupported
+from app.core.turn import Done, Source, Text, Unsupported, Verbatim
 from tests.app.api.scripted import CHAT, chat, client_of, refused, scripted
 
 SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)
 DOUBT = Unsupported("It takes 9 s", "number", 1, 0.5)
-SCRIPT = (Text("So [1]. It takes 9 s."), SOURCE, Done(unsupported=(DOUBT,), confidence=0.5))
+SCRIPT = (Text("So [1]. It takes 9 s."), SOURCE, Done(unsupported=(DOUBT,), verbatim=Verbatim(2, 1)))
 KEYS = {"api_keys": "anna-key-of-tests bert-key-of-tests", "tuning": {"share_days": 7}}
 DAY = 86_400
 GONE = (404, "link_not_found")
@@ -58,7 +58,8 @@ async def test_whoever_has_the_link_reads_the_answer_and_nothing_of_its_asker(da
         response = await client.get(f"/v1/shared/{link['token']}")
         body = response.json()
         assert TypeAdapter(SharedAnswer).validate_python(body, extra="forbid")
-        assert (body["question"], body["answer"], body["support"]) == ("How?", SCRIPT[0].text, "partly")
+        assert (body["question"], body["answer"]) == ("How?", SCRIPT[0].text)
+        assert body["verbatim"] == {"statements": 2, "found": 1}
         assert [one["url"] for one in body["sources"]] == [SOURCE.url]
         assert body["unsupported"] == [{"text": "It takes 9 s", "kind": "number", "passage": 1, "score": 0.5}]
         assert (body["until"], body["assistant"]) == (link["until"], "docs-assistant")

@@ -13,7 +13,7 @@ from app.api.search import rows_of
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Evidence, Failure, Message, Request, Source, Text
+from app.core.turn import Done, Event, Evidence, Failure, Message, Request, Source, Text, Verbatim
 from app.core.types import Hit, Passage, Section
 from app.index.embedded.store import EmbeddedStore
 from app.models import open_embedder
@@ -398,18 +398,21 @@ async def test_sources_are_the_passages_that_the_sentences_rest_on() -> None:
         assert [one.title for one in events if isinstance(one, Source)] == ["Restore"]
 
 
-async def test_confidence_is_that_of_the_evidence_and_of_what_is_proved() -> None:
-    """In words, too; a refusal has none, an answer whose evidence nobody checked no figure, and "Perhaps" never much."""
-    perhaps = await answered("Perhaps:", evidence=Evidence(0.64, 0.32), end=Done(extractive=True, doubtful=True))
-    assert (done(perhaps).confidence, done(perhaps).support) == (0.6, "partly")
-    good, doubtful = "Backups run every night [1]. They run at 02:00 [1]. ", "A restore takes 5 weeks [2]."
-    enough, little = Evidence(0.64, 0.32), Evidence(0.33, 0.32)
-    said = [done(await answered(*pieces, evidence=found)) for pieces, found in (
-        ((good,), enough), ((good, doubtful), enough), ((good,), little), ((doubtful, "It costs 9 EUR [1]."), enough), ((good,), None),
-    )]  # fmt: skip
-    assert [(end.confidence, end.support) for end in said] == [
-        (0.88, "well supported"), (0.59, "partly"), (0.38, "partly"), (0.0, "not in the documentation"), (None, None),
-    ]  # fmt: skip
+async def test_copied_statements_are_counted_and_nothing_else_is_claimed() -> None:
+    """Also those of a quotation; a refusal has no number."""
+    good, doubtful = (
+        "A restore takes an hour [2]. So the administrators are asked for it [2]. ",
+        "A restore takes 5 weeks [2]. ",
+    )
+    counted = [done(await answered(*pieces)).verbatim for pieces in ((good,), (good, doubtful))]
+    assert counted == [Verbatim(2, 1), Verbatim(3, 1)]
+    refused = done(await answered("The documentation doesn't say how backups are kept."))
+    assert (refused.refused, refused.verbatim) == (True, None)
+    quotation = turn(hits=PASSAGES, events=stream(
+        Text("Perhaps:", own=True), Text("It runs. It is kept.\n\n- It ends", quoted=True, block=True), Done(extractive=True, doubtful=True)
+    ))  # fmt: skip
+    events = [event async for event in (await Cite(PROMPTS, unproven="mark")(quotation))["events"]]
+    assert done(events).verbatim == Verbatim(3, 3)
 
 
 async def test_statements_in_doubt_are_compared_in_meaning(tmp_path, monkeypatch) -> None:

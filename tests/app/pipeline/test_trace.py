@@ -18,7 +18,7 @@ from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.settings import Settings
 from app.core.trace import Trace, TraceCandidate, TraceStep
-from app.core.turn import Done, Failure, Message, Request, Source, Text
+from app.core.turn import Done, Failure, Message, Request, Source, Text, Verbatim
 from app.core.types import Chunk, Derived, Filters, Page, PlainText, Section
 from app.pipeline import trace as tracing
 from plugins.steps.choices import Rerank
@@ -133,7 +133,7 @@ async def test_each_step_has_its_times_and_the_calls_to_models_inside_it(assista
     assert steps["detect"].output["asked"]["language"] == "en"
     assert steps["keywords"].output["keywords"] == {"en": "volume, resize", "cs": "svazek"}
     assert steps["keywords"].input["asked"]["text"] == QUESTION
-    assert asdict(trace.end) == asdict(tracing.TraceEnd("stop", confidence=0.91))
+    assert asdict(trace.end) == asdict(tracing.TraceEnd("stop", verbatim=Verbatim(1, 0)))
 
 
 async def test_prompts_are_as_they_were_sent_and_replies_as_they_came(assistants: Assistants, llm: FakeLLM) -> None:

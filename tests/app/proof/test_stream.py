@@ -192,21 +192,6 @@ def test_a_number_of_a_passage_in_another_language_stays() -> None:
     assert cited("A restore takes an hour [1].", languages=("cs", "en")) == "A restore takes an hour [1]."
 
 
-@pytest.mark.parametrize(
-    ("answer", "share"),
-    [
-        ("Backups are kept [1].", 0.5),
-        ("Yes, the backups are kept. They are kept [1].", 0.5),
-        ("Backups are kept for 30 days [1].", 1.0),
-        ("Backups are kept in folders of the night [1].", 1.0),
-        ("", 1.0),
-    ],
-)
-def test_an_answer_that_only_repeats_the_question_proves_little(answer: str, share: float) -> None:
-    """Each of its words is in a passage, as the question found it by them."""
-    assert proved(answer)[1].proved == share
-
-
 @pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r".", r".+"])
 @pytest.mark.parametrize("mode", ["mark", "remove"])
 def test_a_statement_in_doubt_waits_for_its_meaning(mode: Mode, pieces: str) -> None:

@@ -6,7 +6,7 @@ from openai.types.responses import Response as OpenAIResponse
 from app.api.server import create_app
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.settings import Settings
-from app.core.turn import Done, Failure, Message, Sampling, Source, Status, Text, Usage
+from app.core.turn import Done, Failure, Message, Sampling, Source, Status, Text, Usage, Verbatim
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/volumes#create", "Create", "en", "snippet", 0.9)
@@ -68,10 +68,10 @@ async def test_the_end_says_whether_the_answer_was_cut_or_is_extractive_and_an_e
         _, response = await post((Text("a"), Done("length")), stream=stream)
         body = events(response)[-1]["response"] if stream else response.json()
         assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
-        _, response = await post((Text("a"), Done(extractive=True, confidence=0.8)), stream=stream)
+        _, response = await post((Text("a"), Done(extractive=True, verbatim=Verbatim(2, 2))), stream=stream)
         body = events(response)[-1]["response"] if stream else response.json()
         assert body["extractive"] is True
-        assert (body["confidence"], body["support"]) == (0.8, "well supported")
+        assert body["verbatim"] == {"statements": 2, "found": 2}
         _, response = await post((ModelTimeout("x"),), stream=stream)
         assert (response.status_code, response.json()["error"]["code"]) == (504, "model_timeout")
 

@@ -11,7 +11,7 @@ export function tokensOf(trace: Trace): number {
 }
 
 export function Summary({ trace }: { trace: Trace }): JSX.Element {
-  const { trace: t, ms, number, percent } = useAdmin();
+  const { trace: t, ms, number } = useAdmin();
   const calls = trace.steps.flatMap((step) => step.calls).filter((call) => call.kind === "chat").length;
   const first = trace.first_text === null ? "" : ms(trace.first_text);
   const notes = [
@@ -25,7 +25,7 @@ export function Summary({ trace }: { trace: Trace }): JSX.Element {
   return (
     <p class="tr-summary">
       {t.total(ms(trace.ms), first, calls, number(tokensOf(trace)))} · {t.state(trace.language, trace.generation)}
-      {trace.end.confidence !== null && ` · ${t.confidence(percent(trace.end.confidence))}`}
+      {trace.end.verbatim && ` · ${t.verbatim(trace.end.verbatim.found, trace.end.verbatim.statements)}`}
       {notes.map((note) => <span key={note}> <Badge tone="warn">{note}</Badge></span>)}
     </p>
   );

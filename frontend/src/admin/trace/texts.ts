@@ -19,7 +19,7 @@ const en = {
   answer: "Answer",
   total: (ms: string, first: string, calls: number, tokens: string) =>
     `${ms} ms in all${first && `, first text after ${first} ms`} · calls to models: ${calls}, tokens: ${tokens}`,
-  confidence: (share: string) => `confidence ${share}`,
+  verbatim: (found: number, statements: number) => `${found} of ${statements} statements word for word in the pages`,
   state: (language: string, generation: number | null) => `language ${language} · generation ${generation ?? "–"}`,
   extractive: "quoted, no model",
   refused: "no answer found",
@@ -166,7 +166,7 @@ const cs: TraceTexts = {
   answer: "Odpověď",
   total: (ms, first, calls, tokens) =>
     `celkem ${ms} ms${first && `, první text za ${first} ms`} · volání modelů: ${calls}, tokenů: ${tokens}`,
-  confidence: (share) => `jistota ${share}`,
+  verbatim: (found, statements) => `doslova na stránkách ${found} z ${statements} tvrzení`,
   state: (language, generation) => `jazyk ${language} · generace ${generation ?? "–"}`,
   extractive: "citace, bez modelu",
   refused: "odpověď se nenašla",

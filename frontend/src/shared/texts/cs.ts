@@ -34,11 +34,7 @@ export const cs: Texts = {
       statement: "Žádná použitá pasáž to neříká.",
       negation: "Použité pasáže říkají opak.",
     },
-    support: {
-      "well supported": "Dobře doloženo v dokumentaci",
-      partly: "Zčásti doloženo v dokumentaci",
-      "not in the documentation": "V dokumentaci není",
-    },
+    verbatim: (found, statements) => `Doslova na stránkách: ${found} z ${statements} tvrzení`,
   },
   sources: {
     heading: "Zdroje",

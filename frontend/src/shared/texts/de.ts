@@ -35,11 +35,7 @@ export const de: Partial<Texts> = {
       statement: "Keine Textstelle sagt das.",
       negation: "Die Textstellen sagen das Gegenteil.",
     },
-    support: {
-      "well supported": "Gut belegt in der Dokumentation",
-      partly: "Teilweise belegt in der Dokumentation",
-      "not in the documentation": "Steht nicht in der Dokumentation",
-    },
+    verbatim: (found, statements) => `${found} von ${statements} ${statements === 1 ? "Aussage steht" : "Aussagen stehen"} wörtlich auf den Seiten`,
   },
   sources: {
     heading: "Quellen",

@@ -35,11 +35,8 @@ export const en = {
       statement: "No passage says this.",
       negation: "The passages say the opposite.",
     },
-    support: {
-      "well supported": "Well supported by the documentation",
-      partly: "Partly supported by the documentation",
-      "not in the documentation": "Not in the documentation",
-    },
+    /** How many of the statements of an answer the pages have. */
+    verbatim: (found: number, statements: number): string => `${found} of ${statements} ${statements === 1 ? "statement is" : "statements are"} word for word in the pages`,
   },
   sources: {
     heading: "Sources",

@@ -394,6 +394,27 @@ def test_what_goes_wrong_is_said_in_plain_words(page: Page, start: Start, llm: F
     expect(answers(page).last).to_contain_text("It works")
 
 
+INVENTED = "Send a signed form to the administrator, who prints the key of the volume on paper [1]. A volume can't be made smaller [1]."
+
+
+def test_below_an_answer_stands_what_was_counted_and_never_how_sure_it_is(
+    page: Page, service: Program, llm: FakeLLM, axe
+):
+    """In the language of the page, after a reload too, and where there is little room."""
+    says(llm, INVENTED)
+    page.goto(service.url)
+    ask(page)
+    for _ in range(2):
+        answer = finished(page)
+        expect(answer.locator(".da-verbatim")).to_have_text("1 of 2 statements are word for word in the pages")
+        assert not re.search("(?i)supported|confiden|sure", answer.inner_text())
+        page.reload()
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(finished(page).locator(".da-verbatim")).to_be_visible()
+    axe(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, service: Program, llm: FakeLLM):
     page.goto(start(DOCS_LLM_URL="").url)
     expect(page.get_by_text("they quote the pages word for word")).to_be_visible()

@@ -237,7 +237,11 @@ class _Answer:
             return replace(end, verbatim=word_for_word("", (), "\n\n".join(self._quoted)))
         cited = self._citations.used or range(1, len(self._turn.hits) + 1)
         pages = [self._turn.hits[number - 1].chunk.text for number in sorted(cited)]
-        return replace(end, verbatim=word_for_word(answer.replace(self._language.texts.unproven, ""), pages))
+        sign = self._language.texts.unproven
+        lines = (
+            line.replace(sign, "") for line in answer.splitlines() if not line.startswith(sign)
+        )  # ours, below code
+        return replace(end, verbatim=word_for_word("\n".join(lines), pages))
 
     def _followed(self, end: Done, sources: list[tuple[Source, list[Place]]]) -> Done:
         """The end with the questions that follow, if any are wanted; none after a refusal."""

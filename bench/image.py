@@ -2,10 +2,11 @@
 
 Builds deploy/Dockerfile with buildah, then runs it as deploy/compose.yaml does: the image's user, no capabilities, a read-only
 root, `/tmp` in memory, a volume at `/data`. Indexes some pages, asks, and runs the health check. Debian 13 with its own Python
-stands for the base image, which a registry would give.
+stands for the base image, which a registry would give. Before each release; a line of `bench/image_runs.md` says how it went.
 """
 
 import argparse
+import datetime as dt
 import json
 import os
 import subprocess
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+RUNS = ROOT / "bench/image_runs.md"
 BASE = "docker.io/library/python:3.12-slim"
 IMAGE = "localhost/docs-assistant"
-PACKAGES = "ca-certificates,netbase,tzdata,python3,python-is-python3"
+PACKAGES = "ca-certificates,netbase,tzdata,python3,python3-venv,python-is-python3"
 PORT = "18765"
 SETTINGS = {
     "DOCS_PORT": PORT,
@@ -123,17 +125,37 @@ def healthy(sandbox: Sandbox, check: Sequence[str]) -> bool:
     return True
 
 
+def record(outcome: str, megabytes: int) -> None:
+    """A line of `bench/image_runs.md`: when, of which commit, how large, how it ended."""
+    commit = told("git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude", "*")
+    with RUNS.open("a", encoding="utf-8") as file:
+        file.write(f"| {dt.datetime.now(dt.UTC):%Y-%m-%d} | {commit} | {megabytes:,} MB | {outcome} |\n")
+
+
 def main() -> int:
-    """Build, run and print; 1 if the health check fails."""
+    """Build, run, print and record; 1 if the health check fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="an empty directory, or that of an earlier run")
     folder = parser.parse_args().folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     make_base(folder)
-    build()
-    sandbox = opened(folder)
-    sizes = [int(told("du", "-sm", place).split()[0]) for place in (sandbox.files, folder / "root")]
-    print(f"{sizes[0]} MB, of which {sizes[1]} MB are the stand-in of the base image")
+    megabytes = 0
+    try:
+        build()
+        sandbox = opened(folder)
+        sizes = [int(told("du", "-sm", place).split()[0]) for place in (sandbox.files, folder / "root")]
+        megabytes = sizes[0] - sizes[1]
+        print(f"{sizes[0]} MB, of which {sizes[1]} MB are the stand-in of the base image")
+        outcome = tried(sandbox)
+    except (subprocess.CalledProcessError, AssertionError) as error:
+        outcome = f"failed: {error}"
+    record(outcome, megabytes)
+    print(outcome)
+    return int(outcome != "healthy")
+
+
+def tried(sandbox: Sandbox) -> str:
+    """How the image does: `healthy` if it answers and its health check succeeds. Raises `CalledProcessError` and `AssertionError`."""
     for place in ("/usr/x", "/home/assistant/x"):
         written = subprocess.run(sandbox.command("touch", place), check=False, stderr=subprocess.DEVNULL)
         assert written.returncode, f"{place} can be written"
@@ -143,8 +165,7 @@ def main() -> int:
     with subprocess.Popen(sandbox.command(*sandbox.config["Entrypoint"], *sandbox.config["Cmd"])) as service:
         is_healthy = healthy(sandbox, sandbox.config["Healthcheck"]["Test"][1:])
         service.terminate()
-    print("healthy" if is_healthy else "not healthy")
-    return int(not is_healthy)
+    return "healthy" if is_healthy else "not healthy"
 
 
 if __name__ == "__main__":

@@ -79,6 +79,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What tests want to be read in a log, also of other processes: `record_property("log", ...)`."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "log" and report.when == "call":
+                terminalreporter.write_line(value)
+
+
 def pytest_collection_finish() -> None:
     """Collections of garbage don't look at modules and tests again and again."""
     gc.freeze()

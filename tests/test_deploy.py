@@ -4,18 +4,23 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from app.api.middleware.limits import ANSWER_PATHS
 from app.api.runs import STOP_SECONDS
 from app.cli.serve import IDLE
 from app.cli.server import DRAIN_TIMEOUT, NOTICE
 from app.core.settings import Settings
+from deploy import lock
 from ingestion.sources import load_sources
 from tests.app.cli.conftest import parse
 
@@ -354,13 +359,10 @@ def test_pods_fit_the_image(objects: dict[str, Any]):
             parse(["ingest", *container["args"]])
 
 
-def test_the_image_has_what_several_pods_share(tmp_path: Path):
+def test_the_image_has_what_several_pods_share():
     """PostgreSQL for conversations and Redis for limits are settings of the chart, so their clients are in the image."""
-    image = read("Dockerfile")
-    (listing,) = re.findall(r'python -c "(import tomllib.*?)" >', image, re.DOTALL)
-    script = listing.replace("\\\n", "").replace("/install/pyproject.toml", str(ROOT / "pyproject.toml"))
-    listed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert {"psycopg", "redis"} <= set(re.findall(r"^\w+", listed, re.MULTILINE))
+    (wanted,) = re.findall(r"--only-deps '(.+)'", read("Dockerfile"))
+    assert {"psycopg", "redis"} <= {named.partition("==")[0] for named in lock.locked([wanted])}
 
 
 def test_settings_and_sources_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -399,6 +401,7 @@ def test_a_job_fails_only_when_nothing_was_published(tmp_path: Path, code: int, 
 PROGRAM_THAT_NOTES = """#!/bin/sh
 echo "$(basename $0) $UV_DEFAULT_INDEX $*" >> {log}
 case "$*" in
+  *deploy/lock.py*) exit 0 ;;
   *"config list"*) echo "global.index-url='https://mirror.example.org/simple'" ;;
   *{failing}*) exit 1 ;;
 esac
@@ -410,7 +413,7 @@ esac
     [
         ("nothing", "uv https://mirror.example.org/simple pip uninstall"),
         ("compile-bytecode", "python https://mirror.example.org/simple -m pip"),  # uv's registry doesn't answer
-        ("txt uv", "python https://mirror.example.org/simple -m pip"),  # there is no uv for this platform
+        ("uv.txt", "python https://mirror.example.org/simple -m pip"),  # there is no uv for this platform
     ],
 )
 def test_uv_installs_from_the_index_of_pip_and_pip_where_it_cannot(tmp_path: Path, failing: str, last: str):
@@ -420,9 +423,86 @@ def test_uv_installs_from_the_index_of_pip_and_pip_where_it_cannot(tmp_path: Pat
         file = tmp_path / "bin" / name
         file.write_text(PROGRAM_THAT_NOTES.format(log=log, failing=f'"{failing}"'), "utf-8")
         file.chmod(0o755)
-    done = run("env", "-u", "UV_DEFAULT_INDEX", str(DEPLOY / "install.sh"), str(tmp_path), "-e", ".[embedded,mcp]")
+    done = run(
+        "env",
+        "-u",
+        "UV_DEFAULT_INDEX",
+        "-u",
+        "PYTHONPATH",
+        str(DEPLOY / "install.sh"),
+        str(tmp_path),
+        "-e",
+        ".[embedded,mcp]",
+    )
     assert done.returncode == 0
     lines = log.read_text("utf-8").splitlines()
     assert lines[-1].startswith(last)
     assert ("pip tries it" in done.stderr) == (failing != "nothing")
-    assert lines[-2 if failing == "nothing" else -1].endswith("-e .[embedded,mcp]")
+    assert lines[-2 if failing == "nothing" else -1].endswith("--no-build-isolation --no-deps -e .[embedded,mcp]")
+    installs = [line for line in lines if re.search(r"\binstall ", line)]
+    assert len(installs) >= 4
+    assert [
+        line for line in installs if "--require-hashes" not in line and not line.endswith("-e .[embedded,mcp]")
+    ] == []
+
+
+# ---- requirements.lock ---------------------------------------------------------------------------
+
+
+def needed_by(requirements: Iterable[str]) -> set[str]:
+    """The packages that these requirements bring on this machine, as the installed packages say themselves."""
+    found: dict[tuple[str, str], None] = {}
+    todo = [Requirement(line) for line in requirements]
+    for wanted in todo:
+        for extra in ("", *wanted.extras):
+            key = (canonicalize_name(wanted.name), extra)
+            if key in found or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+                continue
+            found[key] = None
+            for line in metadata.requires(wanted.name) or []:
+                brought = Requirement(line)
+                if not brought.marker or brought.marker.evaluate({"extra": extra}):
+                    brought.marker = None
+                    todo.append(brought)
+    return {name for name, _ in found}
+
+
+@pytest.mark.parametrize(
+    "extras", [(), ("embedded", "mcp"), ("embedded", "files", "mcp", "postgres", "redis"), ("dev",)]
+)
+def test_the_part_of_the_lock_is_what_the_extras_need(extras: tuple[str, ...]):
+    """No package is missing, none is too many, and the installed versions are the locked ones."""
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    expected = needed_by([*project["dependencies"], *(line for extra in extras for line in optional[extra])])
+    lines = lock.locked([f".[{','.join(extras)}]" if extras else "."])
+    here = {Requirement(line.rstrip(" \\")) for line in (block.splitlines()[0] for block in lines.values())}
+    here = {one for one in here if not one.marker or one.marker.evaluate()}
+    assert {canonicalize_name(one.name) for one in here} == expected
+    assert [str(one) for one in here if not one.specifier.contains(metadata.version(one.name))] == []
+
+
+def test_the_lock_has_hashes_and_fits_pyproject():
+    """Each version has hashes, none names where its files come from, and what pyproject.toml asks for is locked."""
+    text = (DEPLOY.parent / "requirements.lock").read_text("utf-8")
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text("utf-8"))
+    asked = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    asked += [line for lines in project["project"]["optional-dependencies"].values() for line in lines]
+    versions = {
+        one: re.findall(rf"^{one}==(\S+)", text, re.MULTILINE)
+        for one in (canonicalize_name(Requirement(a).name) for a in asked)
+    }
+    assert [
+        line
+        for line in asked
+        if not any(map(Requirement(line).specifier.contains, versions[canonicalize_name(Requirement(line).name)]))
+    ] == []
+    assert [name for name, _, block in lock.entries(text) if "--hash=sha256:" not in block] == []
+    assert not re.search(r"https?://|--index-url", text)
+
+
+def test_a_package_that_the_lock_lacks_is_named():
+    with pytest.raises(SystemExit, match=r"requirements.lock lacks torch: run make lock"):
+        lock.locked(["torch"])
+    with pytest.raises(SystemExit, match=r"pyproject.toml has no extra nope. It has: embedded, "):
+        lock.locked([".[nope]"])

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -386,6 +387,8 @@ def test_compose_files_say_which_of_their_variables_can_be_set():
 def test_the_image_is_built_from_files_that_exist():
     """The files that .dockerignore admits and the Dockerfile copies are in the repository."""
     let_through = re.findall(r"^!(\S+)$", read(ROOT / ".dockerignore"), re.MULTILINE)
+    packages = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {*packages["packages"], *packages["force-include"]} <= set(let_through)
     copied = re.findall(r"^COPY ([^-\n.].*) \S+$", read(ROOT / "deploy/Dockerfile"), re.MULTILINE)
     named = [name for line in copied for name in line.split()]
     assert named

@@ -154,7 +154,7 @@ class SignIn:
                 from app.api.openid import Provider
             except ImportError as error:
                 raise SettingsError(
-                    "[sign_in] of DOCS_KEYS needs Authlib: pip install 'docs-assistant[sign-in]'."
+                    "[sign_in] of DOCS_KEYS needs Authlib: pip install '.[sign-in]' in a checkout."
                 ) from error
             self._made = table, Provider(table), URLSafeSerializer(_secret(table), salt=f"{COOKIE} {table.issuer}")
         return self._made

@@ -44,7 +44,7 @@ def start() -> None:
     try:
         provider = _provider(masked(endpoint))
     except ImportError:
-        log.warning("no traces are sent to %s: run pip install 'docs-assistant[otel]'", masked(endpoint))
+        log.warning("no traces are sent to %s: run pip install '.[otel]' in a checkout", masked(endpoint))
         return
     contents = os.environ.get(CONTENTS, "").lower() in {"true", "span_only", "span_and_event"}
     spans.start(provider, contents=contents)

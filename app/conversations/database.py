@@ -214,7 +214,7 @@ def url_of(setting: str, folder: Path) -> URL:
             import psycopg  # noqa: F401  # which fails without libpq, too
         except ImportError as error:
             raise SettingsError(
-                "DOCS_DATABASE is a PostgreSQL database, which needs a driver: pip install 'docs-assistant[postgres]'."
+                "DOCS_DATABASE is a PostgreSQL database, which needs a driver: pip install '.[postgres]' in a checkout."
             ) from error
         return url.set(drivername="postgresql+psycopg")
     if kind != "sqlite" or url.database in {None, "", ":memory:"}:

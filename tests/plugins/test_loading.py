@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -69,6 +70,44 @@ def test_a_converter_of_a_third_party_makes_pages(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     shown = ran("pages", "--url", "https://docs.example.org/volumes", "--full", cwd=tmp_path, path=plugin)
     assert "A **volume** keeps its files" in shown.stdout, shown.stdout + shown.stderr
+
+
+def test_the_documented_commands_install_a_plugin_from_a_clean_directory(tmp_path: Path) -> None:
+    """Both files as the page shows them, then its commands; no package of them is looked for by the name docs-assistant."""
+    page = (ROOT / "docs/en/plugins.md").read_text("utf-8")
+    for name in ("textile_plugin.py", "pyproject.toml"):
+        shown = re.search(rf'title="{name}"\n(.*?)```', page, re.DOTALL)
+        assert shown is not None
+        (tmp_path / name).write_text(shown[1], "utf-8")
+    commands = re.search(r"```sh\n(pip install --no-deps.*)\n(PYTHONPATH=\w+) docs-assistant serve\n```", page)
+    assert commands is not None
+    # what builds comes from this environment: tests have no registry
+    settings = {
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["sh", "-c", commands[1]],
+        cwd=tmp_path,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (
+        "docs-assistant"
+        not in tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    )
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/volumes.textile").write_text("h1. Volumes\n\nA *volume* keeps its files.", "utf-8")
+    (tmp_path / "sources.toml").write_text(
+        '[[source]]\nurl = "https://docs.example.org/"\ndirectory = "pages"\n', "utf-8"
+    )
+    assert ran("ingest", "sources.toml", cwd=tmp_path).returncode == 1
+    tried = ran("ingest", "sources.toml", cwd=tmp_path, path=tmp_path / commands[2].partition("=")[2])
+    assert tried.returncode == 0, tried.stdout + tried.stderr
 
 
 def test_only_the_named_ones_are_loaded(tmp_path: Path) -> None:

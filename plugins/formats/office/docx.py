@@ -13,7 +13,7 @@ from ingestion.convert.html.dom import drop
 from ingestion.errors import ConversionError
 from plugins.formats.office.package import Package
 
-INSTALL = "needs mammoth, which isn't installed: pip install 'docs-assistant[files]'"
+INSTALL = "needs mammoth, which isn't installed: pip install '.[files]' in a checkout"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _CODE_BLOCK, _CODE = "docs-assistant-code-block", "docs-assistant-code"
 _STYLES = (

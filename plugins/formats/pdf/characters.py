@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ingestion.convert.files import Facts, is_bold, is_monospace
 from ingestion.errors import ConversionError
 
-INSTALL = "needs pypdfium2, which isn't installed: pip install 'docs-assistant[files]'"
+INSTALL = "needs pypdfium2, which isn't installed: pip install '.[files]' in a checkout"
 FIXED_PITCH, FORCE_BOLD = 1, 1 << 18
 NARROW, WIDE = "ijlt.,:;", "mwGMWno"
 SAME_WIDTH = 0.02

@@ -191,7 +191,7 @@ async def test_a_dead_collector_costs_one_line_and_no_answer(tmp_path, monkeypat
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, ""),
         (
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://me:key@127.0.0.1:1", "app.without": "otel"},
-            "pip install 'docs-assistant[otel]'",
+            "pip install '.[otel]' in a checkout",
         ),
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "collector:4318"}, "must begin with http"),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http/protobuf"),

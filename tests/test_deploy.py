@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata

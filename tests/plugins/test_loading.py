@@ -100,13 +100,12 @@ def test_the_documented_commands_install_a_plugin_from_a_clean_directory(tmp_pat
         "docs-assistant"
         not in tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     )
-    (tmp_path / "pages").mkdir()
-    (tmp_path / "pages/volumes.textile").write_text("h1. Volumes\n\nA *volume* keeps its files.", "utf-8")
-    (tmp_path / "sources.toml").write_text(
-        '[[source]]\nurl = "https://docs.example.org/"\ndirectory = "pages"\n', "utf-8"
-    )
-    assert ran("ingest", "sources.toml", cwd=tmp_path).returncode == 1
-    tried = ran("ingest", "sources.toml", cwd=tmp_path, path=tmp_path / commands[2].partition("=")[2])
+    site = tmp_path / "site"
+    (site / "pages").mkdir(parents=True)
+    (site / "pages/volumes.textile").write_text("h1. Volumes\n\nA *volume* keeps its files.", "utf-8")
+    (site / "sources.toml").write_text('[[source]]\nurl = "https://docs.example.org/"\ndirectory = "pages"\n', "utf-8")
+    assert ran("ingest", "sources.toml", cwd=site).returncode == 1
+    tried = ran("ingest", "sources.toml", cwd=site, path=tmp_path / commands[2].partition("=")[2])
     assert tried.returncode == 0, tried.stdout + tried.stderr
 
 

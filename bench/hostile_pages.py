@@ -22,7 +22,7 @@ from app.index.embedded.store import EmbeddedStore
 from bench.crawl import Answer, FreeEmbedder, serve
 from ingestion.report import Report
 from ingestion.run import ingest
-from tests.ingestion.hostile import Hostile, pages
+from tests.ingestion.hostile import Hostile, bombs, pages
 
 SIZES = (5_000, 20_000, 60_000, 100_000, 200_000)
 
@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--pages", type=int, default=1000)
     parser.add_argument("--hostile", type=int, default=200)
     arguments = parser.parse_args()
-    hostile = pages(SIZES)[: arguments.hostile]
+    hostile = [*bombs(), *pages(SIZES)][: arguments.hostile]
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(
         target=serve, args=(arguments.pages, 0.02, theirs, answers(hostile, arguments.pages)), daemon=True

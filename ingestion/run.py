@@ -186,7 +186,7 @@ class _Order:
     async def _list(self, stack: AsyncExitStack, given: Sequence[Source], report: Report) -> _Listed:
         """Lists the sources; their passwords, headers and certificates stay with the client."""
         client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(self.settings))
-        workers = await stack.enter_async_context(Workers())
+        workers = await stack.enter_async_context(Workers(page_seconds=self.settings.tuning.page_seconds))
         self.progress.stage("Reading sitemaps", 0)
         known = () if self.rebuild else await live_pages(self.store)
         for source, tls in zip(given, tls_of(given), strict=True):

@@ -15,9 +15,11 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import pairwise
 from multiprocessing.connection import Connection
@@ -38,7 +40,7 @@ Result = TypeVar("Result")
 
 SECONDS = 10.0
 SECONDS_PER_MB = 10.0
-"""The CPU time of a call. Converting takes linear time, so the limit grows with the size of the page."""
+"""The CPU time of a call that belongs to no page, such as parsing a sitemap: it grows with what is given to the process."""
 
 _WALL_CLOCK_FACTOR = 15
 """The limit of elapsed time, as a multiple of the limit of CPU time: other programs may use the CPU meanwhile."""
@@ -62,6 +64,29 @@ _OUT_OF_MEMORY = pickle.dumps((False, MemoryError()))  # made now: there is no r
 _TIME_OVER = "SIGPROF"
 
 
+@dataclass(slots=True)
+class Budget:
+    """The CPU time in seconds that one page, or one call of another kind, may take of the processes, in all calls together."""
+
+    seconds: float
+    advice: str = ""
+    spent: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """The rest; 0 if nothing is left."""
+        return max(0.0, self.seconds - self.spent)
+
+    def over(self) -> ConversionError:
+        """The error of a page that needs more."""
+        return ConversionError(f"takes longer than {self.seconds:.3g} s to be read{self.advice}")
+
+
+_ADVICE = ": divide the page, leave it out with `exclude`, or raise DOCS_TUNING__PAGE_SECONDS"
+_PAGE: ContextVar[Budget | None] = ContextVar("page", default=None)
+_OVER = 0.05  # seconds: less than that isn't worth a call
+
+
 def processes() -> int:
     """The number of worker processes. They run at low priority, so that a service on the same machine stays fast."""
     return min(_MOST_PROCESSES, os.cpu_count() or 1)
@@ -73,11 +98,14 @@ class Workers:
 
     Each process does one call at a time. One that takes too long, needs too much memory or crashes is replaced, and
     only its own call fails. A crash in a process that has done other calls may be their doing, so the call is
-    repeated once in a new process.
+    repeated once in a new process. A call within `page` takes of the `page_seconds` of that page, 0 being no limit; any other has
+    `seconds`, and more for a large argument.
     """
 
     seconds: float = SECONDS
     memory: int = MEMORY
+    page_seconds: float = 0.0
+    _pages: dict[str, Budget] = field(default_factory=dict)
     _idle: LifoQueue[_Worker] = field(default_factory=LifoQueue)  # the last one is warm
     _all: list[_Worker] = field(default_factory=list)
     _warming: list[asyncio.Future[None]] = field(default_factory=list)
@@ -85,7 +113,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         self._threads = ThreadPoolExecutor(processes(), thread_name_prefix="convert")
-        self._all = [_Worker(self.seconds, self.memory) for _ in range(processes())]
+        self._all = [_Worker(self.memory) for _ in range(processes())]
         for worker in self._all:
             self._idle.put_nowait(worker)
 
@@ -123,14 +151,32 @@ class Workers:
         Raises `WorkersUnavailable` when no process can be started.
         """
         task = pickle.dumps((work, arguments, named))
-        result: Result = await asyncio.get_running_loop().run_in_executor(self._threads, self._called, task)
+        budget = _PAGE.get()
+        if budget is None:
+            budget = Budget(self.seconds + SECONDS_PER_MB * len(task) / 1e6)
+        result: Result = await asyncio.get_running_loop().run_in_executor(self._threads, self._called, task, budget)
         return result
 
-    def _called(self, task: bytes) -> Any:
+    @contextlib.contextmanager
+    def page(self, url: str) -> Iterator[None]:
+        """Context whose calls are for the page at this address: they share its CPU time, also with earlier contexts."""
+        budget = self._pages.setdefault(url, Budget(self.page_seconds, _ADVICE)) if self.page_seconds else None
+        before = _PAGE.set(budget)
+        try:
+            yield
+        finally:
+            _PAGE.reset(before)
+
+    def allow(self, factor: float) -> None:
+        """Let the page of this context take so many times as long: it is a large file."""
+        if budget := _PAGE.get():
+            budget.seconds = factor * self.page_seconds
+
+    def _called(self, task: bytes, budget: Budget) -> Any:
         """What the next idle process answers; in its thread, so that it needn't wait for the event loop between two calls."""
         worker = self._idle.get()
         try:
-            return worker.call(task)
+            return worker.call(task, budget)
         finally:
             self._idle.put(worker)
 
@@ -189,28 +235,27 @@ class _Crashed(Exception):
 class _Worker:
     """A process, started when it is first needed; all but `end` is called from one thread at a time."""
 
-    seconds: float
     memory: int
     _process: BaseProcess | None = None
     _pipe: Connection | None = None
     _calls: int = 0
     _ended: bool = False
 
-    def call(self, task: bytes) -> Any:
+    def call(self, task: bytes, budget: Budget) -> Any:
         """Runs the task and returns what it returns. Raises `ConversionError` too."""
         tried_before = self._calls > 0
         try:
-            good, result = self._once(task)
+            good, result = self._once(task, budget)
         except _Crashed as error:
             if not tried_before:
                 raise ConversionError(
                     f"ends the process that converts it ({error}): it is too large or damaged"
                 ) from None
-            return self.call(task)
+            return self.call(task, budget)
         if isinstance(result, MemoryError):
             self._stop()  # the system frees its memory
             if tried_before:
-                return self.call(task)
+                return self.call(task, budget)
             raise ConversionError(f"needs more than {self.memory // 2**20:,} MB of memory to be converted")
         if good:
             return result
@@ -221,21 +266,25 @@ class _Worker:
         with contextlib.suppress(AttributeError, ValueError):  # not started, or already closed
             self._process.kill()  # type: ignore[union-attr]
 
-    def _once(self, task: bytes) -> tuple[bool, Any]:
+    def _once(self, task: bytes, budget: Budget) -> tuple[bool, Any]:
+        if (seconds := budget.left) < _OVER:
+            raise budget.over()
         pipe = self.start()
-        seconds = _seconds(task, self.seconds)
         self._calls += 1
         try:
+            pipe.send_bytes(pickle.dumps(seconds))
             pipe.send_bytes(task)
             if pipe.poll(_WALL_CLOCK_FACTOR * seconds):
-                result: tuple[bool, Any] = pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
+                budget.spent += pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
+                result: tuple[bool, Any] = pickle.loads(pipe.recv_bytes())  # noqa: S301
                 return result
         except (EOFError, OSError):
             ended = self._stop(wait=1)
             if ended != _TIME_OVER:
                 raise _Crashed(ended) from None
         self._stop()
-        raise ConversionError(f"takes longer than {seconds:.0f} s to be converted")
+        budget.spent = budget.seconds
+        raise budget.over()
 
     def start(self) -> Connection:
         return self._pipe or self._started()
@@ -249,7 +298,7 @@ class _Worker:
         ours: Connection
         theirs: Connection
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self.seconds, self.memory), daemon=True)
+        process = context.Process(target=_serve, args=(theirs, self.memory), daemon=True)
         self._process, self._pipe, self._calls = process, ours, 0
         try:
             with _without_interrupts():
@@ -285,7 +334,7 @@ class _Worker:
         return signal.Signals(-ended).name if ended is not None and ended < 0 else f"exit code {ended}"
 
 
-def _serve(pipe: Connection, seconds: float, memory: int) -> None:
+def _serve(pipe: Connection, memory: int) -> None:
     """The work of a process: one call after the other until the other end is closed."""
     _limit(memory)
     sys.stdout = sys.stderr  # a splitter from outside may print, and the output is the report
@@ -295,18 +344,17 @@ def _serve(pipe: Connection, seconds: float, memory: int) -> None:
     pipe.send_bytes(_READY)
     while True:
         try:
+            seconds = pickle.loads(pipe.recv_bytes())  # noqa: S301  # of our own process
             task = pipe.recv_bytes()
         except EOFError:
             return
-        _end_after(_seconds(task, seconds))
+        began = time.process_time()
+        _end_after(seconds)
         answer = _answer(task)
         _end_after(0)
+        pipe.send_bytes(pickle.dumps(time.process_time() - began))
         pipe.send_bytes(answer)
         del task, answer
-
-
-def _seconds(task: bytes, least: float) -> float:
-    return least + SECONDS_PER_MB * len(task) / 1e6
 
 
 def _end_after(seconds: float) -> None:

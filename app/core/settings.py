@@ -172,6 +172,11 @@ class Tuning(BaseModel):
     crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
     crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
     crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
+    page_seconds: float = Field(
+        30.0, gt=0, description="CPU time for one page, over all steps; a file may take 5 times as long."
+    )
+    page_chunks: int = Field(5_000, ge=1, description="Maximum number of chunks of one page.")
+    source_addresses: int = Field(50_000, ge=1, description="Number of addresses of one source that are read.")
     browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
     translate_from: Words = Field((), description="Languages to translate. Empty: all others than DOCS_LANGUAGES.")

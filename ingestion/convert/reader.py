@@ -16,10 +16,11 @@ from ingestion.convert.document import Document, SourceText, decode, source_text
 from ingestion.convert.markdown.structure import AnchorMode, with_anchors
 from ingestion.crawl.directory import published_links, read_file
 from ingestion.crawl.documents import read_document
-from ingestion.crawl.exchange import HTML_TYPES, Fetched, PageRequest, has_login_form
+from ingestion.crawl.exchange import FILE_FACTOR, HTML_TYPES, Fetched, PageRequest, has_login_form
 from ingestion.crawl.openapi import openapi_request
 from ingestion.entry import Entry, Given
-from ingestion.errors import NeedsJavaScript, PageError
+from ingestion.errors import ConversionError, NeedsJavaScript, PageError
+from ingestion.formats import binary_types
 from ingestion.urls import joined, public_url, stem
 from ingestion.workers import Workers
 
@@ -142,7 +143,15 @@ class DocumentReader:
         anchors = entry.site.anchors  # of an OpenAPI document, the program that shows it
         mode: AnchorMode = anchors if anchors in ("github", "mkdocs", "none") else "auto"  # type: ignore[assignment]
         base = "" if entry.is_local or fetched.media_type in HTML_TYPES else self._link_base(fetched, entry)
-        return await self.workers.run(converted, fetched, entry.without_text(), self.words, mode, base)
+        if fetched.media_type in binary_types():
+            self.workers.allow(FILE_FACTOR)
+        document = await self.workers.run(converted, fetched, entry.without_text(), self.words, mode, base)
+        if len(document.markdown) > self.settings.tuning.crawl_max_bytes:
+            raise ConversionError(
+                f"becomes a text of {len(document.markdown):,} characters: divide the page, leave it out with `exclude`, or"
+                " raise DOCS_TUNING__CRAWL_MAX_BYTES"
+            )
+        return document
 
     def _link_base(self, fetched: Fetched, entry: Entry) -> str:
         markdown = decode(fetched.body, fetched.charset, self.words.encoding)

@@ -239,7 +239,8 @@ async def _links(crawl: _Crawl, answer: Fetched) -> PageLinks:
         return PageLinks()
     robots = answer.robots if crawl.site.noindex == "respect" else None
     try:
-        return await crawl.workers.run(page_links, answer.body, answer.charset, answer.url, robots)
+        with crawl.workers.page(answer.url):
+            return await crawl.workers.run(page_links, answer.body, answer.charset, answer.url, robots)
     except ConversionError:  # the conversion says what is wrong with it
         return PageLinks()
 

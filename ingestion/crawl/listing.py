@@ -51,7 +51,7 @@ async def preview(sources: Sequence[Source], settings: Settings) -> Listing:
     """The pages that a run would fetch, and those that it would leave out and why, as far as that is known without fetching
     a page: by sitemaps, the rules of the sources, and robots.txt. A site without a sitemap tells its pages by their links only.
     """
-    async with Fetcher(settings) as fetcher, Workers() as workers:
+    async with Fetcher(settings) as fetcher, Workers(page_seconds=settings.tuning.page_seconds) as workers:
         for source, tls in zip(sources, tls_of(sources), strict=True):
             fetcher.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
         listing = await list_pages([source.without_login() for source in sources], fetcher, workers)
@@ -67,11 +67,24 @@ async def preview(sources: Sequence[Source], settings: Settings) -> Listing:
 
 async def _read(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page], *, alone: bool) -> Listing:
     try:
-        return await _one(source, fetcher, workers, known)
+        return _within(await _one(source, fetcher, workers, known), source, fetcher.settings.tuning.source_addresses)
     except (ReaderError, SitemapError, SourceUnavailable) as error:
         if alone and isinstance(error, SitemapError):
             raise SitemapError(f"{str(error).rstrip('.')}. Nothing was changed.") from error
         return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
+
+
+def _within(listing: Listing, source: Source, most: int) -> Listing:
+    """The listing with the first addresses of the source, among the failed ones if it lists more."""
+    count = len(listing.entries)
+    if count <= most:
+        return listing
+    told = (
+        f"lists {count:,} addresses, of which the first {most:,} are read: choose others with `include` and `exclude`, make several"
+        " sources of it, or raise DOCS_TUNING__SOURCE_ADDRESSES"
+    )
+    failed = (*listing.failed, Skipped(source.url, told))
+    return replace(listing, entries=listing.entries[:most], complete=frozenset(), failed=failed)
 
 
 async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:

@@ -304,6 +304,8 @@ def _refused(reading: _Reading, child: str, depth: int) -> str:
         return "sitemap on a host that isn't one of the given sites"
     if depth + 1 > MAX_DEPTH:
         return f"sitemap nested more than {MAX_DEPTH} deep"
+    if reading.listed > (most := reading.fetcher.settings.tuning.source_addresses):
+        return f"sitemap beyond {most:,} addresses (DOCS_TUNING__SOURCE_ADDRESSES)"
     return f"more than {MAX_SITEMAPS} sitemaps" if len(reading.seen) >= MAX_SITEMAPS else ""
 
 

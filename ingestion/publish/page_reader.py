@@ -103,7 +103,8 @@ class Originals:
 
     async def _read(self, entry: Entry) -> _Text | None:
         try:
-            document, fetched = await self.documents.read(entry, await self.documents.fetch_early(entry))
+            with self.documents.workers.page(entry.url):
+                document, fetched = await self.documents.read(entry, await self.documents.fetch_early(entry))
         except Exception as error:
             if not is_of_page(error):
                 raise
@@ -169,7 +170,8 @@ class PageReader:
         began = time.monotonic()
         known = self._known(entry)
         try:
-            change = await self._change(entry, known)
+            with self.documents.workers.page(entry.url):
+                change = await self._change(entry, known)
         except (PageGone, PageLeftOut) as error:
             change = removed(entry, known, self.listed, str(error))
         except (PageSkipped, ConversionError) as error:

@@ -137,7 +137,10 @@ class _Finder:
 
     async def _page(self, entry: Entry, fetched: Fetched) -> bytes:
         try:
-            return await self.documents.workers.run(sampled_page, fetched, entry.without_text(), self.documents.words)
+            with self.documents.workers.page(entry.url):
+                return await self.documents.workers.run(
+                    sampled_page, fetched, entry.without_text(), self.documents.words
+                )
         except Exception as error:
             if not is_of_page(error):
                 raise

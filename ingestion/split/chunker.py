@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import ModelError
@@ -13,6 +13,7 @@ from ingestion.convert.document import Document
 from ingestion.convert.prepare import Prepared
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
+from ingestion.errors import ConversionError
 from ingestion.split import Splitter, open_splitter
 from ingestion.split.embedding import BatchEmbedder
 from ingestion.split.splitters import prepare_and_cut, windows_or_chunks, with_plain_text
@@ -27,11 +28,15 @@ REFUSED = "!"
 
 @dataclass(frozen=True)
 class Chunker:
-    """Cuts, translates and summarises pages, and asks for questions. Texts that are embedded to find cuts are counted by `embedder` too."""
+    """Cuts, translates and summarises pages, and asks for questions. Texts that are embedded to find cuts are counted by `embedder` too.
+
+    A page may have `most` chunks; one with more raises `ConversionError`.
+    """
 
     splitter: Splitter
     embedder: BatchEmbedder
     workers: Workers
+    most: int
     translator: Translator | None = None
     summariser: Summariser | None = None
     questioner: Questioner | None = None
@@ -52,7 +57,9 @@ class Chunker:
     ) -> Prepared:
         """The page, with chunks when its text is not the known one and cutting it needs no vectors."""
         entry = entry.without_text()
-        return await self.workers.run(prepare_and_cut, self.splitter, known_hash, document, fetched, entry, settings)
+        made = await self.workers.run(prepare_and_cut, self.splitter, known_hash, document, fetched, entry, settings)
+        self._check(made.chunks)
+        return made
 
     async def finished(self, made: Prepared) -> Prepared:
         """The page with its chunks, those of its translations, their questions, and its summary; `note` names what failed, and why.
@@ -130,9 +137,18 @@ class Chunker:
 
     async def _chunks(self, page: Page) -> tuple[Chunk, ...]:
         windows, chunks = await self.workers.run(windows_or_chunks, self.splitter, page)
-        if not windows:
-            return chunks
-        return await self.workers.run(self.splitter.split, page, await self.embedder.vectors(windows))
+        if windows:
+            self._check(windows)
+            chunks = await self.workers.run(self.splitter.split, page, await self.embedder.vectors(windows))
+        self._check(chunks)
+        return chunks
+
+    def _check(self, chunks: Sequence[object]) -> None:
+        if len(chunks) > self.most:
+            raise ConversionError(
+                f"has {len(chunks):,} chunks, and a page may have {self.most:,}: divide the page, leave it out with `exclude`,"
+                " or raise DOCS_TUNING__PAGE_CHUNKS"
+            )
 
 
 def open_chunker(
@@ -144,9 +160,8 @@ def open_chunker(
     """
     translator = open_translator(settings, dry=dry)
     summariser = open_summariser(settings, known, dry=dry)
-    return Chunker(
-        open_splitter(settings), embedder, workers, translator, summariser, open_questioner(settings, dry=dry)
-    )
+    questioner, most = open_questioner(settings, dry=dry), settings.tuning.page_chunks
+    return Chunker(open_splitter(settings), embedder, workers, most, translator, summariser, questioner)
 
 
 def _questioned_chunks(page: Page) -> float:

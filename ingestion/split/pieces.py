@@ -182,11 +182,27 @@ def cut_prose(text: str, size: int, abbreviations: Collection[str] | None = None
             gap, full = full[len(full.rstrip()) :], ""
         full += sentence
         if len(full.rstrip()) > size:
-            cut = _words(size).chunks(full)
+            cut = _between_words(full, size)
             parts.extend((part, gap if not number else " ") for number, part in enumerate(cut[:-1]))
             gap, full = " ", cut[-1]
     if full.strip():
         parts.append((full.rstrip(), gap))
+    return parts
+
+
+STRETCH = 20
+"""The library takes quadratic time for a long text without an end of a word, so that a text is given to it in stretches of so many parts."""
+
+
+def _between_words(text: str, size: int) -> list[str]:
+    """The text cut between words into parts of at most the size; a word that is longer is cut, too."""
+    parts, start, most = list[str](), 0, STRETCH * size
+    while start < len(text):
+        end = min(start + most, len(text))
+        if end < len(text) and (space := text.rfind(" ", start + 1, end)) > 0:
+            end = space
+        parts += _words(size).chunks(text[start:end])
+        start = end
     return parts
 
 
@@ -243,5 +259,5 @@ def cut_table(lines: list[str], size: int) -> Parts:
 def _short(lines: list[str], size: int) -> list[str]:
     short: list[str] = []
     for line in lines:
-        short.extend([line] if len(line) <= size else _words(size).chunks(line))
+        short.extend([line] if len(line) <= size else _between_words(line, size))
     return short

@@ -75,6 +75,13 @@ HTML: Mapping[str, Callable[[int], bytes]] = {
     "ids": lambda n: _html("<section>" + "<p>x</p>" * (n // 16) + "<h2>h</h2>" * (n // 20)),
     "cells": lambda n: _html("<table>" + "<tr><td>x</td></tr>" * (n // 19) + "</table>"),
     "attributes": lambda n: _html("<p " + " ".join(f"a{i}=b" for i in range(n // 200)) + ">"),
+    "links in a list": lambda n: _html(
+        "<ul>" + "".join(f'<li><a href="/p{i}">{i}</a></li>' for i in range(n // 32)) + "</ul>"
+    ),
+    "wide cells": lambda n: _html("<table><tr>" + "<td colspan=1000>x</td>" * (n // 23) + "</tr></table>"),
+    "attributes of one element": lambda n: _html(f"<p {' '.join(f'a{i}=b' for i in range(n // 9))}>x</p>"),
+    "attributes of many": lambda n: _html("".join(f"<p id=i{i} class=c{i}>{i}</p>" for i in range(n // 28))),
+    "one word": lambda n: _html(f"<p>{'x' * n}</p>"),
     "entities": lambda n: _html("&#xD800;&#0;&bogus;" * (n // 19)),
     "NULs": lambda n: _html("\x00\x0b\x1b" * (n // 3)),
 }
@@ -112,3 +119,15 @@ def pages(sizes: tuple[int, ...]) -> list[Hostile]:
             made = other(size)
             found.append(Hostile(name, made.body, made.media_type, made.headers))
     return found
+
+
+def bombs() -> list[Hostile]:
+    """The pages that once held a run for minutes: 100,000 of a thing, and a word of 9 MB."""
+    sizes = {
+        "links in a list": 32,
+        "wide cells": 23,
+        "attributes of one element": 9,
+        "attributes of many": 28,
+        "one word": 90,
+    }
+    return [Hostile(name, HTML[name](100_000 * size), "text/html") for name, size in sizes.items()]

@@ -166,7 +166,9 @@ def _can_be_opened(element: HtmlElement, opened: Collection[str]) -> bool:
 
 def write_task_marks(root: HtmlElement) -> None:
     """Write `[x]` or `[ ]` where an item of a task list has a checkbox, or an icon that shows one (Asciidoctor)."""
-    for box in select(root, "//li//input[@type='checkbox']|//li//i[{fa-check-square-o} or {fa-square-o}]"):
+    for box in select(
+        root, "//input[@type='checkbox'][ancestor::li]|//i[{fa-check-square-o} or {fa-square-o}][ancestor::li]"
+    ):
         done = "checked" in box.attrib or has_class(box, "fa-check-square-o")
         mark, tail = f"[{'x' if done else ' '}] ", (box.tail or "").lstrip()
         box.tail = mark + tail

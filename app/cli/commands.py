@@ -93,6 +93,13 @@ evaluation = Group(
             ("check", "questions:check", "find mistakes in a question set"),
             ("gate", "measuring:gate", "exit with 1 if retrieval or answers are worse than a baseline"),
             ("faults", "measuring:faults", "plant faults into good answers and measure which of them are marked"),
+            (
+                "clusters",
+                "labelling:clusters",
+                "measure search by clusters beside naive search, and draw the embeddings",
+            ),
+            ("label", "labelling:label", "label which chunks are relevant to questions, by models or people"),
+            ("agreement", "labelling:agreement_", "compare the labels of models and people"),
             ("generate", "questions:generate", "generate a question set from the indexed pages"),
             ("from-log", "questions:from_log", "make a question set of the questions that readers asked"),
         )

@@ -43,6 +43,7 @@ from eval.measure.result import compare as compare_results
 from eval.measure.retrieval import DEPTH, Finder, Plan, curve, evaluate, follow_ups, quotations
 from eval.measure.tables import comparison_text, drops_text, refusals_text, result_text, verdict_line
 from eval.questions.cases import Case, load_cases, load_unanswerable, sample
+from eval.questions.labels import load_labels, relevant_chunks
 from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, indexed_docs, own_set
 from eval.reports.pages import answers_page, refusals_page, retrieval_page
 
@@ -53,7 +54,11 @@ MEASURE = (
 )
 
 
-@command(f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}", *MEASURE)
+@command(
+    f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}",
+    *MEASURE,
+    option("--labels", "labels of relevance that say which chunks are right, .jsonl or .csv", "FILE"),
+)
 async def retrieval(options: Options, settings: Settings) -> int:
     """Measures on a question set whether the right pages are found."""
     before = _checked(options)
@@ -67,6 +72,8 @@ async def _searched(
 ) -> Result:
     plan, overrides = plan_of(options, settings)
     config = configuration(options.file, settings, overrides, model_name(options, settings))
+    if labels := getattr(options, "labels", ""):
+        config["labels"] = Path(labels).name
     with quiet_pipeline(), progress_bar("Asking") as progress:
         async with options.open_finder(overrides) as finder:
             return await measure(finder, cases, plan, config=config, progress=progress)
@@ -78,7 +85,9 @@ def plan_of(options: Options, settings: Settings) -> tuple[Plan, dict[str, Any]]
     deep = getattr(options, "deep", False)
     asked = max(passages, DEPTH) if deep else passages
     assistant = getattr(options, "assistant", "")
-    plan = Plan(options.k, options.parallel, assistant, options.rules, passages if deep else 0)
+    labels = getattr(options, "labels", "")
+    labelled = relevant_chunks(load_labels(labels)) if labels else None
+    plan = Plan(options.k, options.parallel, assistant, options.rules, passages if deep else 0, labelled)
     return plan, {**options.overrides, **({"top_k": asked} if asked != settings.top_k else {})}
 
 

@@ -88,7 +88,9 @@ def command(shared: str, *own: click.Parameter) -> Callable[[Handler], click.Com
                 sys.stderr.write(f"{error}\n")
                 return WRONG_INPUT
 
-        return click.Command(handler.__name__, callback=callback, params=params, help=inspect.getdoc(handler))
+        return click.Command(
+            handler.__name__.rstrip("_"), callback=callback, params=params, help=inspect.getdoc(handler)
+        )
 
     return decorate
 

@@ -14,18 +14,20 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from eval.files import EvaluationError, load_document, save_document
-from eval.measure.rows import ALL, MEAN, Pairs, Row, RowDifference, as_matrix, groups, row_of
+from eval.measure.rows import ALL, DEPTHS, MEAN, Pairs, Row, RowDifference, as_matrix, groups, row_of
 from eval.measure.rows import MEASURES as OF_PAGES
 from eval.questions.cases import Case
 
 FORM = "docs-assistant result 1"
 RETRIEVAL, CONVERSATIONS, REFUSALS, ANSWERS = "eval retrieval", "eval conversations", "eval refusals", "eval run"
+CLUSTERS = "eval clusters"
 PROVED = ("chunk", "section")
 """Reciprocal ranks of the first chunk with the evidence, and of the first such chunk that knows its section."""
 MEASURES: Mapping[str, tuple[str, ...]] = {
     RETRIEVAL: (*OF_PAGES, *PROVED),
     CONVERSATIONS: (*OF_PAGES, *PROVED),
     REFUSALS: ("refusal",),
+    CLUSTERS: tuple(f"f1_{k}" for k in DEPTHS),
     ANSWERS: (
         "language", "faithful", "complete", "answers", "refusal", "fidelity",
         "correctness", "similarity", "keywords", "entities", "grounding",
@@ -36,6 +38,7 @@ JUDGED: Mapping[str, tuple[str, ...]] = {
     RETRIEVAL: ("rr", *PROVED),
     CONVERSATIONS: ("rr", *PROVED),
     REFUSALS: ("refusal",),
+    CLUSTERS: tuple(f"f1_{k}" for k in DEPTHS),
     ANSWERS: ("language", "faithful", "complete", "answers", "refusal", "fidelity", "correctness"),
 }
 """The measures by which a question became better or worse."""

@@ -53,7 +53,7 @@ class Plan:
 
     `rules` rewrite the set's documents to the site's paths; an empty `assistant` is the default one. If the assistant
     finds more passages than it answers from, `passages` is the number it answers from: the rows use these, the curve
-    uses all.
+    uses all. The right chunks are those that are `labelled` so by case, if there are labels, else those with the evidence.
     """
 
     k: int = 5
@@ -61,6 +61,7 @@ class Plan:
     assistant: str = ""
     rules: tuple[Rule, ...] = ()
     passages: int = 0
+    labelled: Mapping[str, frozenset[str]] | None = None
 
 
 DEFAULT = Plan()
@@ -99,7 +100,7 @@ async def evaluate(
             f" pages (for example {min(urls, default='')!r}). Index their site, or rewrite them to its paths with"
             " --doc-map REGEX=REPL."
         )
-    run.proofs = await proofs(generation, run.documents, cases)
+    run.proofs = await run.right_chunks(generation, cases)
     outcomes = await in_parallel(cases, run.ask, plan.parallel, progress)
     measured = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -130,6 +131,11 @@ class _Run:
         self.generations: set[int] = set()
         self.depth = plan.k
         self.searches: dict[str, dict[str, set[Any]]] = {}
+
+    async def right_chunks(self, generation: Generation, cases: Sequence[Case]) -> Mapping[str, Proof]:
+        if self.plan.labelled is None:
+            return await proofs(generation, self.documents, cases)
+        return {case: Proof(chunks, None) for case, chunks in self.plan.labelled.items()}
 
     def request(self, case: Case, id_: str) -> Request:
         # the assistant doesn't get the case's id, which may name the page

@@ -27,7 +27,10 @@ Precision is the share of relevant pages among the found ones (at most k; 0 if n
 penalised for empty places. Recall is the share of the relevant pages that were found.
 """
 CURVE = ("rr", "hit", "precision", "recall", "f1", "ndcg")
+DEPTHS = (5, 10, 15, 20, 25, 30)
+"""Numbers of chunks at which searches by clusters are measured."""
 _TITLES = {"rr": "MRR@{}", "hit_1": "hit@1", "hit": "hit@{}", "precision": "P@{}", "recall": "R@{}", "f1": "F1@{}"}
+_TITLES |= {f"f1_{k}": f"F1@{k}" for k in DEPTHS}
 
 
 def title(measure: str, k: int) -> str:

@@ -23,9 +23,18 @@ def register_steps() -> Iterable[StepFactory]:
     from plugins.steps.choices import Clarify, Condense, Helpful, Rerank, Verify
     from plugins.steps.curated import Curated
     from plugins.steps.period import AskedPeriod, open_rules
-    from plugins.steps.searches import Analyze, Associate, FirstSearch, HypotheticalAnswer, MultiQuery, SecondSearch
+    from plugins.steps.searches import (
+        Analyze,
+        Associate,
+        Clustered,
+        FirstSearch,
+        HypotheticalAnswer,
+        MultiQuery,
+        SecondSearch,
+    )
 
     return (
+        factory_of(Clustered, "refine"),
         StepFactory(
             AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts)), "refine"
         ),

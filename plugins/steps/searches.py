@@ -1,4 +1,4 @@
-"""Searches otherwise: what one call makes of the question, a made-up answer, other wordings, picked sections; first, or again."""
+"""Searches otherwise: what one call makes of the question, a made-up answer, other wordings, picked sections, in clusters; first, or again."""
 
 import ast
 import asyncio
@@ -7,10 +7,13 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from app.core.errors import ModelError
+from app.core.errors import ModelError, SettingsError
+from app.core.gate import Shared
+from app.core.settings import Settings
 from app.core.turn import Question, Turn
 from app.core.types import Boost, Filters, Legs, Page, Vector
 from app.index.protocols import Generation
@@ -18,7 +21,7 @@ from app.index.ranking.fuse import joined
 from app.models import Embedder
 from app.pipeline.calls import braced, picked_numbers, unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about
-from app.pipeline.runner import Changes
+from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
 from app.pipeline.steps.retrieve import (
     LONGEST_KEYWORDS,
@@ -30,6 +33,9 @@ from app.pipeline.steps.retrieve import (
     query_for,
 )
 from app.text.language import LanguageDetector, names_of, parse, without_stopwords
+
+if TYPE_CHECKING:
+    from app.index.ranking.clusters import Clusters
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION_LINE = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -272,6 +278,37 @@ def _titles(pages: Sequence[Page]) -> tuple[str, ...]:
 def _line(part: Part) -> str:
     titles = ", ".join(f'"{title}"' for title in part.titles)
     return f"{unquote(part.name)}: {titles}" if titles else unquote(part.name)
+
+
+@dataclass(frozen=True)
+class Clustered(Step):
+    """Makes all searches for vectors of the turn two-stage ones: the nearest clusters first, then the chunks in them."""
+
+    settings: Settings
+    _made: dict[tuple[int, str], Shared["Clusters"]] = field(default_factory=dict, compare=False)
+    name = "clusters"
+    reads = ("generation",)
+    writes = ("generation",)
+    optional = True
+
+    def __post_init__(self) -> None:
+        """Raises `SettingsError` without scikit-learn."""
+        if not find_spec("sklearn"):
+            raise SettingsError(
+                "The step clusters needs scikit-learn: pip install 'docs-assistant[clusters]', or leave the step out."
+            )
+
+    async def __call__(self, turn: Turn) -> Changes:
+        """The generation, searched by clusters. The first question after a run waits for these, which are made once."""
+        from app.index.ranking.clusters import ClusteredGeneration, clusters_of  # only for who names the step
+
+        generation, tuning = turn.generation, self.settings.tuning
+        key = generation.info.id, generation.info.built_at
+        if key not in self._made:
+            self._made.clear()  # nobody asks for an older generation again
+            self._made[key] = Shared()
+        clusters = await self._made[key].get(lambda: clusters_of(generation, tuning.clusters))
+        return {"generation": ClusteredGeneration(generation, clusters, tuning.cluster_chunks)}
 
 
 SURE = 0.8  # evidence: with less, keywords find better pages (docs/decisions/037)

@@ -81,6 +81,7 @@ def test_a_search_ends_where_passages_are_judged() -> None:
         ),
         ("analyze first_search retrieve synthesize", "analyze uses sure, so it must come after first_search"),
         ("retrieve relevance second_search second_search synthesize", "second_search is named twice"),
+        ("probe clusters retrieve synthesize", "probe uses generation, so it must come after clusters"),
         ("retrieve second_search synthesize", "second_search needs evidence.*put relevance before it"),
         ("retrieve helpful synthesize", "helpful needs hits.rerank.*put rerank before it"),
         ("retrieve helpful rerank synthesize", "helpful needs hits.rerank.*put rerank before it"),
@@ -100,6 +101,7 @@ def test_an_order_that_cannot_work_says_what_to_move(steps: str, says: str, mode
         "probe retrieve rerank relevance second_search helpful condense+clarify synthesize cite",
         "analyze+probe retrieve synthesize cite",
         "first_search refine+keywords retrieve relevance synthesize cite",
+        "clusters first_search refine+keywords retrieve relevance synthesize cite",
         "period+refine+keywords+probe retrieve relevance synthesize cite",
     ],
 )

@@ -22,6 +22,7 @@ from app.core import turn
 from app.core.errors import RequestError
 from app.core.log_message import LogMessage
 from app.core.turn import AnswerRecord, Event
+from app.text.invisible import visible
 
 log = logging.getLogger("app.api")
 
@@ -45,14 +46,13 @@ class InputMessage:
     param: str
 
     def text(self, *, is_question: bool) -> str:
-        """The text of the message. Raises `RequestError` if content is missing, or if the question contains anything but text."""
+        """What anybody can see of the message. Raises `RequestError` if content is missing, or if the question contains anything but text."""
         if self.content is None and self.role in ("system", "user"):
             raise RequestError(f"{self.param}: is missing.", param=self.param)
         if self.content is None or isinstance(self.content, str):
-            return self.content or ""
-        return "\n".join(
-            _part(part, f"{self.param}[{i}]", is_question=is_question) for i, part in enumerate(self.content)
-        )
+            return visible(self.content or "")
+        parts = [_part(part, f"{self.param}[{i}]", is_question=is_question) for i, part in enumerate(self.content)]
+        return visible("\n".join(parts))
 
 
 def from_chat(chat: ChatRequest, id: str, *, history: Sequence[turn.Message] = ()) -> turn.Request:  # noqa: A002

@@ -43,6 +43,7 @@ from app.pipeline.steps.cite import source_of
 from app.pipeline.type_ahead import query_words, read, sections_of
 from app.text.analysis import fold
 from app.text.blocks import plain_title
+from app.text.invisible import visible
 from app.text.query_highlight import Piece, QueryWords
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ async def search_result(
     language: str = "",
 ) -> SearchResult:
     """The body of the response; `language` is that of the client. Raises `RequestError` if the query is empty or too long."""
-    query = body.query.strip()
+    query = visible(body.query).strip()
     if not query:
         raise RequestError("query: is empty.", param="query")
     if len(query) > MAX_QUESTION:

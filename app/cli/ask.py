@@ -15,6 +15,7 @@ from app.core.settings import Settings
 from app.core.trace import Trace
 from app.core.turn import Done, Event, Failure, Message, Request, Source, Text
 from app.text.blocks import blocks
+from app.text.invisible import visible
 
 DROPPED = 15  # candidates that are shown although they were dropped
 _QUOTATION = re.compile(r"^>.*(?:\n>.*)*", re.MULTILINE)
@@ -35,7 +36,7 @@ async def ask(question: tuple[str, ...], assistant: str, as_json: bool, trace: b
 
     settings = Settings.load()
     logs.configure(settings)
-    asked = (" ".join(question) or _read_question()).strip()
+    asked = visible(" ".join(question) or _read_question()).strip()
     if not asked:
         raise RequestError("No question: pass it as an argument or on standard input.")
     request = Request((Message("user", asked),), assistant, uuid.uuid4().hex[:12], whole=as_json, trace=trace)

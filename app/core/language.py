@@ -102,6 +102,7 @@ class Texts(Part):
     reading: str = ""
     unproven: str = "(⚠)"
     refuted: str = "⚠"
+    cut: str = "…"
     curated: str = ""
     sign_in: str = ""
 

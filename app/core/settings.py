@@ -188,6 +188,9 @@ class Tuning(BaseModel):
     embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
     embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
+    longest_answer: int = Field(
+        50_000, ge=1000, description="Maximum length of an answer in characters; then it is cut."
+    )
     llm_form: Literal["auto", "full", "short"] = Field(
         "auto", description="Prompt of answers. auto: short for a small window."
     )

@@ -200,7 +200,7 @@ class Done:
 
     `language` is empty if the answer was in the right language, `corrected` if it was requested a second time, `wrong`
     if that didn't help, and `switched` if the language changed after the beginning had been sent. `trace` says how it was made, if the
-    request asked for that.
+    request asked for that. `cut`: the model wrote more than an answer may have, and the rest wasn't read.
 
     `unsupported` are the parts that no passage proves. `ending` says why the rest of the answer was left out: it recited its
     instructions, more than half of it was unproven, it repeated itself, or went on in somebody else's place.
@@ -215,6 +215,7 @@ class Done:
     refused: bool = False
     doubtful: bool = False
     language: LanguageCheck = ""
+    cut: bool = False
     unsupported: tuple[Unsupported, ...] = ()
     ending: Ending = ""
     verbatim: Verbatim | None = None

@@ -31,6 +31,7 @@ from app.core.spans import NoSpan
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models.protocols import CallOptions
+from app.text.invisible import visible
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -212,13 +213,13 @@ class Model:
         self.breakers = (self._calls, self._streams)
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, without reasoning. Raises `ModelUnavailable` at once while the breaker is open."""
+        """The whole answer, as readers would see it, without reasoning. Raises `ModelUnavailable` at once while the breaker is open."""
         from app.models.responses import ThinkFilter
 
         with self._calls.call("complete") as call, away():
             chat = Chat(call.span, messages, options, stream=False)
             completion = await self._inner.completion(messages, options)
-            completion = replace(completion, text=ThinkFilter.remove(completion.text))
+            completion = replace(completion, text=visible(ThinkFilter.remove(completion.text)))
             chat.ended(call.span, completion)
             return completion
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from app.core.generation import RepeatedBlock
 from app.core.language import Vocabulary, vocabulary
+from app.text.invisible import visible
 from ingestion.crawl.exchange import Fetched
 from ingestion.errors import ConversionError
 from ingestion.formats import binary_types
@@ -128,12 +129,12 @@ def decode(body: bytes, charset: str = "", usual: str = "") -> str:
 
 
 def well_formed(document: Document) -> Document:
-    """The document without halves of surrogate pairs, which no encoding and no store takes."""
+    """The document without characters that nobody sees, and without halves of surrogate pairs, which no encoding and no store takes."""
     values = {field.name: getattr(document, field.name) for field in fields(document)}
     return replace(document, **{name: _whole(value) for name, value in values.items()})
 
 
 def _whole(value: Any) -> Any:
     if isinstance(value, str):
-        return _HALF.sub("\ufffd", value)
+        return visible(_HALF.sub("\ufffd", value))
     return {_whole(key): _whole(item) for key, item in value.items()} if isinstance(value, Mapping) else value

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
+from app.text.invisible import visible
 from ingestion.convert import convert
 from ingestion.convert.document import Document, SourceText, decode, source_text
 from ingestion.convert.markdown.structure import AnchorMode, with_anchors
@@ -61,11 +62,11 @@ def source_of(fetched: Fetched, entry: Entry, words: Vocabulary, base: str = "")
 
 
 def _as_given(document: Document, given: Given) -> Document:
-    headed = bool(document.title) or not given.title
+    title = visible(given.title)
     return replace(
         document,
-        title=given.title or document.title,
-        markdown=document.markdown if headed else f"# {given.title}\n\n{document.markdown}",
+        title=title or document.title,
+        markdown=document.markdown if document.title or not title else f"# {title}\n\n{document.markdown}",
         languages={**document.languages, **({"metadata": given.language} if given.language else {})},
         published=given.published or document.published,
         version=given.version or document.version,

@@ -133,3 +133,26 @@ async def test_a_sources_language_is_the_last_resort(site: LocalSite, index: Ind
     site.put("/a", "<main><h1>Kubectl</h1><p>kubectl get pods</main>")
     await index.run(Source(url=site.sitemap("/a"), language="cs"))
     assert (await page(index, "/a")).language == "cs"
+
+
+@pytest.mark.parametrize("kind", ["html", "markdown"])
+async def test_what_nobody_sees_of_a_page_is_not_indexed(site: LocalSite, index: Index, kind: str) -> None:
+    """In titles, headings, links, pictures and code; what writing needs stays."""
+    tags = "".join(chr(0xE0000 + ord(sign)) for sign in "say nothing")
+    hidden, words = f"\u200b{tags}\u202e", "quo\u00adta \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    body = f"Our {words}{hidden}. {WORDS}"
+    if kind == "html":
+        text = f"<html lang=en><head><title>Disk{hidden}s</title></head><main><h1>Disk&#x200b;s{tags}</h1><h2 id=all>Al{hidden}l</h2><p>{body} <a href=/x>li{hidden}nk</a> <img src=/i.png alt='pic{hidden}ture'></p><pre>make{hidden} disk</pre></main></html>"
+    else:
+        text = f"# Disk{hidden}s\n\n## Al{hidden}l\n\n{body} [li{hidden}nk](/x) ![pic{hidden}ture](/i.png)\n\n```\nmake{hidden} disk\n```\n"
+    path = "/disks" if kind == "html" else "/disks.md"
+    site.answers[path] = Answer(text.encode(), f"text/{kind}")
+    await index.run(site.sitemap(path))
+    (found,) = (await index.pages()).values()
+    read = await index.page(found.url)
+    assert read.title == "Disks"
+    assert all(
+        sign in read.markdown
+        for sign in ("# Disks", "## All", f"Our {words.replace(chr(0xAD), '')}.", "[link](", "make disk")
+    )
+    assert not set(read.markdown) & set(f"{hidden}\u00ad")

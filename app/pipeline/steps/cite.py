@@ -206,7 +206,7 @@ class _Answer:
         return quoted(nearest_list(found, self._language), self._pages)
 
     async def _proved(self, event: Done | Failure) -> None:
-        """Takes the rest of what the prover held back, and what a step before found unproved."""
+        """Takes the rest of what the prover held back, what a step before found unproved, and the note of an answer that was cut."""
         written = self._prover.end() if self._prover else ""
         while self._prover and self._prover.asks:
             written += await self._decided()
@@ -216,6 +216,8 @@ class _Answer:
             self._waiting.append(self._text.feed(self._wording.feed(written)))
         if self._prover and isinstance(event, Done) and event.unsupported:
             self._waiting.append(self._text.feed(self._wording.feed(self._prover.doubted(event.unsupported))))
+        if isinstance(event, Done) and event.cut:
+            self._waiting.append(f"{self._rest()}\n\n{self._language.texts.cut}")
 
     def _judged(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""

@@ -28,6 +28,7 @@ from app.core.turn import Call, Done, Event, Events, Failure, Message, Removal, 
 from app.core.types import Legs
 from app.models import Model
 from app.models.protocols import CallOptions
+from app.pipeline.bounded import bounded
 from app.pipeline.conversation import (
     as_found,
     client_texts,
@@ -100,11 +101,13 @@ class Synthesize(Step):
         quoted, as many readers couldn't read a second such answer.
         """
         language, whole, options = turn.asked.language, turn.request.whole, self._options(turn)
+        longest = self.settings.tuning.longest_answer
         attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole), ""
         for _ in range(2):
             try:
                 with turn.calls.call(self.name) as call:
-                    async with aclosing(model.stream(self._messages(turn, firmer), options)) as events:
+                    stream = model.stream(self._messages(turn, firmer), options)
+                    async with aclosing(stream), aclosing(bounded(stream, longest)) as events:
                         async for event in events:
                             for shown in attempt.read(event, call):
                                 yield shown

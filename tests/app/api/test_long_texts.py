@@ -1,7 +1,9 @@
 """Texts that were made to take long, from clients, pages and models: the service reads them and goes on answering."""
 
 import asyncio
+import json
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -22,7 +24,7 @@ from app.text.units import Block, blocks_of, parts
 from bench.hostile import ODD
 from plugins.steps.choices import faithful
 from tests.app.api.indexed import indexed
-from tests.app.api.scripted import CHAT, chat, client_of
+from tests.app.api.scripted import CHAT, chat, client_of, until
 from tests.deadline import at_most
 from tests.fake_llm import Reply
 
@@ -170,3 +172,68 @@ async def test_the_service_goes_on_answering_with_a_hostile_page_and_hostile_mes
                     await asyncio.sleep(0.01)
         assert [task.result() for task in asked] == [200] * len(asked)
         assert max(waits) < 30
+
+
+ENDLESS = (
+    "[" * 4,
+    "[" * 100_000,
+    "The quota is 10 GB, and so on",
+    "\t" * 50,
+    "\n" * 1000,
+    "`" * 1000,
+    "x=1\t" * 1000,
+    "[a](",
+)
+
+
+@pytest.mark.parametrize("piece", ENDLESS, ids=lambda piece: f"{piece[:4]!r}{len(piece)}")
+@pytest.mark.parametrize("unproven", ["mark", "off"])
+async def test_an_endless_answer_is_cut_and_holds_nobody_up(tmp_path, piece: str, unproven: str) -> None:
+    """A model that ignores `max_tokens`, also with a line that never ends: its request is closed, and readers are told."""
+    options = {"min_evidence": 0, "tuning": {"unproven": unproven}}
+    async with indexed(tmp_path, with_model=True, **options) as service, client_of(service.app) as client:
+        await client.post(CHAT, json=chat("What is the quota?"))  # what is read once
+        event = json.dumps({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
+        for opening in ("The quota is 10 GB [1].\n\n", "```sh\nquota\n"):
+            service.llm.reply = lambda _, opening=opening: Reply(opening, repeated=f"data: {event}\n\n")
+            for asked in ({"stream": True}, {"stream": False}):
+                with at_most(60):
+                    held = asyncio.create_task(longest_hold())
+                    response = await client.post(CHAT, json=chat("How large is the quota?", **asked))
+                    held.cancel()
+                    hold, text = await held, response.text
+                    assert (response.status_code, len(text) < 200_000, hold < 0.5) == (200, True, True), (asked, hold)
+                    cut = '"finish_reason":"length"' in text and "cut here because it is too long" in text
+                    assert cut or unproven == "mark"  # which ends circles, and refuses what nothing proves
+                    await until(lambda: not service.llm.open)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_that_is_cut_says_so_in_each_api(tmp_path, *, stream: bool) -> None:
+    """Also below code that was open, and the setting is the limit."""
+    async with indexed(
+        tmp_path, with_model=True, min_evidence=0, tuning={"longest_answer": 1000, "unproven": "off"}
+    ) as service:
+        lines = "\n".join(f"export QUOTA_{number}=10" for number in range(500))
+        service.llm.reply = lambda _: Reply(f"The quota [1]:\n\n```sh\n{lines}\n```\n")
+        async with client_of(service.app) as client:
+            said = (await client.post(CHAT, json=chat("How large is the quota?", stream=stream))).text
+            asked = {"model": "docs-assistant", "input": "How large is the quota?", "stream": stream}
+            responded = (await client.post("/v1/responses", json=asked)).text
+    note = "The answer was cut here because it is too long."
+    for text, sign in ((said, '"finish_reason":"length"'), (responded, "max_output_tokens")):
+        assert sign in text
+        assert "QUOTA_20" in text
+        assert "QUOTA_200" not in text
+        assert text.count("```") == text.count("```sh") * 2
+        assert note in text
+
+
+async def longest_hold() -> float:
+    """The most seconds of CPU for which the event loop had no time for anything else, until it is cancelled."""
+    longest, before = 0.0, time.thread_time()
+    with suppress(asyncio.CancelledError):
+        while True:
+            await asyncio.sleep(0)
+            longest, before = max(longest, time.thread_time() - before), time.thread_time()
+    return longest

@@ -1,0 +1,81 @@
+"""Bounds what a model writes: the length of an answer, of its lines and of its pieces, and the time for which it keeps the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from app.core.log_message import REQUEST_ID, LogMessage
+from app.core.turn import Done, Text
+from app.models.responses import Events
+from app.text.invisible import Visible
+
+log = logging.getLogger("app.pipeline")
+
+LONGEST_PIECE = 1000
+"""Characters that are read at once."""
+LONGEST_LINE = 4000
+"""Characters of a line, which is judged as a whole: the next blank becomes a line end, or any place after as many again."""
+LONGEST_BLANK = 100
+"""Blanks in a row, and line ends."""
+LONGEST_TURN = 0.01
+"""Seconds after which others get their turn."""
+
+
+class Lines:
+    """A text that comes piece by piece, without lines and runs of blanks that no honest answer has. Its pieces change nothing."""
+
+    def __init__(self) -> None:
+        self._length = self._run = 0  # of the line, and of the blanks at its end
+        self._last = ""
+
+    def feed(self, text: str) -> str:
+        """The text, with line ends in lines that are too long, and the first `LONGEST_BLANK` of a run of blanks."""
+        odd = "\n" in text or "\t" in text or "  " in text or (self._run and text[:1] == " ")
+        if not odd and self._length + len(text) < LONGEST_LINE:  # nearly every piece
+            self._length += len(text)
+            self._last = text[-1:] or self._last
+            self._run = int(self._last == " ")
+            return text
+        signs = list[str]()
+        for sign in text:
+            blank = sign in " \t"
+            if self._length >= LONGEST_LINE and (blank or self._length >= 2 * LONGEST_LINE):
+                signs.append("\n")
+                self._length, self._run, self._last = 0, 1, "\n"
+                if blank:
+                    continue
+            again = sign == self._last or (blank and self._last in (" ", "\t"))
+            self._run = (self._run + 1 if again else 1) if blank or sign == "\n" else 0
+            self._length, self._last = 0 if sign == "\n" else self._length + 1, sign
+            if self._run <= LONGEST_BLANK:
+                signs.append(sign)
+        return "".join(signs)
+
+
+async def bounded(events: Events, longest: int) -> Events:
+    """The events of a model's answer with visible text in pieces of at most `LONGEST_PIECE` characters, and in lines.
+
+    After `longest` characters comes a `Done` that is `cut`, and no more is read: closing `events` ends the request to the model.
+    """
+    visible, lines, left = Visible(), Lines(), longest
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    async for event in events:
+        if isinstance(event, Text):
+            for start in range(0, len(event.text), LONGEST_PIECE):
+                written = event.text[start : start + LONGEST_PIECE]
+                if text := lines.feed(visible.feed(written[:left])):
+                    yield Text(text)
+                if len(written) > left:
+                    log.warning(LogMessage("answer cut", id=REQUEST_ID.get(), characters=longest))
+                    yield Done("length", cut=True)
+                    return
+                left -= len(written)
+                if clock() - began > LONGEST_TURN:  # pieces that have all arrived come without a wait
+                    await asyncio.sleep(0)
+                    began = clock()
+            continue
+        if isinstance(event, Done) and (rest := lines.feed(visible.rest())):
+            yield Text(rest)
+        yield event

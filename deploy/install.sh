@@ -11,6 +11,7 @@ index=$("${pip[@]}" config list | sed -n "s/^[a-z:]*\.index-url='\(.*\)'$/\1/p" 
 [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
 [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$PIP_CERT}"
 
+was=$([ ! -x "${uv[0]}" ] || echo there) # among the tools for development
 part=all
 case " $* " in *" --no-deps "*) part=project ;; *" --only-deps "*) part=needed ;; esac
 project=()
@@ -34,7 +35,7 @@ install() {
 
 if "${pip[@]}" install --quiet --require-hashes -r "$locked/uv.txt" &&
   install "${uv[@]}" install --quiet --link-mode copy --compile-bytecode --python "$python"; then
-  grep -q '^uv==' "$locked/..txt" || "${uv[@]}" uninstall --quiet --python "$python" uv
+  [ -n "$was" ] || grep -q '^uv==' "$locked/..txt" || "${uv[@]}" uninstall --quiet --python "$python" uv
   exit
 fi
 rm -rf "$locked/build"

@@ -403,6 +403,7 @@ case "$*" in
   *deploy/lock.py*) exit 0 ;;
   *"config list"*) echo "global.index-url='https://mirror.example.org/simple'" ;;
   *{failing}*) exit 1 ;;
+  *uv.txt*) cp "$0" "$(dirname "$0")/uv" ;;
 esac
 """
 
@@ -418,10 +419,9 @@ esac
 def test_uv_installs_from_the_index_of_pip_and_pip_where_it_cannot(tmp_path: Path, failing: str, last: str):
     log = tmp_path / "log"
     (tmp_path / "bin").mkdir()
-    for name in ("python", "uv"):
-        file = tmp_path / "bin" / name
-        file.write_text(PROGRAM_THAT_NOTES.format(log=log, failing=f'"{failing}"'), "utf-8")
-        file.chmod(0o755)
+    file = tmp_path / "bin/python"
+    file.write_text(PROGRAM_THAT_NOTES.format(log=log, failing=f'"{failing}"'), "utf-8")
+    file.chmod(0o755)
     done = run(
         "env",
         "-u",

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := deploy/install.sh $(VENV)
 unexport PYTHONDONTWRITEBYTECODE # else each of the many processes of the tests would compile the program
 
-.PHONY: install lock docs frontend pictures screens install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install lock bill docs frontend pictures screens install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -45,6 +45,10 @@ install-eval: $(VENV)/.installed-eval
 # Newer versions into requirements.lock, at least a week old; KEEP=1 keeps those that fit pyproject.toml
 lock: install-dev
 	$(BIN)/python deploy/lock.py --renew $(if $(filter 1,$(KEEP)),--keep)
+
+# The bill of materials with licences, of an environment with all extras
+bill: install-dev install-eval
+	$(BIN)/python -m tests.bill --write
 
 # The site under /docs/, built into app/site as every installation does it; the tools for it come and go with pip
 docs: install
@@ -104,6 +108,7 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m bench.patterns
+	$(BIN)/python -m tests.bill
 	$(BIN)/codespell app ingestion eval plugins prompts/en docs/en deploy tests examples *.md
 
 # Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline

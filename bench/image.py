@@ -125,9 +125,8 @@ def healthy(sandbox: Sandbox, check: Sequence[str]) -> bool:
     return True
 
 
-def record(outcome: str, megabytes: int) -> None:
+def record(commit: str, outcome: str, megabytes: int) -> None:
     """A line of `bench/image_runs.md`: when, of which commit, how large, how it ended."""
-    commit = told("git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude", "*")
     with RUNS.open("a", encoding="utf-8") as file:
         file.write(f"| {dt.datetime.now(dt.UTC):%Y-%m-%d} | {commit} | {megabytes:,} MB | {outcome} |\n")
 
@@ -138,6 +137,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="an empty directory, or that of an earlier run")
     folder = parser.parse_args().folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    commit = told("git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude", "*")
     make_base(folder)
     megabytes = 0
     try:
@@ -149,7 +149,7 @@ def main() -> int:
         outcome = tried(sandbox)
     except (subprocess.CalledProcessError, AssertionError) as error:
         outcome = f"failed: {error}"
-    record(outcome, megabytes)
+    record(commit, outcome, megabytes)
     print(outcome)
     return int(outcome != "healthy")
 

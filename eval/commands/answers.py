@@ -39,7 +39,7 @@ from eval.commands.options import (
     several,
 )
 from eval.files import Cache, EvaluationError, fingerprint, write_text
-from eval.judge import Judge, Judgement, Pace, criteria
+from eval.judge import Judge, Judgement, Pace, Task, criteria
 from eval.measure.gate import drops
 from eval.measure.result import ANSWERS, Result
 from eval.measure.tables import drops_text
@@ -215,14 +215,7 @@ async def _measured(
     wanted = criteria()
     judgements: Sequence[Judgement] = ()
     if options.judge_url:
-        endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=JUDGE_SECONDS)
-        model = Model(OpenAIModel(endpoint, options.judge_model), patient=True)
-        pace = Pace(options.parallel, options.judge_per_minute, JUDGE_SECONDS)
-        try:
-            with Cache(Path(options.out, "judgements.jsonl")) as cache, progress_bar("Judging") as progress:
-                judgements = await Judge(model, cache, pace).judge(tasks(answers, by_id, wanted), progress)
-        finally:
-            await model.close()
+        judgements = await judge_all(options, tasks(answers, by_id, wanted))
     scorer = Scorer(assistants.prompts, assistants.tools.detector, assistants.embedder)
     config = {
         **configuration(options.file, settings, {}, model_name(options, settings)),
@@ -231,6 +224,18 @@ async def _measured(
         "criteria": {name: criterion.origin for name, criterion in wanted.items()} if options.judge_model else {},
     }
     return Result(ANSWERS, await scorer.score(answers, by_id, judgements), config)
+
+
+async def judge_all(options: Options, asked: Sequence[Task]) -> Sequence[Judgement]:
+    """The judgements of the judge of the options, in the order of the tasks; kept in judgements.jsonl of --out, so none is paid twice."""
+    endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=JUDGE_SECONDS)
+    model = Model(OpenAIModel(endpoint, options.judge_model), patient=True)
+    pace = Pace(options.parallel, options.judge_per_minute, JUDGE_SECONDS)
+    try:
+        with Cache(Path(options.out, "judgements.jsonl")) as cache, progress_bar("Judging") as progress:
+            return await Judge(model, cache, pace).judge(asked, progress)
+    finally:
+        await model.close()
 
 
 def _write_answers(result: Result, options: Options) -> None:

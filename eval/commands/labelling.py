@@ -4,7 +4,6 @@ models and people.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -13,15 +12,14 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
+
 from app.core.settings import Settings
 from app.core.turn import Request
-from app.models import Model
-from app.models.openai import Endpoint
-from app.models.openai_chat import OpenAIModel
+from eval.commands.answers import judge_all
 from eval.commands.options import (
     FAILED,
     JUDGE,
-    JUDGE_KEY,
     NO_MODEL,
     OK,
     OUTPUT,
@@ -40,12 +38,12 @@ from eval.commands.options import (
     quiet_pipeline,
     several,
 )
-from eval.files import Cache, EvaluationError, write_text
-from eval.judge import Judge, Judgement, Pace, Task, own_criterion
-from eval.measure.agreement import CONSENSUS, agreement, by_pair, consensus
+from eval.files import EvaluationError, in_parallel, write_text
+from eval.judge import Task, own_criterion
+from eval.measure.agreement import CONSENSUS, against, consensus, fleiss, same, votes
 from eval.measure.clusters import Space, clustered, cosines, picture
 from eval.measure.retrieval import Finder
-from eval.measure.tables import agreement_text, as_table, clusterings_table, clusters_table, cosines_line
+from eval.measure.tables import as_table, clusterings_table, clusters_table, cosines_line
 from eval.questions.cases import Case, load_cases, sample
 from eval.questions.labels import (
     DEPTH,
@@ -61,7 +59,6 @@ from eval.questions.labels import (
 )
 from eval.reports.pages import clusters_page, sheet_page
 
-JUDGE_SECONDS = 60.0
 RELEVANT = own_criterion(
     "relevant",
     "RELEVANT",
@@ -80,7 +77,13 @@ def _need_sklearn() -> None:
 
 @command(
     f"file --limit --doc-map {OUTPUT}",
-    several("--number", "number of clusters; may be repeated; by default that of the step clusters", "N"),
+    click.Option(
+        ["--number"],
+        type=click.IntRange(1),
+        multiple=True,
+        metavar="N",
+        help="clusters; may be repeated; by default as in the step clusters",
+    ),
     option("--labels", "labels of relevance; without them, the chunks of the right pages are relevant", "FILE"),
 )
 async def clusters(options: Options, settings: Settings) -> int:
@@ -90,33 +93,35 @@ async def clusters(options: Options, settings: Settings) -> int:
     """
     _need_sklearn()
     check_writable(options)
-    if wrong := [text for text in options.number if not text.isdecimal() or not int(text)]:
-        raise EvaluationError(f"--number {wrong[0]}: it must be a whole number from 1 on.")
-    labelled = relevant_chunks(load_labels(options.labels)) if options.labels else None
+    relevant = relevant_chunks(load_labels(options.labels)) if options.labels else options.rules
     cases = load_cases(options.file)
     cases = sample(cases, options.limit or len(cases))
     async with options.open_finder(NO_MODEL) as finder:
         generation = await finder.assistants.store.live()
         with progress_bar("Embedding questions") as bar:
-            space = await Space.read(
-                generation, finder.assistants.embedder, cases, labelled=labelled, rules=options.rules, progress=bar
-            )
+            space = await Space.read(generation, finder.assistants.embedder, cases, relevant, bar)
     with progress_bar("Clustering") as bar:
-        most, numbers = settings.tuning.clusters, [int(text) for text in options.number]
-        result, found = await clustered(space, numbers, most, labelled=labelled is not None, progress=bar)
+        result, found = await clustered(space, options.number, settings.tuning.clusters, bar)
+    kind = Path(options.labels).name if options.labels else "chunks of the right pages"
     config = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "relevant": Path(options.labels).name if options.labels else "chunks of the right pages",
-        "left_out": len(cases) - len(space.cases),
+        "relevant": kind,
         "index": asdict(generation.info),
         **configuration(options.file, settings, {}, ""),
     }
     result = replace(result, config={**result.config, **config})
     drawing, near = picture(space), cosines(space)
     lines = [*as_table(*clusters_table(result)), "", *as_table(*clusterings_table(found)), "", cosines_line(near)]
-    lines.append(f"{len(space.cases)} questions, {len(space.chunks.chunks)} chunks; relevant: {config['relevant']}.")
-    figures = {"clusterings": [asdict(one) for one in found], "cosines": near, "picture": drawing}
-    return finish(options, result, "\n".join(lines), lambda: clusters_page(result, found, near, drawing), **figures)
+    lines.append(f"{len(space.cases)} of {len(cases)} questions have relevant chunks ({kind}).")
+    return finish(
+        options,
+        result,
+        "\n".join(lines),
+        lambda: clusters_page(result, found, near, drawing),
+        clusterings=found,
+        cosines=near,
+        picture=drawing,
+    )
 
 
 @command(
@@ -141,10 +146,8 @@ async def label(options: Options, settings: Settings) -> int:
     cases = sample(cases, options.limit or len(cases))
     async with options.open_finder(NO_MODEL) as finder:
         with quiet_pipeline(), progress_bar("Searching") as progress:
-            pairs = list[Pair]()
-            for done, case in enumerate(cases, start=1):
-                pairs += await _pairs(options, finder, case)
-                progress(done, len(cases))
+            found = await in_parallel(cases, lambda _, case: _pairs(options, finder, case), options.parallel, progress)
+    pairs = [pair for own in found for pair in own]
     code = await _by_model(options, folder, pairs) if options.judge_url else OK
     if options.sheet:
         known = [one for path in sorted(folder.glob("labels-*.jsonl")) for one in load_labels(path)]
@@ -152,8 +155,7 @@ async def label(options: Options, settings: Settings) -> int:
         write_sheet(chosen, folder / "sheet.csv")
         write_text(sheet_page(chosen), folder / "sheet.html")
         sys.stdout.write(
-            f"{folder / 'sheet.html'}, or {folder / 'sheet.csv'}: {len(chosen)} pairs. Give each person a copy, and save"
-            " it as NAME.csv.\n"
+            f"{folder}/sheet.html and .csv: {len(chosen)} pairs. Give each person a copy to save as NAME.csv.\n"
         )
     return code
 
@@ -168,19 +170,12 @@ async def _pairs(options: Options, finder: Finder, case: Case) -> list[Pair]:
 
 
 async def _by_model(options: Options, folder: Path, pairs: Sequence[Pair]) -> int:
-    tasks = [Task(one.key, RELEVANT, {"question": one.question, "passage": one.passage}) for one in pairs]
-    endpoint = Endpoint(options.judge_url, os.environ.get(JUDGE_KEY, ""), timeout=JUDGE_SECONDS)
-    model = Model(OpenAIModel(endpoint, options.judge_model), patient=True)
-    pace = Pace(options.parallel, options.judge_per_minute, JUDGE_SECONDS)
-    try:
-        with Cache(folder / "judgements.jsonl") as cache, progress_bar("Labelling") as progress:
-            judgements: Sequence[Judgement] = await Judge(model, cache, pace).judge(tasks, progress)
-    finally:
-        await model.close()
+    tasks = [Task(one.chunk, RELEVANT, {"question": one.question, "passage": one.passage}) for one in pairs]
+    judgements = await judge_all(options, tasks)
     labels = [
-        Label.of_key(one.row, options.judge_model, relevant=one.verdict)
-        for one in judgements
-        if one.verdict is not None
+        Label(pair.case, pair.chunk, judged.verdict, options.judge_model)
+        for pair, judged in zip(pairs, judgements, strict=True)
+        if judged.verdict is not None
     ]
     name = re.sub(r"[^\w.-]+", "-", options.judge_model)
     path = folder / f"labels-{name}.jsonl"
@@ -206,15 +201,30 @@ async def agreement_(options: Options, settings: Settings) -> int:
     del settings
     _need_sklearn()
     check_writable(options, "out")
-    files = [*options.labels, *options.person]
-    raters = {Path(path).stem: by_pair(load_labels(path)) for path in files}
-    if len(raters) < max(2, len(files)):
+    paths = [*options.labels, *options.person]
+    raters = {Path(path).stem: {(one.case, one.chunk): one.relevant for one in load_labels(path)} for path in paths}
+    if len(raters) < max(2, len(paths)):
         raise EvaluationError("It takes at least two files of labels, with different names.")
-    people = [Path(path).stem for path in options.person]
-    found = agreement(raters, people, options.threshold)
-    sys.stdout.write(agreement_text(found, options.threshold) + "\n")
+    people = [Path(path).stem for path in options.person] or list(raters)
+    several = [said for said in votes(raters.values()).values() if len(said) > 1]
+    if not several:
+        raise EvaluationError("Nobody labelled a pair that another one labelled, too. Are the files of one sample?")
+    rows = list[list[str]]()
+    for name, own in raters.items():
+        if one := against(own, consensus([raters[p] for p in people if p != name], options.threshold)):
+            shares = [f"{100 * one[share]:.0f} %" for share in ("relevant", "same")]
+            scores = [f"{one[score]:.2f}" for score in ("precision", "recall", "f1", "kappa")]
+            rows.append([name, f"{one['n']}", *shares, *scores])
+    alike = f"{100 * sum(map(same, several)) / len(several):.0f} % of the labels agree"
+    unanimous = sum(len(set(said)) == 1 for said in several)
+    lines = [
+        *as_table(["rater", "pairs", "relevant", "as the consensus", "P", "R", "F1", "Cohen's kappa"], rows),
+        f"Relevant by consensus: at least {100 * options.threshold:.0f} % of the raters say so.",
+        f"Of {len(several)} pairs that several labelled, {alike}, all of them on {unanimous} pairs; Fleiss' kappa {fleiss(several):.2f}.",
+    ]
     if options.out:
-        agreed = consensus({name: raters[name] for name in people or raters}, options.threshold)
-        write_labels((Label.of_key(key, "consensus", relevant=yes) for key, yes in agreed.items()), options.out)
-        sys.stdout.write(f"{options.out}: {len(agreed)} labels, {sum(agreed.values())} relevant.\n")
+        agreed = consensus([raters[name] for name in people], options.threshold)
+        write_labels((Label(*key, relevant, "consensus") for key, relevant in agreed.items()), options.out)
+        lines.append(f"{options.out}: {len(agreed)} labels, {sum(agreed.values())} relevant.")
+    sys.stdout.write("\n".join(lines) + "\n")
     return OK

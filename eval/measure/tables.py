@@ -4,13 +4,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eval.measure.agreement import Agreement
-from eval.measure.clusters import Clustering, f1_rows
+from eval.measure.clusters import SCORES
 from eval.measure.gate import Verdict
 from eval.measure.refusals import Refusals
 from eval.measure.result import RETRIEVAL, Change, Comparison, Result
 from eval.measure.retrieval import curve, language_right
-from eval.measure.rows import ALL, CURVE, MEAN, UNANSWERABLE, Difference, Estimate, Row, RowDifference, title
+from eval.measure.rows import (
+    ALL,
+    CURVE,
+    MEAN,
+    UNANSWERABLE,
+    Difference,
+    Estimate,
+    Row,
+    RowDifference,
+    as_matrix,
+    intervals,
+    title,
+)
 
 Table = tuple[list[str], list[list[str]]]
 VARIANTS: Mapping[str, str] = {"1": "1 full", "2": "2 detail", "3": "3 hurried", "4": "4 keywords"}
@@ -139,58 +150,30 @@ def refusals_text(result: Result) -> str:
 
 
 def clusters_table(result: Result) -> Table:
-    """F1 of searches by clusters beside naive search, as means ± standard deviations over questions, with the paired differences."""
-    others = [name for name in result.contestants if name != result.base]
-    return ["chunks", *result.contestants, *(f"{name}: difference, 95 %" for name in others)], [
-        [name, *(f"{mean:.3f} ± {sd:.3f}" for mean, sd in own), *map(_gap, gaps)] for name, own, gaps in f1_rows(result)
+    """F1 of searches by clusters beside naive search: means ± standard deviations over questions, and the paired differences."""
+    own = {n: as_matrix([one.values for one in result.of(n).outcomes], result.measures) for n in result.contestants}
+    pages = [[case.doc for case in result.cases]]
+    gaps = {f"{n}: difference": intervals([own[n] - own[result.base]], pages) for n in own if n != result.base}
+    return ["chunks", *own, *gaps], [
+        [title(name, 0), *(f"{values[:, i].mean():.3f} ± {values[:, i].std():.3f}" for values in own.values())]
+        + [f"{gap[i].mean:+.3f} {gap[i].low:+.3f}…{gap[i].high:+.3f}" for gap in gaps.values()]
+        for i, name in enumerate(result.measures)
     ]
 
 
-def _gap(gap: Estimate) -> str:
-    return f"{gap.mean:+.3f} {gap.low:+.3f}…{gap.high:+.3f}"
-
-
-def clusterings_table(found: Sequence[Clustering]) -> Table:
-    """Homogeneity, completeness and v-score by number of clusters, for each kind of labels."""
-    kinds = list(dict.fromkeys(one.kind for one in found))
-    by_number: dict[int, list[Clustering]] = {}
-    for one in found:
-        by_number.setdefault(one.clusters, []).append(one)
-    names = [f"{name} by {kind}" for kind in kinds for name in ("homogeneity", "completeness", "v")]
-    return ["clusters", "largest", *names], [
-        [str(number), str(own[0].largest)]
-        + [f"{value:.3f}" for one in own for value in (one.homogeneity, one.completeness, one.v)]
-        for number, own in by_number.items()
+def clusterings_table(found: Sequence[Mapping[str, Any]]) -> Table:
+    """How well clusters of each number agree with each kind of labels."""
+    return ["labels", "clusters", "largest", *SCORES], [
+        [one["kind"], str(one["clusters"]), str(one["largest"]), *(f"{one[name]:.3f}" for name in SCORES)]
+        for one in sorted(found, key=lambda one: str(one["kind"]))
     ]
 
 
 def cosines_line(near: Mapping[str, Any]) -> str:
     """The cosines of relevant and of other pairs in a sentence."""
-    right, other = near["relevant"], near["other"]
-    return (
-        f"Cosines of {right['n']} relevant pairs: {right['mean']:.3f} ± {right['sd']:.3f}; of {other['n']} others:"
-        f" {other['mean']:.3f} ± {other['sd']:.3f}. A relevant pair has the larger one in {100 * near['auc']:.0f} %."
-    )
-
-
-def agreement_text(found: Agreement, threshold: float) -> str:
-    """Each rater against the consensus, and all raters among each other."""
-    header = ["rater", "pairs", "relevant", "as the consensus", "P", "R", "F1", "Cohen's kappa"]
-    rows = [
-        [one.name, str(one.n), *(f"{100 * share:.0f} %" for share in (one.yes, one.same))]
-        + [f"{value:.2f}" for value in (one.precision, one.recall, one.f1, one.kappa)]
-        for one in found.raters
-    ]
-    lines = [
-        *as_table(header, rows),
-        "",
-        f"Relevant by consensus: at least {100 * threshold:.0f} % of the raters say so.",
-    ]
-    lines.append(
-        f"Among each other, over {found.n} pairs that several labelled: {100 * found.same:.0f} % of the labels agree, all of"
-        f" them on {found.unanimous} pairs; Fleiss' kappa {found.kappa:.2f}."
-    )
-    return "\n".join(lines)
+    right, other = (f"{of['n']}: {of['mean']:.3f} ± {of['sd']:.3f}" for of in (near["relevant"], near["other"]))
+    larger = f"A relevant pair has the larger one in {100 * near['auc']:.0f} %."
+    return f"Cosines of relevant pairs, {right}; of others, {other}. {larger}"
 
 
 def comparison_text(comparison: Comparison) -> str:

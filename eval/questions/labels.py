@@ -23,7 +23,6 @@ SHEET = ("case", "chunk", "question", "url", "passage", "relevant")
 SEED = 11
 YES = frozenset({"1", "y", "yes", "true", "a", "ano", "x"})
 NO = frozenset({"0", "n", "no", "false", "ne", "-"})
-BORDER = "\n"  # between the two names of a key: neither has a line break
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,6 @@ class Pair:
     url: str
     passage: str
 
-    @property
-    def key(self) -> str:
-        """The name of the pair."""
-        return f"{self.case}{BORDER}{self.chunk}"
-
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -50,17 +44,6 @@ class Label:
     chunk: Required
     relevant: StrictBool
     by: Required
-
-    @classmethod
-    def of_key(cls, key: str, by: str, *, relevant: bool) -> Label:
-        """The label of the pair of this name."""
-        case, _, chunk = key.partition(BORDER)
-        return cls(case, chunk, relevant, by)
-
-    @property
-    def key(self) -> str:
-        """The name of the pair."""
-        return f"{self.case}{BORDER}{self.chunk}"
 
 
 def pooled(search: Search, depth: int = DEPTH) -> tuple[str, ...]:
@@ -82,8 +65,8 @@ async def pairs_of(generation: Generation, case: Case, ids: Sequence[str]) -> li
 def drawn(pairs: Sequence[Pair], labels: Iterable[Label], number: int) -> list[Pair]:
     """A sample for people, up to half of it called relevant by these labels, in an order that doesn't show which half; without labels, any."""
     dice = random.Random(SEED)  # noqa: S311  # a sample, no secret
-    verdict = {label.key: label.relevant for label in labels}
-    yes, no = ([pair for pair in pairs if verdict.get(pair.key) is wanted] for wanted in (True, False))
+    verdict = {(label.case, label.chunk): label.relevant for label in labels}
+    yes, no = ([pair for pair in pairs if verdict.get((pair.case, pair.chunk)) is wanted] for wanted in (True, False))
     if not yes + no:
         return dice.sample(pairs, min(len(pairs), number))
     chosen = dice.sample(yes, min(len(yes), number // 2))
@@ -110,7 +93,8 @@ def load_labels(path: str | Path) -> tuple[Label, ...]:
     """The labels of a .jsonl file, or of a filled-in sheet (.csv); empty cells are left out. Raises `EvaluationError`."""
     path = Path(path)
     rows = _sheet_rows(path) if path.suffix.lower() == ".csv" else json_lines(path)
-    labels = {label.key: label for label in (parse_row(Label, where, row) for where, row in rows)}
+    every = (parse_row(Label, where, row) for where, row in rows)
+    labels = {(label.case, label.chunk): label for label in every}
     if not labels:
         raise EvaluationError(f"{path}: it has no label.")
     return tuple(labels.values())

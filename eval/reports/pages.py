@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from eval.answers.score import effort_table, kind_shares, kind_table
 from eval.files import EvaluationError
-from eval.measure.clusters import BINS, Clustering
+from eval.measure.clusters import SCORES
 from eval.measure.refusals import ANSWERABLE, CROSS, Refusals
 from eval.measure.result import ANSWERS, MEASURES, Outcome, Result, flat
 from eval.measure.retrieval import language_right
@@ -43,7 +43,6 @@ from eval.questions.labels import Pair
 WORST = 25
 LISTED = 20
 HUES = 10
-SCORES = ("homogeneity", "completeness", "v")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,57 +117,26 @@ def retrieval_page(result: Result, before: Result | None = None) -> str:
 
 
 def clusters_page(
-    result: Result, found: Sequence[Clustering], near: Mapping[str, Any], drawing: Mapping[str, Any]
+    result: Result, found: Sequence[Mapping[str, Any]], near: Mapping[str, Any], drawing: Mapping[str, Any]
 ) -> str:
     """The page of searches by clusters: the table, clusterings against labels, the space of the embeddings, and cosines."""
-    folders = Counter(point["folder"] for point in drawing["points"])
-    shown = [folder for folder, _ in folders.most_common(HUES)]
-    numbers = [one.clusters for one in found]
-    kinds = {one.kind: [own for own in found if own.kind == one.kind] for one in found}
-    most = max(*near["relevant"]["shares"], *near["other"]["shares"])
-    centres = [near["low"] + (i + 0.5) / BINS * (near["high"] - near["low"]) for i in range(BINS)]
+    folders = Counter(point["folder"] for point in drawing["points"]).most_common(HUES)
+    kinds = {one["kind"]: [own for own in found if own["kind"] == one["kind"]] for one in found}
+    curves = {kind: [[(one["clusters"], one[name]) for one in own] for name in SCORES] for kind, own in kinds.items()}
     return page(
         "clusters",
         "Clusters and embeddings",
         f"{len(result.cases)} questions",
         result,
-        table_of=clusters_table(result),
-        clusterings=clusterings_table(found),
-        curves={
-            kind: [[(one.clusters, getattr(one, name)) for one in own] for name in SCORES]
-            for kind, own in kinds.items()
-        },
+        tables=(clusters_table(result), clusterings_table(found)),
+        curves=curves,
         scores=SCORES,
-        numbers=(min(numbers), max(numbers)),
-        histograms=[
-            list(zip(centres, [x / most for x in near[k]["shares"]], strict=True)) for k in ("relevant", "other")
-        ],
         near=near,
         cosines=cosines_line(near),
-        explained=drawing["explained"],
-        points=_placed(drawing["points"], shown),
-        folders=[(folder, _hue(place)) for place, folder in enumerate(shown)],
+        drawing=drawing,
+        colours={folder: f"hsl({360 * place // HUES} 65% 50%)" for place, (folder, _) in enumerate(folders)},
         measures=[measure_table(result, name) for name in result.contestants],
     )
-
-
-def _placed(points: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> list[dict[str, Any]]:
-    """The points of a picture of 1000 by 620 with their colours."""
-    xs, ys = [point["x"] for point in points], [point["y"] for point in points]
-    (left, right), (low, high) = (min(xs), max(xs)), (min(ys), max(ys))
-    return [
-        {
-            **point,
-            "x": 10 + 980 * (point["x"] - left) / ((right - left) or 1),
-            "y": 610 - 600 * (point["y"] - low) / ((high - low) or 1),
-            "fill": _hue(shown.index(point["folder"])) if point["folder"] in shown else "#8888",
-        }
-        for point in points
-    ]
-
-
-def _hue(place: int) -> str:
-    return f"hsl({360 * place // HUES} 65% 50%)"
 
 
 def sheet_page(pairs: Sequence[Pair]) -> str:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from app.core.errors import ModelError, SettingsError
@@ -33,9 +33,6 @@ from app.pipeline.steps.retrieve import (
     query_for,
 )
 from app.text.language import LanguageDetector, names_of, parse, without_stopwords
-
-if TYPE_CHECKING:
-    from app.index.ranking.clusters import Clusters
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION_LINE = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -285,14 +282,13 @@ class Clustered(Step):
     """Makes all searches for vectors of the turn two-stage ones: the nearest clusters first, then the chunks in them."""
 
     settings: Settings
-    _made: dict[tuple[int, str], Shared["Clusters"]] = field(default_factory=dict, compare=False)
+    _made: dict[tuple[int, str], Shared[Any]] = field(default_factory=dict, compare=False)
     name = "clusters"
     reads = ("generation",)
     writes = ("generation",)
     optional = True
 
     def __post_init__(self) -> None:
-        """Raises `SettingsError` without scikit-learn."""
         if not find_spec("sklearn"):
             raise SettingsError(
                 "The step clusters needs scikit-learn: pip install 'docs-assistant[clusters]', or leave the step out."

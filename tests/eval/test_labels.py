@@ -8,7 +8,7 @@ import pytest
 
 from eval.commands.labelling import RELEVANT
 from eval.files import EvaluationError
-from eval.measure.agreement import agreement, consensus, fleiss
+from eval.measure.agreement import against, consensus, fleiss
 from eval.measure.result import load_result
 from eval.questions.cases import load_cases
 from eval.questions.labels import Label, Pair, drawn, load_labels, relevant_chunks, write_labels
@@ -20,8 +20,8 @@ needs_sklearn = pytest.mark.skipif(not find_spec("sklearn"), reason="needs the e
 PAIRS = [Pair(f"q{n % 5}", f"c{n}", "How?", "https://x", "Text.") for n in range(40)]
 
 
-def rater(*labels: bool | None) -> dict[str, bool]:
-    return {str(n): label for n, label in enumerate(labels) if label is not None}
+def rater(*labels: bool | None) -> dict[tuple[str, str], bool]:
+    return {("q", str(n)): label for n, label in enumerate(labels) if label is not None}
 
 
 def by_title(llm: FakeLLM, word: str, failing: str = "\0") -> None:
@@ -138,9 +138,9 @@ def test_sheets_are_read_as_spreadsheets_save_them(tmp_path):
 
 
 def test_consensus_goes_by_its_threshold():
-    raters = {"a": rater(True, True, False), "b": rater(True, False, False), "c": rater(True, False, None)}
-    assert consensus(raters) == {"0": True, "1": False, "2": False}
-    assert consensus(raters, 0.3) == {"0": True, "1": True, "2": False}
+    raters = [rater(True, True, False), rater(True, False, False), rater(True, False, None)]
+    assert consensus(raters) == rater(True, False, False)
+    assert consensus(raters, 0.3) == rater(True, True, False)
 
 
 @needs_sklearn
@@ -148,19 +148,15 @@ def test_agreement_has_the_known_values():
     """Cohen's example of 1960's form: 50 grants, 20 and 15 of both, kappa .4; F1 against the consensus by hand."""
     one = rater(*[True] * 25, *[False] * 25)
     other = rater(*[True] * 20, *[False] * 5, *[True] * 10, *[False] * 15)
-    found = agreement({"one": one, "other": other})
-    assert [round(own.kappa, 3) for own in found.raters] == [0.4, 0.4]
-    assert (found.same, found.unanimous, found.n) == (0.7, 35, 50)
-    assert (found.raters[0].precision, found.raters[0].recall) == (0.8, pytest.approx(20 / 30))
-    assert found.raters[0].f1 == pytest.approx(2 * 20 / 55)
-    # the model is compared with the people, each of them with the others
-    people = {"p1": rater(True, True, False), "p2": rater(True, False, False), "m": rater(True, True, True)}
-    model = next(own for own in agreement(people, ("p1", "p2"), 1.0).raters if own.name == "m")
-    assert (model.precision, model.recall, model.n, model.kappa) == (pytest.approx(1 / 3), 1.0, 3, 0.0)
-    same = agreement({"a": rater(True), "b": rater(True)})
-    assert (same.raters[0].kappa, same.kappa) == (1.0, 1.0)
-    with pytest.raises(EvaluationError, match="Nobody labelled a pair"):
-        agreement({"a": {"x": True}, "b": {"y": True}})
+    for own, agreed in ((one, other), (other, one)):
+        assert against(own, agreed)["kappa"] == pytest.approx(0.4)
+    found = against(one, other)
+    assert (found["n"], found["same"], found["relevant"]) == (50, 0.7, 0.5)
+    assert (found["precision"], found["recall"]) == (0.8, pytest.approx(20 / 30))
+    assert found["f1"] == pytest.approx(2 * 20 / 55)
+    assert against(rater(True), rater(True))["kappa"] == 1.0
+    assert against(rater(True, True), rater(True, False))["kappa"] == 0.0
+    assert against(rater(True), {}) is None
 
 
 def test_fleiss_kappa_is_that_of_statsmodels():
@@ -193,5 +189,8 @@ async def test_the_command_compares_models_with_people(index, tmp_path, capsys):
     words = ["agreement", model, "--person", eva, "--person", jan, "--threshold", "0.6", "--out", out]
     assert await command(index, *words) == 0
     assert [one.relevant for one in load_labels(out)] == [True, False, False, False]
+    # a person is compared with the others only: for Jan, that is Eva
+    assert printed.splitlines()[3].split()[:6] == ["jan", "4", "50", "%", "75", "%"]
+    assert await command(index, "agreement", model, tmp_path / "other.jsonl") == 2
     assert await command(index, "agreement", model) == 2
     assert "at least two files" in capsys.readouterr().err

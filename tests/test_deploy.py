@@ -56,7 +56,7 @@ SHELL_BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 def test_what_is_pasted_works_as_it_stands():
     """No comment behind a value or a command, no lone assignment that a program would not see, no space behind a backslash."""
-    found, files = [], sorted(file for file in DEPLOY.rglob("*") if file.is_file())
+    found, files = [], sorted(file for file in DEPLOY.rglob("*") if file.is_file() and file.suffix != ".pyc")
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
             assigned = re.match(r"#?[A-Za-z]\w*=", line) and file.suffix in NO_TRAILING_COMMENTS

@@ -144,7 +144,7 @@ STORES = (
             settings={"DOCS_STORE": "opensearch://admin:wrong@{search}/docs"}),
     Mistake("an index name with capitals", INGEST, "use lower-case letters, digits and - _ . only for the index", settings={"DOCS_STORE": "opensearch://127.0.0.1:{closed}/Docs"}),
     Mistake("http:// for opensearch://", INGEST, "unknown scheme. Name a directory, or write opensearch://", settings={"DOCS_STORE": "http://127.0.0.1:9200/docs"}),
-    Mistake("another embedder than the index has", "ask|Gauge 1?", f"was built with the embedder {WORDS}, but fake is configured", settings=EMBEDDER, indexed=True),
+    Mistake("another embedder than the index has", "ask|Gauge 1?", f"was built with the embedder {WORDS}, and fake is set: set the embedder of the index, or index the sites again.", settings=EMBEDDER, indexed=True),
     Mistake("a question before anything is indexed", "ask|Gauge 1?", "Nothing has been indexed yet: run `docs-assistant ingest` first."),
     Mistake("rollback with one generation", "rollback", "There is no earlier generation to go back to", indexed=True),
     Mistake("two runs at the same time", INGEST, "Another run is writing to the index in data: try again when it is done.", before=another_run, indexed=True),

@@ -44,6 +44,7 @@ STATUS = {
     "StepError": 500,
     "WorkersUnavailable": 500,
     "QuestionSetError": 500,
+    "ProviderError": 502,
     "DatabaseError": 503,
     "DatabaseTooNew": 503,
     "DatabaseUnavailable": 503,

@@ -41,13 +41,14 @@ async def service(settings):
 
 
 @pytest.fixture
-def held(monkeypatch):
-    """While this event isn't set, the store doesn't answer."""
-    goes_on, live = asyncio.Event(), EmbeddedStore.live
+async def held(monkeypatch):
+    """While this event isn't set, the store doesn't answer in this event loop; services of other tests have loops of their own."""
+    goes_on, live, here = asyncio.Event(), EmbeddedStore.live, asyncio.get_running_loop()
     goes_on.set()
 
     async def held_live(store):
-        await goes_on.wait()
+        if asyncio.get_running_loop() is here:
+            await goes_on.wait()
         return await live(store)
 
     monkeypatch.setattr(EmbeddedStore, "live", held_live)

@@ -146,7 +146,7 @@ def test_without_its_library_a_file_is_skipped_with_what_to_install(
     library: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ConversionError, match=rf"{library}.*pip install 'docs-assistant\[files\]'"):
+    with pytest.raises(ConversionError, match=rf"{library}.*pip install '.\[files\]'"):
         read(name)
 
 

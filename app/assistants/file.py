@@ -149,9 +149,9 @@ class IndexTable(TableWithID):
 
 
 class StepTable(TableWithID):
-    """A step of a project, or a postprocessor of LlamaIndex, with its arguments."""
+    """A step of a project, or a postprocessor of LlamaIndex, with its arguments; or a shipped step with its settings."""
 
-    class_: Name = Field(alias="class", description='a class, as "module:Class"')
+    class_: Name = Field("", alias="class", description='a class, as "module:Class", or the name of a shipped step')
     args: dict[str, Any] = Field({}, description=TABLE)
     timeout: float = Field(0, gt=0, description="a number of seconds above 0")
     scores: Scores | None = Field(None, description='"relative", "0..1" or "sigmoid"')

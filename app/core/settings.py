@@ -199,12 +199,12 @@ class Tuning(BaseModel):
     rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")
     passage_tokens: int = Field(3700, ge=200, description="Maximum length of all passages in a prompt, in tokens.")
     per_page: int = Field(2, ge=1, description="Maximum number of passages from one page.")
-    fusion: Literal["weighted", "rrf"] = Field("weighted", description="How the two rankings are merged.")
+    fusion: Literal["weighted", "fixed", "rrf"] = Field("weighted", description="How the two rankings are merged.")
     vector_weight: Weights = Field({}, description='Weight of vectors by language of the question; "*": all others.')
     exact: bool = Field(default=False, description="Use exact instead of approximate nearest neighbours.")
     clusters: int = Field(500, ge=1, description="Clusters of the step of this name; fewer in a small index.")
     cluster_chunks: int = Field(30, ge=1, description="Chunks that this step takes from the nearest clusters.")
-    other_language: float = Field(0.8, ge=0, le=1, description="Factor for passages in another language.")
+    other_language: float = Field(0.8, ge=0, le=1, description="Factor for passages in another language. 0: none are.")
     keyword_weight: float = Field(
         1.0, ge=0, le=10, description="Weight of a model's keywords; the question's words: 1."
     )

@@ -360,11 +360,13 @@ class Question:
 class WantedDates:
     """The dates of pages that a question asks for.
 
-    `topic` is the question without the time that it names, which is searched; empty if it names none. `boost` lifts the
-    pages of that time; `recency` is the preference for newer pages, if the question names no time.
+    `topic` is the question without the time that it names, which is searched and answered; empty if it names none. `words` are that
+    time as it is written; empty if only a model understood it. `boost` lifts the pages of that time; `recency` is the preference for
+    newer pages, if the question names no time.
     """
 
     topic: str = ""
+    words: str = ""
     boost: Boost | None = None
     recency: Recency | None = None
 
@@ -409,6 +411,7 @@ class Turn:
     Of what is answered:
 
     - `evidence`: by `relevance`; `related`: hits that are too weak to answer from
+    - `rejected`: the ids of chunks that don't help, by `helpful`; a later search doesn't bring them back
     - `more_keywords`: those of a second search
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
     - `curated`: the answer that an editor wrote for such questions, which ends the run
@@ -436,6 +439,7 @@ class Turn:
     pool: tuple[Hit, ...] = ()
     evidence: Evidence | None = None
     related: tuple[Hit, ...] = ()
+    rejected: frozenset[str] = frozenset()
     more_keywords: Mapping[str, str] = field(default_factory=dict)
     overview: bool = False
     curated: CuratedAnswer | None = None

@@ -102,7 +102,7 @@ def _nested(one: str, other: str) -> bool:
 
 
 Vector = Sequence[float]
-Fusion = Literal["weighted", "rrf"]
+Fusion = Literal["weighted", "fixed", "rrf"]
 
 
 # ---- what is indexed -------------------------------------------------------------------------
@@ -390,7 +390,7 @@ class Query:
     after scores were normalised by the best hit in the language of the question, so that the preference is weaker if that
     language has few hits. `sureness` (0..1) weakens it if the language is a guess. `depth` is the number of candidates of
     each leg, `limit` the number of hits, `per_page` the maximum number of hits from one page. `lexical_weight` and
-    `vector_weight` apply to the weighted fusion only. `exact` requests exhaustive instead of approximate nearest
+    `vector_weight` apply to the weighted fusion, which moves them by question, and exactly to the fixed one. `exact` requests exhaustive instead of approximate nearest
     neighbours. `language_offsets` are subtracted from the cosines of candidates in these languages before they are scaled.
     `boosts` and `recency` change the fused scores, but not those of pages without a date. Of a page in several
     versions, only one is returned: one of `versions`, else the newest; if the filters name versions, all that they admit.
@@ -424,8 +424,7 @@ class Candidate(NamedTuple):
     """A chunk in one leg, with what the ranking needs. `score` is raw: BM25, or cosine in -1..1.
 
     It is a tuple, because a search creates hundreds, and creating a frozen dataclass takes three times as long.
-    `dated` and `versions` are those of the chunk. The cosine is that of its text or its questions, whichever is nearer. If the
-    summary of a page is nearer than all of its chunks, the cosines of the chunks are raised, the best one to that of the summary.
+    `dated` and `versions` are those of the chunk.
     """
 
     id: str
@@ -437,13 +436,20 @@ class Candidate(NamedTuple):
     collection: str = ""
 
 
+Indirect = Literal["summaries", "questions", "variants", "hypothetical"]
+"""What a language model wrote and vectors found a chunk by: the summary of its page, its questions, other wordings of the question, an
+answer that the model made up.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Legs:
     """The results of both searches, best first, with raw scores.
 
     `units` are the best of these candidates with the cosine of their nearest stretch, whose number (of `app.text.units`) is
     in `nearest` by chunk id; empty where the index has no stretches. `meaning` is how near the nearest one is when what all
-    texts of its language share is left out, 0 to 1; None if that isn't known.
+    texts of its language share is left out, 0 to 1; None if that isn't known. `indirect` has further vector legs, of what a language
+    model wrote; that of the summaries has one chunk of each page.
     """
 
     lexical: tuple[Candidate, ...] = ()
@@ -451,6 +457,7 @@ class Legs:
     units: tuple[Candidate, ...] = ()
     nearest: Mapping[str, int] = field(default_factory=dict)
     meaning: float | None = None
+    indirect: Mapping[Indirect, tuple[Candidate, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

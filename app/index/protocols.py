@@ -84,8 +84,7 @@ class Generation(Protocol):
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with at most `query.depth` candidates and raw scores.
 
-        Filters apply to both. Questions of chunks and summaries of pages, if there are any, are searched too and raise the
-        vector scores of their chunks (see `app.index.ranking`).
+        Filters apply to both. Questions of chunks and summaries of pages, if there are any, are searched too, as `Legs.indirect`.
         """
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:

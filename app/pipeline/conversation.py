@@ -151,6 +151,19 @@ def searched(turn: Turn) -> Question:
     return replace(question, language=turn.search.query.language) if question.unsure and turn.search else question
 
 
+def asked_of_pages(turn: Turn) -> str:
+    """The question that the model answers: refined, and without the time that the search has settled by the dates of pages.
+
+    A time that the passages don't repeat makes models invent dates.
+    """
+    dates, refined = turn.dates, turn.refined
+    if not dates.topic:
+        return (refined or turn.asked).text
+    if refined and dates.words and dates.words in refined.text:
+        return re.sub(r"\s+([?.!,;:])|\s{2,}", lambda gap: gap[1] or " ", refined.text.replace(dates.words, "")).strip()
+    return refined.text if refined and turn.asked.referred else dates.topic
+
+
 def with_answer_language(turn: Turn, configured: Container[str]) -> Turn:
     """The turn with the language of the answer. If it was a guess, it is that of the search, which the pages decide.
 

@@ -290,7 +290,10 @@ _FIELDS = frozenset(field.name for field in fields(Turn))
 
 @dataclass(frozen=True, slots=True)
 class OwnStep:
-    """A `[[step]]` of assistants.toml. `timeout` in seconds, 0 means DOCS_TUNING__HELPER_TIMEOUT; `scores` is for postprocessors."""
+    """A `[[step]]` of assistants.toml. `timeout` in seconds, 0 means DOCS_TUNING__HELPER_TIMEOUT; `scores` is for postprocessors.
+
+    `path` names the class, or a shipped step; an empty one is the step that the table is named after.
+    """
 
     path: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -303,11 +306,48 @@ def known_steps(tables: Mapping[str, OwnStep], names: Iterable[str] = ()) -> Map
 
     Raises `SettingsError` for a class that is no step, or for wrong arguments.
     """
-    if taken := next((name for name in tables if name in steps()), ""):
+    if taken := next((name for name, table in tables.items() if name in steps() and (table.path or name) != name), ""):
         raise SettingsError(f"step {taken!r}: a shipped step has this name. Write another id.")
-    own = {name: _loaded(name, table, f"step {name!r}: class") for name, table in tables.items()}
+    own = {
+        name: _loaded(name, table, f"step {name!r}: class") if ":" in table.path else _with_settings(name, table)
+        for name, table in tables.items()
+    }
     classes = dict.fromkeys(name for name in names if ":" in name and name not in own)
     return {**steps(), **own, **{name: _loaded(name, OwnStep(name), "steps") for name in classes}}
+
+
+def _with_settings(name: str, table: OwnStep) -> StepFactory:
+    """A shipped step with the settings of the table, under the table's name. Its settings are its fields with a number."""
+    path = table.path or name
+    if path not in steps():
+        raise SettingsError(
+            f"step {name!r}: class={path}: write it as module:Class. It is no shipped step, either.{did_you_mean(path, steps())}"
+        )
+    if table.timeout or table.scores:
+        raise SettingsError(f"step {name!r}: `timeout` and `scores` are for steps of your own, not for {path}.")
+    factory, known = steps()[path], _settings_of(steps()[path].step)
+    for key, value in table.arguments.items():
+        if key not in known:
+            has = f"It has: {', '.join(known)}." if known else f"{path} has none."
+            raise SettingsError(f"step {name!r}: unknown setting {key}.{did_you_mean(key, known)} {has}")
+        whole = isinstance(known[key], int)
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value < 0:
+            kind = "a whole number" if whole else "a number"
+            raise SettingsError(f"step {name!r}: {key} = {value!r} must be {kind} of at least 0, as {known[key]}.")
+    named: Any = type(factory.step.__name__, (factory.step,), {"name": name, "__module__": factory.step.__module__})
+
+    def make(tools: Tools) -> Step:
+        made: Any = factory.make(tools)
+        given = {one.name: getattr(made, one.name) for one in fields(made) if one.init}
+        step: Step = named(**{**given, **table.arguments})
+        return step
+
+    return StepFactory(named, make, factory.before)
+
+
+def _settings_of(step: Any) -> dict[str, float]:
+    """The fields of a step that a number is the default of."""
+    return {one.name: one.default for one in fields(step) if isinstance(one.default, int | float)}
 
 
 def own_prompts(steps: Iterable[StepFactory]) -> frozenset[str]:

@@ -75,9 +75,7 @@ class Rerank(Step):
         return await self.reranker.chosen(question, hits, meaning, tuning.helper_timeout)
 
 
-UNSURE = 0.30
-GOOD = 0.20
-FAIR = 0.10
+UNSURE, GOOD, FAIR = 0.30, 0.20, 0.10  # scores
 ENOUGH = 3
 LONGEST_HEAD = 300
 ROOM = 12_000  # characters of passages that the model is shown
@@ -85,28 +83,45 @@ ROOM = 12_000  # characters of passages that the model is shown
 
 @dataclass(frozen=True)
 class Helpful(Step):
-    """Keeps the passages that help, possibly none."""
+    """Keeps the passages that help, possibly none.
+
+    The model is asked if the best score is below `unsure`. Otherwise hits of at least `good` stay, or of at least `fair` if fewer
+    than `enough` are good. Raises `SettingsError` if these aren't scores in that order.
+    """
 
     model: Model | None
     prompts: Prompts
     settings: Settings
+    unsure: float = UNSURE
+    good: float = GOOD
+    fair: float = FAIR
+    enough: int = ENOUGH
     name = "helpful"
     reads = ("asked", "hits", "hits.rerank")
     uses = ("refined", "related")
-    writes = ("hits", "related")
+    writes = ("hits", "related", "rejected")
     optional = True
     helper_calls = 1  # a retry counts as the same call
+
+    def __post_init__(self) -> None:
+        """Check the scores."""
+        if not 0 <= self.fair <= self.good <= 1 or not 0 <= self.unsure <= 1:
+            raise SettingsError(
+                f"step {self.name!r}: unsure = {self.unsure:g}, good = {self.good:g}, fair = {self.fair:g} must be scores from 0 to 1,"
+                " and fair at most good."
+            )
 
     async def __call__(self, turn: Turn) -> Changes:
         """The remaining hits; no changes if the hits weren't reranked."""
         scores = [hit.rerank for hit in turn.hits if hit.rerank is not None]
         if not scores or len(scores) < len(turn.hits):
             return {}
-        if max(scores) < UNSURE and self.model is not None:
+        if max(scores) < self.unsure and self.model is not None:
             hits = await self._asked(self.model, turn)
         else:
-            hits = by_score(turn.hits)
-        return {"hits": hits} if hits else {"hits": (), "related": turn.hits}
+            hits = self._by_score(turn.hits)
+        rejected = frozenset(hit.chunk.id for hit in turn.hits if hit not in hits)
+        return {"hits": hits, "rejected": rejected} | ({} if hits else {"related": turn.hits})
 
     async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:
         """The hits that the model chooses, and the well scored ones of those that didn't fit into its prompt."""
@@ -118,13 +133,12 @@ class Helpful(Step):
             self.name, lambda options: retry_once(lambda: model.complete(messages, options)), turn, self.settings
         )
         named = tuple(hits[number - 1] for number in picked_numbers(answer.text, len(hits), self.prompts.vocabulary))
-        return named + tuple(hit for hit in by_score(turn.hits) if hit not in hits)
+        return named + tuple(hit for hit in self._by_score(turn.hits) if hit not in hits)
 
-
-def by_score(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """The hits with good scores; if there are too few, those with fair scores as well."""
-    good = tuple(hit for hit in hits if (hit.rerank or 0.0) >= GOOD)
-    return good if len(good) >= ENOUGH else tuple(hit for hit in hits if (hit.rerank or 0.0) >= FAIR)
+    def _by_score(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """The hits with good scores; if there are too few, those with fair scores as well."""
+        good = tuple(hit for hit in hits if (hit.rerank or 0.0) >= self.good)
+        return good if len(good) >= self.enough else tuple(hit for hit in hits if (hit.rerank or 0.0) >= self.fair)
 
 
 MOST_WORDS = 3

@@ -90,13 +90,14 @@ A_YEAR = re.compile(rf"(?<![\w./])20\d\d{AFTER}")
 class Period:
     """A wish about the date of pages: `operator` against `date`; for "eq" any day from `date` to `last` fits.
 
-    Dates are ISO 8601 days. `question` is the question without the words that say so.
+    Dates are ISO 8601 days. `question` is the question without the `words` that say so; these are empty if a model left them out.
     """
 
     operator: Operator
     date: str
     last: str
     question: str
+    words: str = field(default="", compare=False)
 
     def boost(self, factor: float) -> Boost:
         """Lifts the pages that are wished for."""
@@ -171,7 +172,8 @@ class PeriodRules:
         if self._time.search(rest) or not (period.certain or about.search(rest)):
             return None
         date, last = _dated(period.operator, period.span)
-        return Period(period.operator, date, last, _without(question, period.start, period.end))
+        rest = _without(question, period.start, period.end)
+        return Period(period.operator, date, last, rest, question[period.start : period.end].strip())
 
     def hinted(self, question: str, today: dt.date) -> bool:
         """True if the question names any time, of pages or of something else; ignores future years."""
@@ -329,6 +331,8 @@ class AskedPeriod(Step):
     settings: Settings
     rules: Mapping[str, PeriodRules]
     today: Callable[[], dt.date] = field(default=_today)
+    boost: float = PERIOD_BOOST
+    loss: float = RECENCY_LOSS
     name = "period"
     reads = ("asked",)
     writes = ("dates",)
@@ -338,7 +342,7 @@ class AskedPeriod(Step):
     async def __call__(self, turn: Turn) -> Changes:
         """The boost of pages of the period that the question names; without one, or if the model fails, the preference for newer ones."""
         today = self.today()
-        newer: Changes = {"dates": WantedDates(recency=Recency(today.isoformat(), RECENCY_LOSS))}
+        newer: Changes = {"dates": WantedDates(recency=Recency(today.isoformat(), self.loss))}
         period = self.rules[turn.asked.language].period(turn.asked.text, today)
         if period is None and self.model is not None and self.rules[turn.asked.language].hinted(turn.asked.text, today):
             try:
@@ -349,7 +353,7 @@ class AskedPeriod(Step):
             return newer
         shorter = period.question != turn.asked.text and self._tells(period.question, turn)
         topic = period.question if shorter else ""
-        return {"dates": WantedDates(topic, period.boost(PERIOD_BOOST))}
+        return {"dates": WantedDates(topic, period.words if topic else "", period.boost(self.boost))}
 
     async def _asked(self, model: Model, turn: Turn, today: dt.date) -> Period | None:
         system = self.prompts.render(turn.asked.language, "period", today=today.isoformat())

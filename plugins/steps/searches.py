@@ -139,14 +139,16 @@ class MultiQuery(Asking):
     """Asks the model for other wordings and searches for all of them in parallel."""
 
     embedder: Embedder
+    wordings: int = VARIANTS
+    depth: int = DEPTH
     name = "multi_query"
     reads = ("asked", "generation")
     writes = ("variants",)
 
     async def __call__(self, turn: Turn) -> Changes:
         """The merged legs of all wordings. Raises `ModelError` if the reply has no wordings."""
-        answer = await ask_about(self, turn, "multi_query", count=str(VARIANTS))
-        if not (wordings := parse_questions(answer)):
+        answer = await ask_about(self, turn, "multi_query", count=str(self.wordings))
+        if not (wordings := parse_questions(answer, self.wordings)):
             raise ModelError(f"The reply has no other wordings: {answer[:200]!r}. Searching for the question alone.")
         generation: Generation = turn.generation
         vectors: list[Vector | None]
@@ -155,17 +157,17 @@ class MultiQuery(Asking):
         except ModelError:  # the words are searched; the probe reports the failing embedder
             vectors = [None] * len(wordings)
         queries = [
-            replace(query_for(replace(turn.asked, text=text, referred=""), turn, self, vector), depth=DEPTH)
+            replace(query_for(replace(turn.asked, text=text, referred=""), turn, self, vector), depth=self.depth)
             for text, vector in zip(wordings, vectors, strict=True)
         ]
         return {"variants": joined(*await asyncio.gather(*(generation.search(query) for query in queries)))}
 
 
-def parse_questions(answer: str) -> list[str]:
-    """The wordings, one per line, without list marks, quotes and repetitions; at most `VARIANTS`."""
+def parse_questions(answer: str, most: int = VARIANTS) -> list[str]:
+    """The wordings, one per line, without list marks, quotes and repetitions; at most so many."""
     lines = (unquoted(_MARK.sub("", line)) for line in answer.splitlines())
     usable = dict.fromkeys(line for line in lines if re.search(r"\w", line) and not line.endswith(":"))
-    return [line[:LONGEST_WORDING] for line in usable][:VARIANTS]
+    return [line[:LONGEST_WORDING] for line in usable][:most]
 
 
 SECTION_BOOST = 1.2
@@ -194,7 +196,8 @@ class Part:
 class Associate(Asking):
     """Shows the model the sections of the site and boosts those that it picks."""
 
-    _known: dict[tuple[int, Filters], tuple[Part, ...]] = field(default_factory=dict, compare=False)
+    boost: float = SECTION_BOOST
+    _known: dict[tuple[int, Filters], tuple[Part, ...]] = field(default_factory=dict, init=False, compare=False)
     name = "associate"
     reads = ("asked", "generation")
     writes = ("sections",)
@@ -214,7 +217,7 @@ class Associate(Asking):
         prefixes, collections = (
             tuple(part.name for part in picked if part.collection is named) for named in (False, True)
         )
-        return {"sections": Boost(SECTION_BOOST, url_prefixes=prefixes, collections=collections)}
+        return {"sections": Boost(self.boost, url_prefixes=prefixes, collections=collections)}
 
     async def _sections(self, generation: Generation, filters: Filters) -> tuple[Part, ...]:
         """The sections of the pages that the filters admit."""
@@ -350,7 +353,8 @@ class SecondSearch(Asking):
         # the vector leg of the first search stays
         again = turn.changed(keywords=more, probe=turn.search)
         retrieve = Retrieve(self.embedder, self.prompts, self.settings)
-        again = replace(again, hits=(await retrieve(again))["hits"])
+        hits = (await retrieve(again))["hits"]
+        again = replace(again, hits=tuple(hit for hit in hits if hit.chunk.id not in turn.rejected))
         judged = await Relevance(self.prompts, self.settings)(again)
         if turn.evidence and judged["evidence"].share <= turn.evidence.share:
             return {"more_keywords": more}

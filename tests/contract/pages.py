@@ -3,6 +3,7 @@
 import math
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from app.core.generation import Recipe
 from app.core.types import Chunk, Hit, LexicalText, Page, Query, Vector
@@ -25,6 +26,11 @@ def vector(text: str) -> Vector:
 
 def axis(index: int, sign: float = 1.0) -> Vector:
     return [sign if i == index else 0.0 for i in range(DIMENSION)]
+
+
+def leaning(share: float, towards: int) -> Vector:
+    """A vector with this cosine to axis 0."""
+    return [share if i == 0 else math.sqrt(1 - share**2) if i == towards else 0.0 for i in range(DIMENSION)]
 
 
 def chunks_of(url: str, *texts: str, language: str = "en", title: str = "A page", collection: str = "docs"):
@@ -57,6 +63,14 @@ def page_of(url: str, chunks: Sequence[Chunk] = (), **values) -> Page:
 async def search(generation: Generation, query: Query) -> tuple[Hit, ...]:
     """The best hits of both legs."""
     return await rank(generation, await generation.search(query), query)
+
+
+async def only_found_indirectly(generation: Generation, url: str) -> None:
+    """Checks that "disk", with axis 0 as its vector, finds this page, and not without what a model wrote."""
+    query = Query((LexicalText("en", "disk"),), axis(0), "en", lexical_weight=0.4, vector_weight=0.6)
+    assert url in [hit.chunk.url for hit in await search(generation, query)]
+    legs = replace(await generation.search(query), indirect={})
+    assert url not in [hit.chunk.url for hit in await rank(generation, legs, query)]
 
 
 async def put(draft: Draft, url: str, *texts: str, **values) -> tuple[Chunk, ...]:

@@ -7,7 +7,19 @@ import pytest
 from app.core.errors import IndexMismatch, StoreError
 from app.core.types import Filters, LexicalText, Query, Vector
 from app.index.protocols import Draft
-from tests.contract.pages import DIMENSION, RECIPE, SITE, axis, chunks_of, found, near, page_of, semantic
+from tests.contract.pages import (
+    DIMENSION,
+    RECIPE,
+    SITE,
+    axis,
+    chunks_of,
+    found,
+    leaning,
+    near,
+    only_found_indirectly,
+    page_of,
+    semantic,
+)
 
 ASKING = replace(RECIPE, questions="prompt-1")
 
@@ -31,10 +43,11 @@ async def test_questions_find_their_chunk_by_words_and_by_vectors(store, exact):
     live = await store.live()
     assert (live.info.pages, live.info.chunks) == (2, 3)
     legs = await live.search(semantic(axis(0), exact=exact))
-    (chunk,) = await live.fetch([legs.vector[0].id])
+    (asked,) = legs.indirect["questions"]
+    (chunk,) = await live.fetch([asked.id])
     assert (chunk.text, chunk.questions) == ("second of a", (("cs", "Kolik místa mám?"),))
-    assert legs.vector[0].score == pytest.approx(1, abs=1e-3)
-    assert len({candidate.id for candidate in legs.vector}) == len(legs.vector)
+    assert asked.score == pytest.approx(1, abs=1e-3)
+    assert max(one.score for one in legs.vector) == pytest.approx(0, abs=1e-3)
     words = await live.search(Query((LexicalText("cs", "místo"),)))
     assert [candidate.id for candidate in words.lexical] == [chunk.id]
     only = Filters(url_prefixes=(SITE + "/b",))
@@ -54,10 +67,9 @@ async def test_changed_questions_replace_the_old_ones_and_the_text_keeps_its_vec
         await put_asked(draft, "/a", {1: "Kde jsou zálohy?", 2: "Proč?"}, "first", "second", "third", of=axis(5))
         await draft.publish()
     live = await (await open_store()).live()
-    assert (await near(live, axis(5)))[:1] == ["second"]
     assert (await near(live, axis(2)))[:1] == ["second"]
     assert (await near(live, axis(1)))[:1] == ["first"]
-    assert (await live.search(semantic(axis(5)))).vector[0].score == pytest.approx(1, abs=1e-3)
+    assert (await live.search(semantic(axis(5)))).indirect["questions"][0].score == pytest.approx(1, abs=1e-3)
     assert await found(live, "zálohy") == ["second"]
     assert await found(live, "místa") == []
     assert await found(before, "místa") == ["first"]
@@ -81,3 +93,17 @@ async def test_questions_are_part_of_the_recipe(store):
     for recipe in (RECIPE, replace(RECIPE, questions="prompt-2")):
         async with await store.draft(recipe) as draft:
             assert draft.rebuilds
+
+
+async def test_a_chunk_that_only_its_questions_find_is_among_the_best_hits(store):
+    """Words and vectors hardly tell 30 pages apart, and both put it last; its questions are clearly the nearest."""
+    async with await store.draft(ASKING) as draft:
+        for n in range(30):
+            wanted = n == 17
+            (plain,) = chunks_of(f"{SITE}/p{n:02}", f"a disk of kind {n}")
+            chunk = replace(plain, questions=(("en", f"why {n}"),))
+            own, asked = (0.4, 0.8) if wanted else (0.4 + (n % 7) / 100, 0.1 + (n % 7) / 100)
+            vectors = {chunk.id: leaning(own, 1 + n % 15), chunk.questions_id: leaning(asked, 1 + n % 15)}
+            await draft.put(page_of(chunk.url, (chunk,)), (chunk,), vectors)
+        await draft.publish()
+    await only_found_indirectly(await store.live(), SITE + "/p17")

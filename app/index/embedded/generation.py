@@ -19,7 +19,7 @@ from app.core.errors import IndexDamaged
 from app.core.gate import Shared
 from app.core.generation import GenerationInfo
 from app.core.process import give_back_memory
-from app.core.types import Candidate, Chunk, Legs, LexicalText, Page, PlainText, Query, Vector
+from app.core.types import Candidate, Chunk, Indirect, Legs, LexicalText, Page, PlainText, Query, Vector
 from app.index.embedded.pointer import Published, TableVersion
 from app.index.embedded.tables import (
     QUESTIONS,
@@ -39,11 +39,9 @@ from app.index.protocols import TranslationSets
 from app.index.ranking.legs import (
     PAGES,
     best_first,
-    best_of_each_page,
     centres,
-    nearest,
+    of_summaries,
     pages_without_chunks,
-    raised_to_summaries,
     sample,
 )
 from app.index.vocabulary import Vocabulary, searched_terms
@@ -220,8 +218,8 @@ class EmbeddedGeneration:
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
         where = condition(query.filters)
-        lexical, vector = await asyncio.gather(self._lexical(query, where), self._vector(query, where))
-        return Legs(lexical, vector)
+        lexical, (vector, indirect) = await asyncio.gather(self._lexical(query, where), self._vectors_of(query, where))
+        return Legs(lexical, vector, indirect=indirect)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids; unknown ids are left out."""
@@ -371,27 +369,34 @@ class EmbeddedGeneration:
         hits = await _found(search.where(where) if where else search)
         return (await self._candidate_columns()).candidates(hits.column(ROW), hits.column("_score").to_pylist())
 
-    async def _vector(self, query: Query, where: str) -> tuple[Candidate, ...]:
-        if query.vector is None:
-            return ()
-        vector = unit(query.vector, self.info.recipe.dimension, "the question")
-        if not any(vector):
-            return ()
+    async def _vectors_of(
+        self, query: Query, where: str
+    ) -> tuple[tuple[Candidate, ...], dict[Indirect, tuple[Candidate, ...]]]:
+        """The vector leg, and those of questions and summaries, if the index has any."""
+        vector = query.vector and unit(query.vector, self.info.recipe.dimension, "the question")
+        if not vector or not any(vector):
+            return (), {}
         if query.exact:
             leg = await self._cosines(_near(self.chunks, vector, where).limit(query.depth).bypass_vector_index())
         else:
             leg = await self._in_memory(query, vector, where)
+        indirect: dict[Indirect, tuple[Candidate, ...]] = {}
         if self.info.recipe.questions:
-            leg = nearest(leg, await self._cosines(_near(self.chunks, vector, where, QUESTIONS).limit(query.depth)))
-        if self.summaries is None:
-            return leg
+            near = await self._cosines(_near(self.chunks, vector, where, QUESTIONS).limit(query.depth))
+            indirect["questions"] = tuple(one for one in near if one.score)  # a vector of zeros is that of no question
+        if self.summaries is not None:
+            indirect["summaries"] = await self._summaries(vector, where, leg)
+        return leg, indirect
+
+    async def _summaries(self, vector: Sequence[float], where: str, leg: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """The leg of the summaries, whose chunks are those of the vector leg, and for pages without one the nearest of the page."""
         rows = await _fetched(_near(self.summaries, vector, where).select(["url", "_distance"]).limit(PAGES))
         pages = {row["url"]: 1.0 - float(row["_distance"]) for row in rows}
-        if urls := pages_without_chunks(leg, pages, query.depth):
+        if urls := pages_without_chunks(leg, pages):
             within = " AND ".join(filter(None, (where, f"url IN ({quoted(urls)})")))
             search = _near(self.chunks, vector, within).limit(ROWS_OF_PAGES).bypass_vector_index()
-            leg = (*leg, *best_of_each_page(await self._cosines(search)))
-        return raised_to_summaries(leg, pages, query.depth)
+            leg = (*leg, *await self._cosines(search))
+        return of_summaries(pages, leg)
 
     async def _in_memory(self, query: Query, vector: Sequence[float], where: str) -> tuple[Candidate, ...]:
         within = None

@@ -12,13 +12,13 @@ from typing import Any
 from app.core.errors import IndexMismatch
 from app.core.gate import Shared
 from app.core.generation import GenerationInfo
-from app.core.types import Candidate, Chunk, Filters, Legs, Page, PlainText, Query, Vector
+from app.core.types import Candidate, Chunk, Filters, Indirect, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, Connection, to_lines
 from app.index.opensearch.rows import alive, to_chunk, to_page
 from app.index.opensearch.writing import Rows
 from app.index.protocols import TranslationSets
-from app.index.ranking.legs import PAGES, SAMPLE, centres, nearest, pages_without_chunks, raised_to_summaries
+from app.index.ranking.legs import PAGES, SAMPLE, centres, of_summaries, pages_without_chunks
 from app.index.vocabulary import Vocabulary, chunks_with, searched_terms
 
 FACTS = ("url", "language", "dated", "versions", "collection")
@@ -68,9 +68,12 @@ class OpenSearchGeneration:
                 f"({self.info.recipe.embedder}). Set that embedder again, or ingest the sites with the new one."
             )
         candidates_of, summaries = await self._found(query)
+        vector, indirect = candidates_of.get("vector", ()), dict[Indirect, tuple[Candidate, ...]]()
+        if questions := candidates_of.get("questions"):
+            indirect["questions"] = questions
         if summaries:
-            candidates_of["vector"] = await self._with_summaries(candidates_of["vector"], summaries, query)
-        return Legs(candidates_of.get("lexical", ()), candidates_of.get("vector", ()))
+            indirect["summaries"] = await self._summaries(vector, summaries, query)
+        return Legs(candidates_of.get("lexical", ()), vector, indirect=indirect)
 
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], Mapping[str, float]]:
         """The candidates of each leg, and the pages with the nearest summaries with their cosines."""
@@ -85,8 +88,6 @@ class OpenSearchGeneration:
                 raise self._connection.rejection(int(response["status"]), response["error"], f"the {name} search")
         summaries = _summary_hits(responses.pop("summaries", {}))
         candidates_of = {name: _candidates(name, response, known) for name, response in responses.items()}
-        if "questions" in candidates_of:
-            candidates_of["vector"] = nearest(candidates_of["vector"], candidates_of.pop("questions"))
         return candidates_of, summaries
 
     async def _read_facts(self) -> Mapping[str, Candidate]:
@@ -94,14 +95,15 @@ class OpenSearchGeneration:
         known = await self._listed("chunk") if self.info.chunks <= MOST_READ else ()
         return {one.id: one for one in known}
 
-    async def _with_summaries(
+    async def _summaries(
         self, leg: tuple[Candidate, ...], summaries: Mapping[str, float], query: Query
     ) -> tuple[Candidate, ...]:
-        if urls := pages_without_chunks(leg, summaries, query.depth):
+        """The leg of the summaries, whose chunks are those of the vector leg, and for pages without one the nearest of the page."""
+        if urls := pages_without_chunks(leg, summaries):
             body, params = _best_of_pages(urls, query, self.info.id), ALL_SHARDS
             answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
             leg = (*leg, *_candidates("vector", answer))
-        return raised_to_summaries(leg, summaries, query.depth)
+        return of_summaries(summaries, leg)
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
         """The chunks with these ids, in the order of the ids."""

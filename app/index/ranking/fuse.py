@@ -5,8 +5,8 @@ scores stay comparable.
 import datetime as dt
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
 from statistics import median
@@ -14,7 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from app.core.generation import newness, split_version
-from app.core.types import Boost, Candidate, Chunk, Hit, Legs, Query, Recency, Section
+from app.core.types import Boost, Candidate, Chunk, Hit, Indirect, Legs, Query, Recency, Section
 from app.index.protocols import Counterparts, Generation, TranslationSet, TranslationSets
 from app.index.ranking.legs import best_first, nearest
 from app.text.marks import marks, names
@@ -197,8 +197,15 @@ def _names(chunks: Sequence[Chunk]) -> frozenset[str]:
 
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate
-LimitCut = Literal["", "translation", "per_page", "top_k"]
+LimitCut = Literal["", "language", "translation", "per_page", "top_k"]
 OF_UNITS = 0.8  # share of a chunk's nearest stretch in what its vectors add
+OF_INDIRECT = 0.5
+"""Weight of each leg of what a language model wrote, relative to that of the vectors, where it decides clearly: it is multiplied by the
+square of its distinctness, as such a leg finds something for every question.
+"""
+FEWEST_INDIRECT = 10
+"""Candidates of such a leg: scaled, the best of fewer would count fully however far it is, as where few pages have a summary yet."""
+OF_PAGES: Container[Indirect] = ("summaries",)
 RRF_K = 60  # the constant of Cormack et al. 2009; it dampens the first ranks
 
 
@@ -210,19 +217,24 @@ async def rank(generation: Generation, legs: Legs, query: Query) -> tuple[Hit, .
     return hits(candidates, {chunk.id: chunk for chunk in chunks}, fused, legs, query)
 
 
-def joined(*searches: Legs | None) -> Legs:
-    """The legs of several searches as one, without units: each candidate once, with its best score, best first. None is
-    skipped.
-    """
-    searched = [legs for legs in searches if legs is not None]
-    if len(searched) == 1:
-        return searched[0]
-    return Legs(nearest(*(legs.lexical for legs in searched)), nearest(*(legs.vector for legs in searched)))
+def joined(*searches: Legs) -> Legs:
+    """The legs of several searches as one, without units: each candidate once, with its best score, best first."""
+    return Legs(nearest(*(legs.lexical for legs in searches)), nearest(*(legs.vector for legs in searches)))
+
+
+def with_indirect(legs: Legs, variants: Legs | None, hypothetical: Legs | None) -> Legs:
+    """The legs with what other wordings of the question and a made-up answer found; None if nothing was searched for them."""
+    lexical, indirect = legs.lexical, dict(legs.indirect)
+    if variants is not None:
+        lexical, indirect["variants"] = nearest(lexical, variants.lexical), variants.vector
+    if hypothetical is not None:
+        indirect["hypothetical"] = hypothetical.vector
+    return replace(legs, lexical=lexical, indirect=indirect)
 
 
 def scored(legs: Legs, query: Query) -> Scored:
     """All candidates of both legs with their fused scores."""
-    candidates = {one.id: one for one in (*legs.vector[: query.depth], *legs.lexical[: query.depth])}
+    candidates = _candidates(legs, query)
     words, vectors = leg_scores(legs, query)
     other, language = query.of_another_language, query.language
     scores = {
@@ -294,30 +306,65 @@ def leg_scores(legs: Legs, query: Query) -> tuple[Mapping[str, float], Mapping[s
     """Returns the share of the words and of the vectors in the fused scores, by id, before all factors."""
     lexical, vector = _cut(legs, query)
     if query.fusion == "rrf":
-        return _rrf(lexical), _rrf(vector)
-    words, vectors = _weights(lexical, vector, query)
+        return _rrf(lexical), _sums(_rrf(vector), *(_rrf(leg) for leg in legs.indirect.values()))
+    words, vectors, scale = _weights(lexical, vector, query)
     of_units = OF_UNITS * vectors if legs.units else 0.0
     near = _stretched(vector, query, vectors - of_units)
-    for id_, score in _stretched(comparable(legs.units, query), query, of_units).items():
-        near[id_] = near.get(id_, 0.0) + score
-    return _stretched(lexical, query, words), near
+    in_units = _stretched(comparable(legs.units, query), query, of_units)
+    return _stretched(lexical, query, words), _sums(
+        near, in_units, *_indirect(legs, query, scale * query.vector_weight)
+    )
+
+
+def _indirect(legs: Legs, query: Query, vectors: float) -> Iterator[Mapping[str, float]]:
+    """What each further leg adds: the more, the more clearly it decides. The summary of a page counts for all its candidates."""
+    for kind, found in legs.indirect.items():
+        if len(found) < FEWEST_INDIRECT:
+            continue
+        leg = comparable(found, query)
+        weight = OF_INDIRECT * vectors * (1.0 if query.fusion == "fixed" else _distinctness(leg) ** 2)
+        scores = _stretched(leg, query, weight)
+        if kind in OF_PAGES:
+            of_page = {one.url: scores[one.id] for one in leg}
+            everywhere = _candidates(legs, query).items()
+            scores = {id_: of_page[one.url] for id_, one in everywhere if one.url in of_page}
+        yield scores
+
+
+def _candidates(legs: Legs, query: Query) -> dict[str, Candidate]:
+    found = {one.id: one for one in (*legs.vector[: query.depth], *legs.lexical[: query.depth])}
+    for leg in legs.indirect.values():
+        found |= {one.id: one for one in leg if one.id not in found}
+    return found
+
+
+def _sums(scores: dict[str, float], *more: Mapping[str, float]) -> dict[str, float]:
+    for added in more:
+        for id_, score in added.items():
+            scores[id_] = scores.get(id_, 0.0) + score
+    return scores
 
 
 def leg_weights(legs: Legs, query: Query) -> tuple[float, float]:
     """The weights of both legs for this question: the configured ones, moved towards the leg that decides more clearly."""
-    return _weights(*_cut(legs, query), query)
+    return _weights(*_cut(legs, query), query)[:2]
 
 
 def _cut(legs: Legs, query: Query) -> tuple[Sequence[Candidate], Sequence[Candidate]]:
     return legs.lexical[: query.depth], comparable(legs.vector[: query.depth], query)
 
 
-def _weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> tuple[float, float]:
+def _weights(lexical: Sequence[Candidate], vector: Sequence[Candidate], query: Query) -> tuple[float, float, float]:
+    """The weights of both legs, and the factor that makes their sum that of the configured ones."""
     words, vectors = query.lexical_weight, query.vector_weight
+    if query.fusion == "fixed":
+        return words, vectors, 1.0
+    of_words, of_vectors = (_distinctness(leg) if leg else 0.0 for leg in (lexical, vector))
+    there = words * bool(lexical) + vectors * bool(vector)
+    scale = there / ((words * of_words + vectors * of_vectors) or 1.0)
     if lexical and vector:
-        words, vectors = words * _distinctness(lexical), vectors * _distinctness(vector)
-    scale = (query.lexical_weight + query.vector_weight) / ((words + vectors) or 1.0)
-    return words * scale, vectors * scale
+        words, vectors = words * of_words * scale, vectors * of_vectors * scale
+    return words, vectors, scale
 
 
 def _distinctness(leg: Sequence[Candidate]) -> float:
@@ -347,7 +394,7 @@ def _stretched(leg: Sequence[Candidate], query: Query, weight: float) -> dict[st
     return {candidate.id: weight * ((candidate.score - low) / reach) for candidate in leg}
 
 
-def _rrf(leg: Sequence[Candidate]) -> Mapping[str, float]:
+def _rrf(leg: Sequence[Candidate]) -> dict[str, float]:
     """Reciprocal rank fusion, scaled so that the first of both legs has 1 in all. Both legs have the same weight."""
     ranked = enumerate(best_first(leg), start=1)
     return {candidate.id: (RRF_K + 1) / 2 / (RRF_K + rank) for rank, candidate in ranked}
@@ -376,7 +423,9 @@ def with_cuts(order: Sequence[Candidate], fused: Scored, query: Query) -> Iterat
     shown: dict[str, str] = {}  # the page of each translation set
     for candidate in order:
         translations = fused.sets.get(candidate.url)
-        if translations and shown.get(translations.id, candidate.url) != candidate.url:
+        if not language_factor(candidate, query):
+            yield candidate, "language"
+        elif translations and shown.get(translations.id, candidate.url) != candidate.url:
             yield candidate, "translation"
         elif of_page.get(candidate.url, 0) >= query.per_page:
             yield candidate, "per_page"

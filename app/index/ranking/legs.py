@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -57,32 +57,16 @@ PAGES = 20
 """The number of summaries per search: later pages wouldn't reach the hits."""
 
 
-def pages_without_chunks(leg: Sequence[Candidate], pages: Mapping[str, float], depth: int) -> list[str]:
-    """The pages without a chunk in the leg, of those with the cosines of their summaries, whose score is high enough for it."""
+def pages_without_chunks(leg: Sequence[Candidate], pages: Collection[str]) -> list[str]:
+    """The addresses of those of the pages that have no chunk in the leg."""
     there = {candidate.url for candidate in leg}
-    least = leg[-1].score if len(leg) >= depth else -1.0
-    return [url for url, score in pages.items() if url not in there and score > least]
+    return [url for url in pages if url not in there]
 
 
-def raised_to_summaries(leg: Sequence[Candidate], pages: Mapping[str, float], depth: int) -> tuple[Candidate, ...]:
-    """The leg with the scores of each page raised by the same amount, so that its best chunk has the summary's score.
-
-    The order of the chunks within a page stays that of their own vectors.
-    """
-    best: dict[str, float] = {}
-    for candidate in leg:
-        best[candidate.url] = max(candidate.score, best.get(candidate.url, candidate.score))
-    rise = {url: max(0.0, score - best[url]) for url, score in pages.items() if url in best}
-    moved = (one._replace(score=one.score + rise[one.url]) if rise.get(one.url) else one for one in leg)
-    return tuple(best_first(moved)[:depth])
-
-
-def best_of_each_page(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The first candidate of each page."""
-    best: dict[str, Candidate] = {}
-    for candidate in candidates:
-        best.setdefault(candidate.url, candidate)
-    return tuple(best.values())
+def of_summaries(pages: Mapping[str, float], leg: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The leg of the summaries: of each page with the cosine of its summary, the nearest chunk of the vector `leg` with that cosine."""
+    nearest_of = {candidate.url: candidate for candidate in reversed(leg)}  # a leg is sorted, best first
+    return tuple(nearest_of[url]._replace(score=score) for url, score in pages.items() if url in nearest_of)
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:

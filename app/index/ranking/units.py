@@ -29,6 +29,9 @@ VERSION = "units-2"
 POOL = 30
 """Candidates from the top of each leg whose stretches are compared: those of 100 find the same."""
 
+POOL_OF_INDIRECT = 10
+"""The same of each further leg, of which hardly more reach the hits."""
+
 FEWEST_CHUNKS = 100
 """Of an index: the mean of fewer is what they are about, not what all texts of a language share."""
 
@@ -88,6 +91,8 @@ async def with_units(generation: Generation, legs: Legs, query: Query) -> Legs:
     if query.vector is None or not any(query.vector):
         return legs
     candidates = {one.id: one for one in (*legs.vector[:POOL], *legs.lexical[:POOL])}
+    for leg_ in legs.indirect.values():
+        candidates |= {one.id: one for one in leg_[:POOL_OF_INDIRECT]}
     asked = _unit(query.vector)
     stored = await generation.units(list(candidates))
     stretches = _Stretches({id_: stored[id_] for id_ in candidates if id_ in stored}, len(asked))

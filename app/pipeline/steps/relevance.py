@@ -61,14 +61,15 @@ class Relevance(Step):
     settings: Settings
     name = "relevance"
     reads = ("asked", "hits", "generation")
-    uses = ("hits.rerank", "refined", "dates", "keywords", "related", "search")
+    uses = ("hits.rerank", "refined", "dates", "keywords", "related", "rejected", "search")
     writes = ("evidence", "hits", "related")
 
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence and the hits: none below it, else those not far behind the best.
 
         Needed is `min_evidence`, or `WITH_KEYWORDS` times that if keywords were searched too. If the hits don't reach it,
-        the question is searched again without the keywords, because bad keywords hide its passages.
+        the question is searched again without the keywords, because bad keywords hide its passages. It isn't if an earlier step
+        rejected all hits, and none of those that it rejected comes back.
         """
         generation: Generation = turn.generation
         texts = self._asked(turn)
@@ -88,7 +89,7 @@ class Relevance(Step):
         nearness = _nearness(turn)
         evidence = max(await best_coverage(texts, hits, rarity, nearness), by_reranker)
         if turn.keywords and by_reranker < needed:
-            own = await _without_keywords(turn) if evidence < needed * WITH_KEYWORDS else ()
+            own = await _without_keywords(turn) if hits and evidence < needed * WITH_KEYWORDS else ()
             if own and (by_question := await best_coverage(alone, own, rarity, nearness)) >= needed:
                 evidence, hits = by_question, own
             else:
@@ -133,7 +134,8 @@ async def _without_keywords(turn: Turn) -> tuple[Hit, ...]:
         return ()
     query = replace(turn.search.query, texts=turn.search.query.texts[:1])
     legs = await with_units(turn.generation, await turn.generation.search(query), query)
-    return await rank(turn.generation, legs, query)
+    hits = await rank(turn.generation, legs, query)
+    return tuple(hit for hit in hits if hit.chunk.id not in turn.rejected)
 
 
 def ends(question: str, abbreviations: Collection[str] = ()) -> list[str]:

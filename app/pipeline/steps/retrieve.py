@@ -12,10 +12,11 @@ from app.core.errors import ModelError, RequestError
 from app.core.generation import Recipe, named_versions
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
+from app.core.settings import Settings
 from app.core.turn import Message, Question, Search, Turn
-from app.core.types import Candidate, Chunk, Legs, LexicalText, Query, Vector
+from app.core.types import Candidate, Chunk, Filters, Legs, LexicalText, Query, Vector
 from app.index.protocols import Generation
-from app.index.ranking.fuse import joined, near_page, rank
+from app.index.ranking.fuse import near_page, rank, with_indirect
 from app.index.ranking.legs import offsets
 from app.index.ranking.units import with_units
 from app.index.vocabulary import tokens_of
@@ -157,6 +158,25 @@ class Retrieve(Searching):
     async def __call__(self, turn: Turn) -> Changes:
         """The query with its legs, and the hits, best first. If the language was a guess, the query has that of the pages."""
         generation: Generation = turn.generation
+        question, query, legs = await self._searched(turn)
+        if turn.asked.unsure and (language := await self._language_of_pages(turn, legs.lexical)):
+            asked = replace(turn.asked, language=language, unsure=False)
+            query = query_for(asked, turn, self, query.vector)
+            words = await generation.search(replace(query, vector=None))
+            return await self(turn.changed(asked=asked, probe=Search(query, replace(legs, lexical=words.lexical))))
+        if turn.variants or turn.hypothetical:
+            legs = with_indirect(legs, turn.variants, turn.hypothetical)
+        if query.vector is not None and is_multilingual(generation.info.recipe.embedder):
+            centres = await generation.language_centres()
+            query = replace(query, language_offsets=offsets(centres, query.vector, query.language))
+        legs = await with_units(generation, legs, query)
+        hits = await rank(generation, legs, query)
+        headed = headed_first(hits, question.text, self.prompts.language(question.language))
+        return {"search": Search(query, legs), "hits": headed}
+
+    async def _searched(self, turn: Turn) -> tuple[Question, Query, Legs]:
+        """What is searched, and its legs: those of `probe` as far as it searched for the same."""
+        generation: Generation = turn.generation
         probe = turn.probe
         if turn.dates.topic and turn.search is None:
             probe = None  # it may have searched for the question with its time
@@ -168,26 +188,14 @@ class Retrieve(Searching):
         question = searched(turn)
         query = query_for(question, turn, self, vector, turn.keywords)
         if query.language != turn.asked.language:
-            query = replace(query, language=turn.asked.language)
+            filters = _filters(turn.asked, turn, self.settings)
+            query = replace(query, language=turn.asked.language, filters=filters)
         if probe is None:
-            legs = await generation.search(query)
-        elif turn.keywords or question is not turn.asked:
-            legs = Legs((await generation.search(replace(query, vector=None))).lexical, probe.legs.vector)
-        else:
-            legs = probe.legs
-        if turn.asked.unsure and (language := await self._language_of_pages(turn, legs.lexical)):
-            asked = replace(turn.asked, language=language, unsure=False)
-            query = query_for(asked, turn, self, vector)
-            legs = Legs((await generation.search(replace(query, vector=None))).lexical, legs.vector)
-            return await self(turn.changed(asked=asked, probe=Search(query, legs)))
-        legs = joined(legs, turn.variants, turn.hypothetical)
-        if vector is not None and is_multilingual(generation.info.recipe.embedder):
-            centres = await generation.language_centres()
-            query = replace(query, language_offsets=offsets(centres, vector, query.language))
-        legs = await with_units(generation, legs, query)
-        hits = await rank(generation, legs, query)
-        headed = headed_first(hits, question.text, self.prompts.language(question.language))
-        return {"search": Search(query, legs), "hits": headed}
+            return question, query, await generation.search(query)
+        if turn.keywords or question is not turn.asked:
+            words = await generation.search(replace(query, vector=None))
+            return question, query, replace(probe.legs, lexical=words.lexical)
+        return question, query, probe.legs
 
     async def _language_of_pages(self, turn: Turn, leg: Sequence[Candidate]) -> str:
         """The language whose pages have more of the question's words than those in the guessed language; empty if none has.
@@ -252,6 +260,7 @@ def query_for(
 ) -> Query:
     """The query for a question, and for keywords, if there are any, with the limits and boosts of the turn."""
     settings, language = step.settings, question.language
+    other = settings.tuning.other_language
     words = step.prompts.language(language)
     texts = [LexicalText(language, what_is_asked(question.text, words))]
     if keywords:
@@ -263,10 +272,10 @@ def query_for(
         texts=tuple(texts),
         vector=vector,
         language=language,
-        filters=turn.request.filters,
+        filters=_filters(question, turn, settings),
         lexical_weight=1 - share,
         vector_weight=share,
-        other_language=max(settings.tuning.other_language, OTHER_LANGUAGE_WITH_KEYWORDS * bool(keywords)),
+        other_language=other and max(other, OTHER_LANGUAGE_WITH_KEYWORDS * bool(keywords)),
         sureness=GUESSED if question.unsure else 1.0,
         fusion=settings.tuning.fusion,
         exact=settings.tuning.exact,
@@ -276,3 +285,10 @@ def query_for(
         per_page=settings.tuning.per_page,
         versions=named_versions(question.text),
     )
+
+
+def _filters(question: Question, turn: Turn, settings: Settings) -> Filters:
+    """The filters of the turn; for pages in the language of the question alone if others count nothing and it is no guess."""
+    if settings.tuning.other_language or question.unsure:
+        return turn.request.filters
+    return turn.request.filters.narrowed(Filters(languages=(question.language,)))

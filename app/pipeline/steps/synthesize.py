@@ -31,6 +31,7 @@ from app.models.protocols import CallOptions
 from app.pipeline.bounded import bounded
 from app.pipeline.conversation import (
     as_found,
+    asked_of_pages,
     client_texts,
     earlier,
     numbered,
@@ -61,7 +62,18 @@ class Synthesize(Step):
     settings: Settings
     name = "synthesize"
     reads = ("asked", "hits", "generation")
-    uses = ("search", "refined", "keywords", "more_keywords", "related", "choices", "overview", "evidence", "passages")
+    uses = (
+        "search",
+        "refined",
+        "dates",
+        "keywords",
+        "more_keywords",
+        "related",
+        "choices",
+        "overview",
+        "evidence",
+        "passages",
+    )
     writes = ("passages", "events")
 
     def __post_init__(self) -> None:
@@ -184,7 +196,7 @@ class Synthesize(Step):
     def _messages(self, turn: Turn, firmer: str) -> Sequence[Message]:
         """The prompt; `firmer` is an instruction at its end, where models follow it best."""
         history = earlier(turn.request.messages, self.prompts)
-        system, question = self._system(turn), (turn.refined or turn.asked).text
+        system, question = self._system(turn), asked_of_pages(turn)
         return [
             Message("system", "\n\n".join(part for part in (system, firmer) if part)),
             *history,
@@ -197,6 +209,9 @@ class Synthesize(Step):
         passages = numbered(turn.passages)
         prompt = "synthesize_short" if reads_little(self.settings) else "synthesize"
         parts = [self.prompts.render(turn.asked.language, prompt, passages=passages)]
+        if (dates := turn.dates.boost) and turn.dates.topic:
+            period = f"{dates.first or '…'} – {dates.last or '…'}"
+            parts.append(self.prompts.render(turn.asked.language, "dated", period=period))
         if attached:
             parts.append(self.prompts.render(turn.asked.language, "attached", attached=attached))
         if style:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from app.core.types import Candidate, Chunk, Hit, Legs, Query
-from app.index.ranking.fuse import chosen, hits, scored
+from app.index.ranking.fuse import chosen, hits, leg_weights, scored
 from app.index.ranking.legs import offsets
 
 
@@ -70,7 +70,7 @@ def test_a_guessed_language_decides_between_equals_only(sureness: float, first: 
     legs = Legs(leg(("other", 10.0)) + leg(("own", 9.0), ("low", 0.0), language="cs"))
     assert fuse(legs, query(language="cs", other_language=0.7, sureness=sureness))[0].chunk.id == first
     forbidden = fuse(legs, query(language="cs", other_language=0.0, sureness=0.25))
-    assert {r.chunk.id: r.fused for r in forbidden}["other"] == 0
+    assert {r.chunk.id for r in forbidden} == {"own", "low"}
     equal = Legs(leg(("a", 9.0)) + leg(("b", 9.0), ("low", 0.0), language="cs"))
     assert fuse(equal, query(language="cs", other_language=0.7, sureness=0.25))[0].chunk.id == "b"
 
@@ -122,6 +122,24 @@ def test_cosines_that_hardly_differ_do_not_drown_clear_words(least: float, most:
     words = leg(("named", 20.0), *((f"v{i:02}", 4.0 - i / 100) for i in range(60)))
     for share in (0.2, 0.35, 0.5, 0.65):
         assert fuse(Legs(words, near), query(lexical_weight=1 - share, vector_weight=share))[0].chunk.id == "named"
+
+
+def test_fixed_weights_are_exactly_those_configured():
+    """However clearly a leg decides: with .3 for vectors, the best of the words has .7 and that of the vectors .3."""
+    words = leg(*((f"c{i:02}", 4.0 - i / 100) for i in range(60)))
+    near = leg(("far", 0.9), *((f"c{i:02}", 0.5 - i / 1000) for i in range(1, 40)))
+    scores = {one.chunk.id: one.fused for one in fuse(Legs(words, near), query(fusion="fixed", limit=99))}
+    assert (scores["c00"], scores["far"]) == (pytest.approx(0.7), pytest.approx(0.3))
+    assert leg_weights(Legs(words, near), query(fusion="fixed")) == (0.7, 0.3)
+    assert leg_weights(Legs(words, near), query())[0] < 0.7
+
+
+def test_the_only_page_with_a_summary_is_not_lifted_for_that():
+    near = leg(*((f"c{i:02}", 0.5 - i / 100) for i in range(20)))
+    few = {"summaries": leg(("c15", 0.4))}
+    assert fuse(Legs((), near, indirect=few), query()) == fuse(Legs((), near), query())
+    more = {"summaries": leg(("c15", 0.9), *((f"c{i:02}", 0.1) for i in range(12)))}
+    assert "c15" in [one.chunk.id for one in fuse(Legs((), near, indirect=more), query(limit=5))]
 
 
 def test_a_clear_vector_outweighs_words_that_all_have():

@@ -16,11 +16,15 @@ import pytest
 from app.assistants.assembly import build, opened
 from app.core import hooks
 from app.core.errors import PromptError, SettingsError
+from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.pipeline import registry
+from app.pipeline.registry import OwnStep, Tools, known_steps, steps
+from app.text.language import LanguageDetector
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.pipeline import plugged
+from tests.app.pipeline.turns import SETTINGS
 from tests.fake_llm import FakeLLM, Reply
 
 MODULE = "tests.app.pipeline.plugged"
@@ -208,6 +212,16 @@ async def test_what_is_wrong_is_named_when_the_service_starts(tmp_path: Path) ->
     ]
     cases += [((table("rerank", SIMILAR), "retrieve relevance"), "step 'rerank': a shipped step has this name")]
     cases += [(("", "retrieve no_such:X relevance"), "steps=no_such:X: there is no module no_such")]
+    shipped = '[[step]]\nid = "multi_query"\n{}\n'
+    cases += [
+        ((shipped.format(keys), "multi_query+probe retrieve relevance"), says)
+        for keys, says in {
+            "args = { wording = 3 }": "unknown setting wording. Did you mean wordings? It has: wordings, depth.",
+            "args = { wordings = 2.5 }": "step 'multi_query': wordings = 2.5 must be a whole number of at least 0, as 5.",
+            "timeout = 3.0": "`timeout` and `scores` are for steps of your own, not for multi_query.",
+        }.items()
+    ]
+    cases += [(('[[step]]\nid = "mine"\nargs = { a = 1 }\n', "retrieve relevance"), "It is no shipped step, either.")]
     for given, says in cases:
         with pytest.raises(SettingsError) as raised:
             build(settings(*given))
@@ -300,3 +314,17 @@ async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyP
     says = r"The plugin only_first \(no_such\) can't be loaded: No module named 'no_such'"
     with pytest.raises(SettingsError, match=says):
         build(Settings.load(None, assistants=str(tmp_path / "assistants.toml")))
+
+
+@pytest.mark.plugins
+def test_a_shipped_step_has_the_settings_of_its_table() -> None:
+    """Under its own name, and a second time under another one; without a table it has its defaults."""
+    tables = {"helpful": OwnStep("", {"unsure": 0.4}), "strict": OwnStep("helpful", {"good": 0.5, "enough": 1})}
+    known = known_steps(tables)
+    prompts = load_prompts(("en",))
+    tools = Tools(SETTINGS, prompts, LanguageDetector(prompts.languages, "en"), None, None)  # type: ignore[arg-type]
+    own, strict, default = (factory.make(tools) for factory in (known["helpful"], known["strict"], steps()["helpful"]))
+    assert (own.name, own.unsure, own.good) == ("helpful", 0.4, 0.2)
+    assert (strict.name, strict.unsure, strict.good, strict.enough) == ("strict", 0.3, 0.5, 1)
+    assert (default.unsure, default.good, default.fair, default.enough) == (0.3, 0.2, 0.1, 3)
+    assert known["strict"].step.name == "strict"

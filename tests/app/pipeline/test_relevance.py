@@ -135,6 +135,20 @@ async def test_bad_keywords_refuse_nothing_that_the_question_alone_would_be_answ
     )["hits"] == ()
 
 
+async def test_what_the_model_rejected_stays_rejected_where_keywords_are_searched_too(hits: tuple) -> None:
+    """All of it: nothing is searched again. A part of it: the search without the keywords doesn't bring it back."""
+    generation, found = hits
+    question, keywords = "storage and pancakes", {"en": "banana"}
+    search = Query((LexicalText("en", question), LexicalText("en", "NVIDIA")), language="en", limit=3)
+    more = {"keywords": keywords, "search": Search(search, Legs())}
+    none = await judge((generation, ()), question, related=found, rejected=frozenset(TEXTS), **more)
+    assert none["hits"] == ()
+    gpu = tuple(hit for hit in found if hit.chunk.id == "gpu")
+    part = await judge((generation, gpu), question, rejected=frozenset({"storage", "ulozeni"}), **more)
+    assert part["hits"] == ()
+    assert [hit.chunk.id for hit in (await judge((generation, gpu), question, **more))["hits"]] == ["storage"]
+
+
 async def test_a_name_of_the_question_is_one_in_its_keywords_too(hits: tuple) -> None:
     """Else general words beside the name would speak for a page that doesn't mention it."""
     keywords = {"en": "kafka, storage, quota, project"}

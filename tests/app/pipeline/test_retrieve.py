@@ -103,6 +103,20 @@ async def test_keywords_of_every_language_are_searched_beside_the_question(gener
     assert after.search.legs.vector
 
 
+@pytest.mark.parametrize("keywords", [{}, {"en": "memory, notebook", "cs": "paměť, sešit"}])
+async def test_another_language_that_counts_nothing_is_not_searched(
+    generation: Generation, keywords: dict[str, str]
+) -> None:
+    """Neither with keywords, nor where the question's language has less than the limit."""
+    settings = SETTINGS.model_copy(update={"other_language": 0.0})
+    step = Retrieve(FakeEmbedder("fake-64"), PROMPTS, settings)
+    for question, language in (("memory of notebooks", "en"), ("paměť sešitu", "cs")):
+        found = await step(turn(question, language, generation=generation, keywords=keywords))
+        assert {hit.chunk.language for hit in found["hits"]} == {language}
+        legs = found["search"].legs
+        assert {one.language for one in (*legs.lexical, *legs.vector)} == {language}
+
+
 async def test_keywords_have_a_weight_of_their_own(generation: Generation) -> None:
     """With a small one, the question's own word decides; with a large one, the keyword."""
     asked = turn("Cores?", generation=generation, keywords={"en": "files"})

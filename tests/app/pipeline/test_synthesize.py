@@ -9,7 +9,20 @@ import pytest
 from app.core.errors import ModelError, ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Evidence, Failure, Message, Question, Request, Sampling, Source, Turn
+from app.core.turn import (
+    Done,
+    Event,
+    Evidence,
+    Failure,
+    Message,
+    Question,
+    Request,
+    Sampling,
+    Source,
+    Turn,
+    WantedDates,
+)
+from app.core.types import Boost, Recency
 from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
@@ -48,6 +61,28 @@ async def test_the_model_gets_passages_history_and_the_refined_question(llm: Fak
     assert sent["messages"][-1]["content"] == "How much memory?"
     sampling = {"temperature": 0.7, "max_tokens": SETTINGS.tuning.llm_max_tokens, "stop": ["END"], "seed": 4}
     assert sampling.items() <= sent.items()
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "sent"),
+    [
+        ("What changed since March?", {}, "What changed?"),
+        ("What changed since March?", {"refined": "Which pages changed since March?"}, "Which pages changed?"),
+        ("What changed since March?", {"refined": "Changes of the last weeks?"}, "What changed?"),
+        ("And since March?", {"refined": "New quotas of late?", "referred": "Quotas?"}, "New quotas of late?"),
+    ],
+)
+async def test_a_time_that_the_search_has_settled_is_told_apart(
+    llm: FakeLLM, asked: str, more: dict, sent: str
+) -> None:
+    """The question has no time, so that no date or id is made up for it; the passages say when they changed."""
+    dates = WantedDates("What changed?", "since March", Boost(15.0, first="2024-03-01"))
+    await answer(llm, turn(asked, hits=HITS, dates=dates, **more))
+    messages = llm.calls[0]["messages"]
+    assert messages[-1]["content"] == sent
+    assert "2024-03-01 – …" in messages[0]["content"]
+    await answer(llm, turn("What changed?", hits=HITS, dates=WantedDates(recency=Recency("2025-01-01"))))
+    assert "pages of this time" not in llm.calls[1]["messages"][0]["content"]
 
 
 @pytest.mark.parametrize(

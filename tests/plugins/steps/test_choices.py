@@ -20,7 +20,7 @@ from app.models.postprocessor import Postprocessor
 from app.models.rerank import HttpReranker
 from app.pipeline.conversation import referred, standalone
 from app.pipeline.steps.synthesize import Synthesize
-from plugins.steps.choices import Clarify, Helpful, Rerank, by_score, readings
+from plugins.steps.choices import Clarify, Helpful, Rerank, readings
 from plugins.steps.searches import Associate
 from tests.app.pipeline.turns import SETTINGS, hit, turn
 from tests.fake_llm import FakeLLM, Reply
@@ -225,9 +225,23 @@ def scored(*scores: float | None) -> tuple:
         ((0.3, 0.05), 1),
     ],
 )
-def test_good_passages_are_kept_and_fair_ones_where_few_are_good(scores: tuple[float, ...], kept: int) -> None:
+async def test_good_passages_are_kept_and_fair_ones_where_few_are_good(scores: tuple[float, ...], kept: int) -> None:
     """0.20 where three or more reach it, else 0.10, both included."""
-    assert len(by_score(scored(*scores))) == kept
+    assert len((await Helpful(None, PROMPTS, SETTINGS)(turn(hits=scored(*scores))))["hits"]) == kept
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"), [({}, 3), ({"good": 0.6}, 4), ({"good": 0.9, "fair": 0.85}, 1), ({"enough": 4}, 4)]
+)
+async def test_the_scores_of_good_and_fair_passages_are_settings(settings: dict[str, float], kept: int) -> None:
+    hits = scored(0.9, 0.5, 0.3, 0.15, 0.05)
+    assert len((await Helpful(None, PROMPTS, SETTINGS, **settings)(turn(hits=hits)))["hits"]) == kept
+
+
+@pytest.mark.parametrize("settings", [{"fair": 0.3}, {"good": 1.2}, {"unsure": 3}])
+def test_settings_that_are_no_scores_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(SettingsError, match="must be scores from 0 to 1, and fair at most good"):
+        Helpful(None, PROMPTS, SETTINGS, **settings)
 
 
 @pytest.mark.parametrize(("best", "calls"), [(0.3, 0), (0.2999, 1)])
@@ -236,7 +250,8 @@ async def test_the_model_is_asked_only_below_the_threshold(llm: FakeLLM, model: 
     hits = scored(best, 0.25, 0.01)
     changes = await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits))
     assert len(llm.calls) == calls
-    assert changes == {"hits": (hits[1],) if calls else hits[:2]}
+    assert changes["hits"] == ((hits[1],) if calls else hits[:2])
+    assert changes["rejected"] == frozenset(hit.chunk.id for hit in hits if hit not in changes["hits"])
 
 
 async def test_nothing_helpful_leaves_related_pages_and_without_a_model_the_scores_decide(
@@ -247,9 +262,16 @@ async def test_nothing_helpful_leaves_related_pages_and_without_a_model_the_scor
     assert llm.calls == []
     llm.reply = lambda _: Reply("None.")
     hits = scored(0.1, 0.1)
-    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": (), "related": hits}
+    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits)) == {
+        "hits": (),
+        "related": hits,
+        "rejected": frozenset(hit.chunk.id for hit in hits),
+    }
     hits = scored(0.15, 0.05)
-    assert await Helpful(None, PROMPTS, SETTINGS)(turn(hits=hits)) == {"hits": hits[:1]}
+    assert await Helpful(None, PROMPTS, SETTINGS)(turn(hits=hits)) == {
+        "hits": hits[:1],
+        "rejected": frozenset(hit.chunk.id for hit in hits[1:]),
+    }
 
 
 async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm: FakeLLM, model: Model) -> None:

@@ -278,7 +278,9 @@ async def asked(question: str, model: Model | None = None, **settings) -> dict:
 async def test_a_plain_form_and_a_question_without_a_time_need_no_model(llm: FakeLLM, model: Model) -> None:
     """The search gets the question without the period, and the pages of that time get a higher score, or newer pages."""
     changes = await asked("What changed in Harbor since March 2024?", model)
-    assert changes == {"dates": WantedDates("What changed in Harbor?", Boost(15.0, first="2024-03-01"))}
+    assert changes == {
+        "dates": WantedDates("What changed in Harbor?", "since March 2024", Boost(15.0, first="2024-03-01"))
+    }
     newer = {"dates": WantedDates(recency=Recency("2025-03-14", 0.5))}
     assert await asked("How do I ask for a project?", model) == newer
     assert llm.calls == []
@@ -290,7 +292,7 @@ async def test_what_the_rules_do_not_understand_is_asked(llm: FakeLLM, model: Mo
     """Where the question names a time at all; the model gets today's date."""
     llm.reply = lambda _: Reply('```json\n{"operator": "lt", "date": "2025-03-01", "question": "Harbor backups?"}\n```')
     changes = await asked("Harbor backups, the state ahead of this month?", model)
-    assert changes == {"dates": WantedDates("Harbor backups?", Boost(15.0, last="2025-02-28"))}
+    assert changes == {"dates": WantedDates("Harbor backups?", boost=Boost(15.0, last="2025-02-28"))}
     assert "2025-03-14" in llm.calls[0]["messages"][0]["content"]
 
 

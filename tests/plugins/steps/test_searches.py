@@ -1,7 +1,7 @@
 """Steps that search otherwise: made-up answers, other wordings, picked sections, both by one call; first without the model, or again."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -67,10 +67,9 @@ def test_several_searches_become_one() -> None:
     """Each candidate once in a leg, with its best score there."""
     first = Legs((candidate("a", 3), candidate("b", 2)), (candidate("a", 0.5),))
     second = Legs((candidate("b", 5), candidate("c", 1)), (candidate("d", 0.9),))
-    both = joined(first, None, second)
+    both = joined(first, second)
     assert [(c.id, c.score) for c in both.lexical] == [("b", 5), ("a", 3), ("c", 1)]
     assert [(c.id, c.score) for c in both.vector] == [("d", 0.9), ("a", 0.5)]
-    assert joined(first, None) is first
 
 
 async def test_every_wording_is_searched_with_its_words_and_its_meaning(llm: FakeLLM, model: Model) -> None:
@@ -280,9 +279,13 @@ ANSWER = {"question": "Where is storage?", "en": ["persistent volume claim"], "c
 @pytest.fixture
 async def after(store: Store, llm: FakeLLM, model: Model):  # noqa: F811
     """Runs groups of steps on an index of two pages, the first with a Czech question."""
+    return await asking(store, llm, model, TEXTS)
+
+
+async def asking(index: Store, llm: FakeLLM, model: Model, pages: Mapping[str, str]) -> Callable[..., Awaitable[Turn]]:
     embedder = FakeEmbedder()
-    async with await store.draft(Recipe(embedder.name, DIMENSION, "s", "a", questions="p")) as draft:
-        for name, text in TEXTS.items():
+    async with await index.draft(Recipe(embedder.name, DIMENSION, "s", "a", questions="p")) as draft:
+        for name, text in pages.items():
             asked = (("cs", "Kolik místa na disku dostanu pro data?"),) if name == "volumes" else ()
             chunk = Chunk(f"c-{name}", "docs", f"https://example.org/{name}", 0, text, "en", name, questions=asked)
             ids, texts = [chunk.id, chunk.questions_id], [chunk.embedded_text, chunk.questions_text]
@@ -296,7 +299,7 @@ async def after(store: Store, llm: FakeLLM, model: Model):  # noqa: F811
 
     async def ask(question: str, steps: str, **more: object) -> Turn:
         plan = tuple(tuple(known()[name].make(tools) for name in group.split("+")) for group in steps.split())
-        return await run(plan, turn(question, generation=await store.live(), **more))  # type: ignore[arg-type]
+        return await run(plan, turn(question, generation=await index.live(), **more))  # type: ignore[arg-type]
 
     return ask
 
@@ -330,6 +333,30 @@ async def test_any_other_question_gets_the_models_help(
     assert not done.sure
     assert done.keywords == {"en": "persistent volume claim", "cs": "úložiště"}
     assert (len(llm.calls), done.calls.begun) == (1, {"analyze": 1})
+
+
+async def test_a_made_up_answer_changes_what_is_found_first(store: Store, llm: FakeLLM, model: Model) -> None:  # noqa: F811
+    """Neither words nor vector of the question find the page first, of 12; the made-up answer does."""
+    others = [
+        "apples",
+        "bridges",
+        "candles",
+        "doors",
+        "engines",
+        "forests",
+        "gardens",
+        "harbours",
+        "islands",
+        "lanterns",
+    ]
+    ask = await asking(
+        store, llm, model, {**TEXTS, **{name: f"All about {name} and how they look." for name in others}}
+    )
+    llm.reply = lambda _: Reply("A persistent volume claim requests storage capacity.")
+    question = "Where do I keep my work?"
+    alone, helped = await ask(question, "probe retrieve"), await ask(question, "hyde+probe retrieve")
+    assert alone.hits[0].chunk.id != "c-volumes"
+    assert helped.hits[0].chunk.id == "c-volumes"
 
 
 SECOND = "retrieve relevance second_search"

@@ -70,6 +70,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """A test that passed is added to the file of DOCS_TESTS_PASSED, for `tests.systems.ran`; workers leave it to their controller."""
+    record = os.environ.get("DOCS_TESTS_PASSED")
+    if record and report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(record).open("a", encoding="utf-8") as passed:
+            passed.write(f"{report.nodeid}\n")
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """More than two tests that were tried again are a failure, which the closing lines name."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -179,6 +179,9 @@ class Tuning(BaseModel):
     source_addresses: int = Field(50_000, ge=1, description="Number of addresses of one source that are read.")
     browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
+    chunk_neighbours: int = Field(
+        0, ge=0, le=2000, description="Characters of its neighbours that a chunk is found by."
+    )
     translate_from: Words = Field((), description="Languages to translate. Empty: all others than DOCS_LANGUAGES.")
     embedding_extra_body: Object = Field({}, description="JSON merged into each request to the embedding model.")
     embedding_timeout: float = Field(30.0, gt=0, description="Timeout of one call to the embedding model.")

@@ -136,8 +136,9 @@ class Chunk:
     page when it was first written; `Derived.chunk_ids` has the current order. `translated_from` is the language of the page
     if the text is a translation; otherwise empty. `versions` are those that the page states. `questions` are those that
     it answers, with keywords, as a language model wrote them: pairs of a language and a text, searched but never shown.
-    `start` and `end` are the lines of the page's Markdown with its blocks, known while the page is indexed; the index has
-    `PlainText.places`.
+    `before` and `after` are what it has of the chunks beside it (DOCS_TUNING__CHUNK_NEIGHBOURS): searched, but never shown.
+    `start` and `end` are the lines of the page's Markdown with its blocks; the index has `PlainText.places`. These four are known
+    while the page is indexed.
     """
 
     id: str
@@ -154,6 +155,8 @@ class Chunk:
     translated_from: str = ""
     versions: tuple[str, ...] = ()
     questions: tuple[tuple[str, str], ...] = ()
+    before: str = ""
+    after: str = ""
     start: int = 0
     end: int = 0
 
@@ -194,7 +197,11 @@ class Chunk:
     @property
     def embedded_text(self) -> str:
         """The context and the text: words are searched in it, and its stretches are embedded."""
-        return f"{self.context}\n\n{self.text}"
+        return "\n\n".join(filter(None, (self.context, self.before, self.text, self.after)))
+
+    def kept(self, position: int) -> Chunk:
+        """The chunk as an index keeps it, at this place of its page: without what is known only while the page is indexed."""
+        return replace(self, position=position, before="", after="", start=0, end=0)
 
     @property
     def questions_id(self) -> str:

@@ -143,7 +143,14 @@ def _stretches(chunk: Chunk, units: Sequence[BlockUnits]) -> list[Stretch]:
 def stretch_texts(chunk: Chunk) -> list[str]:
     """The text of each stretch as it is embedded, below the context of its section."""
     found = _stretches(chunk, _block_units(tuple(_blocks(chunk))))
-    return [f"{chunk.context_of(one.section)}\n\n{plain(chunk.text[one.start : one.end]).strip()}" for one in found]
+    texts = [plain(chunk.text[one.start : one.end]).strip() for one in found]
+    texts[0] = _beside(chunk.before, texts[0])
+    texts[-1] = _beside(texts[-1], chunk.after)
+    return [f"{chunk.context_of(one.section)}\n\n{text}" for one, text in zip(found, texts, strict=True)]
+
+
+def _beside(*texts: str) -> str:
+    return "\n\n".join(filter(None, texts))
 
 
 def _blocks(chunk: Chunk) -> Iterator[Block]:

@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from app.core.errors import SettingsError
 from app.core.language import vocabulary
 from app.core.settings import Settings
-from ingestion.split.splitters import FixedSplitter, MarkdownSplitter, PageSplitter, SemanticSplitter, Splitter
+from ingestion.split.splitters import (
+    FixedSplitter,
+    MarkdownSplitter,
+    NeighbourSplitter,
+    PageSplitter,
+    SemanticSplitter,
+    Splitter,
+)
 
 __all__ = ["SPLITTERS", "Splitter", "open_splitter"]
 
@@ -24,7 +31,15 @@ FIXED_OVERLAP = 50
 
 
 def open_splitter(settings: Settings) -> Splitter:
-    """The splitter that DOCS_SPLITTER names. Raises `SettingsError` for an unknown one, and for arguments that it refuses."""
+    """The splitter that DOCS_SPLITTER names, whose chunks also have what DOCS_TUNING__CHUNK_NEIGHBOURS says of those beside them.
+
+    Raises `SettingsError` for an unknown one, and for arguments that it refuses.
+    """
+    splitter, characters = _open(settings), settings.tuning.chunk_neighbours
+    return NeighbourSplitter(splitter, characters) if characters else splitter
+
+
+def _open(settings: Settings) -> Splitter:
     if ":" in settings.splitter:
         from ingestion.split.node_parser import open_node_parser
 

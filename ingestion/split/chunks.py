@@ -121,6 +121,29 @@ def chunks_of(page: Page, cuts: Iterable[Cut]) -> tuple[Chunk, ...]:
     return tuple(chunks)
 
 
+def with_neighbours(chunks: Sequence[Chunk], characters: int) -> tuple[Chunk, ...]:
+    """The chunks of a page, each with the whole words among the last so many characters of the one before it, and the first of
+    the next one.
+    """
+    seen: Counter[str] = Counter()
+    texts = ["", *(chunk.text for chunk in chunks), ""]
+    beside = zip(chunks, texts, texts[2:], strict=False)
+    return tuple(
+        _named(dataclasses.replace(chunk, before=_last(before, characters), after=_first(after, characters)), seen)
+        for chunk, before, after in beside
+    )
+
+
+def _last(text: str, characters: int) -> str:
+    end = text[-characters:]
+    return text if end == text else end.partition(" ")[2] or end
+
+
+def _first(text: str, characters: int) -> str:
+    beginning = text[:characters]
+    return text if beginning == text else beginning.rpartition(" ")[0] or beginning
+
+
 def _joined(group: Sequence[Piece], trail: Trail) -> tuple[str, tuple[Section, ...], Trail]:
     """(text, sections in it, headings that hold at its end)."""
     text = ""

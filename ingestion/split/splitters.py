@@ -14,7 +14,7 @@ from ingestion.convert.document import Document
 from ingestion.convert.prepare import Prepared, prepare
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
-from ingestion.split.chunks import Limits, Part, bounds, make_chunks, plain_text
+from ingestion.split.chunks import Limits, Part, bounds, make_chunks, plain_text, with_neighbours
 from ingestion.split.pieces import ANNOUNCED, STACKED, Piece, pieces
 
 
@@ -175,6 +175,30 @@ class FixedSplitter(Splitter):
             at -= 1
             start = at if found[at].cost < ANNOUNCED else start
         return start
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourSplitter(Splitter):
+    """The chunks of another splitter, which are also found by so many `characters` of the chunks beside them.
+
+    Readers and the language model get the text of a chunk alone, so nothing is shown twice.
+    """
+
+    splitter: Splitter
+    characters: int
+
+    @property
+    def name(self) -> str:
+        """See `Splitter`."""
+        return f"{self.splitter.name}+{self.characters}"
+
+    def windows(self, page: Page) -> Sequence[str]:
+        """Those of the other splitter."""
+        return self.splitter.windows(page)
+
+    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
+        """The page's chunks."""
+        return with_neighbours(self.splitter.split(page, vectors), self.characters)
 
 
 WINDOW = 3

@@ -3,15 +3,19 @@
 import itertools
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from app.core.settings import Settings
-from app.core.types import Chunk, Page, Vector
+from app.core.types import Chunk, LexicalText, Page, Query, Vector
 from app.text.blocks import sentences
 from ingestion.split import SPLITTERS, Splitter, open_splitter
 from ingestion.split.splitters import FixedSplitter, SemanticSplitter, count
+from tests.contract.pages import search
 from tests.fakes import DIMENSION, FakeEmbedder
+from tests.ingestion.index import Index
+from tests.ingestion.local_site import LocalSite
 
 KINDS = list(SPLITTERS)
 WORDS = ["alpha", "beta", "gamma", "delta", "storage", "cluster", "volume", "account"]
@@ -101,6 +105,38 @@ def test_the_index_remembers_how_it_was_cut() -> None:
     settings = [*({"splitter": kind} for kind in KINDS), {"chunk_size": 900}]
     names = [open_splitter(Settings.load(None, **values)).name for values in settings]
     assert len(set(names)) == len(names)
+
+
+async def test_a_chunk_carries_the_ends_of_its_neighbours(site: LocalSite, tmp_path: Path) -> None:
+    """A question whose words end the chunk before finds both chunks, by words and by meaning; each sentence is shown once."""
+    told = "Ferrets must be unplugged by a lighthouse keeper."
+    parts = [
+        f"## Part {n} {{#p{n}}}\n\n{paragraph(topic, 6, n)}"
+        for n, topic in enumerate(("storage", "network", "account"))
+    ]
+    site.put("/guide.md", "# Guide\n\n" + f" {told}\n\n".join(parts[:2]) + "\n\n" + parts[2], "text/markdown")
+    sitemap = site.sitemap("/guide.md")
+    found, recipes, shown = {}, {}, {}
+    for characters in (0, 200):
+        async with Index(tmp_path / str(characters), site, chunk_size=600, chunk_neighbours=characters) as index:
+            await index.run(sitemap)
+            live = await index.store.live()
+            (vector,) = await index.embedder.embed_queries([told])
+            for leg, query in (
+                ("words", Query((LexicalText("en", "unplugged lighthouse keeper"),), vector_weight=0, language="en")),
+                ("meaning", Query((), vector, vector_weight=1, lexical_weight=0, language="en", limit=2)),
+            ):
+                hits = await search(live, query)
+                found[leg, characters] = [hit.chunk.sections[-1].anchor for hit in hits]
+            recipes[characters] = live.info.recipe.splitter
+            shown[characters] = await index.text(f"{site.url}/guide")
+            assert not (await index.run(sitemap)).changed  # the next run writes no chunk again
+    assert found["words", 0] == ["p0"]
+    assert found["words", 200] == ["p0", "p1"]
+    assert found["meaning", 200][:2] == ["p0", "p1"]
+    assert shown[0] == shown[200]
+    assert shown[200].count(told) == 1
+    assert recipes[0] != recipes[200]
 
 
 async def test_fixed_chunks_are_full_and_overlap_by_whole_sentences() -> None:

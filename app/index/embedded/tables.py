@@ -16,7 +16,6 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -45,7 +44,7 @@ QUESTIONS = "questions_vector"
 
 def digest(chunk: Chunk) -> bytes:
     """A digest of everything but where the chunk stands in its page, which alone is no reason to write it."""
-    return _digest(orjson.dumps(replace(chunk, position=0, start=0, end=0)))
+    return _digest(orjson.dumps(chunk.kept(0)))
 
 
 def _digest(content: bytes) -> bytes:
@@ -94,7 +93,7 @@ def chunk_row(chunk: Chunk, vector: Sequence[float], questions: Sequence[float],
         **{name: getattr(chunk, name) for name in ("id", "url", "collection", "language", "versions")},
         "modified": chunk.dated,
         "tokens": " ".join(tokens_of(chunk)),
-        "record": orjson.dumps(replace(chunk, start=0, end=0)),
+        "record": orjson.dumps(chunk.kept(chunk.position)),
         "digest": digest(chunk),
         "vector": vector,
         QUESTIONS: questions,

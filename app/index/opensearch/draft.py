@@ -89,10 +89,7 @@ class OpenSearchDraft(DraftPages):
                 await self._revert(page.url)
             known = await self._known(page.url)
             changed = [
-                chunk
-                for chunk in chunks
-                if chunk.id not in known
-                or replace(known[chunk.id][1], position=chunk.position, start=chunk.start, end=chunk.end) != chunk
+                chunk for chunk in chunks if chunk.id not in known or known[chunk.id][1].kept(0) != chunk.kept(0)
             ]
             kept = await searched_of(
                 self._connection, self._plan.target.chunks, [known[c.id][0] for c in changed if c.id in known]

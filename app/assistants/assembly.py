@@ -31,8 +31,8 @@ from app.pipeline.type_ahead import TypeAhead
 from app.text.language import LanguageDetector
 
 
-def build(settings: Settings, *, model: Model | None = None) -> Assistants:
-    """Build all assistants. `model` replaces the configured language models.
+def build(settings: Settings, *, model: Model | None = None, file: AssistantsFile | None = None) -> Assistants:
+    """Build all assistants. `model` replaces the configured language models, `file` the content of the configured file.
 
     Raises `SettingsError` for invalid settings.
     """
@@ -48,7 +48,7 @@ def build(settings: Settings, *, model: Model | None = None) -> Assistants:
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
     tools = Tools(settings, prompts, detector, model, embedder, reranker, store)
-    file = read_assistants(settings)
+    file = file or read_assistants(settings)
     with naming_file(settings):
         models = {
             id_: replace(named, model=override or named.model)
@@ -93,14 +93,14 @@ def _by_id(file: AssistantsFile, tools: Tools, named: _Extras) -> dict[str, Assi
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, *, model: Model | None = None, by_meaning: bool = False
+    settings: Settings, *, model: Model | None = None, by_meaning: bool = False, file: AssistantsFile | None = None
 ) -> AsyncIterator[Assistants]:
     """Context of the assistants that `build` returns; closes them at the end.
 
     Raises `IndexMismatch` if they must search `by_meaning`, and an index has vectors of an embedder that can't be opened. A
     service answers by words alone then.
     """
-    assistants = build(settings, model=model)
+    assistants = build(settings, model=model, file=file)
     try:
         await assistants.check_scores()
         if by_meaning:

@@ -89,6 +89,7 @@ evaluation = Group(
             ("conversations", "measuring:conversations", "measure retrieval of follow-up questions"),
             ("refusals", "measuring:refusals", "measure how many unanswerable and answerable questions are refused"),
             ("run", "answers:run", "let contestants answer a question set and measure the answers"),
+            ("grid", "grid:grid", "compare models, prompts, weights, chunks, embedders and steps in one run"),
             ("compare", "measuring:compare", "compare two saved results question by question"),
             ("check", "questions:check", "find mistakes in a question set"),
             ("gate", "measuring:gate", "exit with 1 if retrieval or answers are worse than a baseline"),

@@ -5,7 +5,7 @@ Also what the answers are compared with.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,10 +63,7 @@ async def run(options: Options, settings: Settings) -> int:
 
     Saves everything in the directory of --out immediately. With --against, the exit code is 1 if something dropped.
     """
-    if bool(options.judge_url) != bool(options.judge_model):
-        raise EvaluationError("--judge-url and --judge-model need each other.")
-    if options.judge_model and options.judge_model == settings.llm_model:
-        raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
+    check_judge(options, {settings.llm_model})
     if options.prompts and not own_files(options.prompts):
         raise EvaluationError(f"--prompts {options.prompts}: it has no prompts, such as en/synthesize.md.")
     # an answer without the model, because that was down, would count as an answer of the assistant
@@ -82,6 +79,14 @@ async def run(options: Options, settings: Settings) -> int:
     return FAILED if result.failed or result.malformed or (options.against and dropped) else OK
 
 
+def check_judge(options: Options, models: Collection[str]) -> None:
+    """Raises `EvaluationError` for half a judge, and for one that is among the `models` that answer."""
+    if bool(options.judge_url) != bool(options.judge_model):
+        raise EvaluationError("--judge-url and --judge-model need each other.")
+    if options.judge_model and options.judge_model in models:
+        raise EvaluationError(f"{options.judge_model} answers, so it can't judge: models prefer their own answers.")
+
+
 async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> Result:
     """The measured answers of all contestants; `base` are the settings without --prompts."""
     settings = base.model_copy(update={"prompts": options.prompts}) if options.prompts else base
@@ -94,12 +99,12 @@ async def _result(options: Options, base: Settings, cases: Sequence[Case]) -> Re
         output_folder(options)
         asked = [*own, *([other] if other else [])]
         answers = await _all_answers(options, settings, asked, cases)
-        sourced = await _sourced(corpus, answers, cases)
-        result = await _measured(options, settings, assistants, cases, sourced)
+        known = await sourced(corpus, answers, cases)
+        result = await measured(options, settings, assistants, cases, known)
     ours = {contestant.name for contestant in asked}
     config = {
         **result.config,
-        "cite indexed pages": citing([answer for answer in sourced if answer.contestant not in ours]),
+        "cite indexed pages": citing([answer for answer in known if answer.contestant not in ours]),
     }
     return replace(result, config=config | ({"against": other.name, "note": note} if other else {}))
 
@@ -124,14 +129,14 @@ def _own(options: Options, settings: Settings, assistants: Assistants) -> list[C
     return [Configuration(folder if len(ids) == 1 else f"{id_} with {folder}", id_, folder) for id_ in ids]
 
 
-async def _sourced(corpus: Corpus, answers: Sequence[Answer], cases: Sequence[Case]) -> list[Answer]:
+async def sourced(corpus: Corpus, answers: Sequence[Answer], cases: Sequence[Case]) -> list[Answer]:
     """The answers with what they are judged against: a refusal of ours as well, or it would be missing among the judged."""
-    by_id, sourced = {case.id: case for case in cases}, list[Answer]()
+    by_id, known = {case.id: case for case in cases}, list[Answer]()
     with quiet_pipeline(), progress_bar("Finding sources") as progress:
         for answer in answers:
-            sourced.append(await corpus.sourced(answer, by_id[answer.case]))
-            progress(len(sourced), len(answers))
-    return sourced
+            known.append(await corpus.sourced(answer, by_id[answer.case]))
+            progress(len(known), len(answers))
+    return known
 
 
 def against(text: str, own: Configuration, base: Settings, assistants: Assistants) -> tuple[Configuration, str]:
@@ -175,7 +180,7 @@ async def _all_answers(
             for asked in configurations:
                 own = settings.model_copy(update={"prompts": asked.prompts})
                 async with opened(own, by_meaning=True) as assistants:
-                    mark = _fingerprint(own, asked.assistant, (await assistants.store.live()).info)
+                    mark = fingerprint_of_answers(own, asked.assistant, (await assistants.store.live()).info)
                     await ask([OwnAssistant(assistants.get(asked.assistant), asked.name, mark)], asked.name)
             if remotes:
                 await ask(remotes, "Answering")
@@ -185,13 +190,13 @@ async def _all_answers(
     return tuple(answers)
 
 
-def _fingerprint(settings: Settings, assistant: str, index: GenerationInfo) -> str:
-    """Settings, steps, prompts, program and index."""
+def fingerprint_of_answers(settings: Settings, assistant: str, index: GenerationInfo, *more: str) -> str:
+    """Settings, steps, prompts, program and index, and what `more` answers depend on."""
     steps = Path(settings.assistants).read_text(encoding="utf-8") if settings.assistants else ""
     described = settings.model_dump_json(exclude={"store", "assistants", "prompts"}) + steps
     return fingerprint(
         assistant, described, str(index.recipe), f"{index.pages} {index.chunks}", f"{index.id} {index.built_at}",
-        fingerprint_of_code(), fingerprint_of_prompts(settings.prompts),
+        fingerprint_of_code(), fingerprint_of_prompts(settings.prompts), *more,
     )  # fmt: skip
 
 
@@ -207,7 +212,7 @@ def _remotes(options: Options, settings: Settings) -> list[RemoteService]:
     return remotes
 
 
-async def _measured(
+async def measured(
     options: Options, settings: Settings, assistants: Assistants, cases: Sequence[Case], answers: Sequence[Answer]
 ) -> Result:
     """The answers with their measures, judged if a judge is configured."""

@@ -172,9 +172,9 @@ def check_writable(options: Options, *names: str) -> None:
             raise EvaluationError(f"--{name} {path}: that is a directory, or its directory doesn't exist.")
 
 
-def output_folder(options: Options) -> Path:
-    """The directory of --out, made if it doesn't exist. Raises `EvaluationError` if that fails."""
-    folder = Path(options.out)
+def output_folder(options: Options, *inside: str) -> Path:
+    """The directory of --out, or one inside it, made if it doesn't exist. Raises `EvaluationError` if that fails."""
+    folder = Path(options.out, *inside)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

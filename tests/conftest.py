@@ -71,8 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A test that passed is added to the file of DOCS_TESTS_PASSED, for `tests.systems.ran`; workers leave it to their controller."""
-    record = os.environ.get("DOCS_TESTS_PASSED")
+    """A test that passed is added to the file of PASSED_TESTS, for `tests.systems.ran`; workers leave it to their controller."""
+    record = os.environ.get("PASSED_TESTS")
     if record and report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
         with Path(record).open("a", encoding="utf-8") as passed:
             passed.write(f"{report.nodeid}\n")

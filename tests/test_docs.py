@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 LANGUAGES = checked(DOCS)
 PAGES = sorted(file for language in LANGUAGES for file in (DOCS / language).glob("*.md"))
-DEPLOY = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file())
+DEPLOY = sorted(file for file in (ROOT / "deploy").rglob("*") if file.is_file() and file.suffix != ".pyc")
 TEXTS = [*PAGES, *DEPLOY, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 SETTING_ROW = re.compile(r"^\| `(DOCS_[A-Z_]+)` \| `([a-z_.]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
 SETTING = re.compile(r"\bDOCS_(?!TEST_)[A-Z][A-Z_]*[A-Z]\b")

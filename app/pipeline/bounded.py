@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
 from app.core.log_message import REQUEST_ID, LogMessage
-from app.core.turn import Done, Text
-from app.models.responses import Events
+from app.core.turn import Done, Event, Events, Text
 from app.text.invisible import Visible
 
 log = logging.getLogger("app.pipeline")
@@ -51,6 +51,17 @@ class Lines:
             if self._run <= LONGEST_BLANK:
                 signs.append(sign)
         return "".join(signs)
+
+
+async def in_turns(events: Iterable[Event]) -> Events:
+    """Events that are all there, as of an answer that is sent as a whole; others get their turn between them."""
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    for event in events:
+        yield event
+        if clock() - began > LONGEST_TURN:
+            await asyncio.sleep(0)
+            began = clock()
 
 
 async def bounded(events: Events, longest: int) -> Events:

@@ -12,7 +12,6 @@ from app.core.errors import SettingsError
 from app.core.settings import Settings
 from app.core.types import Chunk, LexicalText, Query
 from ingestion.split.written import MOST_FAILURES, open_questioner
-from tests.contract.pages import search
 from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.llm_index import ModelIndex, empty
 from tests.ingestion.local_site import LocalSite
@@ -51,11 +50,13 @@ class Index(ModelIndex):
         return tuple(chunk for of_page in (await live.chunks_of(urls)).values() for chunk in of_page)
 
     async def first(self, language: str, words: str = "", near: str = "") -> str:
-        """The heading of the best hit by words, or by vectors."""
-        vector = (await self.embedder.embed_queries([near]))[0] if near else None
+        """The heading of the best chunk by words, or by the vectors of questions (`tests/contract` ranks both)."""
+        vector, live = (await self.embedder.embed_queries([near]))[0] if near else None, await self.store.live()
         texts = (LexicalText(language, words),) if words else ()
-        hits = await search(await self.store.live(), Query(texts, vector, language=language))
-        return ("Mount" if "## Mount" in hits[0].chunk.text else "Quota") if hits else ""
+        legs = await live.search(Query(texts, vector, language=language))
+        leg = legs.indirect.get("questions", ()) if near else legs.lexical
+        found = await live.fetch([candidate.id for candidate in leg[:1]])
+        return ("Mount" if "## Mount" in found[0].text else "Quota") if found else ""
 
 
 index = empty(Index)

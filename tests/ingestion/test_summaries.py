@@ -12,7 +12,6 @@ from app.core.generation import GenerationInfo
 from app.core.settings import Settings
 from app.core.types import Hit, Page, Query
 from ingestion.split.written import Summariser, open_summariser
-from tests.contract.pages import search
 from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.llm_index import ModelIndex, empty
 from tests.ingestion.local_site import LocalSite
@@ -36,9 +35,12 @@ class Index(ModelIndex):
         return Reply(SUMMARIES[body["messages"][-1]["content"].partition("\n")[0]])
 
     async def hits(self, question: str) -> tuple[Hit, ...]:
-        """The hits of the vector leg alone."""
-        vector = (await self.embedder.embed_queries([question]))[0]
-        return await search(await self.store.live(), Query(texts=(), vector=vector))
+        """The chunks of the pages whose summaries are nearest; without summaries, the nearest chunks (`tests/contract` ranks both)."""
+        vector, live = (await self.embedder.embed_queries([question]))[0], await self.store.live()
+        legs = await live.search(Query(texts=(), vector=vector))
+        leg = legs.indirect.get("summaries") or legs.vector
+        chunks = await live.fetch([candidate.id for candidate in leg])
+        return tuple(Hit(chunk, cosine=candidate.score) for chunk, candidate in zip(chunks, leg, strict=True))
 
     async def found(self, question: str) -> list[tuple[str, str]]:
         """Their addresses and texts."""

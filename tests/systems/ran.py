@@ -1,4 +1,4 @@
-"""Says which items of systems.toml no test has shown: `python -m tests.systems.ran FILE`, after the tests with DOCS_TESTS_PASSED=FILE.
+"""Says which items of systems.toml no test has shown: `python -m tests.systems.ran FILE`, after the tests with PASSED_TESTS=FILE.
 
 `tests/conftest.py` adds the test that passed to that file, a line for each.
 """

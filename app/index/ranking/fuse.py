@@ -204,7 +204,9 @@ OF_INDIRECT = 0.5
 square of its distinctness, as such a leg finds something for every question.
 """
 FEWEST_INDIRECT = 10
-"""Candidates of such a leg: scaled, the best of fewer would count fully however far it is, as where few pages have a summary yet."""
+"""Candidates of such a leg, or half of what there is in a small index: scaled, the best of fewer would count fully however far it is,
+as where few pages have a summary yet.
+"""
 OF_PAGES: Container[Indirect] = ("summaries",)
 RRF_K = 60  # the constant of Cormack et al. 2009; it dampens the first ranks
 
@@ -319,7 +321,8 @@ def leg_scores(legs: Legs, query: Query) -> tuple[Mapping[str, float], Mapping[s
 def _indirect(legs: Legs, query: Query, vectors: float) -> Iterator[Mapping[str, float]]:
     """What each further leg adds: the more, the more clearly it decides. The summary of a page counts for all its candidates."""
     for kind, found in legs.indirect.items():
-        if len(found) < FEWEST_INDIRECT:
+        of_all = {one.url for one in legs.vector} if kind in OF_PAGES else legs.vector
+        if len(found) < min(FEWEST_INDIRECT, max(2, len(of_all) // 2)):
             continue
         leg = comparable(found, query)
         weight = OF_INDIRECT * vectors * (1.0 if query.fusion == "fixed" else _distinctness(leg) ** 2)

@@ -28,7 +28,7 @@ from app.core.turn import Call, Done, Event, Events, Failure, Message, Removal, 
 from app.core.types import Legs
 from app.models import Model
 from app.models.protocols import CallOptions
-from app.pipeline.bounded import bounded
+from app.pipeline.bounded import bounded, in_turns
 from app.pipeline.conversation import (
     as_found,
     asked_of_pages,
@@ -139,7 +139,7 @@ class Synthesize(Step):
             *quoted, done = await self._extracted(turn)
             assert isinstance(done, Done)
             last = [*quoted, replace(done, language="wrong")]
-        for shown in last:  # after the call is recorded, as its reader looks for that at the end
+        async for shown in in_turns(last):  # after the call is recorded, as its reader looks for that at the end
             yield shown
 
     async def _failed(self, turn: Turn, attempt: Attempt, error: ModelError) -> Sequence[Event]:

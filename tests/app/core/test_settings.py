@@ -91,7 +91,7 @@ def test_a_mistake_in_the_file_is_named_with_the_nearest_setting(tmp_path: Path,
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("DOCS_TUNING__FUSION", "best", "it must be weighted or rrf"),
+        ("DOCS_TUNING__FUSION", "best", "it must be weighted, fixed or rrf"),
         (
             "DOCS_TUNING__VECTOR_WEIGHT",
             "{cs: 1}",

@@ -24,6 +24,7 @@ from ingestion.convert.html.dom import (
     text_of,
     write_powers,
 )
+from ingestion.convert.html.hidden import drop_hidden
 
 _ROOTS = (
     "//article[{md-content__inner}]",  # mkdocs-material
@@ -44,6 +45,7 @@ _ROOTS = (
 )
 _DROPPED = (
     "//script|//style|//noscript|//template|//button|//svg|//nav|//form|//input|//select|//object|//embed",
+    "//textarea|//datalist|//canvas|//progress|//meter|//noembed",
     "//*[{linenos} or {linenodiv} or {lineno} or {line-numbers-wrapper}]",
     "//*[{footnote-backref} or {fn-backref} or {backrefs}]|//img[starts-with(@src, 'data:')]",
     "//*[{md-content__button} or {md-source-file} or {md-feedback} or {md-tags}]",
@@ -61,15 +63,6 @@ _TITLES = (
     "//p[{hx:font-medium}]",  # Hextra
 )
 _MARK = re.compile(r"[#¶§🔗⚓∞☍↩↵↑⇧⬆^\ufe0f\ue000-\uf8ff]*")  # also those of icon fonts
-_HIDDEN = "//*[@hidden or @inert or contains(@style, 'display')]"
-_NOT_SHOWN = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
-SHOWN_ON_DEMAND = re.compile(
-    r"(?:^|[\s_-])tabs?(?![a-z])|tab-?(?:pane|panel|content)|panel|collaps|accordion|toggle|spoiler|expand|dyncontent",
-    re.IGNORECASE,
-)
-"""Names of what is hidden until readers open it."""
-
-_CONTROLS = "//*[@aria-controls or @data-target or @data-bs-target]"
 _DEMO = re.compile(r"(?:^|[\s_-])(?:demo|card|playground|live-?example)s?(?=[\s_-]|$)", re.IGNORECASE)
 _LANDMARKS = frozenset({"header", "footer", "aside"})
 
@@ -128,40 +121,6 @@ def clean_root(
     write_anchors(root)
     _absolute_links(root, base)
     mark_text(root)
-
-
-def drop_hidden(root: HtmlElement, kept: Collection[HtmlElement] = ()) -> None:
-    """Drop what no reader can see: nobody checks it, and it may be meant to instruct machines.
-
-    What readers can open stays (panels of tabs, accordions, details), and so does a page that its script shows.
-    """
-    hidden = [element for element in select(root, _HIDDEN) if element not in kept and _is_hidden(element)]
-    if not hidden:
-        return
-    opened = {
-        (element.get(name) or "").lstrip("#")
-        for element in select(root.getroottree().getroot(), _CONTROLS)
-        for name in ("aria-controls", "data-target", "data-bs-target")
-    }
-    half = len(root.text_content()) / 2
-    for element in hidden:
-        if not _can_be_opened(element, opened) and len(element.text_content()) <= half:
-            drop(element)
-
-
-def _is_hidden(element: HtmlElement) -> bool:
-    by_attribute = "inert" in element.attrib or element.get("hidden", "until-found").lower() != "until-found"
-    return by_attribute or _NOT_SHOWN.search(element.get("style") or "") is not None
-
-
-def _can_be_opened(element: HtmlElement, opened: Collection[str]) -> bool:
-    names = f"{element.get('class') or ''} {element.get('id') or ''}"
-    return (
-        element.get("role") == "tabpanel"
-        or element.get("id") in opened
-        or SHOWN_ON_DEMAND.search(names) is not None
-        or next(element.iterancestors("details"), None) is not None
-    )
 
 
 def write_task_marks(root: HtmlElement) -> None:

@@ -17,7 +17,7 @@ from ingestion.convert.document import MARKDOWN_TYPES, Document, SourceText
 from ingestion.convert.markdown.directives import clean_directives
 from ingestion.convert.markdown.generators import clean_attributes, clean_templates, missing_text
 from ingestion.convert.markdown.structure import MOST_NESTED, headings_in, with_linked_anchors
-from ingestion.convert.markdown.tags import clean_components, clean_html, clean_mdx
+from ingestion.convert.markdown.tags import clean_components, clean_html, clean_mdx, rules_in
 from ingestion.errors import ConversionError
 from ingestion.urls import public_url
 
@@ -169,10 +169,11 @@ class MarkdownConverter:
         facts, body = _front_matter(text)
         title, body = _banner(body)
         missing = missing_text(body)
+        rules = rules_in(body)
         body, note = clean_attributes(clean_directives(clean_templates(body, facts)))
         if source.is_mdx or _IMPORT.search(body[:_HEAD]):
             body = clean_mdx(body)
-        body = inline_references(compact_tables(clean_html(clean_components(body))))
+        body = inline_references(compact_tables(clean_html(clean_components(body), rules)))
         body = absolute_links(with_linked_anchors(body), source.base or source.url).strip("\n")
         if not re.search(r"\w", body) and not (title or _text(facts.get("title"))):
             raise ConversionError(f"{source.url} is empty")

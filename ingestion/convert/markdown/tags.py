@@ -3,17 +3,20 @@
 import html
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import html_to_markdown
 import lxml.html
 from lxml.etree import LxmlError
+from lxml.html import HtmlElement
+from lxml.html.builder import E
 
 from app.text.blocks import blocks, outside_code, outside_fences
 from ingestion.convert.html.blocks import rebuild_code, write_cells, write_definitions
 from ingestion.convert.html.boxes import component_kind, label
-from ingestion.convert.html.clean import SHOWN_ON_DEMAND
 from ingestion.convert.html.dom import POWER, class_names, escape_marked, mark_text, power
+from ingestion.convert.html.hidden import drop_hidden, unseen
+from ingestion.convert.html.styles import Rule, rules_of
 
 Change = Callable[[re.Match[str], re.Match[str]], str | None]
 """Returns the replacement for the text from opening to closing, or None to keep it."""
@@ -59,26 +62,66 @@ _LINK_END = re.compile(r"(?i)</a\s*+>")
 _TARGET = re.compile(r"""(?i)\bhref\s*+=\s*+["']([^"']++)["']""")
 _DRESSING = re.compile(r"(?<!\\)</?(?:ins|u|font|center|div|span|section|p|small|big|a)\b[^<>]*+>", re.IGNORECASE)
 _COMMENT, _COMMENT_END = re.compile("<!--"), re.compile("-->")
-_HIDDEN = re.compile(
-    r"(?i)(?<!\\)<(?:div|section|aside|p|span)\b(?=[^<>]*+>)"
-    r"[^<>]*?(?:\s(?:hidden|inert)(?=[\s=>])|style=[\"'](?:[^\"'<>]*?;)?\s*display\s*:\s*none\b)[^<>]*+>"
+_TAG = re.compile(
+    r"(?<!\\)<(?P<close>/?)(?P<name>[a-z][a-z0-9]*+|[A-Z][A-Z0-9]*+)(?P<rest>(?:\s(?:[^<>\"']|\"[^\"<]*+\"|'[^'<]*+')*+)?+)>"
 )
-_HIDDEN_END = re.compile(r"(?i)</(?:div|section|aside|p|span)\s*+>")
+_STYLE, _STYLE_END = re.compile(r"(?i)<style\b[^<>]*+>"), re.compile(r"(?i)</style\s*+>")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _ANCHOR = re.compile(r"""<a\s++(?:id|name)\s*+=\s*+["'][^"'<>]++["']\s*+/?>(?:\s*+</a>)?""", re.IGNORECASE)
 
 
-def clean_html(text: str) -> str:
-    """The Markdown without HTML comments, and with its HTML tables and links as Markdown."""
+def rules_in(text: str) -> list[Rule]:
+    """The rules of the Markdown's style elements, outside of code."""
+    sheets: list[tuple[str, str]] = []
+
+    def note(opening: re.Match[str], closing: re.Match[str]) -> None:
+        sheets.append((between(opening, closing), ""))
+
+    if _STYLE.search(text):
+        outside_code(text, lambda prose: replaced(prose, _STYLE, _STYLE_END, note))
+    return rules_of(sheets)
+
+
+def clean_html(text: str, rules: Sequence[Rule] = ()) -> str:
+    """The Markdown without HTML comments and what its attributes and these `rules` hide; HTML tables and links as Markdown."""
     text = outside_code(text, lambda prose: without(prose, _COMMENT, _COMMENT_END))
-    text = outside_code(text, lambda prose: replaced(prose, _HIDDEN, _HIDDEN_END, _unseen))
+    text = outside_code(text, lambda prose: _without_hidden(prose, rules))
     text = outside_fences(text, lambda prose: replaced(prose, _TABLE, _TABLE_END, _table))
     return outside_code(text, _inline)
 
 
-def _unseen(opening: re.Match[str], _: re.Match[str]) -> str | None:
-    """Nothing in place of text that no reader can see; what readers can open stays."""
-    return None if "until-found" in opening[0] or SHOWN_ON_DEMAND.search(opening[0].replace('"', " ")) else ""
+def _without_hidden(prose: str, rules: Sequence[Rule]) -> str:
+    """The prose without what no reader can see; an element that isn't closed in it stays."""
+    if "<" not in prose:
+        return prose
+    open_tags: dict[str, list[re.Match[str]]] = {}
+    closed: dict[HtmlElement, tuple[int, int]] = {}
+    page = E.body()
+    for tag in _TAG.finditer(prose):
+        opened = open_tags.setdefault(tag["name"].lower(), [])
+        if not tag["close"]:
+            opened.append(tag)
+        elif opened:
+            opening = opened.pop()
+            if (opening["rest"].strip() or tag["name"] == "dialog") and (element := _element(opening)) is not None:
+                page.append(element)
+                closed[element] = opening.start(), tag.end()
+    pieces, at = list[str](), 0
+    for start, end in sorted(closed[element] for element in unseen(page, rules)) if closed else ():
+        if start >= at:
+            pieces.append(prose[at:start])
+            at = end
+    return "".join([*pieces, prose[at:]])
+
+
+def _element(opening: re.Match[str]) -> HtmlElement | None:
+    """An element with the attributes of the tag, and nothing in it."""
+    try:
+        element = lxml.html.fragment_fromstring(f"<div{opening['rest']}></div>")
+    except (LxmlError, ValueError):
+        return None
+    element.tag = opening["name"].lower()
+    return element
 
 
 def _table(opening: re.Match[str], closing: re.Match[str]) -> str:
@@ -91,6 +134,7 @@ def _table(opening: re.Match[str], closing: re.Match[str]) -> str:
         root = lxml.html.fragment_fromstring(table.lstrip(" \t"), create_parent="div")
     except (LxmlError, ValueError):  # not valid HTML
         return table
+    drop_hidden(root)
     present = class_names(root)
     rebuild_code(root, present)
     write_definitions(root, present)

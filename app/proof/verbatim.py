@@ -12,7 +12,7 @@ from app.proof.check import CITATION
 from app.proof.reading import CLOSING, KEPT
 from app.text.blocks import blocks, code_lines, code_spans, outside_spans, plain, sentences
 
-_QUOTE = re.compile(r"(?:[ \t]*>)+[ \t]?")
+_QUOTE = re.compile(r"\A(?:[ \t]*+>)++[ \t]?")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 _HEADING = re.compile(r"\s*#{1,6}\s|\s*\*\*[^*\n]+\*\*\s*\Z")
 _RULE = re.compile(r"[\s|:*_=-]+")
@@ -50,7 +50,7 @@ def _parts(prose: str) -> Iterator[str]:
     """The paragraphs, items and rows of a text without code, each on one line."""
     part, rows = list[str](), list[str]()
     for written in (*prose.splitlines(), ""):
-        line = _QUOTE.sub("", written, count=1) if written.lstrip().startswith(">") else written
+        line = _QUOTE.sub("", written)
         is_row, is_item = line.lstrip().startswith("|"), _ITEM.match(line)
         if is_row and _RULE.fullmatch(line):
             rows.clear()  # what is above it is the head

@@ -98,7 +98,7 @@ class Helpful(Step):
     enough: int = ENOUGH
     name = "helpful"
     reads = ("asked", "hits", "hits.rerank")
-    uses = ("refined", "related")
+    uses = ("refined", "related", "rejected")
     writes = ("hits", "related", "rejected")
     optional = True
     helper_calls = 1  # a retry counts as the same call
@@ -120,7 +120,7 @@ class Helpful(Step):
             hits = await self._asked(self.model, turn)
         else:
             hits = self._by_score(turn.hits)
-        rejected = frozenset(hit.chunk.id for hit in turn.hits if hit not in hits)
+        rejected = turn.rejected.union(hit.chunk.id for hit in turn.hits if hit not in hits)
         return {"hits": hits, "rejected": rejected} | ({} if hits else {"related": turn.hits})
 
     async def _asked(self, model: Model, turn: Turn) -> tuple[Hit, ...]:

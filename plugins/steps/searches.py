@@ -342,7 +342,7 @@ class SecondSearch(Asking):
     name = "second_search"
     reads = ("asked", "generation", "hits", "evidence")
     uses = tuple(dict.fromkeys((*Retrieve.uses, *Relevance.uses)))
-    writes = ("more_keywords", "evidence", "hits", "related")
+    writes = ("more_keywords", *Relevance.writes)
 
     async def __call__(self, turn: Turn) -> Changes:
         """The hits of the second search if they have more evidence; no changes if the first search was good enough."""

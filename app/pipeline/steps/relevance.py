@@ -62,7 +62,7 @@ class Relevance(Step):
     name = "relevance"
     reads = ("asked", "hits", "generation")
     uses = ("hits.rerank", "refined", "dates", "keywords", "related", "rejected", "search")
-    writes = ("evidence", "hits", "related")
+    writes = ("evidence", "hits", "related", "rejected")
 
     async def __call__(self, turn: Turn) -> Changes:
         """The evidence and the hits: none below it, else those not far behind the best.

@@ -306,7 +306,7 @@ class Embedder:
         self._checks = not own
         self._dimension = 0
         self._open_other = others
-        self._others: dict[str, Embedder | ModelUnavailable] = {}
+        self._others: dict[str, Embedder | None] = {}
 
     @cached_property
     def embedding(self) -> BaseEmbedding | Embeddings:
@@ -337,20 +337,19 @@ class Embedder:
             return self
         if recorded not in self._others:
             self._others[recorded] = self._opened(recorded)
-        if isinstance(other := self._others[recorded], ModelUnavailable):
-            raise other
+        if (other := self._others[recorded]) is None:
+            raise ModelUnavailable(
+                f"The index was built with the embedder {recorded}, and {self.name} is set: words alone find pages until you"
+                " index the sites again, or set that embedder."
+            )
         return other
 
-    def _opened(self, recorded: str) -> Embedder | ModelUnavailable:
+    def _opened(self, recorded: str) -> Embedder | None:
         try:
-            if self._open_other is not None and (other := self._open_other(recorded)).name == recorded:
-                return other
+            other = self._open_other(recorded) if self._open_other else None
         except SettingsError:
-            pass
-        return ModelUnavailable(
-            f"The index was built with the embedder {recorded}, and {self.name} is set: words alone find pages until you"
-            " index the sites again, or set that embedder."
-        )
+            return None
+        return other if other and other.name == recorded else None
 
     async def dimension(self) -> int:
         """Length of the vectors; embeds one word to learn it."""
@@ -396,8 +395,7 @@ class Embedder:
 
     async def close(self) -> None:
         """Close all connections, if the class has any."""
-        for other in self._others.values():
-            if isinstance(other, Embedder):
-                await other.close()
+        for other in filter(None, self._others.values()):
+            await other.close()
         if "embedding" in vars(self):  # else it was never used
             await closed(self.embedding)

@@ -25,11 +25,11 @@ from ingestion.convert.reader import DocumentReader
 from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
-from ingestion.entry import Entry, Listing
+from ingestion.entry import Entry, Listing, Skipped
 from ingestion.progress import Progress
 from ingestion.publish.change import Duplicates
 from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, noindex_sources
-from ingestion.publish.losses import LossCheck
+from ingestion.publish.losses import Loss, LossCheck
 from ingestion.publish.page_reader import PageProcessor, PageReader
 from ingestion.publish.recipe import damage_of, live_pages, live_recipe, recipe_for, way_back
 from ingestion.publish.recorded import records_of, with_earlier_roots
@@ -107,7 +107,7 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
     taken from the old index as far as possible.
 
-    A source that can't be read doesn't stop the others: its pages stay as they are, and the report names it. Raises
+    A source that can't be read, or would lose too many pages, doesn't stop the others: its pages stay as they are, and the report names it. Raises
     `SettingsError`, `SitemapError` or `NotPublished` when no source can be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
@@ -160,8 +160,20 @@ class _Order:
                     raise  # another run has written meanwhile: compare with its result
 
     async def run(self, *, ask: bool, until: float) -> Report:
-        """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it."""
-        began = time.monotonic()
+        """One try that starts before `until`. With `ask`, the embedder is asked for its dimension; else the live index has it.
+
+        Where some of the sources would lose too much, all is read again without them.
+        """
+        began, aside = time.monotonic(), dict[Source, Listing]()
+        while True:
+            before = len(aside)
+            try:
+                return await self._once(aside, began, ask=ask, until=until)
+            except RunRefused:
+                if len(aside) == before:
+                    raise
+
+    async def _once(self, aside: dict[Source, Listing], began: float, *, ask: bool, until: float) -> Report:
         open_splitter(self.settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
         places = tuple(source.without_login().place for source in given)
@@ -169,12 +181,12 @@ class _Order:
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.TaskGroup() as group:
-                    listing = group.create_task(self._list(stack, given, report))
+                    listing = group.create_task(self._list(stack, given, report, aside))
                     beginning = group.create_task(self._begun(stack, ask=ask, until=until))
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from errors
             listed, (draft, damage) = listing.result(), beginning.result()
-            run = await self._prepare(stack, listed, draft, report)
+            run = await self._prepare(stack, listed, draft, report, aside)
             try:
                 await run.publish(await run.read())
             finally:
@@ -183,22 +195,26 @@ class _Order:
                 report.seconds = time.monotonic() - began
         return report
 
-    async def _list(self, stack: AsyncExitStack, given: Sequence[Source], report: Report) -> _Listed:
+    async def _list(
+        self, stack: AsyncExitStack, given: Sequence[Source], report: Report, aside: Mapping[Source, Listing]
+    ) -> _Listed:
         """Lists the sources; their passwords, headers and certificates stay with the client."""
         client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(self.settings))
         workers = await stack.enter_async_context(Workers(page_seconds=self.settings.tuning.page_seconds))
-        self.progress.stage("Reading sitemaps", 0)
+        self.progress.stage("Reading sitemaps again" if aside else "Reading sitemaps", 0)
         known = () if self.rebuild else await live_pages(self.store)
         for source, tls in zip(given, tls_of(given), strict=True):
             client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
         if not known:
             workers.warm()  # there will be pages for each
-        listing = await list_pages([source.without_login() for source in given], client, workers, known)
+        listing = await list_pages([source.without_login() for source in given], client, workers, known, aside)
         report.failed_sources += [f"{failed.url}: {failed.reason}" for failed in listing.failed]
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listing.skipped]
         return _Listed(given, client, workers, listing)
 
-    async def _prepare(self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report) -> _Run:
+    async def _prepare(
+        self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report, aside: dict[Source, Listing]
+    ) -> _Run:
         settings, client, workers = self.settings, listed.client, listed.workers
         baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
         listed = listed._replace(listing=with_earlier_roots(listed.listing, baseline.sources, settings))
@@ -221,11 +237,12 @@ class _Order:
             baseline, listed.listing, collections, baseline.sources, self.only, self.replace, self.removed, self.paused
         )
         turned = Turned(baseline, client.advice, reader, accepts=self.force)
-        losses = LossCheck(removals.covered, settings, turned.reasons, history.sources)
+        places = {address: entry.source for entry in entries for address in (entry.url, entry.address)}
+        losses = LossCheck(removals.covered, settings, places, turned.reasons, history.sources)
         writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
         stack.push_async_callback(writer.stop)
         processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()), turned)
-        return _Run(self, listed, entries, blocks, removals, draft, baseline, processor, losses, report)
+        return _Run(self, listed, entries, blocks, removals, draft, baseline, processor, losses, report, aside)
 
     def _notes(self, damage: str, live: Generation | None, report: Report) -> list[str]:
         """Returns notes about the state before the run: a damage, and what the way back to it needs."""
@@ -279,6 +296,7 @@ class _Run:
     processor: PageProcessor
     losses: LossCheck
     report: Report
+    aside: dict[Source, Listing]
 
     async def read(self) -> Mapping[str, int]:
         """Read the entries, and remove what leaves. The number of pages of each source then. Raises `NotPublished`."""
@@ -301,17 +319,37 @@ class _Run:
         self.report.translations = await assign_translation_sets(self.draft, self.order.settings)
         return pages
 
-    async def _refuse_losses(self, noindex: Sequence[str], pages: Mapping[str, int]) -> None:
-        reasons = await self.losses.reasons(self.report.pages, self.baseline.page, pages)
-        self.report.refused = [*noindex, *reasons]
-        if self.report.refused:
-            raise RunRefused(
-                "Nothing was published, the index is as it was:\n"
-                + "".join(f"  {reason}\n" for reason in self.report.refused)
-                + (f"{told}\n" if (told := self.report.other_languages_text) else "")
-                + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use docs-assistant ingest --force with the same sites.",
-                report=self.report,
-            )
+    async def _refuse_losses(self, noindex: Mapping[Source, str], pages: Mapping[str, int]) -> None:
+        roots = self.listed.listing.roots
+        losses = [Loss(reason, roots[source]) for source, reason in noindex.items()]
+        losses += await self.losses.losses(self.report.pages, self.baseline.page, pages)
+        self.report.refused = [loss.reason for loss in losses]
+        if not losses:
+            return
+        self._set_aside(losses)
+        raise RunRefused(
+            "Nothing was published, the index is as it was:\n"
+            + "".join(f"  {reason}\n" for reason in self.report.refused)
+            + (f"{told}\n" if (told := self.report.other_languages_text) else "")
+            + "Check the site. If it has a problem, index again when that is solved. If the changes are intended, use docs-assistant ingest --force with the same sites.",
+            report=self.report,
+        )
+
+    def _set_aside(self, losses: Sequence[Loss]) -> None:
+        """Add the sources that lose too much to those of the next try, if that leaves a source that can be read."""
+        listing = self.listed.listing
+        failed = {failure.url for failure in listing.failed}
+        readable = {source: roots for source, roots in listing.roots.items() if source.url not in failed}
+        reasons = {
+            source: "; ".join(loss.reason for loss in losses if not roots.isdisjoint(loss.sources))
+            for source, roots in readable.items()
+        }
+        if all(reasons.values()) or any(not loss.sources for loss in losses):
+            return
+        for source, reason in reasons.items():
+            if reason:
+                told = Skipped(source.url, f"{reason}. If that is intended, use docs-assistant ingest --force")
+                self.aside[source] = Listing((), (), readable[source], frozenset(), (told,))
 
     async def publish(self, pages: Mapping[str, int]) -> None:
         """Publish the draft, unless this is a dry run, and tell the report what later runs should know."""
@@ -353,9 +391,11 @@ class _Run:
         report.memory_mb = peak_mb()
 
 
-def _require_pages(report: Report, noindex: Sequence[str]) -> None:
+def _require_pages(report: Report, noindex: Mapping[Source, str]) -> None:
     if any(page.read for page in report.pages):
         return
     reasons = Counter(page.reason for page in report.pages).most_common(3)
-    described = "; ".join([*noindex, *report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)])
+    described = "; ".join(
+        [*noindex.values(), *report.failed_sources, *(f"{reason} ({count})" for reason, count in reasons)]
+    )
     raise NotPublished(f"No page could be read: {described.rstrip('.')}. The index is as it was.", report=report)

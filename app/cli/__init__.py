@@ -30,7 +30,8 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.received = False
-        self._told = threading.Lock()  # taken by the thread that tells it, for good
+        self._telling = threading.Lock()
+        self._told = False
         self._pipe = -1
 
     def watch(self) -> None:
@@ -46,7 +47,12 @@ class Interrupt:
             return
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if self._told.acquire(blocking=False):
+        with (
+            self._telling
+        ):  # who comes second waits: the end of the main thread ends the other in the middle of its line
+            if self._told:
+                return
+            self._told = True
             os.write(2, b"\x1b[?25h\n" * os.isatty(2) + b"docs-assistant: stopped by Ctrl-C\n")
 
     def _watch(self) -> None:

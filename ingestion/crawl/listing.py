@@ -1,8 +1,9 @@
 """Sources -> the pages to read, each once, and the skipped ones with their reasons."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from app.core import spans
@@ -23,10 +24,14 @@ from ingestion.workers import Workers
 
 
 async def list_pages(
-    sources: Sequence[Source], fetcher: Fetcher, workers: Workers, known: Iterable[Page] = ()
+    sources: Sequence[Source],
+    fetcher: Fetcher,
+    workers: Workers,
+    known: Iterable[Page] = (),
+    aside: Mapping[Source, Listing] = MappingProxyType({}),
 ) -> Listing:
     """Lists the pages of the sources; `known` are those of the index. A source that can't be read or has no page is among
-    those that `failed`. Raises `SitemapError` for a site or a directory that is the only source.
+    those that `failed`; what is listed of those `aside` is given. Raises `SitemapError` for a site or a directory that is the only source.
     """
     for source in sources:
         if source.requested and not source.git:
@@ -34,7 +39,8 @@ async def list_pages(
             fetcher.allow(places, source.hosts, trusted=not isinstance(source, AddedSite))
             fetcher.set_pace(source.requested, source.parallel, source.delay)
     with spans.span("list"):
-        read = [await _read(source, fetcher, workers, known, alone=len(sources) == 1) for source in sources]
+        alone = len(sources) == 1
+        read = [aside.get(one) or await _read(one, fetcher, workers, known, alone=alone) for one in sources]
     entries, skipped = _unique(entry for listing in read for entry in listing.entries)
     listed = {entry.url for entry in entries}
     # another source may list what this one skips

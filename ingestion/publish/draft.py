@@ -162,7 +162,7 @@ class Removals:
         return OTHER_SITE if self.replace or (self.only and collection in self.collections) else ""
 
 
-def noindex_sources(entries: Sequence[Entry], pages: Iterable[PageReport]) -> list[str]:
+def noindex_sources(entries: Sequence[Entry], pages: Iterable[PageReport]) -> Mapping[Source, str]:
     """A message for each source of which no page was read, because most of them say `noindex`."""
     source_of = {url: entry.site for entry in entries for url in (entry.url, entry.address)}
     listed = Counter(entry.site for entry in entries)
@@ -174,11 +174,11 @@ def noindex_sources(entries: Sequence[Entry], pages: Iterable[PageReport]) -> li
             del listed[source]
         elif page.reason == NOINDEX:
             said[source] += 1
-    return [
-        f"{masked(source.place)}: {said[source]} of its {count} pages say noindex, and none was read: {IGNORE}"
+    return {
+        source: f"{masked(source.place)}: {said[source]} of its {count} pages say noindex, and none was read: {IGNORE}"
         for source, count in listed.items()
         if 2 * said[source] > count
-    ]
+    }
 
 
 class DryRunDraft:

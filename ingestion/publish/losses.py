@@ -36,15 +36,24 @@ class _Text:
     hash: str
     length: int
     begin: str
+    source: str
 
     @classmethod
     def of(cls, page: Page) -> _Text:
-        return cls(page.hash, len(page.markdown), beginning(page))
+        return cls(page.hash, len(page.markdown), beginning(page), page.fetch.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A reason against publishing a run, and the sources that it would publish without."""
+
+    reason: str
+    sources: frozenset[str]
 
 
 @dataclass
 class LossCheck:
-    """Finds what a run would lose of the pages `known` before it.
+    """Finds what a run would lose of the pages `known` before it; `listed` has the source of each address that it reads.
 
     Pages that moved, by a redirect or with the same text, are not lost. Those that `turned` are, for the reasons there,
     though their old text stays. `history` has the pages of each source after earlier runs.
@@ -52,6 +61,7 @@ class LossCheck:
 
     known: Sequence[Page]
     settings: Settings
+    listed: Mapping[str, str] = field(default_factory=dict)
     turned: Mapping[str, str] = field(default_factory=dict)
     history: Mapping[str, SourceRuns] = field(default_factory=dict)
     _texts: dict[str, _Text] = field(default_factory=dict)
@@ -60,8 +70,8 @@ class LossCheck:
         """Record a page, with its Markdown, that was written to the draft."""
         self._texts[page.url] = _Text.of(page)
 
-    async def reasons(self, pages: Sequence[PageReport], read_old: ReadOld, now: Mapping[str, int]) -> list[str]:
-        """The reasons against publishing a run with these pages; empty when it may be published.
+    async def losses(self, pages: Sequence[PageReport], read_old: ReadOld, now: Mapping[str, int]) -> list[Loss]:
+        """What speaks against publishing a run with these pages; empty when it may be published.
 
         `read_old` gives a page as the live index has it, `now` is how many pages each source would have.
         """
@@ -105,32 +115,33 @@ class LossCheck:
                 lost[url] = f"hardly a text left ({now.begin!r})"
         return lost
 
-    def _too_many(self, lost: Mapping[str, str]) -> list[str]:
-        """A line for each site that loses too much, or for a collection that does with all its sites."""
+    def _too_many(self, lost: Mapping[str, str]) -> list[Loss]:
+        """One for each site that loses too much, or for a collection that does with all its sites."""
         groups: dict[str, list[Page]] = defaultdict(list)
         for page in self.known:
             groups[page.fetch.source].append(page)
-        lines = [line for source, pages in sorted(groups.items()) if (line := self._line(source, pages, lost))]
-        if lines:
-            return lines
+        found = [loss for source, pages in sorted(groups.items()) for loss in self._loss(source, pages, lost)]
+        if found:
+            return found
         groups.clear()
         for page in self.known:
             groups[f"the collection {page.collection}"].append(page)
-        return [line for name, pages in sorted(groups.items()) if (line := self._line(name, pages, lost))]
+        return [loss for name, pages in sorted(groups.items()) for loss in self._loss(name, pages, lost)]
 
-    def _line(self, name: str, pages: Sequence[Page], lost: Mapping[str, str]) -> str:
-        """Empty where the loss is within the limit; a single page may always go."""
-        missing = [page.url for page in pages if page.url in lost]
+    def _loss(self, name: str, pages: Sequence[Page], lost: Mapping[str, str]) -> Iterator[Loss]:
+        """Nothing where the loss is within the limit; a single page may always go."""
+        missing = [page for page in pages if page.url in lost]
         if len(missing) <= 1 or 100 * len(missing) <= self.settings.max_lost * len(pages):
-            return ""
-        why = "; ".join(_most_common(Counter(lost[url] for url in missing)))
-        return (
+            return
+        why = "; ".join(_most_common(Counter(lost[page.url] for page in missing)))
+        reason = (
             f"{len(missing)} of {len(pages)} pages of {name} would be lost: {why} "
             f"(the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
         )
+        yield Loss(reason, frozenset(page.fetch.source for page in missing))
 
-    def _eroded(self, lost: Collection[str], gone: Collection[str], now: Mapping[str, int]) -> Iterator[str]:
-        """A line for each source that loses pages in this run, and too many in all since it had the most."""
+    def _eroded(self, lost: Collection[str], gone: Collection[str], now: Mapping[str, int]) -> Iterator[Loss]:
+        """One for each source that loses pages in this run, and too many in all since it had the most."""
         known = Counter(page.fetch.source for page in self.known)
         standing = Counter(page.fetch.source for page in self.known if page.url in lost and page.url not in gone)
         for source, count in sorted(Counter(page.fetch.source for page in self.known if page.url in lost).items()):
@@ -139,31 +150,35 @@ class LossCheck:
             # new pages make up for lost ones
             remaining = max(now.get(source, 0) - standing[source], known[source] - count)
             if most - remaining > 1 and 100 * (most - remaining) > self.settings.max_lost * most:
-                yield (
+                reason = (
                     f"{source} would have {remaining} pages after this run, and had {most} in the last {len(runs)} runs: it loses "
                     f"them little by little (the limit is {self.settings.max_lost} %, DOCS_MAX_LOST)"
                 )
+                yield Loss(reason, frozenset({source}))
 
-    def _unreadable(self, pages: Sequence[PageReport]) -> list[str]:
-        failed = [p.reason for p in pages if (p.outcome == "failed" or p.kept) and p.url not in self.turned]
-        asked = len(failed) + sum(1 for page in pages if page.read)
-        if len(failed) <= 1 or 100 * len(failed) <= MAX_FAILED * asked:
-            return []
-        why = "; ".join(_most_common(Counter(failed)))
-        return [f"{len(failed)} of {asked} pages could not be read: {why} (the limit is {MAX_FAILED} %)"]
+    def _unreadable(self, pages: Sequence[PageReport]) -> Iterator[Loss]:
+        """One for all pages; to be left out are the sources of which most pages failed."""
+        failed = [p for p in pages if (p.outcome == "failed" or p.kept) and p.url not in self.turned]
+        asked = [*failed, *(page for page in pages if page.read)]
+        if len(failed) <= 1 or 100 * len(failed) <= MAX_FAILED * len(asked):
+            return
+        why = "; ".join(_most_common(Counter(page.reason for page in failed)))
+        reason = f"{len(failed)} of {len(asked)} pages could not be read: {why} (the limit is {MAX_FAILED} %)"
+        sources = {page.url: page.fetch.source for page in self.known} | dict(self.listed)
+        of_source, all_of_source = (Counter(sources.get(page.url, "") for page in some) for some in (failed, asked))
+        most = frozenset(one for one, count in of_source.items() if 100 * count > MAX_FAILED * all_of_source[one])
+        yield Loss(reason, most)
 
-    def _one_text(self, pages: Sequence[PageReport]) -> list[str]:
+    def _one_text(self, pages: Sequence[PageReport]) -> Iterator[Loss]:
         """Include new pages: the first run may already find a login page."""
         hashes = {page.url: page.hash for page in self.known}
         new = [text for url, text in self._texts.items() if hashes.get(url) != text.hash]
         read = sum(1 for page in pages if page.read)
         for hash_, count in Counter(text.hash for text in new).most_common(1):
             if count >= ONE_TEXT and 2 * count > read:
-                begin = next(text.begin for text in new if text.hash == hash_)
-                return [
-                    f"{count} of {read} pages say the same ({begin!r}), as a login or error page does: if the site wants a login, set `headers` of its source"
-                ]
-        return []
+                same = [text for text in new if text.hash == hash_]
+                reason = f"{count} of {read} pages say the same ({same[0].begin!r}), as a login or error page does: if the site wants a login, set `headers` of its source"
+                yield Loss(reason, frozenset(text.source for text in same))
 
 
 def _most_common(reasons: Counter[str]) -> Iterator[str]:

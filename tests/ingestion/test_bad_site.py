@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -126,6 +127,84 @@ async def test_a_directory_that_is_empty_tonight(site: LocalSite, index: Index, 
     assert report.exit_code == EXIT_WITH_FAILURES
     assert "holds no file that can be read" in report.failed_sources[0]
     assert len(await index.pages()) == 2
+
+
+PATHS = tuple(f"/page-{number}" for number in range(10))
+
+
+def _unlisted(site: LocalSite) -> None:
+    site.sitemap(*PATHS[:4])
+
+
+def _unreadable(site: LocalSite) -> None:
+    for path in PATHS[:7]:
+        site.put(path, "", status=500)
+
+
+def _noindex(site: LocalSite) -> None:
+    for path in PATHS:
+        site.put(
+            path, "<html><head><meta name=robots content=noindex></head><body><p>Words.</body></html>", "text/html"
+        )
+
+
+def _emptied(site: LocalSite) -> None:
+    for path in PATHS:
+        site.page(path, path, "Words.")
+
+
+LOSES: dict[str, tuple[Callable[[LocalSite], None], str]] = {
+    "unlisted": (_unlisted, "6 of 10 pages of .* would be lost: no longer listed"),
+    "unreadable": (_unreadable, "7 of 11 pages could not be read: .*answered 500"),
+    "noindex": (_noindex, "10 of its 10 pages say noindex"),
+    "emptied": (_emptied, "10 of 10 pages of .* would be lost"),
+}
+
+
+@pytest.mark.parametrize("loses", LOSES.values(), ids=LOSES)
+async def test_a_site_that_loses_too_much_is_left_as_it_was(
+    site: LocalSite, bad: LocalSite, index: Index, loses: tuple[Callable[[LocalSite], None], str]
+) -> None:
+    """Its sitemap can be read, but the guard refuses what it lists. The other site is published, with exit code 2."""
+    site.page("/a", "A", "Words of one site.")
+    for path in PATHS:
+        bad.page(path, path, f"{path} has a text of its own. " * 30)
+    good, other = site.sitemap("/a"), bad.sitemap(*PATHS)
+    assert (await index.run(good, other)).exit_code == EXIT_OK
+    before = await index.texts()
+    break_it, reason = loses
+    break_it(bad)
+    site.page("/a", "A", "Newer words.")
+    report = await index.run(good, other)
+    assert (report.exit_code, report.refused, outcomes(report)) == (EXIT_WITH_FAILURES, [], {"/a": "changed"})
+    (failed,) = report.failed_sources
+    assert re.match(rf"{re.escape(other)}: .*{reason}.* use docs-assistant ingest --force$", failed), failed
+    after = await index.texts()
+    assert "Newer words." in after.pop("/a")
+    assert after == {path: before[path] for path in PATHS}
+    (kept,) = (await runs_of(index.store)).failed_sources
+    assert failed.startswith(kept)  # of a long reason, the beginning
+    with pytest.raises(NotPublished):  # both lose too much
+        break_it(bad)
+        site.put("/a", "", status=500)
+        await index.run(good, other, only=True)
+
+
+async def test_force_takes_what_a_site_lost(site: LocalSite, bad: LocalSite, index: Index) -> None:
+    """And a site that was left as it was catches up as soon as it lists its pages again."""
+    site.page("/a", "A", "Words of one site.")
+    for path in PATHS:
+        bad.page(path, path, f"{path} has a text of its own.")
+    sites = site.sitemap("/a"), bad.sitemap(*PATHS)
+    await index.run(*sites)
+    _unlisted(bad)
+    assert (await index.run(*sites)).exit_code == EXIT_WITH_FAILURES
+    bad.sitemap(*PATHS)
+    bad.page(PATHS[0], "Changed", "Newer words of it.")
+    assert outcomes(await index.run(*sites))[PATHS[0]] == "changed"
+    _unlisted(bad)
+    assert (await index.run(*sites, force=True)).exit_code == EXIT_OK
+    assert set(await index.pages()) == {"/a", *PATHS[:4]}
 
 
 async def test_if_no_site_can_be_read_the_index_is_as_it_was(site: LocalSite, bad: LocalSite, index: Index) -> None:

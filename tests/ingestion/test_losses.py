@@ -1,6 +1,7 @@
 """The guard: runs over a site at fault are refused on every store of ours, and --force publishes them."""
 
 import datetime as dt
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -93,8 +94,10 @@ async def test_a_small_site_is_not_lost_among_large_ones(ten: Ten) -> None:
     await ten.run(three)
     ten.site.page("/other", "Other", "Quite another page.")
     ten.site.sitemap("/other", at="/three.xml")
+    report = await ten.run(ten.sitemap, three)
+    assert re.search(r"3 of 3 pages of .*three\.xml", report.failed_sources[0])
     with pytest.raises(RunRefused, match=r"3 of 3 pages of .*three\.xml"):
-        await ten.run(ten.sitemap, three)
+        await ten.run(three)
 
 
 async def test_a_rebuilt_site_with_the_same_texts_loses_nothing(ten: Ten) -> None:

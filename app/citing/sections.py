@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from app.citing.citations import BRACKET, Citations, inner
 from app.citing.links import escaped, markdown_link, page_title, untagged
+from app.core.fitted import fitted
 from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Legs, Section
@@ -282,10 +283,6 @@ OF_NEAREST = 0.2  # share of the weight of the question that the units of its ne
 WEAKEST = 0.25  # times the evidence that an answer needs, below which no page is near
 SAYS = 0.4  # share of the weight of the question that a marked unit has; few of those with less are the answer
 NEARLY = 0.3  # share of the weight of the question that the unit of a near page has
-SURE = 0.2  # share of the weight of the question that the best unit needs
-AGREED = 4  # candidates from the top of each search, among which a sure answer has its page
-HEADED = 0.5  # share of it that headings have which say what is asked
-NEAR = 0.85  # share of the score of the first hit; a page above it may answer as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,22 +391,35 @@ def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
     return [one for one in found if one.hit.chunk.language == language] if leads else found
 
 
-def sure(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> bool:
-    """True if the first unit says more of what is asked for than its common words, and most of it unless its chunk is the nearest in
-    meaning; its headings say what is asked or no other page is nearly as good; and its page is at the top by its words and by its
-    meaning.
+def evidence(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> dict[str, float]:
+    """The features of the first unit, each 0 to 1, by which `sure` decides: how far its page stands out from the next one (`gap`), its
+    fused `score`, the shares of what is asked that the `unit`, the unit with what stands above it (`context`), and the title and
+    headings (`heading`) have, whether its chunk is the `nearest` in meaning, and the inverse rank of its page by its stretches (`near`).
     """
-    first, needed = found[0], sum(weights.values())
-    chunk = first.hit.chunk
+    first, whole = found[0], sum(weights.values()) or 1.0
+    chunk, unit, score = first.hit.chunk, first.unit, first.hit.score
     rival = max((other.hit.score for other in found if other.hit.chunk.url != chunk.url), default=0.0)
-    stands_out = rival <= NEAR * first.hit.score or (
-        _weight(weights, analyse(_heading(first), chunk.language)) >= HEADED * needed
-    )
-    tops = [{one.url for one in leg[:AGREED]} for leg in (legs.lexical, legs.units) if leg and weights]
-    agreed = all(chunk.url in top for top in tops)
-    nearest = {leg[0].id for leg in (legs.vector, legs.units) if leg and weights}
-    is_near = first.says or not nearest or chunk.id in nearest
-    return stands_out and agreed and is_near and _weight(weights, first.unit.tokens) >= SURE * needed
+    pages = list(dict.fromkeys(one.url for one in legs.units or legs.vector)) or [
+        chunk.url
+    ]  # without vectors, nothing speaks against it
+    nearest = {leg[0].id for leg in (legs.vector, legs.units) if leg} or {chunk.id}
+    said = {
+        "unit": unit.tokens,
+        "context": unit.tokens | unit.context,
+        "heading": frozenset(analyse(_heading(first), chunk.language)),
+    }
+    return {
+        "gap": 1 - rival / score if score else 0.0,
+        "score": first.hit.fused,
+        **{name: _weight(weights, tokens) / whole for name, tokens in said.items()},
+        "nearest": float(chunk.id in nearest),
+        "near": 1 / (1 + pages.index(chunk.url)) if chunk.url in pages else 0.0,
+    }
+
+
+def sure(features: Mapping[str, float]) -> bool:
+    """True if the first unit is likely what is asked for, by its `evidence`."""
+    return fitted("sure").decides(features)
 
 
 def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:

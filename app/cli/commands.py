@@ -101,6 +101,12 @@ evaluation = Group(
             ),
             ("label", "labelling:label", "label which chunks are relevant to questions, by models or people"),
             ("agreement", "labelling:agreement_", "compare the labels of models and people"),
+            (
+                "examples",
+                "fitting:examples_",
+                "measure by which numbers quotations are found sure, and which are right",
+            ),
+            ("fit", "fitting:fit_", "fit the numbers that decide, and judge each set by those of the others"),
             ("generate", "questions:generate", "generate a question set from the indexed pages"),
             ("from-log", "questions:from_log", "make a question set of the questions that readers asked"),
         )

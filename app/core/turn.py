@@ -207,13 +207,14 @@ class Done:
 
     `verbatim` says how many of its statements are word for word in the pages; None of a refusal and of an answer without any.
 
-    `follow_ups` are questions that the documentation answers, too.
+    `follow_ups` are questions that the documentation answers, too. `features` are the numbers by which a quotation was found `doubtful`.
     """
 
     finish_reason: FinishReason = "stop"
     extractive: bool = False
     refused: bool = False
     doubtful: bool = False
+    features: Mapping[str, float] = field(default_factory=dict, compare=False)
     language: LanguageCheck = ""
     cut: bool = False
     unsupported: tuple[Unsupported, ...] = ()

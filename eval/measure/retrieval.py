@@ -1,6 +1,5 @@
 """Searches every question of a set, without writing an answer, and measures the found pages, chunks and quotations."""
 
-import operator
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -298,22 +297,39 @@ async def quotations(
     with the share of these whose first quotation has it; the median number of `characters` of all answers, without their links.
     """
     proven = [case for case in cases if case.evidence]
-    quoted = await in_parallel(proven, lambda _, case: _quoted(assistant, case), parallel, progress)
-    by_language: dict[str, list[tuple[bool, bool, bool, int]]] = {}
-    for case, answer in zip(proven, quoted, strict=True):
+    answers = await in_parallel(proven, lambda _, case: quoted(assistant, case), parallel, progress)
+    by_language: dict[str, list[Quoted]] = {}
+    for case, answer in zip(proven, answers, strict=True):
         by_language.setdefault(case.language, []).append(answer)
     rows = []
-    for language, answers in sorted(by_language.items()):
-        first, anywhere, sure, lengths = zip(*answers, strict=True)
-        n = len(answers)
-        shares = {"first": sum(first) / n, "anywhere": sum(anywhere) / n, "sure": sum(sure) / n}
-        shares["right"] = sum(map(operator.and_, first, sure)) / (sum(sure) or 1)
-        rows.append({"language": language, "n": n, **shares, "characters": statistics.median(lengths)})
+    for language, own in sorted(by_language.items()):
+        n, sure = len(own), [answer for answer in own if answer.sure]
+        shares = {
+            "first": sum(answer.first for answer in own) / n,
+            "anywhere": sum(answer.anywhere for answer in own) / n,
+            "sure": len(sure) / n,
+            "right": sum(answer.first for answer in sure) / (len(sure) or 1),
+        }
+        characters = statistics.median(answer.characters for answer in own)
+        rows.append({"language": language, "n": n, **shares, "characters": characters})
     return rows
 
 
-async def _quoted(assistant: Assistant, case: Case) -> tuple[bool, bool, bool, int]:
-    """Returns whether the first quotation has the proof, whether any has it, whether the answer is sure, and its characters."""
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """What an answer without a language model quotes: whether the `first` quotation has the proof, whether any has it, whether the answer
+    is `sure`, by which `features`, and its `characters`.
+    """
+
+    first: bool
+    anywhere: bool
+    sure: bool
+    features: Mapping[str, float]
+    characters: int
+
+
+async def quoted(assistant: Assistant, case: Case) -> Quoted:
+    """What the assistant quotes for a case with evidence."""
     request = Request(case.messages, assistant.id, "eval-quotations")
     # what marks the quotations in the text goes no further than the step `cite`
     steps = upto(assistant.plans.answer, "events")
@@ -327,8 +343,8 @@ async def _quoted(assistant: Assistant, case: Case) -> tuple[bool, bool, bool, i
                 texts.append(event)
             elif isinstance(event, Done):
                 done = event
-    quoted = [text.text for text in texts if text.quoted] if done.extractive else []
-    proofs_in = [holds(text, case.evidence) for text in quoted]
-    anywhere = any(proofs_in) or holds("\n\n".join(quoted), case.evidence)
+    shown = [text.text for text in texts if text.quoted] if done.extractive else []
+    first = bool(shown) and holds(shown[0], case.evidence)
+    anywhere = any(holds(text, case.evidence) for text in shown) or holds("\n\n".join(shown), case.evidence)
     sure = done.extractive and not done.doubtful
-    return proofs_in[:1] == [True], anywhere, sure, sum(len(text.text) for text in texts)
+    return Quoted(first, anywhere, sure, done.features, sum(len(text.text) for text in texts))

@@ -10,6 +10,7 @@ from functools import partial
 
 from app.citing.links import markdown_link, page_title
 from app.citing.sections import (
+    evidence,
     extract,
     nearest,
     nearest_list,
@@ -173,13 +174,15 @@ class Synthesize(Step):
         found = own_language(await off_loop(partial(ranked, turn.hits, weights, language), size), turn.asked.language)
         page = await page_of(turn, found)
         texts = language.texts
-        doubtful = bool(found) and not sure(found, weights, turn.search.legs if turn.search else Legs())
+        legs = turn.search.legs if turn.search else Legs()
+        features = evidence(found, weights, legs) if found and weights else {}
+        doubtful = bool(features) and not sure(features)
         intro = (doubtful and texts.extractive_unsure) or texts.extractive_intro
         if failed:
             intro = texts.extractive_failed
         return [
             *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section, texts.related), size),
-            Done(extractive=True, doubtful=doubtful),
+            Done(extractive=True, doubtful=doubtful, features=features),
         ]
 
     def _options(self, turn: Turn) -> CallOptions:

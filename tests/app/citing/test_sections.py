@@ -12,6 +12,7 @@ from app.citing.sections import (
     asked_tokens,
     best_section,
     cited_links,
+    evidence,
     extract,
     headed_first,
     own_language,
@@ -21,6 +22,7 @@ from app.citing.sections import (
     stems,
     sure,
 )
+from app.core.fitted import fitted
 from app.core.prompts import load_prompts
 from app.core.turn import CitingTrace, Done, Link, Message, Request, Source, Text, Turn
 from app.core.types import Candidate, Chunk, Hit, Legs, Section
@@ -228,44 +230,24 @@ def test_a_hit_that_was_moved_forward_leads_where_the_words_decide_nothing() -> 
     )
 
 
-@pytest.mark.parametrize(
-    ("rival", "path", "is_sure"),
-    [(0.5, (), True), (0.9, (), False), (0.9, ("How large is a disk?",), True), (0.9, ("Prices",), False)],
-)
-def test_a_quotation_is_sure_if_it_stands_out_or_its_heading_says_what_is_asked(
-    rival: float, path: tuple[str, ...], is_sure: bool
-) -> None:
-    """Where another page is nearly as good, either may be what the reader looks for."""
-    hits = [hit(1, "A disk has 20 GB.", path=path), replace(hit(2, "Disks are round."), fused=rival)]
+def test_a_quotation_is_sure_by_what_was_found_and_not_by_anything_alone() -> None:
+    """A page that stands out with all that is asked is; a rival, other words and a page that only its words find make it less likely."""
     weights = dict.fromkeys(analyse("disk", "en"), 1.0)
-    assert sure(ranked(hits, weights, ENGLISH), weights, Legs()) is is_sure
-    assert sure(ranked(hits[:1], weights, ENGLISH), weights, Legs())
-    assert not sure(ranked(hits[:1], weights, ENGLISH), dict.fromkeys(analyse("banana", "en"), 1.0), Legs())
-
-
-def test_a_quotation_is_sure_if_words_and_meaning_find_its_page() -> None:
-    """One of the two alone finds something for any question; of a question about everything, neither says which page answers."""
-    weights, first = dict.fromkeys(analyse("disk", "en"), 1.0), hit(1, "A disk has 20 GB.")
-    pages = [Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", 1.0 / n) for n in range(1, 9)]
-    near, far = tuple(pages), tuple(reversed(pages))
-    legs = [Legs(near, near, near), Legs(far, near, near), Legs(near, near, far)]
-    assert [sure(ranked([first], weights, ENGLISH), weights, one) for one in legs] == [True, False, False]
-    assert sure(ranked([first], {}, ENGLISH), {}, Legs(far, far, far))
-
-
-def test_a_quotation_that_says_little_of_what_is_asked_is_sure_if_it_is_the_nearest() -> None:
-    """A sentence with a few words of the question is often about something else."""
-    first = hit(1, "A disk has 20 GB.")
-    url, weights = first.chunk.url, dict.fromkeys(analyse("disk browser support", "en"), 1.0)
-    near, far = Candidate(first.chunk.id, url, "en", 0.9), Candidate("other", url, "en", 0.9)
-    legs = [
-        Legs((near,), (near, far), (far, near)),
-        Legs((near,), (far, near), (near, far)),
-        Legs((near,), (far,), (far,)),
-    ]
-    assert [sure(ranked([first], weights, ENGLISH), weights, one) for one in legs] == [True, True, False]
-    weights = dict.fromkeys(analyse("disk browser", "en"), 1.0)
-    assert sure(ranked([first], weights, ENGLISH), weights, legs[2])  # it says half of it
+    first, rival = hit(1, "A disk has 20 GB."), replace(hit(2, "Disks are round."), fused=0.9)
+    alone, beside = (evidence(ranked(hits, weights, ENGLISH), weights, Legs()) for hits in ([first], [first, rival]))
+    assert (alone["gap"], beside["gap"], beside["unit"]) == (1.0, pytest.approx(0.1), 1.0)
+    assert sure(alone)
+    other = dict.fromkeys(analyse("banana peel", "en"), 1.0)
+    assert not sure(evidence(ranked([first, rival], other, ENGLISH), other, Legs()))
+    headed = hit(1, "A disk has 20 GB.", path=("How large is a disk?",))
+    by_heading = evidence(ranked([headed, rival], weights, ENGLISH), weights, Legs())
+    pages = tuple(Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", 1.0 / n) for n in range(1, 9))
+    far = evidence(ranked([first], weights, ENGLISH), weights, Legs(pages, pages[::-1], pages[::-1]))
+    assert (alone["near"], alone["nearest"], far["near"], far["nearest"]) == (1.0, 1.0, 1 / 8, 0.0)
+    odds = fitted("sure").probability
+    assert odds(beside) < odds(by_heading)
+    assert odds(beside) < odds(alone)
+    assert odds(far) < odds(alone)
 
 
 def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> None:

@@ -107,7 +107,10 @@ def _page(page: Page, chunks: Sequence[Chunk], *, full: bool) -> dict[str, Any]:
         }
         for chunk in chunks
     ]
-    del record["chunk_ids"]  # redundant: the chunks have their ids
+    del (
+        record["chunk_ids"],
+        record["counterparts"],
+    )  # redundant: the chunks have their ids, the translations what they share
     return {**record, "chunks": described}
 
 

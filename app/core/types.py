@@ -279,6 +279,7 @@ class Derived:
     - `summary`: searched as one more vector of the page, never shown; `summary_of`: a fingerprint of what it summarises
     - `questions_of`: a fingerprint of the text and the prompt that all its chunks have questions of, or how many have, as 3/8
     - `translation_set`: the id that it shares with its translations on the site
+    - `counterparts`: which of its chunks say what those of its translations say, as `app.index.ranking.counterparts` stores it
     """
 
     chunk_ids: tuple[str, ...] = ()
@@ -289,6 +290,12 @@ class Derived:
     summary_of: str = ""
     questions_of: str = ""
     translation_set: str = ""
+    counterparts: tuple[str, ...] = ()
+
+    @classmethod
+    def compared(cls, facts: Mapping[str, Any]) -> Derived:
+        """The part of a page's `facts` that its counterparts are read from."""
+        return cls(tuple(facts.get("chunk_ids", ())), counterparts=tuple(facts.get("counterparts", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +331,11 @@ class Page:
         """The text of the summary that is embedded; empty if the page has no summary, or another page is searched instead."""
         made = self.derived
         return f"{self.title}\n\n{made.summary}" if made.summary and not made.same_as else ""
+
+    @property
+    def shared_set(self) -> str:
+        """The translation set in which the page is searched; empty if it has none, or another page is searched instead."""
+        return "" if self.derived.same_as else self.derived.translation_set
 
     def without_texts(self, chunk_ids: tuple[str, ...]) -> Page:
         """The page as a draft lists it, with these chunks."""

@@ -8,6 +8,7 @@ from typing import Self
 from app.core.errors import IndexMismatch, StoreError
 from app.core.generation import GenerationInfo, Recipe
 from app.core.types import Chunk, Page, Vector
+from app.index.ranking.counterparts import compared, uncompared
 
 
 class DraftPages:
@@ -43,6 +44,17 @@ class DraftPages:
 
     def _note_touched(self, page: Page, *, changed: bool, moved: bool) -> None:
         """Note a page with another record, or one that moved to another translation set."""
+        raise NotImplementedError
+
+    async def _compare(self) -> None:
+        """Store with the pages of each translation set which of their chunks say the same, where that isn't stored yet."""
+        for sets in uncompared(self._pages):
+            chunks = await self._chunks_of([page.url for pages in sets for page in pages if len(pages) > 1])
+            for pages in sets:
+                await self.touch(await asyncio.to_thread(compared, pages, chunks))
+
+    async def _chunks_of(self, urls: Sequence[str]) -> Mapping[str, Chunk]:
+        """The chunks of these pages as the draft has them, by id."""
         raise NotImplementedError
 
     def _check_open(self) -> None:

@@ -17,6 +17,8 @@ from app.core.types import Candidate, Chunk, Legs, Page, PlainText, Query, Vecto
 from app.index.vocabulary import Vocabulary
 
 KEPT_COUNTERPARTS = 2000  # pairs of pages, each a few kilobytes
+Pair = tuple[str, str]
+"""The address of a page and that of its translation in the reader's language."""
 Kept = Literal["sites", "curated", "runs"]
 """What is kept with an index beside its generations, as JSON: it is what the service and the runs share, wherever they run."""
 
@@ -52,11 +54,11 @@ class Counterparts:
 class TranslationSets:
     """The translation set of each page that is in one, by address.
 
-    `counterparts` caches comparisons, by the addresses of both pages.
+    `counterparts` caches those that questions have read.
     """
 
     of: Mapping[str, TranslationSet] = field(default_factory=dict)
-    counterparts: dict[tuple[str, str], Counterparts] = field(default_factory=dict)
+    counterparts: dict[Pair, Counterparts] = field(default_factory=dict)
 
     @classmethod
     def read(cls, rows: Iterable[tuple[str, str, str]]) -> TranslationSets:
@@ -67,11 +69,11 @@ class TranslationSets:
         several = [TranslationSet(id_, pages) for id_, pages in pages_of.items() if len(pages) > 1]
         return cls({url: translations for translations in several for url in translations.pages.values()})
 
-    def cache(self, pages: tuple[str, str], counterparts: Counterparts) -> None:
-        """Keep a comparison, and drop the oldest one if there are too many."""
-        while len(self.counterparts) >= KEPT_COUNTERPARTS:
+    def cache(self, new: Mapping[Pair, Counterparts]) -> None:
+        """Keep these, and drop the oldest ones if there are too many."""
+        self.counterparts.update(new)
+        while len(self.counterparts) > KEPT_COUNTERPARTS:
             del self.counterparts[next(iter(self.counterparts))]
-        self.counterparts[pages] = counterparts
 
 
 class Generation(Protocol):
@@ -95,6 +97,11 @@ class Generation(Protocol):
 
     async def translation_sets(self) -> TranslationSets:
         """The pages that are translations of each other. Read once per generation and cached."""
+
+    async def counterparts(self, pairs: Collection[Pair]) -> Mapping[Pair, Counterparts]:
+        """The counterparts of each of these pairs, as the run that published them stored them. A pair without any is compared by the call
+        (`app.index.ranking.counterparts.counterparts_of`).
+        """
 
     async def language_centres(self) -> Mapping[str, Vector]:
         """The mean vector of the chunks in each language, of a sample of them. Read once per generation and cached."""
@@ -162,7 +169,8 @@ class Draft(Protocol):
     async def publish(self, sources: Sequence[SourceRecord] = ()) -> GenerationInfo:
         """Make the draft live in one atomic step, and drop generations that are no longer kept.
 
-        `sources` become those of the info; without any, those of the live generation stay.
+        First it stores the counterparts of pages whose translation set changed (`app.index.ranking.counterparts`). `sources` become those
+        of the info; without any, those of the live generation stay.
 
         If nothing was put or removed, no new generation is made: touched records and other `sources` are saved, and the
         info of the live generation is returned.

@@ -136,7 +136,7 @@ async def test_a_changed_translation_set_is_a_new_generation(store: Store) -> No
     assert not (await (await store.live()).translation_sets()).of
 
 
-async def test_pages_are_compared_once_and_by_one_call(store: Store) -> None:
+async def test_counterparts_are_read_once_and_by_one_call(store: Store) -> None:
     generation = await published(store, ENGLISH, CZECH)
     calls: list[str] = []
 
@@ -150,11 +150,11 @@ async def test_pages_are_compared_once_and_by_one_call(store: Store) -> None:
     counted: Generation = Counted()  # type: ignore[assignment]
     for _ in range(2):
         assert [hit.chunk.url for hit in await search(counted, asked("grow volume", limit=1))] == [CS]
-    assert calls == ["search", "translation_sets", "chunks_of", "fetch", "search", "translation_sets", "fetch"]
+    assert calls == ["search", "translation_sets", "counterparts", "fetch", "search", "translation_sets", "fetch"]
     calls.clear()
     found: tuple[Hit, ...] = await search(counted, asked("zvětšit", limit=1))
     assert [hit.found_in for hit in found] == [""]
-    assert "chunks_of" not in calls
+    assert "counterparts" not in calls
 
 
 async def test_chunks_of_pages_are_in_the_order_of_the_page(store: Store) -> None:

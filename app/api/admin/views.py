@@ -72,7 +72,7 @@ def _neighbour(chunk: Chunk, other: Chunk, cosine: float) -> Neighbour:
 
 
 FACETS = ("source", "collection", "language", "state", "age")
-LONG = ("markdown", "chunk_ids")
+LONG = ("markdown", "chunk_ids", "counterparts")
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from app.index.embedded.tables import (
     schemas,
     summary_row,
     text_row,
+    to_chunk,
     unit,
     write_words,
 )
@@ -104,6 +105,17 @@ class DraftTable:
         import pyarrow as pa
 
         return pa.Table.from_pylist([row() for row in self.pending.values()], schema=self._schema)
+
+    async def read(self, where: str, columns: list[str]) -> list[dict[str, Any]]:
+        """The rows as the last flush left them."""
+        table = self._table
+        if table is None:
+            if self._pinned is None:
+                return []
+            table = await self._tables.open_version(self._pinned)
+        with lance_errors(f"read what was written to {self._tables.directory}"):
+            rows: list[dict[str, Any]] = (await table.query().where(where).select(columns).to_arrow()).to_pylist()
+        return rows
 
     async def finish(self, index: Callable[[Any], Awaitable[None]] | None = None) -> TableVersion:
         """The version to publish; the original version if neither rows nor an index were written."""
@@ -209,6 +221,7 @@ class EmbeddedDraft(DraftPages):
         self._check_open()
         self._sources = tuple(sources) or self._sources
         async with self._writing, self._in_place():
+            await self._compare()
             base = self._base  # where its words are damaged, the next generation has its own
             changed = self._changed or (base is not None and await base.lost())
             pointer = await (self._next_generation() if changed else self._same_generation())
@@ -272,6 +285,13 @@ class EmbeddedDraft(DraftPages):
         for table in (self._chunks, self._texts, self._summaries):
             await table.flush()
         self._known.clear()
+
+    async def _chunks_of(self, urls: Sequence[str]) -> Mapping[str, Chunk]:
+        if not urls:
+            return {}
+        await self._flush()
+        rows = await self._chunks.read(f"url IN ({quoted(urls)})", ["record"])
+        return {chunk.id: chunk for chunk in (to_chunk(row["record"]) for row in rows)}
 
     async def _same_generation(self) -> Pointer:
         """The pointer with the live generation unchanged except for touched records and its sources."""

@@ -19,7 +19,7 @@ from app.core.errors import IndexDamaged
 from app.core.gate import Shared
 from app.core.generation import GenerationInfo
 from app.core.process import give_back_memory
-from app.core.types import Candidate, Chunk, Indirect, Legs, LexicalText, Page, PlainText, Query, Vector
+from app.core.types import Candidate, Chunk, Derived, Indirect, Legs, LexicalText, Page, PlainText, Query, Vector
 from app.index.embedded.pointer import Published, TableVersion
 from app.index.embedded.tables import (
     QUESTIONS,
@@ -35,7 +35,8 @@ from app.index.embedded.tables import (
     to_page,
     unit,
 )
-from app.index.protocols import TranslationSets
+from app.index.protocols import Counterparts, Pair, TranslationSets
+from app.index.ranking.counterparts import counterparts_of
 from app.index.ranking.legs import (
     PAGES,
     best_first,
@@ -259,6 +260,14 @@ class EmbeddedGeneration:
         return TranslationSets.read(
             (row["url"], row["language"], row[TRANSLATION_SET]) for row in sorted(rows, key=itemgetter("url"))
         )
+
+    async def counterparts(self, pairs: Collection[Pair]) -> Mapping[Pair, Counterparts]:
+        """The counterparts of each of these pairs."""
+        within = f"url IN ({quoted(sorted({url for pair in pairs for url in pair}))})"
+        rows = await self._rows(self.records, within, ["url", "record"])
+        with lance_errors("read what its pages have in common", IndexDamaged):
+            pages = {row["url"]: Derived.compared(orjson.loads(row["record"])) for row in rows}
+        return await counterparts_of(pairs, pages, self.chunks_of)
 
     async def language_centres(self) -> Mapping[str, Vector]:
         """The mean vector of the chunks in each language. The first call reads the ids of all chunks: .1 s for 10,000."""

@@ -126,7 +126,7 @@ def page_row(page: Page) -> dict[str, Any]:
     return {
         "url": page.url,
         "language": page.language,
-        TRANSLATION_SET: "" if page.derived.same_as else page.derived.translation_set,  # another page has the text
+        TRANSLATION_SET: page.shared_set,
         "record": orjson.dumps(page.facts),
     }
 

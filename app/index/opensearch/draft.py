@@ -137,6 +137,7 @@ class OpenSearchDraft(DraftPages):
         async with self._writing:
             self._check_open()
             self._sources = tuple(sources) or self._sources
+            await self._compare()
             if not (self._put or self._removed or self._moved):
                 return await self._keep_live()
             self._wrote = True
@@ -182,6 +183,16 @@ class OpenSearchDraft(DraftPages):
         this = {"term": {"metadata.url": url}}
         sources = Rows(self._connection, base.info.id).all(base.chunks, this, leave_out=("tokens", "units"))
         return {source["chunk"]: (row_id, to_chunk(source)) async for row_id, source in sources}
+
+    async def _chunks_of(self, urls: Sequence[str]) -> Mapping[str, Chunk]:
+        if not urls:
+            return {}
+        index = self._plan.target.chunks
+        await self._batch.flush()
+        await self._batch.refresh(index)
+        these = {"terms": {"metadata.url": urls}}
+        sources = Rows(self._connection, self._plan.id).all(index, these, leave_out=("tokens", "units"))
+        return {source["chunk"]: to_chunk(source) async for _, source in sources}
 
     async def _end(self, index: str, row_id: str) -> None:
         await self._batch.update(index, row_id, {"metadata": {"gen_to": self._plan.id}})

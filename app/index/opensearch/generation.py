@@ -12,12 +12,13 @@ from typing import Any
 from app.core.errors import IndexMismatch
 from app.core.gate import Shared
 from app.core.generation import GenerationInfo
-from app.core.types import Candidate, Chunk, Filters, Indirect, Legs, Page, PlainText, Query, Vector
+from app.core.types import Candidate, Chunk, Derived, Filters, Indirect, Legs, Page, PlainText, Query, Vector
 from app.index.opensearch.catalog import Published
 from app.index.opensearch.connection import ALL_SHARDS, Connection, to_lines
 from app.index.opensearch.rows import alive, to_chunk, to_page
 from app.index.opensearch.writing import Rows
-from app.index.protocols import TranslationSets
+from app.index.protocols import Counterparts, Pair, TranslationSets
+from app.index.ranking.counterparts import counterparts_of
 from app.index.ranking.legs import PAGES, SAMPLE, centres, of_summaries, pages_without_chunks
 from app.index.vocabulary import Vocabulary, chunks_with, searched_terms
 
@@ -169,6 +170,14 @@ class OpenSearchGeneration:
         async for hits in self._rows.batches(self._published.pages, body, selected, parts="fields"):
             facts += (tuple(hit["fields"][name][0] for name in SET_FACTS) for hit in hits)
         return TranslationSets.read(facts)
+
+    async def counterparts(self, pairs: Collection[Pair]) -> Mapping[Pair, Counterparts]:
+        """The counterparts of each of these pairs."""
+        urls = sorted({url for pair in pairs for url in pair})
+        fields = ["metadata.url", "chunk_ids", "record.counterparts"]
+        rows = await self._sources(self._published.pages, len(urls), fields, {"terms": {"metadata.url": urls}})
+        pages = {row["metadata"]["url"]: Derived.compared(row | row.get("record", {})) for row in rows}
+        return await counterparts_of(pairs, pages, self.chunks_of)
 
     async def language_centres(self) -> Mapping[str, Vector]:
         """The mean vector of the chunks in each language."""

@@ -212,8 +212,8 @@ def page_row(page: Page, chunk_ids: tuple[str, ...], summary: Vector | None, gen
 
 
 def set_of(page: Page) -> str | None:
-    """The translation set of a page that is searched; None for a page whose text another page has."""
-    return page.derived.translation_set if page.derived.translation_set and not page.derived.same_as else None
+    """The translation set of a page that is searched; None without one, so that a search for those that have one passes over it."""
+    return page.shared_set or None
 
 
 def page_record(page: Page) -> dict[str, Any]:

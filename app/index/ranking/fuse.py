@@ -4,7 +4,7 @@ scores stay comparable.
 
 import datetime as dt
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -14,16 +14,13 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from app.core.generation import newness, split_version
-from app.core.types import Boost, Candidate, Chunk, Hit, Indirect, Legs, Query, Recency, Section
-from app.index.protocols import Counterparts, Generation, TranslationSet, TranslationSets
+from app.core.types import Boost, Candidate, Chunk, Hit, Indirect, Legs, Query, Recency
+from app.index.protocols import Counterparts, Generation, Pair, TranslationSet, TranslationSets
 from app.index.ranking.legs import best_first, nearest
-from app.text.marks import marks, names
+from app.text.marks import names
 
 COMPARED = 2
 """Times the limit of the query: so many pages from the top are compared with their translations."""
-
-
-_Pair = tuple[str, str]  # the address of a page and of its translation in the reader's language
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Scored:
 async def merge_translations(generation: Generation, scored: Scored, query: Query) -> Scored:
     """The candidates with one page of each translation set: the reader's, unless it lacks what is asked for.
 
-    Calls the store only if pages are compared that weren't compared before, and then once.
+    Calls the store only for pairs of pages that no question has met before, and then once.
     """
     sets = await generation.translation_sets()
     groups = _groups(scored, sets, query)
@@ -73,7 +70,7 @@ class _Group:
     foreign: Sequence[Candidate]
 
     def merge(
-        self, scored: Scored, compared: Mapping[_Pair, Counterparts], language: str, asked: frozenset[str]
+        self, scored: Scored, compared: Mapping[Pair, Counterparts], language: str, asked: frozenset[str]
     ) -> None:
         """Leave the candidates of one page, with the best scores of all: the reader's, unless it lacks what the best of the
         others was found for. `asked` are the names in the question.
@@ -124,76 +121,13 @@ def _groups(scored: Scored, sets: TranslationSets, query: Query) -> list[_Group]
     return [group for group in found if group.foreign]
 
 
-async def _compared(
-    generation: Generation, sets: TranslationSets, pairs: Collection[_Pair]
-) -> dict[_Pair, Counterparts]:
+async def _compared(generation: Generation, sets: TranslationSets, pairs: Collection[Pair]) -> dict[Pair, Counterparts]:
     found = {pair: sets.counterparts[pair] for pair in pairs if pair in sets.counterparts}
     if missing := [pair for pair in pairs if pair not in found]:
-        chunks = await generation.chunks_of({url for pair in missing for url in pair})
-        for theirs, ours in missing:
-            found[theirs, ours] = counterparts(chunks.get(theirs, ()), chunks.get(ours, ()))
-            sets.cache((theirs, ours), found[theirs, ours])
+        new = await generation.counterparts(missing)
+        sets.cache(new)
+        found |= new
     return found
-
-
-_Name = tuple[tuple[str, ...], str]
-
-
-def counterparts(theirs: Sequence[Chunk], ours: Sequence[Chunk]) -> Counterparts:
-    """For each chunk of theirs the one of ours with the same sections: of the same anchors, else at the same places where
-    both pages have as many; else the one with most of its marks. Chunks that ours has nothing of are left out.
-    """
-    their_sections, our_sections = _sections(theirs), _sections(ours)
-    same = _same_sections(list(their_sections), list(our_sections))
-    by_marks = {chunk.id: marks(chunk.text) for chunk in ours}
-    found: dict[str, str] = {}
-    for chunk in theirs:
-        votes: Counter[str] = Counter()
-        for section in chunk.sections:
-            if (name := same.get(_name(section))) is not None:
-                votes[_at(chunk, their_sections[_name(section)], our_sections[name])] += 1
-        if id_ := votes.most_common(1)[0][0] if votes else _alike(marks(chunk.text), by_marks):
-            found[chunk.id] = id_
-    only_there = _names(theirs) - _names(ours)
-    return Counterparts(found, only_there, ours[0].id if ours else "")
-
-
-def _name(section: Section) -> _Name:
-    return section.path, section.anchor
-
-
-def _sections(chunks: Sequence[Chunk]) -> dict[_Name, list[str]]:
-    """The sections in order, each with the chunks that it lies in."""
-    found: dict[_Name, list[str]] = {}
-    for chunk in chunks:
-        for section in chunk.sections:
-            found.setdefault(_name(section), []).append(chunk.id)
-    return found
-
-
-def _same_sections(theirs: Sequence[_Name], ours: Sequence[_Name]) -> Mapping[_Name, _Name]:
-    by_anchor = {anchor: (path, anchor) for path, anchor in reversed(ours) if anchor}
-    same = {name: by_anchor[name[1]] for name in theirs if name[1] in by_anchor}
-    if len(theirs) == len(ours):
-        same = dict(zip(theirs, ours, strict=True)) | same
-    return same
-
-
-def _at(chunk: Chunk, theirs: Sequence[str], ours: Sequence[str]) -> str:
-    """Of the chunks that a section of ours lies in, the one as far into it as the chunk is into theirs."""
-    return ours[theirs.index(chunk.id) * len(ours) // len(theirs)]
-
-
-def _alike(wanted: frozenset[str], ours: Mapping[str, frozenset[str]]) -> str:
-    """The chunk with most of the wanted marks, rare ones weighing most; empty if none has one."""
-    having = Counter(mark for found in ours.values() for mark in found & wanted)
-    weights = {id_: sum(math.log1p(len(ours) / having[mark]) for mark in found & wanted) for id_, found in ours.items()}
-    best = max(weights, key=lambda id_: weights[id_], default="")
-    return best if best and weights[best] else ""
-
-
-def _names(chunks: Sequence[Chunk]) -> frozenset[str]:
-    return frozenset().union(*(names(chunk.text) for chunk in chunks))
 
 
 MOST_SOFTENED = 2.0  # times the best score of the reader's language; more would let one leg dominate

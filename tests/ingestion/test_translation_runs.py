@@ -36,10 +36,12 @@ async def test_sets_follow_adds_moves_and_deletions(site: LocalSite, index: Inde
     """Without another embedding of what didn't change, and without a generation where nothing did."""
     report = await index.run(put(site, "/en/disk-1", "/cs/disk-1", "/en/disk-2"))
     assert await sets(index) == {"/en/disk-1": "/en/disk-1", "/cs/disk-1": "/en/disk-1"}
-    live = (await index.store.live()).info.id
+    live, states = (await index.store.live()).info.id, await index.pages()
+    assert [len(states[path].derived.counterparts) for path in ("/en/disk-1", "/cs/disk-1", "/en/disk-2")] == [1, 1, 0]
     embedded = len(index.embedder.texts)
     assert not (await index.run(site.url + "/sitemap.xml")).changed
     assert (await index.store.live()).info.id == live
+    assert await index.pages() == states
     assert len(index.embedder.texts) == embedded
     report = await index.run(put(site, "/en/disk-1", "/cs/disk-1", "/en/disk-2", "/cs/disk-2"))
     new = index.embedder.texts[embedded:]

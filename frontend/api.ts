@@ -853,7 +853,7 @@ export interface TriedList {
 }
 
 export interface Unsupported {
-  kind: "number" | "name" | "code" | "statement" | "negation";
+  kind: "number" | "name" | "code" | "statement";
   passage: number;
   score: number;
   text: string;

@@ -81,7 +81,6 @@ def test_texts_of_a_language_are_complete():
         units, readers = texts.pop("units"), texts.pop("readers")
         several = {
             "letters",
-            "superlative",
             "also_called",
             "close_to",
             "encoding",

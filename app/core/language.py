@@ -56,9 +56,6 @@ Phrases = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Pattern = Annotated[str, BeforeValidator(str.strip), AfterValidator(_pattern)]
 LongPattern = Annotated[str, BeforeValidator(_long_pattern), AfterValidator(_pattern)]
 ByLanguage = Annotated[Mapping[str, str], AfterValidator(_with_other)]
-Pairs = Annotated[
-    Mapping[str, str], BeforeValidator(lambda text: dict(pair.split("/", 1) for pair in str(text).split()))
-]
 Replacements = Annotated[
     Mapping[str, str], AfterValidator(lambda texts: {word.casefold(): other for word, other in texts.items()})
 ]
@@ -138,10 +135,6 @@ class Replies(Part):
     only: Words = frozenset()
     readers: Replacements = {}
     negations: Words = frozenset()
-    superlative: str = ""
-    conditional: Words = frozenset()
-    limiting: Words = frozenset()
-    opposites: Pairs = {}
     placeholders: Words = frozenset()
     plain: Words = frozenset()
 

@@ -142,7 +142,7 @@ class Source:
         return " – ".join(part for part in (self.title, self.section) if part) or self.url
 
 
-UnsupportedKind = Literal["number", "name", "code", "statement", "negation"]
+UnsupportedKind = Literal["number", "name", "code", "statement"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from itertools import chain
 
 from app.core.turn import Unsupported, UnsupportedKind
@@ -29,7 +28,7 @@ from app.proof.evidence import (
     values_of,
 )
 from app.proof.reading import CLOSING, folded, stem_of, words_in
-from app.proof.wording import Polarity, Wording
+from app.proof.wording import Wording
 from app.text.analysis import RAISED, fold
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
@@ -48,9 +47,6 @@ NEAR_ENOUGH = 0.33
 NEAR_ENOUGH_ACROSS = 0.05  # the cosine alone, where the pages are in another language
 MOVED = 0.6
 FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
-FEWEST_COMMON = 2  # words that two clauses have in common, if both say the same or the opposite
-NEAR, NEAR_BACK = 0.6, 0.3  # shares of the words of both that these are
-SHORTEST_FORM = 4  # letters that forms of a word have in common
 LONGEST_REFUSAL = 400  # characters
 MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
 DIGITS_OF_POWER, RAISING = 4, ("^", "**", "<sup>")
@@ -78,7 +74,6 @@ _ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x
 _POWER = re.compile(r"\b(\d{1,20}|[a-z]{1,2})(?:\*\*|\^|<sup>)\{?([-+]?\d{1,4})\}?(?:</sup>)?")
 _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
 _NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
-_INTERJECTION = re.compile(r"^[^\w]*[^\W\d_]{1,4}[,.:;!–—]\s+")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
 _SPAN = re.compile(r"`[^`\n]*`")
 _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
@@ -101,20 +96,6 @@ def _needed(stems: AbstractSet[str]) -> float:
     return NEEDED[min(len(stems), len(NEEDED) - 1)]
 
 
-def _alike(one: Polarity, other: Polarity) -> bool:
-    """True if two clauses speak of the same."""
-    own, there = one.said | one.heads | (other.heads & one.words), other.said | other.heads | (one.heads & other.words)
-    both = len(own & there)
-    enough = both == len(own) if both <= FEWEST_COMMON else both >= NEAR * len(own)
-    return both >= FEWEST_COMMON and enough and both >= NEAR_BACK * len(there)
-
-
-def _denies_too(around: Sequence[Polarity], own: Polarity) -> bool:
-    """True if the sentence around a clause denies something that the clause may go on with, or the same in another form."""
-    forms = tuple(head[:SHORTEST_FORM] for head in own.heads)
-    return any(one.firm - own.heads or any(head.startswith(forms) for head in one.heads) for one in around)
-
-
 class Checker:
     """Judges the sentences and lines of one answer.
 
@@ -128,7 +109,6 @@ class Checker:
         self._compares, self._across = compares, across
         self.undecided = False
         self._evidence, self._language, self._wording = evidence, wording.languages[code], wording
-        self._denials = wording.denials[code]
         self._results = dict[str, None]()  # of sums that the answer shows
         self._last = "", frozenset[str]()  # the last sentence and its stems
         self._import = ""  # one whose names go on in the next line of code
@@ -144,16 +124,14 @@ class Checker:
         return [fault] if fault else []
 
     def doubt(self, text: str) -> Unsupported | None:
-        """A statement that words neither prove nor disprove: no passage in its language has enough of them, or only one of both denies."""
+        """A statement that words neither prove nor disprove: no passage in its language has enough of them."""
         plain = _plain(text)
         said = self._stems(plain)
         announces = plain.rstrip(CLOSING).endswith((":", "?"))
         if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
             return None
         share = self._evidence.near(said - self._evidence.question.stems, self._own)[1]
-        apart = (bool(own.heads) != bool(self._nearest(own)[0].heads) for own, _ in self._denials.clauses(plain))
-        decided = share >= SUPPORTED and not any(apart)
-        return None if decided else Unsupported(text, "statement", *self._place(plain))
+        return None if share >= SUPPORTED else Unsupported(text, "statement", *self._place(plain))
 
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
@@ -377,7 +355,7 @@ class Checker:
             tells_nothing = end.endswith(":") or refuses or (self._is_mixed and not comparable)
             self.undecided = comparable and not tells_nothing
             return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
-        return self._negation(text, plain, said)
+        return None
 
     def _is_foreign(self, plain: str) -> bool:
         """True if a sentence is in another language than the answer; only one with few function words is looked at."""
@@ -390,10 +368,6 @@ class Checker:
         if len(words) < FEWEST_FOREIGN:
             return False
         return AnswerLanguage(self._language.code, self._wording.languages).beginning(plain) == "wrong"
-
-    def _negation(self, text: str, plain: str, said: AbstractSet[str]) -> Unsupported | None:
-        index, share = self._evidence.near(said, self._own) if self._opposite(plain) else (-1, 0.0)
-        return Unsupported(text, "negation", index + 1, share) if index >= 0 else None
 
     def compared(self, fault: Unsupported, nearness: Mapping[int, float]) -> list[Unsupported]:
         """What stays of a fault of the kind `statement`, by its nearness in meaning to the passages, by number; empty if that isn't known."""
@@ -408,10 +382,7 @@ class Checker:
         else:
             row = self._evidence.rows.share(said - self._evidence.question.stems, names_in(plain))
             unproven = near + row < NEAR_ENOUGH
-        if unproven:
-            return [fault]
-        negation = None if lacks_words or self._is_mixed else self._negation(fault.text, plain, said)
-        return [negation] if negation else []
+        return [fault] if unproven else []
 
     # ---- citations -------------------------------------------------------------------------------
 
@@ -471,56 +442,6 @@ class Checker:
         return (
             bool(pattern) and len(plain) <= LONGEST_REFUSAL and bool(re.search(pattern, " ".join(fold(plain).split())))
         )
-
-    def _opposite(self, plain: str) -> bool:
-        """True if a clause denies what the passages state, or states what they deny."""
-        names, turns = self._denials.read(plain)
-        apart = (names.isdisjoint(one.heads) or len(names & one.words) < FEWEST_COMMON for one in self._denying)
-        if not turns and all(apart):
-            return False  # mostly
-        clauses = self._denials.clauses(_INTERJECTION.sub("", plain))
-        heads = frozenset[str]().union(*(one.heads for one, _ in clauses if not one.conditional))
-        return any(self._is_opposite(one, whole, heads) for one, whole in clauses if not one.conditional)
-
-    def _nearest(self, own: Polarity) -> tuple[Polarity, Sequence[Polarity]]:
-        """The clause of the passages that has the most words of this one, the shortest of several, and those of its sentence."""
-        return max(self._clauses, key=lambda pair: (len(own.said & pair[0].words), -len(pair[0].words)))
-
-    def _is_opposite(self, own: Polarity, whole: Sequence[Polarity], heads: AbstractSet[str]) -> bool:
-        """True if what one of both denies is stated by the other. `heads` is what the whole sentence denies."""
-        if not own.heads and all(own.words.isdisjoint(one.heads) or not _alike(own, one) for one in self._denying):
-            return False
-        near, around = self._nearest(own)
-        conditional = any(one.conditional for one in whole) and not any(one.conditional for one in around)
-        if conditional or not _alike(own, near):
-            return False
-        firmly = near.heads & own.heads or (own.heads <= near.said and not near.heads)
-        reach = own.heads if firmly else set[str]() if _denies_too(around, own) else own.denied
-        denied = reach & near.words - near.denied
-        if len(own.said) > FEWEST_COMMON and own.said <= near.said and not near.heads:
-            denied |= own.heads  # "isn't needed", where the passage says the same with "must"
-        stated = near.heads & own.words - own.denied if heads <= near.heads else set[str]()
-        # "can only be changed there" and "isn't changed here" say the same
-        narrowed = near.only & own.heads or own.only & near.heads
-        limited = own.limits != near.limits or narrowed or not (near.only <= own.words and own.only <= near.words)
-        if limited or (own.fragment and own.said != near.said) or not (denied or stated):
-            return False
-        for one, _ in self._clauses:
-            if _alike(own, one):  # another one may say it as the answer does
-                denied, stated = denied - one.denied, stated - (one.words - one.denied)
-            elif one.said <= own.said:  # so may a cell, which says no more than that
-                denied -= one.denied
-        return bool(denied or stated)
-
-    @cached_property
-    def _clauses(self) -> Sequence[tuple[Polarity, Sequence[Polarity]]]:
-        """The clauses of all passages that words can be compared with, each with those of its sentence; before them an empty one."""
-        parts = chain.from_iterable(self._evidence.passages[index].parts for index in self._own)
-        return [(self._denials.nothing, ()), *chain.from_iterable(self._denials.kept(part.text) for part in parts)]
-
-    @cached_property
-    def _denying(self) -> Sequence[Polarity]:
-        return [one for one, _ in self._clauses if one.heads]
 
     def _place(self, plain: str) -> tuple[int, float]:
         """The number of the passage that is nearest to a text, and the share of its words that it has."""

@@ -1,10 +1,8 @@
-"""Reads the passages of an answer: their words, by stems, and their clauses."""
+"""Reads the passages of an answer: their words, by stems."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 
 from app.text.analysis import fold
@@ -33,36 +31,6 @@ def folded(word: str) -> str:
 def words_in(text: str) -> list[str]:
     """The words of a text as they are written; `don't` is one."""
     return _WORD.findall(text)
-
-
-_CODE = re.compile(r"`[^`\n]*[=(:][^`\n]*`")  # `override=False` denies nothing
-_SPACE = re.compile(r"\s{2,}|\n")
-_WHOLE = re.compile(r"(?<=[.!?])\s|\n\n|\n(?=[-*+#>|]|\d+[.)]\s)|\s?\|\s?")  # between sentences, items and cells
-_STOP = re.compile(r"[,;:()|]\s|\s[–—-]{1,2}\s")  # between clauses of a sentence, as words such as `and`
-FEWEST_JOINED = 4  # words of a clause: what `and` joins to fewer belongs to it
-
-
-def clauses_of(text: str, joining: AbstractSet[str], beginning: AbstractSet[str]) -> Iterator[list[list[str]]]:
-    """The clauses of each sentence, item or cell of a text that ask nothing, as words without diacritics.
-
-    A `joining` word ends a clause of some words and belongs to none; a `beginning` word is the first of one.
-    """
-    text = _SPACE.sub(lambda space: "\n" * min(space[0].count("\n"), 2) or " ", _CODE.sub(" ", text))
-    for sentence in _WHOLE.split(text):
-        parts = (part for part in _STOP.split(sentence) if not part.rstrip(CLOSING).endswith("?"))
-        yield [clause for part in parts for clause in _clauses(map(folded, _WORD.findall(part)), joining, beginning)]
-
-
-def _clauses(words: Iterable[str], joining: AbstractSet[str], beginning: AbstractSet[str]) -> list[list[str]]:
-    clauses = list[list[str]]([[]])
-    for word in words:
-        if word in beginning:
-            clauses.append([word])
-        elif word not in joining:
-            clauses[-1].append(word)
-        elif len(clauses[-1]) >= FEWEST_JOINED:
-            clauses.append([])
-    return clauses
 
 
 class _Part:

@@ -19,7 +19,7 @@ async def test_the_kept_set_reaches_the_goals() -> None:
     """Of faults written by hand and planted by rule, in two languages; good answers stay unmarked."""
     outcome = await measure(Kept.load(KEPT), PROMPTS)
     assert outcome.failures == []
-    assert set(GOALS) <= set(outcome.planted)
+    assert {*GOALS, "negation"} <= set(outcome.planted)
     assert outcome.statements > 150
 
 
@@ -72,7 +72,7 @@ async def test_what_somebody_wrote_about_other_products() -> None:
     await meaning.read()
     outcome = await measure(kept, PROMPTS, meaning, plants=False)
     assert sum(outcome.planted.values()) == 64
-    assert sum(outcome.caught.values()) >= 50
+    assert sum(outcome.caught.values()) >= 47
     assert all(
         outcome.caught[kind] == outcome.planted[kind] for kind in ("language", "loop", "turn", "recital", "code")
     )

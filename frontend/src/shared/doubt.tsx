@@ -44,7 +44,7 @@ function letters(text: string): string {
 
 function Doubt({ kind }: { kind: Unsupported["kind"] }): JSX.Element {
   const { t } = useUi();
-  const reason = kind === "statement" || kind === "negation" ? kind : "literal";
+  const reason = kind === "statement" ? kind : "literal";
   const id = useId();
   return (
     <span class="da-doubt">

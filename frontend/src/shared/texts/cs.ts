@@ -32,7 +32,6 @@ export const cs: Texts = {
     kinds: {
       literal: "Číslo, název nebo kód odtud v použitých pasážích není. Než ho použijete, ověřte ho.",
       statement: "Žádná použitá pasáž to neříká.",
-      negation: "Použité pasáže říkají opak.",
     },
     verbatim: (found, statements) => `Doslova na stránkách: ${found} z ${statements} tvrzení`,
   },

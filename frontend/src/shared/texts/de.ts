@@ -33,7 +33,6 @@ export const de: Partial<Texts> = {
     kinds: {
       literal: "Eine Zahl, ein Name oder Code hier steht in keiner der Passagen. Prüfen Sie das vor Gebrauch.",
       statement: "Keine Textstelle sagt das.",
-      negation: "Die Textstellen sagen das Gegenteil.",
     },
     verbatim: (found, statements) => `${found} von ${statements} ${statements === 1 ? "Aussage steht" : "Aussagen stehen"} wörtlich auf den Seiten`,
   },

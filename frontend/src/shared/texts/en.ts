@@ -33,7 +33,6 @@ export const en = {
     kinds: {
       literal: "A number, name or code here is in no passage. Check it before you use it.",
       statement: "No passage says this.",
-      negation: "The passages say the opposite.",
     },
     /** How many of the statements of an answer the pages have. */
     verbatim: (found: number, statements: number): string => `${found} of ${statements} ${statements === 1 ? "statement is" : "statements are"} word for word in the pages`,

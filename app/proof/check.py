@@ -39,14 +39,11 @@ NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 FEWEST_FOREIGN = 4  # words of a sentence that may be in another language than the answer
 MOST_FUNCTION = 10  # words for each function word of the answer's language: with more of these, the sentence is in it
-CARRIED = 0.66  # share for which a sentence without a number gets that of a passage
 IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
 LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
 NEAR_ENOUGH = 0.33
 """The cosine of a sentence that its pages say with the nearest stretch of them, plus the share of its words and names that a row of them has."""
 NEAR_ENOUGH_ACROSS = 0.05  # the cosine alone, where the pages are in another language
-MOVED = 0.6
-FEWEST_WORDS = (3, 2)  # of a sentence that are enough to tell its source by; fewer where one is cited
 LONGEST_REFUSAL = 400  # characters
 MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
 DIGITS_OF_POWER, RAISING = 4, ("^", "**", "<sup>")
@@ -79,7 +76,6 @@ _SPAN = re.compile(r"`[^`\n]*`")
 _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
-_TOKEN = re.compile(r"[\w./@-]+")
 
 
 def _plain(text: str) -> str:
@@ -128,7 +124,7 @@ class Checker:
         plain = _plain(text)
         said = self._stems(plain)
         announces = plain.rstrip(CLOSING).endswith((":", "?"))
-        if announces or len(said) < FEWEST_WORDS[False] or self.refuses(plain) or self.sentence(text):
+        if announces or len(said) < IN_DOUBT or self._refuses(plain) or self.sentence(text):
             return None
         share = self._evidence.near(said - self._evidence.question.stems, self._own)[1]
         return None if share >= SUPPORTED else Unsupported(text, "statement", *self._place(plain))
@@ -334,7 +330,7 @@ class Checker:
     # ---- statements ------------------------------------------------------------------------------
 
     def _stems(self, plain: str) -> frozenset[str]:
-        if self._last[0] != plain:  # the same sentence is judged, and then cited
+        if self._last[0] != plain:  # the same sentence, asked for again
             words = words_in(_without_urls(plain))
             self._last = plain, frozenset(map(self._wording.telling, words)) - {""}
         return self._last[1]
@@ -351,7 +347,7 @@ class Checker:
         comparable = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
         comparable = comparable and self._compares and (self._across or not self._is_mixed)
         if share < (SUPPORTED if comparable else _needed(stems)):
-            refuses = len(stems) * (1 - share) < MOST_UNTOLD and self.refuses(plain)
+            refuses = len(stems) * (1 - share) < MOST_UNTOLD and self._refuses(plain)
             tells_nothing = end.endswith(":") or refuses or (self._is_mixed and not comparable)
             self.undecided = comparable and not tells_nothing
             return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
@@ -384,59 +380,12 @@ class Checker:
             unproven = near + row < NEAR_ENOUGH
         return [fault] if unproven else []
 
-    # ---- citations -------------------------------------------------------------------------------
-
-    def sources(self, text: str, cited: list[int], before: Sequence[int] = ()) -> list[int]:
-        """The numbers of the passages that a proved sentence rests on: those of `cited` that support it, else the one that does.
-
-        None if nothing is cited, and the sentence only announces or asks something. Where words don't tell, they stay: that a sentence
-        is about what a passage is about doesn't make it true.
-        """
-        plain = _plain(text)
-        said = self._stems(plain)
-        held = self._held(plain, said)
-        full = held.get(cited[0]) if len(cited) == 1 else None
-        if full and said <= full and all(own <= full for own in held.values()):
-            return cited  # mostly
-        weight = Counter(chain.from_iterable(held.values()))
-        worth = {number: sum(1 / weight[one] for one in own) for number, own in held.items()}
-        best = max(worth, key=worth.__getitem__, default=0)
-        unclear = not best or len(held[best]) < SUPPORTED * len(said)
-        if unclear or len(held[best]) < FEWEST_WORDS[len(cited) > 1 or bool(cited and before and cited != before)]:
-            return cited
-        if not cited:
-            carried = len(held[best]) >= CARRIED * len(said) and not self._announces(plain, said)
-            return [best] if carried else []
-        if not all(1 <= number <= len(self._evidence.passages) for number in cited):
-            return cited
-        # one in another language can't be compared
-        most = max(len(held[best]), FEWEST_WORDS[False])
-        kept = [i for i in cited if i not in held or worth[i] > MOVED * worth[best] or len(held[i]) + 1 >= most]
-        # beside the right one, a passage may say the rest
-        return [one for one in cited if one in kept or not held[one] <= held[best]] if kept else [best]
-
-    def _held(self, plain: str, said: AbstractSet[str]) -> Mapping[int, AbstractSet[str]]:
-        """What the passages of the answer's language have of the words, numbers and names of a sentence, by number."""
-        exact = names_in(plain)
-        if _DIGIT.search(plain):
-            digits = " ".join(filter(_DIGIT.search, plain.casefold().split()))
-            exact |= {one.strip("./-") for one in _TOKEN.findall(digits) if len(one) > 1 and _DIGIT.search(one)}
-        passages = self._evidence.passages
-        return {
-            i + 1: (said & passages[i].stems) | frozenset(one for one in exact if one in passages[i].small)
-            for i in self._own
-        }
-
-    def _announces(self, plain: str, said: AbstractSet[str]) -> bool:
-        """True if a sentence only announces or asks something, or says no more than the question."""
-        return plain.rstrip(CLOSING).endswith((":", "?")) or said <= self._evidence.question.stems
-
     @property
     def _is_mixed(self) -> bool:
         """True if words can't decide, because passages in other languages may say it."""
         return len(self._own) < len(self._evidence.passages)
 
-    def refuses(self, plain: str) -> bool:
+    def _refuses(self, plain: str) -> bool:
         """True if a sentence says that the documentation has no answer."""
         pattern = self._language.replies.no_answer
         return (

@@ -21,7 +21,6 @@ LONGEST_SENTENCE = 400  # characters; a longer one may go round in circles
 LONGEST_CIRCLE = 80
 ROUNDS = 4
 LONGEST_ROUND = 8  # sentences or items
-FIRST = 2  # sentences of an answer, one of which says that there is none
 CLOSES = ".!?…: \t\n\"'”’“»)]*_`"  # what may stand between a sentence and its citations
 HELD = 60  # characters of a line that can be a sign of another turn
 
@@ -43,10 +42,7 @@ _ENDING = re.compile(
 _LEADING = re.compile(r"(?:\[[^\[\]\n]{1,40}\](?!\()|【[^】\n]{1,40}】)+[.]?[ \t]*")
 _OPEN = re.compile(r"(?:\[[^\[\]\n]{1,40}\])*\[[^\[\]\n]{0,40}\Z")
 _WORD = re.compile(r"\w+")
-_NUMBER = re.compile(r"\d+")
-_UNCLEAR = re.compile(r"\d\s*[-–—\u2011†]")  # a range, and what some models write behind a number
 _ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s")
-_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’“»)*_]{0,3}\s*\Z")
 
 
 class Instructions:
@@ -100,8 +96,6 @@ class Prover:
         self._fresh = True  # nothing of the line has
         self._may_repeat = True  # the sentence can still be one that was said
         self._repeated, self._order = 0, list[str]()  # sentences, the last ones
-        self._source: list[int] = []  # passages that were cited last
-        self._cites = True  # sentences without a number get one
 
     @property
     def refuted(self) -> bool:
@@ -325,36 +319,11 @@ class Prover:
         text = sentence[shown:]
         self.judged += 1
         if not faults:
-            return self._cited(sentence, shown)
+            return text
         self.faults += faults
         if self._mode == "remove" and not shown:
             return "\n" if text.endswith("\n") else ""
         return self._marked(sentence, shown)
-
-    def _cited(self, sentence: str, shown: int) -> str:
-        """The end of a proved sentence with the numbers of the passages that support it."""
-        text, bare, places = sentence[shown:], sentence.strip(), _citations(sentence)
-        numbers = [int(number) for place in places for number in _NUMBER.findall(place[0])]
-        known = any(place.start() < shown or _UNCLEAR.search(place[0]) for place in places)
-        if known or not (numbers or self._may_cite(bare)):
-            self._source = numbers or self._source
-            return text
-        wanted = self._checker.sources(bare, numbers, self._source)
-        if not numbers and ((wanted == self._source and _ITEM.match(bare)) or self._checker.refuses(bare)):
-            return text
-        self._source = wanted or self._source
-        if wanted == numbers:
-            return text
-        text = _without(sentence, places, shown)
-        stop = _STOP.search(text)
-        at = places[0].start() - shown if places else stop.start() if stop else len(text.rstrip())
-        return f"{text[:at]} {''.join(f'[{number}]' for number in wanted)}{text[at:]}"
-
-    def _may_cite(self, sentence: str) -> bool:
-        """True if a sentence without a number can get one; not where the answer says that there is none."""
-        if self.judged <= FIRST and self._cites and self._checker.refuses(sentence):
-            self._cites = False
-        return self._cites and sentence[0] not in "#|" and not sentence.endswith("**")
 
     def _marked(self, sentence: str, shown: int) -> str:
         """The end of a sentence with the sign, in place of its citations."""

@@ -72,7 +72,7 @@ async def test_what_somebody_wrote_about_other_products() -> None:
     await meaning.read()
     outcome = await measure(kept, PROMPTS, meaning, plants=False)
     assert sum(outcome.planted.values()) == 64
-    assert sum(outcome.caught.values()) >= 47
+    assert sum(outcome.caught.values()) >= 38
     assert all(
         outcome.caught[kind] == outcome.planted[kind] for kind in ("language", "loop", "turn", "recital", "code")
     )

@@ -390,12 +390,21 @@ async def test_nothing_is_judged_when_it_is_off() -> None:
     assert done(events).unsupported == ()
 
 
-async def test_sources_are_the_passages_that_the_sentences_rest_on() -> None:
-    """Whatever numbers the model wrote, or none."""
-    for said in ("A restore takes an hour [1].", "A restore takes an hour.", "A restore takes an hour [1][2]."):
-        events = await answered(said)
-        assert text_of(events).startswith("A restore takes an hour [1].")  # numbered in the order of their first use
-        assert [one.title for one in events if isinstance(one, Source)] == ["Restore"]
+@pytest.mark.parametrize(
+    ("said", "shown", "titles"),
+    [
+        ("A restore takes an hour [1].", "A restore takes an hour [1].", ["Backups"]),
+        ("A restore takes an hour. Backups run every night [1].", "A restore takes an hour. Backups run every night [1].", ["Backups"]),
+        ("A restore takes an hour [2][1].", "A restore takes an hour [1][2].", ["Restore", "Backups"]),
+        ("A restore takes an hour.", "A restore takes an hour.", ["Backups", "Restore"]),
+    ],
+    ids=["another passage", "one of two sentences", "both passages", "no number"],
+)  # fmt: skip
+async def test_the_numbers_that_the_model_wrote_count(said: str, shown: str, titles: list[str]) -> None:
+    """No words of a passage move one or add one; without any, all pages are listed."""
+    events = await answered(said)
+    assert text_of(events).partition("\n\n")[0] == shown
+    assert [one.title for one in events if isinstance(one, Source)] == titles
 
 
 async def test_copied_statements_are_counted_and_nothing_else_is_claimed() -> None:

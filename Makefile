@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# tests at once: on two cores, a third of their time is waiting
+JOBS := 3
 INSTALL := deploy/install.sh $(VENV)
 unexport PYTHONDONTWRITEBYTECODE # else each of the many processes of the tests would compile the program
 
@@ -79,15 +81,15 @@ run: install
 
 # what a change may break, in minutes; COVERAGE=1 tells what they run of the program, and refuses less than before. Tests of one file share a process, and so their index and their service
 test: install-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
 
 # whole programs, killed processes, browsers, the wheel, planted regressions
 test-slow: install-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m slow
 
 # the core without its plugins
 test-core: install-dev
-	DOCS_PLUGINS= $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not server and not plugins" --ignore tests/plugins
+	DOCS_PLUGINS= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not server and not plugins" --ignore tests/plugins
 
 # pages of the documentation that lag behind the English ones; RELEASE=1 refuses any
 translations: install-dev

@@ -119,7 +119,7 @@ BOUNDED: Mapping[str, int] = {
     "app.text.redaction._told": redaction.LONGEST,
     "app.text.redaction._spoken": redaction.LONGEST,
     "app.citing.citations._refuses": citations.LONGEST_SENTENCE,
-    "app.proof.check.Checker.refuses": LONGEST_REFUSAL,
+    "app.proof.check.Checker._refuses": LONGEST_REFUSAL,
     "app.proof.stream._SPEAKER_UNSURE": stream.HELD,
     "app.proof.stream._ENDING": 2 * stream.HELD,
     "app.core.language._pattern": citations.LONGEST_SENTENCE,
@@ -135,7 +135,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.text.redaction._told": lambda: [(redaction._told(frozenset({"password", "pin"})), "finditer")],  # noqa: SLF001
     "app.text.redaction._spoken": lambda: [(_spoken_addresses(), "finditer")],
     "app.core.types.Filters.admits": _filters,
-    "app.proof.check.Checker.refuses": _refusals,
+    "app.proof.check.Checker._refuses": _refusals,
     "app.proof.wording.Wording.__init__": lambda: [
         (pattern, "search") for pattern in Wording(_prompts().languages).numbers.values()
     ],

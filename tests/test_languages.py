@@ -223,7 +223,7 @@ async def test_german_pages_answer_german_questions(tmp_path: Path):
         weighed = {question: await weighed_up(assistants, question) for question in QUESTIONS}
         assert {question for question, turn in weighed.items() if not turn.hits} == set()
         text, _ = await said(assistants, "Wie lange werden Protokolle aufbewahrt?")
-        assert text.startswith(GERMAN.texts.extractive_intro)
+        assert text.startswith((GERMAN.texts.extractive_intro, GERMAN.texts.extractive_unsure))
         assert "**Quellen**" in text
         refused, events = await said(assistants, "Wie backe ich einen Apfelkuchen mit Streuseln?")
         assert refused.startswith("Dazu habe ich in der Dokumentation nichts gefunden.")

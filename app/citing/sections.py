@@ -392,8 +392,7 @@ def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
 
 
 def evidence(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> dict[str, float]:
-    """The features of the first unit, each 0 to 1, by which `sure` decides: how far its page stands out from the next one (`gap`), its
-    fused `score`, the shares of what is asked that the `unit`, the unit with what stands above it (`context`), and the title and
+    """The features of the first unit, each 0 to 1, by which `sure` decides: how far its page stands out from the next one (`gap`), the shares of what is asked that the `unit`, the unit with what stands above it (`context`), and the title and
     headings (`heading`) have, whether its chunk is the `nearest` in meaning, and the inverse rank of its page by its stretches (`near`).
     """
     first, whole = found[0], sum(weights.values()) or 1.0
@@ -410,7 +409,6 @@ def evidence(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -
     }
     return {
         "gap": 1 - rival / score if score else 0.0,
-        "score": first.hit.fused,
         **{name: _weight(weights, tokens) / whole for name, tokens in said.items()},
         "nearest": float(chunk.id in nearest),
         "near": 1 / (1 + pages.index(chunk.url)) if chunk.url in pages else 0.0,

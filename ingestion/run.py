@@ -107,8 +107,8 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
     taken from the old index as far as possible.
 
-    A source that can't be read, or would lose too many pages, doesn't stop the others: its pages stay as they are, and the report names it. Raises
-    `SettingsError`, `SitemapError` or `NotPublished` when no source can be read, `RunRefused` (unless `force`
+    A source that can't be read, or would lose too many pages, doesn't stop the others: its pages stay as they are, and the
+    report names it. Raises `SettingsError`, `SitemapError` or `NotPublished` when no source can be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
     modes = only, replace, force, dry_run, rebuild, removed, paused
@@ -127,6 +127,8 @@ class _Listed(NamedTuple):
     client: Fetcher
     workers: Workers
     listing: Listing
+    aside: dict[Source, Listing]
+    """The sources that are left as they were, and what is listed of them in the next try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class _Order:
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from errors
             listed, (draft, damage) = listing.result(), beginning.result()
-            run = await self._prepare(stack, listed, draft, report, aside)
+            run = await self._prepare(stack, listed, draft, report)
             try:
                 await run.publish(await run.read())
             finally:
@@ -196,7 +198,7 @@ class _Order:
         return report
 
     async def _list(
-        self, stack: AsyncExitStack, given: Sequence[Source], report: Report, aside: Mapping[Source, Listing]
+        self, stack: AsyncExitStack, given: Sequence[Source], report: Report, aside: dict[Source, Listing]
     ) -> _Listed:
         """Lists the sources; their passwords, headers and certificates stay with the client."""
         client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(self.settings))
@@ -210,11 +212,9 @@ class _Order:
         listing = await list_pages([source.without_login() for source in given], client, workers, known, aside)
         report.failed_sources += [f"{failed.url}: {failed.reason}" for failed in listing.failed]
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listing.skipped]
-        return _Listed(given, client, workers, listing)
+        return _Listed(given, client, workers, listing, aside)
 
-    async def _prepare(
-        self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report, aside: dict[Source, Listing]
-    ) -> _Run:
+    async def _prepare(self, stack: AsyncExitStack, listed: _Listed, draft: Draft, report: Report) -> _Run:
         settings, client, workers = self.settings, listed.client, listed.workers
         baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
         listed = listed._replace(listing=with_earlier_roots(listed.listing, baseline.sources, settings))
@@ -242,7 +242,7 @@ class _Order:
         writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
         stack.push_async_callback(writer.stop)
         processor = PageProcessor(reader, writer, Duplicates.of(entries, baseline.states.values()), turned)
-        return _Run(self, listed, entries, blocks, removals, draft, baseline, processor, losses, report, aside)
+        return _Run(self, listed, entries, blocks, removals, draft, baseline, processor, losses, report)
 
     def _notes(self, damage: str, live: Generation | None, report: Report) -> list[str]:
         """Returns notes about the state before the run: a damage, and what the way back to it needs."""
@@ -296,7 +296,6 @@ class _Run:
     processor: PageProcessor
     losses: LossCheck
     report: Report
-    aside: dict[Source, Listing]
 
     async def read(self) -> Mapping[str, int]:
         """Read the entries, and remove what leaves. The number of pages of each source then. Raises `NotPublished`."""
@@ -349,7 +348,7 @@ class _Run:
         for source, reason in reasons.items():
             if reason:
                 told = Skipped(source.url, f"{reason}. If that is intended, use docs-assistant ingest --force")
-                self.aside[source] = Listing((), (), readable[source], frozenset(), (told,))
+                self.listed.aside[source] = Listing((), (), readable[source], frozenset(), (told,))
 
     async def publish(self, pages: Mapping[str, int]) -> None:
         """Publish the draft, unless this is a dry run, and tell the report what later runs should know."""

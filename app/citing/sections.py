@@ -391,16 +391,17 @@ def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
     return [one for one in found if one.hit.chunk.language == language] if leads else found
 
 
-def evidence(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> dict[str, float]:
-    """The features of the first unit, each 0 to 1, by which `sure` decides: how far its page stands out from the next one (`gap`), the shares of what is asked that the `unit`, the unit with what stands above it (`context`), and the title and
-    headings (`heading`) have, whether its chunk is the `nearest` in meaning, and the inverse rank of its page by its stretches (`near`).
+def features_of(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> dict[str, float]:
+    """The features of the first unit, each 0 to 1, by which `sure` decides.
+
+    They are how far its page stands out from the next page (`gap`); the shares of what is asked that the `unit` has, the unit with
+    what stands above it (`context`), and the title and headings (`heading`); whether its chunk is the `nearest` in meaning; and
+    the inverse rank of its page by the nearest stretches (`near`). Without vectors, nothing speaks against the page.
     """
     first, whole = found[0], sum(weights.values()) or 1.0
     chunk, unit, score = first.hit.chunk, first.unit, first.hit.score
     rival = max((other.hit.score for other in found if other.hit.chunk.url != chunk.url), default=0.0)
-    pages = list(dict.fromkeys(one.url for one in legs.units or legs.vector)) or [
-        chunk.url
-    ]  # without vectors, nothing speaks against it
+    pages = list(dict.fromkeys(one.url for one in legs.units or legs.vector)) or [chunk.url]
     nearest = {leg[0].id for leg in (legs.vector, legs.units) if leg} or {chunk.id}
     said = {
         "unit": unit.tokens,
@@ -416,7 +417,7 @@ def evidence(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -
 
 
 def sure(features: Mapping[str, float]) -> bool:
-    """True if the first unit is likely what is asked for, by its `evidence`."""
+    """True if the first unit is likely what is asked for, by the features that `features_of` gives."""
     return fitted("sure").decides(features)
 
 

@@ -47,9 +47,8 @@ class Interrupt:
             return
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with (
-            self._telling
-        ):  # who comes second waits: the end of the main thread ends the other in the middle of its line
+        # who comes second waits: the end of the main thread ends the other in the middle of its line
+        with self._telling:
             if self._told:
                 return
             self._told = True

@@ -107,10 +107,8 @@ def _page(page: Page, chunks: Sequence[Chunk], *, full: bool) -> dict[str, Any]:
         }
         for chunk in chunks
     ]
-    del (
-        record["chunk_ids"],
-        record["counterparts"],
-    )  # redundant: the chunks have their ids, the translations what they share
+    # redundant: the chunks have their ids, and counterparts are numbers of chunks
+    del record["chunk_ids"], record["counterparts"]
     return {**record, "chunks": described}
 
 

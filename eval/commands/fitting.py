@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.assistants.assembly import opened
-from app.assistants.assistant import Assistant
 from app.core.fitted import Decision, Fitted
 from app.core.settings import Settings
+from eval.commands.measuring import own_finder
 from eval.commands.options import (
     NO_MODEL,
     OK,
@@ -28,7 +27,7 @@ from eval.files import json_lines, parse_row, write_json_lines, write_text
 from eval.measure.fitting import Example, Figures, examples, fit
 from eval.measure.tables import as_table
 from eval.questions.cases import load_cases
-from eval.questions.own_docs import indexed_docs, own_set
+from eval.questions.own_docs import own_set
 
 DECISION: Decision = "sure"
 WRITTEN = "# Fitted by `docs-assistant eval fit` (docs: evaluate, Fitted decisions); the weights are of features from 0 to 1.\n"
@@ -49,23 +48,12 @@ async def examples_(options: Options, settings: Settings) -> int:
     with nullcontext(options.file) if options.file else own_set() as path:
         cases = load_cases(path)
     with quiet_pipeline(), progress_bar("Quoting") as progress:
-        async with _assistant(options, settings) as assistant:
-            rows = await examples(assistant, cases, options.parallel, progress)
+        async with options.open_finder(NO_MODEL) if options.file else own_finder(settings) as finder:
+            rows = await examples(finder.assistants.get(""), cases, options.parallel, progress)
     if options.out:
         write_json_lines((asdict(row) for row in rows), options.out)
     sys.stdout.write(f"{len(rows)} quotations, of which {sum(row.right for row in rows)} are right.\n")
     return OK
-
-
-@asynccontextmanager
-async def _assistant(options: Options, settings: Settings) -> AsyncIterator[Assistant]:
-    if options.file:
-        async with options.open_finder(NO_MODEL) as finder:
-            yield finder.assistants.get("")
-    else:
-        without = {**NO_MODEL, "summaries": False, "questions": False}
-        async with indexed_docs(settings.model_copy(update=without)) as own, opened(own, by_meaning=True) as assistants:
-            yield assistants.get("")
 
 
 @command(

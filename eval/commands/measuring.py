@@ -137,7 +137,8 @@ async def measure_docs(options: Options, settings: Settings) -> Result:
 
 
 @asynccontextmanager
-async def _own_finder(settings: Settings) -> AsyncIterator[Finder]:
+async def own_finder(settings: Settings) -> AsyncIterator[Finder]:
+    """A finder over this product's own documentation, indexed in a temporary directory, without a language model."""
     async with (
         indexed_docs(settings.model_copy(update=WITHOUT_MODEL)) as own,
         opened(own, by_meaning=True) as assistants,
@@ -169,7 +170,7 @@ async def refusals(options: Options, settings: Settings) -> int:
     check_writable(options)
     if bool(options.file) != bool(options.answerable):
         raise EvaluationError("The unanswerable questions and --answerable need each other.")
-    opening = options.open_finder(options.overrides) if options.file else _own_finder(settings)
+    opening = options.open_finder(options.overrides) if options.file else own_finder(settings)
     options.file = options.file or str(files("eval").joinpath("sets", UNANSWERABLE))
     options.answerable = options.answerable or str(files("eval").joinpath("sets", ANSWERABLE))
     unanswerable, answerable = load_unanswerable(options.file), load_cases(options.answerable)

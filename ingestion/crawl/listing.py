@@ -31,7 +31,8 @@ async def list_pages(
     aside: Mapping[Source, Listing] = MappingProxyType({}),
 ) -> Listing:
     """Lists the pages of the sources; `known` are those of the index. A source that can't be read or has no page is among
-    those that `failed`; what is listed of those `aside` is given. Raises `SitemapError` for a site or a directory that is the only source.
+    those that `failed`; what is listed of those `aside` is given. Raises `SitemapError` for a site or a
+    directory that is the only source.
     """
     for source in sources:
         if source.requested and not source.git:

@@ -10,8 +10,8 @@ from functools import partial
 
 from app.citing.links import markdown_link, page_title
 from app.citing.sections import (
-    evidence,
     extract,
+    features_of,
     nearest,
     nearest_list,
     offered_links,
@@ -175,7 +175,7 @@ class Synthesize(Step):
         page = await page_of(turn, found)
         texts = language.texts
         legs = turn.search.legs if turn.search else Legs()
-        features = evidence(found, weights, legs) if found and weights else {}
+        features = features_of(found, weights, legs) if found and weights else {}
         doubtful = bool(features) and not sure(features)
         intro = (doubtful and texts.extractive_unsure) or texts.extractive_intro
         if failed:

@@ -12,8 +12,8 @@ from app.citing.sections import (
     asked_tokens,
     best_section,
     cited_links,
-    evidence,
     extract,
+    features_of,
     headed_first,
     own_language,
     places,
@@ -234,15 +234,15 @@ def test_a_quotation_is_sure_by_what_was_found_and_not_by_anything_alone() -> No
     """A page that stands out with all that is asked is; a rival, other words and a page that only its words find make it less likely."""
     weights = dict.fromkeys(analyse("disk", "en"), 1.0)
     first, rival = hit(1, "A disk has 20 GB."), replace(hit(2, "Disks are round."), fused=0.9)
-    alone, beside = (evidence(ranked(hits, weights, ENGLISH), weights, Legs()) for hits in ([first], [first, rival]))
+    alone, beside = (features_of(ranked(hits, weights, ENGLISH), weights, Legs()) for hits in ([first], [first, rival]))
     assert (alone["gap"], beside["gap"], beside["unit"]) == (1.0, pytest.approx(0.1), 1.0)
     assert sure(alone)
     other = dict.fromkeys(analyse("banana peel", "en"), 1.0)
-    assert not sure(evidence(ranked([first, rival], other, ENGLISH), other, Legs()))
+    assert not sure(features_of(ranked([first, rival], other, ENGLISH), other, Legs()))
     headed = hit(1, "A disk has 20 GB.", path=("How large is a disk?",))
-    by_heading = evidence(ranked([headed, rival], weights, ENGLISH), weights, Legs())
+    by_heading = features_of(ranked([headed, rival], weights, ENGLISH), weights, Legs())
     pages = tuple(Candidate(f"{n}", f"https://docs.example.org/page-{n}", "en", 1.0 / n) for n in range(1, 9))
-    far = evidence(ranked([first], weights, ENGLISH), weights, Legs(pages, pages[::-1], pages[::-1]))
+    far = features_of(ranked([first], weights, ENGLISH), weights, Legs(pages, pages[::-1], pages[::-1]))
     assert (alone["near"], alone["nearest"], far["near"], far["nearest"]) == (1.0, 1.0, 1 / 8, 0.0)
     odds = fitted("sure").probability
     assert odds(beside) < odds(by_heading)

@@ -171,6 +171,20 @@ def _reading(query: Callable[Concatenate[Connection, P], T]) -> Callable[Concate
     return method
 
 
+def _reading_all(
+    query: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[ConversationStore, P], Work[T]]:
+    """The same after the answers that wait to be written, so that the log has the question that ended just now."""
+    read = _reading(query)
+
+    @wraps(query)
+    async def method(store: ConversationStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        await store.writer.settle()
+        return await read(store, *args, **kwargs)
+
+    return method
+
+
 def _writing(query: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate[ConversationStore, P], Work[T]]:
     """The same for a query that changes something."""
 
@@ -289,9 +303,9 @@ class ConversationStore:
 
     # ---- the question log ----
 
-    listed = _reading(log_figures.listed)
-    by_day = _reading(log_figures.by_day)
-    logged = _reading(log_figures.logged)
+    listed = _reading_all(log_figures.listed)
+    by_day = _reading_all(log_figures.by_day)
+    logged = _reading_all(log_figures.logged)
     cited = _reading(log_figures.cited)
 
     # ---- threads ----

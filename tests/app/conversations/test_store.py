@@ -20,6 +20,7 @@ from app.conversations.database import Database, url_of
 from app.conversations.log_figures import rows_of
 from app.conversations.opening import Kept, look, open_conversations
 from app.conversations.queries import QuestionLog
+from app.conversations.question_log import Asked
 from app.conversations.records import Found, KeptAnswer, Paging, conversation_id_of
 from app.conversations.store import DAY, ConversationStore
 from app.conversations.tables import REVISION, metadata, questions
@@ -172,6 +173,18 @@ async def test_an_answer_that_a_slow_database_still_writes_can_be_rated_and_dele
         asyncio.get_running_loop().call_later(0.1, free.set)
         assert await store.delete_answer("k", "chatcmpl-2")
         assert await store.answer("k", "chatcmpl-2") is None
+
+
+async def test_the_question_log_has_the_question_that_a_slow_database_still_writes(database, monkeypatch):
+    monkeypatch.setattr("app.conversations.store.WAIT", 0.05)
+    async with opened(database, log=QuestionLog(hashed=False)) as store:
+        write, free = store.writer._write, threading.Event()
+        store.writer._write = lambda batch: (free.wait(60), write(batch))[1]
+        await store.keep(kept(1, found=Found(), outcome="written"))
+        asyncio.get_running_loop().call_later(0.1, free.set)
+        part = await store.listed(Asked(0.0, 2 * NOW), 0, 10)
+        assert part
+        assert [row.text for row in part.data] == ["Q1?"]
 
 
 async def test_50_writers_at_once_lose_nothing(database):

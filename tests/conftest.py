@@ -41,15 +41,32 @@ fastapi.routing.create_model_field = functools.cache(  # pydantic describes a re
 
 LONGEST = (
     "end_to_end/test_run",
+    "end_to_end/test_opensearch",
+    "end_to_end/test_privacy",
+    "faults/test_readers",
+    "end_to_end/test_kept_answers",
     "end_to_end/test_exact",
     "end_to_end/test_documented_clients",
     "frontend/test_admin",
     "test_wheel",
-    "end_to_end/test_opensearch",
     "frontend/test_trace",
     "frontend/test_xss",
 )
 """Files that begin first, so that no worker is left alone with one of them at the end."""
+
+UNTRACED = frozenset(
+    (
+        "app/api/test_limits",
+        "app/api/test_long_texts",
+        "eval/test_faults",
+        "ingestion/convert/test_hidden",
+        "ingestion/test_boilerplate",
+        "test_architecture",
+        "test_cost",
+        "test_patterns",
+    )
+)
+"""Files that run the same lines very often, or none of the program: coverage doubles their time, and others cover what they cover."""
 
 gc.disable()  # until all tests are found: half a million objects that stay
 
@@ -59,13 +76,16 @@ MOST_RERUNS = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first; in CI, listed tests get one more try."""
+    """The longest files come first; in CI, listed tests get one more try; coverage leaves out what only costs time."""
+    untraced = {Path(__file__).parent / f"{name}.py" for name in UNTRACED}
     for item in items:
         if item.nodeid.partition("[")[0] in FLAKY:
             if not any(item.iter_markers("slow")) and not any(item.iter_markers("server")):
                 raise pytest.UsageError(f"{item.nodeid} is in flaky.toml, and marked neither slow nor server")
             if os.environ.get("CI"):
                 item.add_marker(pytest.mark.flaky(reruns=1))
+        if item.path in untraced:
+            item.add_marker(pytest.mark.no_cover)
     places = {Path(__file__).parent / f"{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 

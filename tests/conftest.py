@@ -56,11 +56,7 @@ LONGEST = (
 
 UNTRACED = frozenset(
     (
-        "app/api/test_limits",
         "app/api/test_long_texts",
-        "eval/test_faults",
-        "ingestion/convert/test_hidden",
-        "ingestion/test_boilerplate",
         "test_architecture",
         "test_cost",
         "test_patterns",

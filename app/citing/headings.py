@@ -6,12 +6,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.citing.links import untagged
-from app.citing.sections import asked_stems, stems
+from app.citing.sections import asked_stems
 from app.core.language import Language
 from app.core.prompts import Prompts
 from app.core.turn import Turn
 from app.core.types import Chunk, Section
-from app.text.analysis import fold
+from app.text.analysis import beginnings, fold, words
 from app.text.units import blocks_of
 
 FOLLOW_UPS = 3
@@ -19,7 +19,7 @@ LONGEST = 80  # characters
 FEWEST_WORDS = 2
 TELLING_WORDS = 2  # besides those of any text: with fewer, a heading says little without its page
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also those of Chinese, Japanese and Arabic
-PUNCTUATION = re.compile(r"[:;,()]")
+PUNCTUATION = ":;,()"
 ASKED = (0, -TELLING_WORDS)
 """The rank of a question or task that says enough."""
 _STEP = re.compile(r"\s*\d{1,3}[.)]\s")
@@ -48,9 +48,9 @@ def headings_of(chunk: Chunk, language: Language) -> Iterator[Heading]:
         unsuggested = language.questions.unsuggested
         if fits and text[0].isalpha() and not unsuggested & set(_words(f"{chunk.title} {text}")):
             rank = _rank(text, task=task, title=text == chunk.title, language=language)
-            words = _words(text)
-            telling = stems(" ".join(word for word in words if word not in language.traits.words))
-            yield Heading(text, rank, " ".join(words), frozenset(telling), chunk.link_to(section))
+            said = _words(text)
+            telling = beginnings(" ".join(word for word in said if word not in language.traits.words))
+            yield Heading(text, rank, " ".join(said), telling, chunk.link_to(section))
 
 
 def _rank(heading: str, *, task: bool, title: bool, language: Language) -> tuple[int, int]:
@@ -58,18 +58,19 @@ def _rank(heading: str, *, task: bool, title: bool, language: Language) -> tuple
     and those of several parts ("Models: local ones") and those that begin with a function word ("What it costs") last. Of
     questions and tasks, those that say enough come first.
     """
-    words = _words(heading)
-    telling = min(sum(word not in language.traits.words for word in words), TELLING_WORDS)
-    asks = heading.endswith(QUESTION_MARKS) or (words[0] in language.questions.question_words and telling > 1)
-    if asks or (task and words[0] not in language.traits.stopwords and not PUNCTUATION.search(heading)):
+    first, *rest = _words(heading)
+    telling = min(sum(word not in language.traits.words for word in (first, *rest)), TELLING_WORDS)
+    asks = heading.endswith(QUESTION_MARKS) or (first in language.questions.question_words and telling > 1)
+    in_parts = not set(PUNCTUATION).isdisjoint(heading)
+    if asks or (task and first not in language.traits.stopwords and not in_parts):
         return 0, -telling
-    if PUNCTUATION.search(heading) or words[0] in language.traits.stopwords:
+    if in_parts or first in language.traits.stopwords:
         return 3, 0
     return (1 if title else 2), 0
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", fold(text)) or [""]
+    return words(fold(text)) or [""]
 
 
 @lru_cache(maxsize=2000)  # many questions find the same chunks
@@ -85,7 +86,7 @@ def follow_ups(turn: Turn, prompts: Prompts, cited: Sequence[str]) -> tuple[str,
     They are of the page that is cited first, or share a telling word with the question, and say more than it does; none was asked in this
     conversation. No model is asked, and nothing is searched.
     """
-    links, asked, said, found = set(cited), asked_stems(turn), stems(turn.asked.in_context), dict[str, str]()
+    links, asked, said, found = set(cited), asked_stems(turn), beginnings(turn.asked.in_context), dict[str, str]()
     first = cited[0].partition("#")[0] if cited else ""
     hits = [hit for passage in turn.passages for hit in passage.hits] or turn.hits
     for hit in (*hits, *turn.related):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -15,35 +16,25 @@ from app.core.fitted import fitted
 from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Legs, Section
-from app.text.analysis import analyse, fold
+from app.text.analysis import analyse, beginnings, fold, words
 from app.text.blocks import CUT, code_lines, cut_short
 from app.text.language import what_is_asked, without_stopwords
 from app.text.units import Block, Unit, blocks_of, line_of, rarity, shortened, units_of
 
-STEM = 5  # letters; endings usually begin after them
 FEWEST_WORDS = 2  # single words are often headings
-_WORD = re.compile(r"[^\W_]+")
-_STEMS = re.compile(rf"([^\W_]{{3,{STEM}}})[^\W_]*")
-
-
-def stems(text: str) -> set[str]:
-    """The first letters of the words, folded; most inflected forms share them."""
-    # folding each letter took a tenth of an answer's CPU
-    return set(_STEMS.findall(text.casefold() if text.isascii() else fold(text)))
 
 
 @lru_cache(maxsize=500)  # the passages of a question have 24,000 characters, so this is a few megabytes
 def read_section(text: str) -> tuple[str, frozenset[str]]:
     """The text of a section folded, and its stems. Kept, because answers cite the same sections again and again."""
-    folded = fold(text)
-    return folded, frozenset(_STEMS.findall(folded))
+    return fold(text), beginnings(text)
 
 
-def asked_stems(turn: Turn) -> set[str]:
+def asked_stems(turn: Turn) -> frozenset[str]:
     """The stems of the question, the refined question and all keywords."""
     keywords = (*turn.keywords.values(), *turn.more_keywords.values())
     refined = (turn.refined.text,) if turn.refined else ()
-    return stems(" ".join((turn.asked.in_context, *refined, *keywords)))
+    return beginnings(" ".join((turn.asked.in_context, *refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
@@ -80,13 +71,13 @@ def section_reason(chunk: Chunk, wanted: Iterable[str]) -> str:
     if (section := best_section(chunk, wanted)) is None:
         return "the passage lies in no section"
     text, asked = f"{' '.join(section.path[-1:])} {section_text(chunk, section)}", set(wanted)
-    words = dict.fromkeys(match[0] for match in _WORD.finditer(text) if not asked.isdisjoint(stems(match[0])))
+    had = dict.fromkeys(word for word in words(text) if not asked.isdisjoint(beginnings(word)))
     chosen = (
         "the passage's only section"
         if len(chunk.sections) == 1
         else "the passage's section with most words of the question"
     )
-    return f"{chosen}: {', '.join([*words][:SHOWN])}" if words else chosen
+    return f"{chosen}: {', '.join([*had][:SHOWN])}" if had else chosen
 
 
 def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tuple[Hit, ...]:
@@ -95,18 +86,18 @@ def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tupl
 
     A question that repeats a heading or a suggested question asks for that section.
     """
-    asked = _words(question)
-    wanted = stems(without_stopwords(question, language))
+    asked = words(fold(question))
+    wanted = beginnings(without_stopwords(question, language))
 
     def place(hit: Hit) -> int:
         headings = {hit.chunk.title, *(section.path[-1] for section in hit.chunk.sections if section.path)}
         read = [(heading, *_read_heading(heading)) for heading in headings]
-        if len(asked) >= FEWEST_WORDS and any(words == asked for _, words, _ in read):
+        if len(asked) >= FEWEST_WORDS and any(own == asked for _, own, _ in read):
             return 0
         if len(wanted) < FEWEST_WORDS:
             return 3
         near = [heading for heading, _, own in read if own >= wanted]  # few match, and the next check takes time
-        if any(stems(without_stopwords(heading, language)) == wanted for heading in near):
+        if any(beginnings(without_stopwords(heading, language)) == wanted for heading in near):
             return 1
         return 2 if near else 3
 
@@ -114,12 +105,8 @@ def headed_first(hits: Sequence[Hit], question: str, language: Language) -> tupl
 
 
 @lru_cache(maxsize=2000)  # many questions find the same pages
-def _read_heading(text: str) -> tuple[list[str], set[str]]:
-    return _words(text), stems(text)
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(fold(text))
+def _read_heading(text: str) -> tuple[list[str], frozenset[str]]:
+    return words(fold(text)), beginnings(text)
 
 
 LONGEST = 500  # characters of a statement
@@ -167,7 +154,7 @@ def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequenc
             statement = between[-LONGEST:]
             if _is_label(statement) and _LABELLED.match(answer, at):
                 statement += _until_cited(answer, at, citations)
-            elif len(stems(statement)) < FEWEST_STATED and (behind := _BEHIND.match(answer, at)):
+            elif len(beginnings(statement)) < FEWEST_STATED and (behind := _BEHIND.match(answer, at)):
                 statement += behind[0]
             if code := _CODE_BELOW.match(answer, at):
                 statement += f" {code[2]}"
@@ -187,7 +174,7 @@ def _until_cited(answer: str, start: int, citations: Citations) -> str:
 
 
 def _of_page(
-    turn: Turn, passages: Sequence[int], said: Sequence[tuple[str, Sequence[int]]], wanted: set[str]
+    turn: Turn, passages: Sequence[int], said: Sequence[tuple[str, Sequence[int]]], wanted: AbstractSet[str]
 ) -> list[Place]:
     chunks = {passage: turn.hits[passage - 1].chunk for passage in passages}
     options = [(passage, i) for passage, chunk in chunks.items() for i in range(max(len(chunk.sections), 1))]
@@ -231,7 +218,7 @@ def _stated(statement: str) -> tuple[Sequence[str], Sequence[str]]:
     """What a statement says exactly, and its other words, as stems."""
     folded = fold(statement)
     exact = list(dict.fromkeys(_EXACT.findall(folded)))
-    return exact, sorted(word for word in stems(folded).difference(exact) if not word.isdecimal())
+    return exact, sorted(word for word in beginnings(folded).difference(exact) if not word.isdecimal())
 
 
 def _holds(text: str, mark: str) -> bool:
@@ -544,14 +531,14 @@ async def nearest(turn: Turn, hits: Sequence[Hit], language: Language) -> list[F
     # no evidence at all can also mean that a step has put all passages aside
     if turn.evidence and 0 < turn.evidence.share < WEAKEST * turn.evidence.needed:
         return []
-    wanted = asked_stems(turn) - stems(" ".join(language.traits.stopwords))
+    wanted = asked_stems(turn) - beginnings(" ".join(language.traits.stopwords))
     weights = await weights_of(turn, language)
     needed = NEARLY * sum(weights.values())
     pages: dict[str, Found] = {}
     for found in ranked(hits, weights, language):
         chunk = found.hit.chunk
         headings = " ".join(section.path[-1] for section in chunk.sections if section.path)
-        if 0 < needed <= found.unit.score(weights) or not wanted.isdisjoint(stems(f"{chunk.context} {headings}")):
+        if 0 < needed <= found.unit.score(weights) or not wanted.isdisjoint(beginnings(f"{chunk.context} {headings}")):
             pages.setdefault(chunk.url, found)
     return list(pages.values())[:FURTHER]
 

@@ -21,7 +21,7 @@ from app.index.protocols import Generation
 from app.models import Embedder, Model
 from app.pipeline.calls import ask_helper
 from app.pipeline.runner import Step
-from app.text.analysis import fold
+from app.text.analysis import fold, words
 from app.text.blocks import outside_code
 from app.text.growth import grown, heading_line
 from app.text.language import is_smalltalk
@@ -92,12 +92,12 @@ def referred(messages: Sequence[Message], language: Language) -> str:
     before = [question for question in before if not is_smalltalk(question, language)]
     if not before:
         return ""
-    written = re.findall(r"[^\W_]+", last)
-    words = [fold(word) for word in written]
+    written = words(last)
+    said = [fold(word) for word in written]
     content = [word for word in written if fold(word) not in language.traits.stopwords]
-    if words[:1] and words[0] in language.questions.openers:
+    if said[:1] and said[0] in language.questions.openers:
         refers = len(content) <= MOST_OPENED
-    elif language.questions.references.intersection(words):
+    elif language.questions.references.intersection(said):
         refers = len(content) <= MOST_REFERRING
     else:
         refers = len(content) < FEWEST_CONTENT_WORDS and not any(

@@ -27,9 +27,9 @@ from app.proof.evidence import (
     readings,
     values_of,
 )
-from app.proof.reading import CLOSING, folded, stem_of, words_in
+from app.proof.reading import CLOSING
 from app.proof.wording import Wording
-from app.text.analysis import RAISED, fold
+from app.text.analysis import RAISED, WORD, fold, folded, roots, spoken, words
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
@@ -74,7 +74,6 @@ _NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
 _SPAN = re.compile(r"`[^`\n]*`")
 _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
-_WORD = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"\d")
 
 
@@ -169,7 +168,7 @@ class Checker:
         said = self._stems(plain) | names_in(plain)
         for kind, values in literals:
             own = frozenset[str]().union(*(others for other, others in literals if other == kind))
-            rest = said - values - {stem_of(word) for value in values for word in words_in(value)}
+            rest = said - values - frozenset[str]().union(*map(roots, values))
             asked = any(map(self._evidence.question.small.__contains__, values))
             if not asked and self._evidence.rows.misplaced(kind, values, rest, own):
                 yield "name" if kind.startswith("`") else "number"
@@ -247,10 +246,10 @@ class Checker:
 
     def _spans(self, text: str) -> list[tuple[str, str]]:
         """The times that a text writes in words, with their units: "two weeks"."""
-        words = words_in(text)
-        if words == [*map(self._wording.digits, words)]:  # mostly
+        said = words(text)
+        if said == [*map(self._wording.digits, said)]:  # mostly
             return []
-        in_digits = _WORD.sub(lambda word: self._wording.digits(word[0]), text)
+        in_digits = WORD.sub(lambda word: self._wording.digits(word[0]), text)
         written = Counter(amounts(in_digits)) - Counter(amounts(text))
         return [(number, unit) for number, unit in written if unit in SECONDS]
 
@@ -324,15 +323,14 @@ class Checker:
         return bare.isdecimal() and self._evidence.has_amount(bare, "")
 
     def _is_placeholder(self, part: str) -> bool:
-        words = [fold(word) for word in words_in(part)]
-        return bool(words) and any(word in self._language.replies.placeholders for word in words)
+        return not self._language.replies.placeholders.isdisjoint(words(fold(part)))
 
     # ---- statements ------------------------------------------------------------------------------
 
     def _stems(self, plain: str) -> frozenset[str]:
         if self._last[0] != plain:  # the same sentence, asked for again
-            words = words_in(_without_urls(plain))
-            self._last = plain, frozenset(map(self._wording.telling, words)) - {""}
+            said = filter(str.isalpha, words(_without_urls(plain)))
+            self._last = plain, frozenset(map(self._wording.telling, said)) - {""}
         return self._last[1]
 
     def _statement(self, text: str, plain: str) -> Unsupported | None:
@@ -355,7 +353,7 @@ class Checker:
 
     def _is_foreign(self, plain: str) -> bool:
         """True if a sentence is in another language than the answer; only one with few function words is looked at."""
-        words = words_in(_SPAN.sub(" ", plain) if "`" in plain else plain)
+        words = spoken(_SPAN.sub(" ", plain) if "`" in plain else plain)
         own = 0
         for word in words:
             own += folded(word) in self._language.traits.stopwords

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations
 
-from app.proof.reading import KEPT, Reading, stem_of, words_in
+from app.proof.reading import KEPT, Reading
+from app.text.analysis import roots
 from app.text.blocks import blocks, code_lines, code_spans
 from app.text.literals import amounts, unit_in
 
@@ -320,7 +321,7 @@ def _rows(section: str) -> tuple[Row, ...]:
     rows, before = list[Row](), frozenset[str]()
     texts = (code_lines(block) if is_code else _END.split(block) for is_code, block in blocks(section))
     for text in filter(str.strip, chain.from_iterable(texts)):
-        stems = names_in(text).union(map(stem_of, words_in(text)))
+        stems = names_in(text) | roots(text)
         literals = defaultdict[str, set[str]](set)
         for kind, values in literals_of(text):
             literals[kind] |= values

@@ -5,32 +5,11 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
-from app.text.analysis import fold
+from app.text.analysis import fold, root, words
 
-LONGEST_STEM = 6  # letters: inflected and derived words of the covered languages share these
 KEPT = 2000  # sections whose words are kept, about 8 KB each
 CLOSING = ' *_"”“)'
 """What may stand behind the punctuation at the end of a sentence."""
-
-_WORD = re.compile(r"[^\W\d_]+(?:['’]t\b)?")
-
-
-@lru_cache(maxsize=50_000)
-def stem_of(word: str) -> str:
-    """The beginning of a word that its forms share, without diacritics."""
-    small = fold(word)
-    return small if len(small) < 5 else small[: max(4, min(len(small) - 2, LONGEST_STEM))]
-
-
-@lru_cache(maxsize=50_000)
-def folded(word: str) -> str:
-    """The word in lower case without diacritics; kept, because the same words come again and again."""
-    return fold(word)
-
-
-def words_in(text: str) -> list[str]:
-    """The words of a text as they are written; `don't` is one."""
-    return _WORD.findall(text)
 
 
 class _Part:
@@ -42,7 +21,7 @@ class _Part:
         self.small = " ".join(parts)
         distinct = set(parts)
         whole = set(filter(str.isalpha, distinct))  # most: a pattern over all of a passage takes twice the time
-        self.stems = frozenset(map(stem_of, whole.union(words_in(" ".join(distinct - whole)))))
+        self.stems = frozenset(map(root, whole.union(words(" ".join(distinct - whole)))))
 
     @cached_property
     def folded(self) -> str:

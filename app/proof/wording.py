@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from app.core.language import Language
-from app.proof.reading import folded, stem_of
+from app.text.analysis import folded, root
 
 MOST_WORDS = 50_000  # that are kept
 SHORTEST = 4  # letters of a word that says something
@@ -42,7 +42,7 @@ class Wording:
     def _telling(self, word: str) -> str:
         """The stem of a word that says something; "" for others."""
         if word.isupper():
-            return stem_of(word)
+            return root(word)
         small = folded(word)
         tells = len(small) >= SHORTEST and small not in self.plain and not small.endswith(DENYING)
-        return stem_of(small) if tells else ""
+        return root(small) if tells else ""

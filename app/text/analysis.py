@@ -18,7 +18,7 @@ from app.core.language import STROKES
 
 ANALYZER = "stem-prefix5-3"  # part of the index's recipe: raise the number when the tokens of a text change
 
-PREFIX = 5
+PREFIX, LONGEST_ROOT, SHORTEST_STEM = 5, 6, 3  # letters
 PREFIX_MARK, STEM_MARK, HEADED_MARK = (
     "*",
     "~",
@@ -35,8 +35,10 @@ STEMMERS: Mapping[str, str] = {
 }  # fmt: skip
 """Language codes and Snowball's stemmers; Slovak has none of its own, and Czech endings are the nearest."""
 
-_RUN = re.compile(r"[^\W_]+(?:[._/:@+-]+[^\W_]+)*")
-_WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"[^\W_]+")
+RUN = re.compile(rf"{WORD.pattern}(?:[._/:@+-]+{WORD.pattern})*")
+"""Words that signs join, as in `docs.example.org`."""
+SPOKEN = re.compile(rf"{WORD.pattern}(?:['’]{WORD.pattern})*")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 # the two letters that become a sentence of 18 and 8 letters stay as they are: a question of them would become 18 times as long
 _SENTENCES = re.compile("([\ufdfa\ufdfb]+)")
@@ -98,12 +100,45 @@ def _without_marks(found: re.Match[str]) -> str:
 def runs(text: str) -> list[str]:
     """The words of a text as they are written; words that signs join, as in `docs.example.org`, are one."""
     # composed, because stemmers expect it and a lone accent isn't part of a word
-    return _RUN.findall(normalized("NFC", text))
+    return RUN.findall(normalized("NFC", text))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as they are written: letters and digits in a row; "don't" is two."""
+    return WORD.findall(text)
+
+
+def spoken(text: str) -> list[str]:
+    """The words of a text that a language can have: without digits, and "don't" is one."""
+    return [word for word in SPOKEN.findall(text) if word.isalpha() or not any(map(str.isdigit, word))]
+
+
+@lru_cache(maxsize=50_000)
+def folded(word: str) -> str:
+    """The word in lower case without diacritics; kept, because the same words come again and again."""
+    return fold(word)
+
+
+def beginnings(text: str) -> frozenset[str]:
+    """The first letters of the words of a text, as in the index: what words share that one looks for in any language."""
+    return frozenset([word[:PREFIX] for word in WORD.findall(fold(text)) if len(word) >= SHORTEST_STEM])
+
+
+@lru_cache(maxsize=50_000)
+def root(word: str) -> str:
+    """The beginning of a word, folded, which its forms share: a stem where nobody knows the language. It is longer for longer words."""
+    small = fold(word)
+    return small if len(small) < PREFIX else small[: max(PREFIX - 1, min(len(small) - 2, LONGEST_ROOT))]
+
+
+def roots(text: str) -> frozenset[str]:
+    """The roots of all words of a text."""
+    return frozenset(map(root, WORD.findall(text)))
 
 
 def words_of(run: str) -> list[str]:
     """The run folded and, if it has several, its words; parts by capitals are words too."""
-    parts = [part for word in _WORD.findall(run) for part in _humps(word)]
+    parts = [part for word in WORD.findall(run) for part in _humps(word)]
     return list(dict.fromkeys(fold(part) for part in (run, *parts)))
 
 
@@ -126,7 +161,7 @@ class _Kept(dict[str, tuple[str, ...]]):
         """The tokens of the words in the run and, if it has several, of the whole."""
         if run.isalpha() and run[1:].islower():
             return _word_tokens(run, self._language)
-        words = _WORD.findall(run)
+        words = WORD.findall(run)
         if len(words) == 1:
             return tuple(token for part in _humps(run) for token in _word_tokens(part, self._language))
         whole = (fold(run),) if len(run) <= LONGEST else ()

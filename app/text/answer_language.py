@@ -16,7 +16,7 @@ import numpy as np
 
 from app.core.language import Language
 from app.core.turn import LanguageCheck
-from app.text.analysis import fold
+from app.text.analysis import fold, spoken
 from app.text.language import has_profile, likeliest, statistics_of
 
 Verdict = Literal["right", "wrong", "unsure"]
@@ -52,7 +52,6 @@ _SILENT = re.compile(
 _LEADING = re.compile(r"\A\s*+([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n")
 _PARAGRAPH = re.compile(r"\n\s*\n")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class AnswerLanguage:
         """
         if self._odds is None or not count.own:
             return False
-        words = [word for word in _WORD.findall(prose) if word[0].islower()]
+        words = [word for word in spoken(prose) if word[0].islower()]
         return len(words) >= FEWEST_RELATED and self._odds(" ".join(words), without=self._configured) < -LIKELY_ALONE
 
     def _is_own(self, count: _Count) -> bool:
@@ -151,7 +150,7 @@ class AnswerLanguage:
         return language if probability >= CERTAIN else ""
 
     def _count(self, prose: str) -> _Count:
-        return self._counted(_WORD.findall(prose))
+        return self._counted(spoken(prose))
 
     def _counted(self, words: Sequence[str]) -> _Count:
         text = " ".join(words)
@@ -179,7 +178,7 @@ def _distinct(own: frozenset[str], others: tuple[frozenset[str], ...]) -> tuple[
 def _windows(prose: str) -> Iterator[tuple[str, Sequence[str]]]:
     """The prose in parts of some sentences of one paragraph, each long enough to detect its language, with their words."""
     paragraphs = [
-        [(sentence, _WORD.findall(sentence)) for sentence in _SENTENCE.split(paragraph)]
+        [(sentence, spoken(sentence)) for sentence in _SENTENCE.split(paragraph)]
         for paragraph in _PARAGRAPH.split(prose)
     ]
     least = max(WINDOW, sum([len(own) for sentences in paragraphs for _, own in sentences]) // MOST_WINDOWS)
@@ -208,8 +207,6 @@ RARE = 0.5 / 10_000  # langdetect's smoothing, so that one n-gram that a languag
 LONGEST = 3  # letters of an n-gram
 MOST_WORDS = 4096  # whose sums are kept: about 1 MB
 
-_LETTERS = re.compile(r"[^\W\d_]+")
-
 
 class LetterOdds:
     """The odds of a language by naive Bayes over langdetect's n-grams of one to three letters.
@@ -230,7 +227,7 @@ class LetterOdds:
 
         The languages of `without` are no others.
         """
-        words = _LETTERS.findall(text)
+        words = spoken(text)
         sums = np.add.reduce([self._none, *map(self._words, words)])
         own = sums[self._own]
         sums[[self._own, *(self._languages.index(code) for code in without if code in self._languages)]] = -np.inf

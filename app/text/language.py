@@ -16,14 +16,11 @@ from typing import Any
 
 from app.core.language import Language
 from app.core.prompts import Prompts
-from app.text.analysis import fold
+from app.text.analysis import RUN, fold, spoken
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 # bounded, or ending where it could begin again, so that the time is linear
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
 _QUOTED = re.compile(r"„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]+'(?!\w)")
-_APOSTROPHE = re.compile("['’]")
-_COMPOUND = re.compile(r"(?<![\w-])[^\W_]++(?:-[^\W_]++)++")
 _SENTENCE = re.compile(r"[.!?:\n]{1,20}(?:\s|$)")
 _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
 _ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
@@ -117,7 +114,7 @@ class LanguageDetector:
         """The language that the words decide; empty if none does ("gpu quota namespace")."""
         if len(self._codes) == 1:
             return self._codes[0]
-        text = _COMPOUND.sub(self._compound, _CODE.sub(" ", both_ends(text)))
+        text = RUN.sub(self._compound, _CODE.sub(" ", both_ends(text)))
         own = _QUOTED.sub(" ", text)
         own = own if words_outside_code(own) else text  # the whole text may be quoted
         greeting = self._greeting(own)
@@ -128,7 +125,9 @@ class LanguageDetector:
         return self._winner(own, greeting)
 
     def _compound(self, found: re.Match[str]) -> str:
-        """The compound if all its words are of one language ("je-li"); a blank for a name ("nvidia-smi")."""
+        """The word, or the compound if all its words are of one language ("je-li"); a blank for a name ("nvidia-smi")."""
+        if "-" not in found[0]:
+            return found[0]
         parts = [fold(part) for part in found[0].split("-")]
         return found[0] if any(all(self._is_of(code, part) for part in parts) for code in self._codes) else " "
 
@@ -145,7 +144,7 @@ class LanguageDetector:
         votes = dict.fromkeys(self._codes, 0)
         name = frozenset[str]()  # languages of the current name, whose next words can be lower case
         for i, (word, named) in enumerate(_with_names(text)):
-            folded = _APOSTROPHE.sub("", fold(word))
+            folded = fold(word).replace("'", "").replace("’", "")
             of = frozenset([code for code in self._codes if self._is_of(code, folded)])
             spelled = frozenset([code for code in self._codes if self._is_spelled_as(code, word)])
             name = spelled if named else name & (of | spelled)
@@ -191,11 +190,11 @@ def both_ends(text: str) -> str:
 
 def words_outside_code(text: str) -> list[str]:
     """The words of a text that are in its language: not those of code and addresses, nor with digits."""
-    return [word for word in _WORD.findall(_CODE.sub(" ", text)) if not any(map(str.isdigit, word))]
+    return spoken(_CODE.sub(" ", text))
 
 
 def _letters(text: str) -> set[str]:
-    return {fold(word) for word in re.findall(r"[^\W\d_]+", text)}
+    return {fold(word) for word in spoken(text)}
 
 
 def _chats(words: set[str], language: Language) -> bool:

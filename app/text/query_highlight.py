@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from app.text.analysis import fold, runs, stem, words_of
+from app.text.analysis import RUN, SHORTEST_STEM, WORD, fold, runs, stem, words_of
 from app.text.blocks import blocks, readable
 
 EXCERPT = 200  # characters
@@ -18,7 +18,6 @@ LONGEST_WORD = 40  # letters, before and after they are folded
 BEFORE = 40  # of them before the first word
 PARSED = 2 * EXCERPT  # characters of Markdown, as far as paragraphs let it
 STEM_FOUND, BEGINNING_FOUND = 0.8, 0.95  # of the whole word
-SHORTEST_STEM = 3  # letters
 LONGEST_ENDING = 4  # letters
 CUT = "…"
 
@@ -73,12 +72,12 @@ class QueryWord:
         if folded.startswith(self.text, start):
             end = start + len(self.text)
             if self.open:
-                return _goes_on(_JOINED, folded, end)
+                return _goes_on(RUN, folded, end)
             if not folded[end : end + 1].isalnum():
                 return end
         if self._inflected and not self.open and folded.startswith(self.stem, start):
             stem_end = start + len(self.stem)
-            end = _goes_on(_LETTERS, folded, stem_end)
+            end = _goes_on(WORD, folded, stem_end)
             return end if end - stem_end <= LONGEST_ENDING else 0
         return 0
 
@@ -153,7 +152,7 @@ class QueryWords:
         folded = text.translate(_FOLDED)
         places: list[Place] = []
         end = 0
-        for match in _BEGINNING.finditer(folded):
+        for match in WORD.finditer(folded):
             start = match.start()
             if start < end:
                 continue
@@ -181,8 +180,6 @@ def _goes_on(signs: re.Pattern[str], text: str, start: int) -> int:
 
 
 _PARAGRAPH = re.compile(r"(?s).+?(?:\n\s*\n|\Z)")
-_BEGINNING = re.compile(r"(?<![^\W_])[^\W_]")  # of a word
-_LETTERS, _JOINED = re.compile(r"[^\W_]*+"), re.compile(r"\w*+")
 
 
 class _Folded(dict[int, str]):

@@ -19,7 +19,6 @@ from app.citing.sections import (
     places,
     ranked,
     section_reason,
-    stems,
     sure,
 )
 from app.core.fitted import fitted
@@ -27,7 +26,7 @@ from app.core.prompts import load_prompts
 from app.core.turn import CitingTrace, Done, Link, Message, Request, Source, Text, Turn
 from app.core.types import Candidate, Chunk, Hit, Legs, Section
 from app.pipeline.steps.cite import Cite, source_of
-from app.text.analysis import analyse
+from app.text.analysis import analyse, beginnings
 from app.text.blocks import cut_short
 from app.text.units import blocks_of, line_of, units_of
 from tests.app.pipeline.turns import hit, stream, text_of, turn
@@ -436,8 +435,8 @@ def test_of_sections_that_say_as_much_the_one_headed_by_it_is_linked() -> None:
     first, second = "Prints how to index another site.", "Another site: index it with `run`."
     sections = (Section(0, ("Start", "Run it"), "run"), Section(len(first), ("Start", "Index another site"), "other"))
     chunk = replace(hit(1).chunk, text=first + second, sections=sections)
-    assert best_section(chunk, stems("index another site")) == sections[1]
-    assert "words of the question: Index, another, site" in section_reason(chunk, stems("index another site"))
+    assert best_section(chunk, beginnings("index another site")) == sections[1]
+    assert "words of the question: Index, another, site" in section_reason(chunk, beginnings("index another site"))
 
 
 RESIZE = "How do I resize a volume?"

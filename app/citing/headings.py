@@ -1,6 +1,5 @@
 """Headings of pages that readers ask as they are: questions, and tasks. The first questions of an assistant, and what follows an answer."""
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,7 +21,6 @@ QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also those of Chinese, Japanese an
 PUNCTUATION = ":;,()"
 ASKED = (0, -TELLING_WORDS)
 """The rank of a question or task that says enough."""
-_STEP = re.compile(r"\s*\d{1,3}[.)]\s")
 
 
 class Heading(NamedTuple):
@@ -39,7 +37,7 @@ class Heading(NamedTuple):
 
 def headings_of(chunk: Chunk, language: Language) -> Iterator[Heading]:
     """The headings of the chunk and its title that can be asked."""
-    tasks = {block.section for block in blocks_of(chunk) if block.kind == "code" or _STEP.match(block.text)}
+    tasks = {block.section for block in blocks_of(chunk) if block.kind == "code" or block.is_numbered}
     of_sections: list[tuple[str, bool, Section | None]] = [
         (section.path[-1], number in tasks, section) for number, section in enumerate(chunk.sections) if section.path
     ]

@@ -19,7 +19,8 @@ from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, beginnings, fold, words
 from app.text.blocks import CUT, code_lines, cut_short
 from app.text.language import what_is_asked, without_stopwords
-from app.text.units import Block, Unit, blocks_of, line_of, rarity, shortened, units_of
+from app.text.reading import Block
+from app.text.units import Unit, blocks_of, line_of, rarity, shortened, units_of
 
 FEWEST_WORDS = 2  # single words are often headings
 

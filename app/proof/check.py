@@ -27,12 +27,12 @@ from app.proof.evidence import (
     readings,
     values_of,
 )
-from app.proof.reading import CLOSING
 from app.proof.wording import Wording
 from app.text.analysis import RAISED, WORD, fold, folded, roots, spoken, words
 from app.text.answer_language import AnswerLanguage
-from app.text.blocks import code_spans
+from app.text.blocks import code_spans, unmarked
 from app.text.literals import amounts, unit_in
+from app.text.reading import CLOSING
 
 NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
 """The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
@@ -51,7 +51,6 @@ SMALL = 12  # larger numbers don't count what the answer itself lists
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
 """A citation as models write it, with the space before it."""
-_MARK = re.compile(r"^\s*(?:>\s*)*(?:(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?|#{1,6}\s+)*")
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+|\]\([^)\s(]*+\)")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+")
 _PROPER = re.compile(r"(?:(?<=[^\WA-Z\d_] )|(?<=, ))[A-Z][^\W\d_A-Z]{3,}(?![\w-])")  # within a sentence
@@ -79,7 +78,7 @@ _DIGIT = re.compile(r"\d")
 
 def _plain(text: str) -> str:
     """A sentence without the mark of its item and its citations; most have neither, and looking for them takes longer."""
-    bare = text if text[:1].isalpha() else _MARK.sub("", text)
+    bare = text if text[:1].isalpha() else unmarked(text)
     return CITATION.sub("", bare) if "[" in bare or "【" in bare else bare
 
 

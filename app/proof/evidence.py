@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, combinations
 
-from app.proof.reading import KEPT, Reading
 from app.text.analysis import roots
-from app.text.blocks import blocks, code_lines, code_spans
+from app.text.blocks import code_spans
 from app.text.literals import amounts, unit_in
+from app.text.reading import KEPT, Reading, part_of
 
 MOST_PLACES = 50  # of a literal in one text
 CLOSE = 0.005  # share by which a rounded result may differ
@@ -43,7 +43,6 @@ _IMPORTED = re.compile(r"\s*(?:type\s+)?([\w$]+)")
 _OPEN_IMPORT = re.compile(
     r"(?:import|export|const|let|var)\b[^{}]{0,200}\{[^{}]*\Z|from\s+[\w.]+\s+import\s*\([^()]*\Z"
 )
-_END = re.compile(r"(?<=[.!?;])\s|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)]\s))")
 _SINGLE = re.compile(r"[^\s`]{2,}")
 _NAMED = re.compile(r"[`_/\d]|\w[.(][\w)]|(?<!\w)-")
 _DIGIT = re.compile(r"\d")
@@ -51,7 +50,6 @@ _SIGN = re.compile(r"[^\w]|_")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
 _TENTHS = re.compile(r"\d+[.,]\d")
 _DURATION = re.compile(r"\b(?:(\d+)h)?(\d+)m(\d+)s\b")  # as Go writes them
-_BLOCKS = re.compile(r"\n\s*\n")
 
 
 def readings(number: str) -> set[str]:
@@ -76,16 +74,6 @@ FACTORS: Mapping[str, tuple[str, float]] = {
 }
 
 
-def _with_heads(text: str) -> Iterator[tuple[str, str]]:
-    """Pairs of a part of a text with what is around it: a paragraph with itself, a row of a table with the head above it."""
-    for block in _BLOCKS.split(text):
-        rows, prose = list[str](), list[str]()
-        for line in block.splitlines():
-            (rows if line.lstrip().startswith("|") else prose).append(line)
-        yield from ((row, f"{rows[0]}\n{row}") for row in rows)
-        yield "\n".join(prose), "\n".join(prose)
-
-
 def _value(reading: str) -> float | None:
     try:
         return float(reading)
@@ -104,10 +92,10 @@ def _amounts(section: str) -> tuple[Mapping[str, Mapping[str, set[str]]], Abstra
     amounts of time and size, in seconds and bytes. Read only for a number that isn't there as it is written.
     """
     found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for text, around in _with_heads(section):
-        for number, unit in amounts(_DURATION.sub(r"\1h \2min \3s", text)):
+    for row in part_of(section).rows:
+        for number, unit in amounts(_DURATION.sub(r"\1h \2min \3s", row.text)) if _DIGIT.search(row.text) else ():
             for value in readings(number):
-                found[value][unit].add(around)
+                found[value][unit].add(row.around)
     measures = {measure for value, units in found.items() for unit in units if (measure := _measure(value, unit))}
     return found, measures
 
@@ -319,13 +307,12 @@ def names_in(text: str) -> frozenset[str]:
 @lru_cache(maxsize=KEPT)
 def _rows(section: str) -> tuple[Row, ...]:
     rows, before = list[Row](), frozenset[str]()
-    texts = (code_lines(block) if is_code else _END.split(block) for is_code, block in blocks(section))
-    for text in filter(str.strip, chain.from_iterable(texts)):
+    for text, kind, _ in part_of(section).rows:
         stems = names_in(text) | roots(text)
         literals = defaultdict[str, set[str]](set)
-        for kind, values in literals_of(text):
-            literals[kind] |= values
-        rows.append(Row(text.casefold(), stems, stems if text.lstrip()[0] in "-*+|" else stems | before, literals))
+        for measured, values in literals_of(text):
+            literals[measured] |= values
+        rows.append(Row(text.casefold(), stems, stems if kind in {"list", "table"} else stems | before, literals))
         before = frozenset(stems)
     return tuple(rows)
 

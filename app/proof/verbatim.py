@@ -9,15 +9,10 @@ from unicodedata import normalize
 
 from app.core.turn import Verbatim
 from app.proof.check import CITATION
-from app.proof.reading import CLOSING, KEPT
-from app.text.blocks import blocks, code_lines, code_spans, outside_spans, plain, sentences
+from app.text.blocks import blocks, code_spans, outside_code, plain
+from app.text.reading import CLOSING, KEPT, rows
 
-_QUOTE = re.compile(r"\A(?:[ \t]*+>)++[ \t]?")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
-_HEADING = re.compile(r"\s*#{1,6}\s|\s*\*\*[^*\n]+\*\*\s*\Z")
-_RULE = re.compile(r"[\s|:*_=-]+")
 _SIGNS = re.compile(r"[*`\\]|(?<!\w)_+|_+(?!\w)")
-_LETTER = re.compile(r"[^\W\d_]")
 _AROUND = " .!,;|\"'“”„’«»"
 
 
@@ -37,34 +32,14 @@ def statements(text: str) -> Iterator[str]:
 
     Headings, heads of tables, questions, and what ends with a colon state nothing.
     """
-    for is_code, piece in blocks(text):
-        if is_code:
-            yield from (" ".join(line.split()) for line in code_lines(piece) if _LETTER.search(line))
+    for row in rows(outside_code(text, lambda prose: CITATION.sub("", prose))):
+        said = row.text.strip(CLOSING)
+        if row.kind == "code":
+            said = " ".join(row.text.split())
+        elif row.kind == "heading" or said.endswith((":", "?")):
             continue
-        for part in _parts(outside_spans(piece, lambda prose: CITATION.sub("", prose))):
-            ends = (one.strip(CLOSING + "\n") for one in sentences(part))
-            yield from (_form(one) for one in ends if _LETTER.search(one) and not one.endswith((":", "?")))
-
-
-def _parts(prose: str) -> Iterator[str]:
-    """The paragraphs, items and rows of a text without code, each on one line."""
-    part, rows = list[str](), list[str]()
-    for written in (*prose.splitlines(), ""):
-        line = _QUOTE.sub("", written)
-        is_row, is_item = line.lstrip().startswith("|"), _ITEM.match(line)
-        if is_row and _RULE.fullmatch(line):
-            rows.clear()  # what is above it is the head
-            continue
-        if part and (is_row or is_item or not line.strip() or _HEADING.match(line)):
-            yield " ".join(part)
-            part.clear()
-        if is_row:
-            rows.append(line)
-        elif line.strip() and not _HEADING.match(line):
-            part.append(line[is_item.end() if is_item else 0 :].strip())
-        if not is_row:
-            yield from rows
-            rows.clear()
+        if any(map(str.isalpha, said)):
+            yield said if row.kind == "code" else _form(said)
 
 
 def _form(statement: str) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
+"""The mark of an item, also of one to tick off."""
 _ANY_FENCE = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-*+]|\d+[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
 _PLACEHOLDER = re.compile("\x00(\\d{1,6})\x00")
 _TICKS = re.compile(r"`+|\n[ \t]*+(?=\n)")
@@ -56,6 +58,22 @@ def code_lines(block: str) -> list[str]:
     fence = _ANY_FENCE.match(first)
     closed = fence and lines and closes(lines[-1], fence[1])
     return lines[:-1] if closed else lines
+
+
+def is_heading(line: str) -> bool:
+    """True for a line that begins with up to six number signs and a blank."""
+    name = line.lstrip("#")
+    return 0 < len(line) - len(name) <= 6 and name[:1].isspace()
+
+
+def unmarked(line: str) -> str:
+    """The line without the marks of a quotation, an item and a heading."""
+    while bare := line.lstrip(" \t>"):
+        mark = ITEM.match(bare)
+        line = bare[mark.end() :] if mark else bare.lstrip("#").lstrip() if is_heading(bare) else bare
+        if line == bare:
+            return line
+    return ""
 
 
 def fenced(code: str, language: str = "") -> str:

@@ -10,55 +10,20 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from app.core.types import Chunk
 from app.text.analysis import analyse
-from app.text.blocks import CUT, blocks, code_lines, plain, sentences
-
-Kind = Literal["paragraph", "list", "table", "code", "quote"]
+from app.text.blocks import CUT, blocks, code_lines, plain, unmarked
+from app.text.reading import Block, parts, read_blocks
 
 SHORTEST = 60  # characters: a shorter sentence is one unit with the next
 LONGEST_CODE = 400  # characters of code that are compared with the question
 STRETCH = 400  # characters: about 130 tokens, of which a model still tells a row or sentence apart
-LONGEST_LABEL = 60  # characters of the name of a tab or file above code
 CONTEXT = 0.5  # weight of a word that only the title, the heading or the introduction has
 NAMED = 1.5  # weight of a word that names the row or item
 
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"^#{1,6}\s")
-_MARK = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]|>)\s+")
-_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 _NAME = re.compile(r"\|([^|\n]{0,200})|\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(\*\*[^*\n]{1,80}\*\*|`[^`\n]{1,80}`)")
-_STOPPED = re.compile(r"[.!?…][\"'”’“»)\]*_`]*$")
-# possessive, because backtracking over the signs of a rule takes exponential time
-_NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A block of a chunk's text, which begins at `start`; `section` is the index of its section."""
-
-    text: str
-    kind: Kind
-    section: int
-    start: int
-
-    @property
-    def leads(self) -> bool:
-        """True if it introduces the next block: it ends with a colon, or has no full stop, as the label of a tab or file."""
-        return self.is_label or (self.kind == "paragraph" and self.text.rstrip(" *_").endswith(":"))
-
-    @property
-    def is_numbered(self) -> bool:
-        """True for a list of steps."""
-        return self.kind == "list" and self.text.lstrip()[:1].isdecimal()
-
-    @property
-    def is_label(self) -> bool:
-        """True for a short line without a full stop."""
-        short = self.kind == "paragraph" and len(self.text) <= LONGEST_LABEL and "\n" not in self.text
-        return short and not _STOPPED.search(self.text) and not self.text.rstrip(" *_").endswith(":")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +64,8 @@ KEPT = 500  # chunks, about 20 KB each: the same ones answer many questions
 @lru_cache(maxsize=KEPT)
 def blocks_of(chunk: Chunk) -> tuple[Block, ...]:
     """The blocks of the chunk in order, without headings, images and rules."""
-    return tuple(_blocks(chunk))
+    offsets = [section.offset for section in chunk.sections[1:]]
+    return tuple(block for block in read_blocks(chunk.text, offsets) if block.kind != "heading")
 
 
 @lru_cache(maxsize=KEPT)
@@ -142,7 +108,7 @@ def _stretches(chunk: Chunk, units: Sequence[BlockUnits]) -> list[Stretch]:
 
 def stretch_texts(chunk: Chunk) -> list[str]:
     """The text of each stretch as it is embedded, below the context of its section."""
-    found = _stretches(chunk, _block_units(tuple(_blocks(chunk))))
+    found = _stretches(chunk, _block_units(blocks_of(chunk)))
     texts = [plain(chunk.text[one.start : one.end]).strip() for one in found]
     texts[0] = _beside(chunk.before, texts[0])
     texts[-1] = _beside(texts[-1], chunk.after)
@@ -153,63 +119,13 @@ def _beside(*texts: str) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-def _blocks(chunk: Chunk) -> Iterator[Block]:
-    offsets = [section.offset for section in chunk.sections[1:]]
-    waiting: Block | None = None
-    for start, lines in _groups(chunk.text):
-        section, end = bisect_right(offsets, start), start + len("\n".join(lines).rstrip())
-        goes_on = _ITEM.match(lines[0]) or lines[0].startswith(("  ", "\t"))  # the list above the lines
-        if waiting and (waiting.kind, waiting.section) == ("list", section) and goes_on:
-            waiting = Block(chunk.text[waiting.start : end], "list", section, waiting.start)
-            continue
-        if waiting:
-            yield waiting
-        waiting = Block(chunk.text[start:end], _kind(lines), section, start)
-    if waiting:
-        yield waiting
-
-
-def _kind(lines: list[str]) -> Kind:
-    if _FENCE.match(lines[0]) and not lines[0].startswith(" "):
-        return "code"
-    if lines[0].lstrip().startswith("|"):
-        return "table"
-    if lines[0].startswith(">"):
-        return "quote"
-    return "list" if any(_ITEM.match(line) for line in lines) else "paragraph"
-
-
-def _groups(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Groups of consecutive lines, each with the offset of its first; a fenced block is one group."""
-    lines: list[str] = []
-    fence, start, at = "", 0, 0
-    for line in text.splitlines(keepends=True):
-        bare, mark = line.rstrip("\r\n"), _FENCE.match(line)
-        closes = bool(fence and mark and mark[1].startswith(fence) and not line.strip(" `~\r\n"))
-        alone = not fence and (not bare.strip() or _HEADING.match(bare) or _NOTHING.match(bare))
-        if lines and (alone or (not fence and mark)):
-            yield start, lines
-            lines = []
-        if not alone:
-            start = start if lines else at
-            lines.append(bare)
-        if closes:
-            yield start, lines
-            lines, fence = [], ""
-        elif not fence and mark:
-            fence = mark[1]
-        at += len(line)
-    if lines:
-        yield start, lines
-
-
 def _block_units(blocks: Sequence[Block]) -> list[BlockUnits]:
     found = list[BlockUnits]()
     for i, block in enumerate(blocks):
         followed = i + 1 < len(blocks) and blocks[i + 1].section == block.section
         if followed and block.is_label and blocks[i + 1].kind == "code":
             continue
-        places = parts(block, nested=True)
+        places = parts(block, nested=True, shortest=SHORTEST)
         if followed and block.leads and len(places) > 1:
             places.pop()  # it only announces what follows
         found.append(BlockUnits(i, block, places))
@@ -222,46 +138,13 @@ def _units(chunk: Chunk, blocks: Sequence[Block], units: Sequence[BlockUnits]) -
         above = (
             [blocks[i - 1].text] if i and blocks[i - 1].section == block.section and block.kind != "paragraph" else []
         )
-        head = block.text.partition("\n")[0] if block.kind == "table" else ""
         names = dict.fromkeys((chunk.title, *(chunk.sections[block.section].path[-1:] if chunk.sections else ())))
-        context = frozenset(analyse(" ".join([*names, *above, head]), chunk.language))
+        context = frozenset(analyse(" ".join([*names, *above, block.head]), chunk.language))
         for start, end in places:
             tokens = analyse(plain(block.text[start : min(end, start + LONGEST_CODE)]), chunk.language)
             at, name = block.start + start, _NAME.match(block.text, start)
             named = frozenset(analyse(plain(name[1] or name[2] or ""), chunk.language)) if name else frozenset[str]()
             yield Unit(at, block.start + end, i, frozenset(tokens), context, bisect_right(starts, at) - 1, named)
-
-
-def parts(block: Block, *, nested: bool = False) -> list[tuple[int, int]]:
-    """The start and end of each sentence, item or row in the text of a block; code is one part. With `nested`, inner
-    items are parts, too.
-    """
-    if block.kind in {"paragraph", "quote"}:
-        return list(_sentences(block.text))
-    lines, at, starts, fenced = block.text.splitlines(keepends=True), 0, list[int](), False
-    least = min((len(line) - len(line.lstrip()) for line in lines if _ITEM.match(line)), default=0)
-    for number, line in enumerate(lines):
-        fenced ^= block.kind == "list" and bool(_FENCE.match(line))
-        row = block.kind == "table" and (number > 1 or len(lines) < 3)
-        item = block.kind == "list" and not fenced and _ITEM.match(line)
-        if row or (item and (nested or len(line) - len(line.lstrip()) <= least)):
-            starts.append(at)
-        at += len(line)
-    starts = starts or [0]
-    ends = [*starts[1:], len(block.text)]
-    return [(start, start + len(block.text[start:end].rstrip())) for start, end in zip(starts, ends, strict=True)]
-
-
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Sentences of at least `SHORTEST` characters; none ends within a code span."""
-    start = at = 0
-    in_code = False
-    for sentence in sentences(text):
-        at += len(sentence)
-        in_code ^= sentence.count("`") % 2 == 1
-        if at == len(text) or (not in_code and at - start > SHORTEST):
-            yield start, start + len(text[start:at].rstrip())
-            start = at
 
 
 def line_of(chunk: Chunk, unit: Unit) -> str:
@@ -272,12 +155,12 @@ def line_of(chunk: Chunk, unit: Unit) -> str:
     pieces = list(blocks(plain(text)))
     outside = "".join(piece for code, piece in pieces if not code).strip()
     code = "\n".join(line for code, piece in pieces if code for line in code_lines(piece))
-    return " ".join(_MARK.sub("", outside or code).split()).removesuffix(":")
+    return " ".join((unmarked(outside) or code).split()).removesuffix(":")
 
 
 def shortened(block: Block, longest: int, at: int) -> str:
     """The part of the block that has the sign at this offset, and the neighbours that fit; omissions are marked."""
-    spans = parts(block)
+    spans = parts(block, shortest=SHORTEST)
     first = last = max(bisect_right([start for start, _ in spans], at) - 1, 0)
     head = block.text[: spans[0][0]] if block.kind == "table" else ""
     columns = head.count("|", head.find("\n")) - 1

@@ -19,12 +19,12 @@ from app.models.guarded import is_multilingual
 from app.pipeline.steps.cite import instructions_of, rules_of
 from app.proof.check import CITATION, Checker
 from app.proof.evidence import Evidence
-from app.proof.reading import Reading
 from app.proof.stream import Prover
 from app.proof.wording import Wording
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import blocks, code_spans, sentences
 from app.text.literals import amounts
+from app.text.reading import Reading
 from eval.files import EvaluationError, json_lines
 
 ACROSS = " across languages"

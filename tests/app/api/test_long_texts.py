@@ -20,7 +20,8 @@ from app.text.answer_language import AnswerLanguage
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import claims, comparable, occurs
 from app.text.query_highlight import MOST_WORDS, QueryWords
-from app.text.units import Block, blocks_of, parts
+from app.text.reading import Block, parts
+from app.text.units import blocks_of
 from bench.hostile import ODD
 from plugins.steps.choices import faithful
 from tests.app.api.indexed import indexed

@@ -6,7 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.citing import citations
+from app.citing import citations, placement
 from app.core.generation import named_versions
 from app.core.prompts import Prompts, load_prompts
 from app.core.turn import Message
@@ -14,7 +14,6 @@ from app.core.types import Filters
 from app.index.vocabulary import Vocabulary
 from app.pipeline import calls
 from app.pipeline import conversation as history
-from app.proof import stream
 from app.proof.check import LONGEST_REFUSAL
 from app.proof.wording import Wording
 from app.text import literals, redaction
@@ -120,8 +119,6 @@ BOUNDED: Mapping[str, int] = {
     "app.text.redaction._spoken": redaction.LONGEST,
     "app.citing.citations._refuses": citations.LONGEST_SENTENCE,
     "app.proof.check.Checker._refuses": LONGEST_REFUSAL,
-    "app.proof.stream._SPEAKER_UNSURE": stream.HELD,
-    "app.proof.stream._ENDING": 2 * stream.HELD,
     "app.core.language._pattern": citations.LONGEST_SENTENCE,
     "ingestion.crawl.sitemap._END": sitemap.END,
 }
@@ -145,9 +142,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.citing.citations._refuses": _refusals,
     "app.citing.citations._contrast": lambda: [(citations._contrast(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
     "app.citing.citations._only": lambda: [(citations._only(frozenset({"only", "just"})), "search")],  # noqa: SLF001
-    "app.citing.citations._pattern_of_words": lambda: [
-        (citations._pattern_of_words(("passage", "passages")), "finditer")  # noqa: SLF001
-    ],
+    "app.citing.placement._pattern_of": lambda: [(placement._pattern_of(("passage", "passages")), "finditer")],  # noqa: SLF001
     "app.citing.sections._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
     "app.pipeline.calls._list": lambda: [
         (calls._list(_prompts().vocabulary.labels, _prompts().vocabulary.and_or), "fullmatch")  # noqa: SLF001

@@ -14,14 +14,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lxml import html
 from markdown_it import MarkdownIt
 
 from app.citing.citations import Citations
 from app.citing.links import Addresses
-from app.citing.rewrite import Rewriter
+from app.citing.rewrite import Line
+from app.text.segments import Segmenter
 
 KNOWN = "See https://known.cz/a and https://known.cz/p.png, https://cdn.other.cz/q.png. mailto:help@known.cz"
 HOSTS = {"", "known.cz", "cdn.other.cz", "localhost", "example.com"}
@@ -57,6 +58,7 @@ SIGNS = [
     "[9]", "[1](", "【1】", "【9】", "[ ] ", "&amp;", "&lt;", "&#60;", "&lt", "&#91;", "$x$", "$$", "$`$", "(", ")", "http", "https:", "//", "www.", "h", "evil.io", "1. ", "0",
     "<img src=", "<img\nsrc='", "<a href='", "</a>", "<b>", "<br>", "<br/>", "<kbd>", "<sub ", "<x y>", "<iframe src=", " onerror=alert(1)>", "'>", '">', "<svg/onload=alert(1)>",
     "<details type='x'>", "<file id='", "<source_id>", "<style>@import '//evil.io'</style>", "<https:", "<//", "[x]", "![x]", "[x][]", "![y][x]", "[k]", "![k]", "@", "a@evil.io",
+    ". Next ", "? A ", ", and ", ". [1] ", "This is a sentence, or what looks like one. ",
 ]  # fmt: skip
 ALLOWED = re.compile(r"</?(?:b|br|code|del|em|i|ins|kbd|mark|s|small|strong|sub|sup|u) ?/?>", re.IGNORECASE)
 MADE = {"html", "body", "p", "div", "span", *["b", "br", "code", "del", "em", "i", "ins", "kbd", "mark", "s", "small", "strong", "sub", "sup", "u"], *["ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "pre", "blockquote"], *["table", "thead", "tbody", "tr", "th", "td", "a", "img"]}  # fmt: skip
@@ -122,10 +124,17 @@ def construct(chance: random.Random, target: str) -> str:
     )  # fmt: skip
 
 
-def rewritten(pieces: list[str]) -> str:
-    """What readers get of a text in pieces."""
-    made = Rewriter(ADDRESSES, Citations(PAGES), frozenset({"sources"}))
-    return "".join([*map(made.feed, pieces), made.rest()])
+def rewritten(pieces: list[str], *, slow: bool = False) -> str:
+    """What readers get of a text in pieces; if its model is slow, also the clauses that are there."""
+    return "".join(shown(pieces, Line(ADDRESSES, Citations(PAGES), frozenset({"sources"})), slow=slow))
+
+
+def shown(pieces: Iterable[str], line: Line, *, slow: bool = False) -> Iterator[str]:
+    """What readers get by each piece, and by the end."""
+    segmenter = Segmenter()
+    for piece in pieces:
+        yield "".join(map(line.feed, [*segmenter.feed(piece), *(segmenter.clause() if slow else ())]))
+    yield "".join(map(line.feed, segmenter.rest())) + line.rest()
 
 
 def pieces_of(text: str, chance: random.Random) -> list[str]:
@@ -278,9 +287,10 @@ def main() -> int:
             if rewritten(pieces) != output:
                 cut += 1
                 report("PIECES", cut, given.show, pieces, output, rewritten(pieces))
-        if findings := clients.findings(output):
+        slow = rewritten(pieces_of(text, chance), slow=True) if count % 4 == 2 else output
+        if findings := [*clients.findings(output), *(clients.findings(slow) if slow != output else ())]:
             found += 1
-            report("FOUND", found, given.show, findings, text, output)
+            report("FOUND", found, given.show, findings, text, output, slow)
         if given.marked:
             asked_marked.append((text, output))
     for variant in ("plain", "katex") if given.marked else ():

@@ -148,7 +148,7 @@ _ENTITY = "shown as text: it could be a part of an address"
 _CELL = "the table has no column for it"
 _NEUTRAL = "shown with all its signs: clients could read its Markdown in different ways"
 _SOURCES = "the list of sources is made from the citations"
-_TAG_BEGIN = re.compile(r"<[^<>\s]*")
+_TAG_BEGIN = re.compile(r"<[^<>\s]*>?")
 _AROUND = " \t\n()<>\"'="
 
 
@@ -255,6 +255,18 @@ _LINE_END = re.compile(r"\n[ \t>]*")
 _DEFINES = re.compile(r"(?<=\]):")
 _SURROUNDING = frozenset({"()", "<>"})
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~【]")
+_BRACKET = re.compile(r"\[[^\[\]]{0,80}\]|【[^】]{0,80}】")
+_SIMPLE = re.compile(
+    r"(?P<code>(`{1,20})(?!`)[^`\n|]{1,300}(?<!`)\2(?!`))"
+    r"|(?P<link>\[[^\[\]`<\\&!\n|:【]{0,80}\]\([^\s()<>\\&`|\"'【\[]{1,2000}\))"
+    r"|(?P<cited>(?:\[[^\[\]`<\\&!\n|:【]{0,80}\]){1,20}(?![\[(])|【[^】\[\]`<\\&!\n|:]{0,80}】(?!\())"
+    r"|(?P<tag></?[a-z][a-z\d-]{0,30} ?/?>)|(?P<entity>&(?:[a-z][a-z\d]{1,31}|#\d{1,7}|#x[\da-f]{1,6});)"
+    r"|(?P<address>(?:https?|ftps?)://|www\.)"
+    r"|(?P<kept>\\(?:[!-/:-@\[-`{-~]|(?=\s|\Z))|<(?![a-z/!?])|&(?![#a-z])|&(?=[a-z]{1,31}[^a-z\d;])|!(?!\[)|//(?=\s|\Z))"
+    r"|[`\[<\\&!|【]|//",
+    re.IGNORECASE,
+)
+"""A sign that can mean something, with what it means if only that is possible, whatever follows."""
 
 
 class Judge:
@@ -277,6 +289,65 @@ class Judge:
             self._removals.neutral(text, so_far)
         apart = "" if not before or before[-1].isspace() else " "
         return f"{apart}{neutral(text)}"
+
+    def simple(self, text: str, at: int, *, begins: bool) -> str | None:
+        """The text, safe for readers; None if only its whole block shows what it means.
+
+        It is a part of a line, whose words begin at `at` if it `begins` the line.
+        """
+        if not _RISKY.search(text):
+            return text
+        first, edits = at, list[Edit]()
+        while found := _SIMPLE.search(text, at):
+            at, kind = found.end(), found.lastgroup or ""
+            if kind == "address":
+                written, at = self._address(text, found.start())
+            else:
+                written = self._MEANS[kind](self, text, found) if kind in self._MEANS else None
+            if written is None or (begins and written and written[0].start <= first):
+                return None
+            edits += written
+        if self._removals:
+            cited = [edit for edit in edits if text[edit.start] in "[【"]
+            self._removals.citations(text[edit.start : edit.end] for edit in cited)
+            self._removals.edits(text, [edit for edit in edits if edit not in cited])
+        return applied(text, edits)
+
+    def _address(self, text: str, at: int) -> tuple[list[Edit] | None, int]:
+        """The edits of an address in a simple text, and where it ends."""
+        edit, end = self.bare(text, at, len(text))
+        if edit and edit.text != " " and (edit.start == edit.end or not _is_apart(text, edit.start, edit.end)):
+            return None, end
+        return [edit] if edit else [], end
+
+    def _simple_code(self, text: str, found: re.Match[str]) -> list[Edit] | None:
+        return None if next(self.in_code(text, found.start(), found.end()), None) else []
+
+    def _simple_link(self, text: str, found: re.Match[str]) -> list[Edit] | None:
+        words, target = found[0][1:-1].split("](", 1)
+        plain = not SCHEME.search(words) and "//" not in words and self.bracket(f"[{words}]") is None
+        return [] if plain and not is_joined(text, found.start()) and target in self.addresses else None
+
+    def _simple_numbers(self, text: str, found: re.Match[str]) -> list[Edit] | None:
+        """The edits of brackets; None if what is around them matters."""
+        if SCHEME.search(found[0]) or "//" in found[0]:
+            return None
+        edits, joined = list[Edit](), is_joined(text, found.start())
+        for bracket in _BRACKET.finditer(text, *found.span()):
+            written = self.bracket(bracket[0], joined=joined)
+            if written is not None:
+                edits.append(Edit(*bracket.span(), written))
+        return edits if _is_apart(text, *found.span()) or all(edit.text for edit in edits) else None
+
+    def _simple_tag(self, _: str, found: re.Match[str]) -> list[Edit]:
+        return [] if TAG.fullmatch(found[0]) else [Edit(found.start(), found.start(), "\\")]
+
+    def _simple_entity(self, _: str, found: re.Match[str]) -> list[Edit] | None:
+        return [] if harmless(found[0]) else None
+
+    def _kept(self, _: str, found: re.Match[str]) -> list[Edit]:
+        del found
+        return []
 
     def _judged(self, text: str, before: str) -> str | None:
         """The safe text; None if edits can't make it safe."""
@@ -478,6 +549,9 @@ class Judge:
     _RULES: ClassVar[Mapping[str, Callable[[Judge, str, Span], Iterator[Edit]]]] = {
         "link": _link, "image": _image, "autolink": _autolink, "html_inline": _tag, "entity": _entity, "backticks": _span,
     }  # fmt: skip
+    _MEANS: ClassVar[Mapping[str, Callable[[Judge, str, re.Match[str]], list[Edit] | None]]] = {
+        "code": _simple_code, "link": _simple_link, "cited": _simple_numbers, "tag": _simple_tag, "entity": _simple_entity, "kept": _kept,
+    }  # fmt: skip
 
 
 def _opens_fence(first: str, text: str) -> bool:
@@ -497,6 +571,11 @@ def is_joined(text: str, at: int) -> bool:
         at = opening
     before = text[at - 1 : at] if at else ""
     return before.isalnum() or before == "_"
+
+
+def _is_apart(text: str, start: int, end: int) -> bool:
+    """True if a blank stands before or behind this part; one does where the text begins and ends."""
+    return not (text[start - 1 : start].strip() if start else "") or not text[end : end + 1].strip()
 
 
 def harmless(entity: str) -> bool:

@@ -25,6 +25,7 @@ from app.text.answer_language import AnswerLanguage
 from app.text.blocks import blocks, code_spans, sentences
 from app.text.literals import amounts
 from app.text.reading import Reading
+from app.text.segments import segments
 from eval.files import EvaluationError, json_lines
 
 ACROSS = " across languages"
@@ -41,7 +42,6 @@ SEED = 20
 _NAME = re.compile(r"`(?=[^`\n]*[_-])([^`\n]*[A-Za-z])`")
 _PROSE = re.compile(r"(?!\d+\.)\w")
 _SINGLE = re.compile(r"[\w-]{3,}")
-_PIECE = re.compile(r"\S+\s*|\s+")
 
 
 @dataclass(frozen=True)
@@ -176,13 +176,14 @@ class Judging:
         across = bool(self._meaning and self._meaning.is_multilingual)
         checker = Checker(evidence, sample.language, self._wording, compares=bool(self._meaning), across=across)
         sign = self._prompts.language(sample.language).texts.unproven
-        proof = Prover(checker, "mark", sign, instructions_of(self._prompts, sample.language))
-        text = ""
-        for piece in (*_PIECE.findall(sample.answer), None):
-            text += proof.end() if piece is None else proof.feed(piece)
-            while proof.asks and self._meaning:
-                text += proof.decide(await self._meaning.near(proof.asks, sample.language, names))
-        return proof, text
+        meaning = self._meaning
+
+        async def compared(statement: str) -> Mapping[int, float]:
+            return await meaning.near(statement, sample.language, names) if meaning else {}
+
+        proof = Prover(checker, "mark", sign, instructions_of(self._prompts, sample.language), compared)
+        judged = [one.text for segment in segments(sample.answer) for one in await proof.feed(segment)]
+        return proof, "".join([*judged, *(one.text for one in proof.end())])
 
     async def catches(self, sample: Sample) -> bool:
         """True if the fault of the sample is seen, where it is."""

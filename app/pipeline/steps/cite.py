@@ -1,17 +1,19 @@
 """Adds the source links. Code makes them, never the model: to the sections that the answer cites, else to all passages."""
 
+import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
-from app.citing.citations import Citations, Wording, is_refusal
+from app.citing.citations import Citations, is_refusal
 from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
-from app.citing.rewrite import Rewriter
+from app.citing.placement import Wording
+from app.citing.rewrite import Line, safe
 from app.citing.sections import Place, cited_links, nearest, nearest_list, offered_links, places
 from app.core.errors import StoreError
 from app.core.language import Language
@@ -27,14 +29,16 @@ from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.retrieve import embed
 from app.proof.check import Checker
 from app.proof.evidence import Evidence
-from app.proof.stream import Instructions, Prover
+from app.proof.stream import Compare, Instructions, Prover
 from app.proof.verbatim import word_for_word
 from app.proof.wording import Wording as ProofWording
 from app.text.blocks import cut_short
+from app.text.segments import Segment, Segmenter
 
 log = logging.getLogger("app.pipeline")
 
 SNIPPET = 300
+LONGEST_SILENCE = 1.0  # seconds for which a reader waits for the end of a sentence
 REFUSED = "offered: the model finds no answer in the passages"
 
 
@@ -65,81 +69,97 @@ class Cite(Step):
 
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
-        prover = self._prover(turn)
-        answer = _Answer(turn, self, prover)
+        answer = _Answer(turn, self)
         async with aclosing(turn.events) as events:
             async for event in events:
-                ends = isinstance(event, Done | Failure)
-                for cited in await answer.closing(event) if isinstance(event, Done | Failure) else answer.mapped(event):
-                    yield cited
-                while prover and prover.asks and not ends:
-                    for cited in await answer.compared():
-                        yield cited
-                if prover and prover.ending and not ends:  # nothing more of the answer is shown
-                    for cited in await answer.closing(Done()):
+                if isinstance(event, Text):
+                    if shown := await answer.shown(event):
+                        yield Text(shown)
+                elif not isinstance(event, Done | Failure):
+                    yield event
+                if isinstance(event, Done | Failure) or answer.ends:  # nothing more of the answer is shown
+                    for cited in await answer.closing(event if isinstance(event, Done | Failure) else Done()):
                         yield cited
                     break
 
-    def _prover(self, turn: Turn) -> Prover | None:
+    def prover(self, turn: Turn, compare: Compare) -> Prover | None:
         """What judges the answer; None if there are no passages, or nobody wants that."""
         if self.unproven == "off" or not turn.hits:
             return None
         code = turn.asked.language
         instructions = instructions_of(self.prompts, code, turn.request.persona)
         sign = self.prompts.language(code).texts.unproven
-        return Prover(checker_of(turn, self.words, self.embedder), self.unproven, sign, instructions)
+        return Prover(checker_of(turn, self.words, self.embedder), self.unproven, sign, instructions, compare)
 
 
 class _Answer:
-    """Rewrites the events of one answer."""
+    """Takes the events of one answer through the judges of its segments: proof, wording, citations, safe Markdown."""
 
-    def __init__(self, turn: Turn, step: Cite, prover: Prover | None) -> None:
+    def __init__(self, turn: Turn, step: Cite) -> None:
         prompts = step.prompts
-        self._turn, self._step, self._prover = turn, step, prover
+        self._turn, self._step, self._prover = turn, step, step.prover(turn, self._nearness)
         self._language = prompts.language(turn.asked.language)
         self._embedder = step.embedder
         self._chunks: list[tuple[Chunk, int]] | None = None  # of the passages, with their numbers
-        languages = prompts.languages.values()
-        words = frozenset[str]().union(*[language.replies.passage for language in languages])
-        names = [(language.texts.sources, *language.replies.source_headings) for language in languages]
-        headings = frozenset(map(str.casefold, chain(*names)))
-        pages = tuple(hit.chunk.url for hit in turn.hits)
-        self._citations = Citations(pages, turn.request.first_number, words, prompts.vocabulary.and_or)
-        self._images = step.images == "site"
-        self._pages = tuple(hit.chunk.url for hit in turn.hits) if self._images else ()
+        self._citations = Citations(
+            tuple(hit.chunk.url for hit in turn.hits), turn.request.first_number, *words_of(prompts)
+        )
+        self._pages = tuple(hit.chunk.url for hit in turn.hits) if step.images == "site" else ()
         addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
-        self._text = Rewriter(addresses, self._citations, headings, removals)
+        self._segments = Segmenter()
+        self._line = Line(addresses, self._citations, headings_of_lists(prompts), removals)
         self._wording = Wording(
             self._language.replies.readers, lambda: " ".join((turn.asked.text, *_texts_shown(turn)))
         )
-        self._written: list[str] = []  # by the model
-        self._said: list[str] = []  # with what is quoted
-        self._quoted: list[str] = []
-        self._waiting: list[str] = []
-        self._proofs: dict[int, Proof] = {}  # of quotations, by passage
+        self._written = list[str]()  # by the model
+        self._quoted = list[Text]()
+        self._waiting = list[str]()  # what can be replaced at the end
+        self._since = 0.0  # when the sentence that waits began, in seconds of the clock of the event loop
 
-    def mapped(self, event: Event) -> list[Event]:
-        """The event as readers get it."""
-        if not isinstance(event, Text):
-            return [event]
-        if event.proof:
-            self._proofs.setdefault(event.proof.passage, event.proof)
+    @property
+    def ends(self) -> bool:
+        """True if nothing more of the answer is shown."""
+        return bool(self._prover and self._prover.ending)
+
+    async def shown(self, event: Text) -> str:
+        """What readers get by now."""
         if event.quoted:
-            self._said.append(event.text)
-            self._quoted.append(event.text)
+            self._quoted.append(event)
             text = quoted(event.text, self._pages)
-            return [Text(self._rest() + (_block_quote(text) if event.block else text))]
-        written = self._prover.feed(event.text) if self._prover and not event.own else event.text
-        return self._shown(written, replaceable=bool(self._prover) and not event.own)
+            return await self._rest() + (_block_quote(text) if event.block else text)
+        judged = bool(self._prover) and not event.own
+        text = await self._judged(self._segments.feed(event.text), judged=judged)
+        text += await self._judged(self._hurried(told=bool(text)), judged=judged)
+        if self._turn.request.whole and judged:
+            self._waiting.append(text)
+            return ""
+        return text
 
-    async def compared(self) -> list[Event]:
-        """What readers get once the meaning of the statement that the prover asks about is compared."""
-        return self._shown(await self._decided(), replaceable=True)
+    def _hurried(self, *, told: bool) -> Iterator[Segment]:
+        """The clause of a slow model for which a reader has waited long."""
+        now = asyncio.get_running_loop().time()
+        if told or not self._since:
+            self._since = now
+        elif now - self._since > LONGEST_SILENCE and not self._turn.request.whole:
+            for clause in self._segments.clause():
+                self._since = now
+                yield clause
 
-    async def _decided(self) -> str:
-        assert self._prover
-        return self._prover.decide(await self._nearness(self._prover.asks))
+    async def _judged(self, segments: Iterable[Segment], *, judged: bool = True) -> str:
+        """What readers get of the segments."""
+        shown = list[str]()
+        for segment in segments:
+            for one in await self._prover.feed(segment) if self._prover and judged else [segment]:
+                self._written.append(one.text)
+                shown.append(self._line.feed(self._wording.feed(one)))
+        return "".join(shown)
+
+    async def _rest(self) -> str:
+        """What readers get of the end of what the model wrote."""
+        text = await self._judged(self._segments.rest())
+        notes = self._prover.end() if self._prover else []
+        return text + await self._judged(notes, judged=False) + self._line.rest()
 
     async def _nearness(self, statement: str) -> Mapping[int, float]:
         """How near a statement is in meaning to the passages, by number; empty once the embedder or the index has failed."""
@@ -160,34 +180,22 @@ class _Answer:
         self._embedder = None
         return {}
 
-    def _shown(self, written: str, *, replaceable: bool) -> list[Event]:
-        self._written.append(written)
-        self._said.append(written)
-        text = self._text.feed(self._wording.feed(written) if self._wording.left else written)
-        if self._turn.request.whole and replaceable:
-            self._waiting.append(text)  # all of it can be replaced at the end
-            return []
-        return [Text(text)] if text else []
-
-    def _rest(self) -> str:
-        return self._text.feed(self._wording.rest()) + self._text.rest()
-
     async def closing(self, event: Done | Failure) -> list[Event]:
         """The last event, after text that was held back and, if the answer is complete, the sources."""
-        await self._proved(event)
-        rest, answer = "".join(self._waiting) + self._rest(), "".join(self._written)
+        rest = await self._ended(event)
+        answer = "".join(self._written)
         sources: list[tuple[Source, list[Place]]] = []
         # without citations, what was found for the question says more about the section that answers it than the whole page
         turn = self._turn if self._citations.any else as_found(self._turn)
         if isinstance(event, Done):
-            event = self._counted(event if event.extractive else self._judged(event, answer), answer)
+            event = self._counted(event if event.extractive else self._stated(event, answer), answer)
         if isinstance(event, Done) and event.refused and not event.extractive:
             if event.ending:
                 shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
                 rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
             rest += await self._nearest()
         elif isinstance(event, Done) and not self._turn.choices:
-            sources = self._sources(turn, "".join(self._said))
+            sources = self._sources(turn, "".join([answer, *(one.text for one in self._quoted)]))
             event = self._followed(event, sources)
         listed, heading = tuple(source for source, _ in sources), ""
         if self._prover and self._prover.disproved:  # a link would lend proof to what has none
@@ -205,21 +213,16 @@ class _Answer:
             self._turn.citing.links += offered_links((one.hit for one in found), REFUSED)
         return quoted(nearest_list(found, self._language), self._pages)
 
-    async def _proved(self, event: Done | Failure) -> None:
-        """Takes the rest of what the prover held back, what a step before found unproved, and the note of an answer that was cut."""
-        written = self._prover.end() if self._prover else ""
-        while self._prover and self._prover.asks:
-            written += await self._decided()
-        if written:
-            self._written.append(written)
-            self._said.append(written)
-            self._waiting.append(self._text.feed(self._wording.feed(written)))
+    async def _ended(self, event: Done | Failure) -> str:
+        """What readers get of the end, with what a step before found unproved, and the note of an answer that was cut."""
+        rest = "".join(self._waiting) + await self._judged([] if self.ends else self._segments.rest())
+        notes = self._prover.end() if self._prover else []
         if self._prover and isinstance(event, Done) and event.unsupported:
-            self._waiting.append(self._text.feed(self._wording.feed(self._prover.doubted(event.unsupported))))
-        if isinstance(event, Done) and event.cut:
-            self._waiting.append(f"{self._rest()}\n\n{self._language.texts.cut}")
+            notes += self._prover.doubted(event.unsupported)
+        rest += await self._judged(notes, judged=False) + self._line.rest()
+        return f"{rest}\n\n{self._language.texts.cut}" if isinstance(event, Done) and event.cut else rest
 
-    def _judged(self, event: Done, answer: str) -> Done:
+    def _stated(self, event: Done, answer: str) -> Done:
         """The end with what isn't proved of the answer, and whether it is a refusal."""
         faults = tuple(self._prover.faults) if self._prover else event.unsupported
         ending = self._prover.ending if self._prover else event.ending
@@ -236,7 +239,7 @@ class _Answer:
         if end.refused or self._turn.choices:
             return end
         if end.extractive:
-            return replace(end, verbatim=word_for_word("", (), "\n\n".join(self._quoted)))
+            return replace(end, verbatim=word_for_word("", (), "\n\n".join(one.text for one in self._quoted)))
         cited = self._citations.used or range(1, len(self._turn.hits) + 1)
         pages = [self._turn.hits[number - 1].chunk.text for number in sorted(cited)]
         sign = self._language.texts.unproven
@@ -254,15 +257,32 @@ class _Answer:
 
     def _sources(self, turn: Turn, answer: str) -> list[tuple[Source, list[Place]]]:
         """Each cited page once, with the section that holds what is cited; all pages if none was cited."""
-        sources = []
+        sources, proved = [], dict[int, Proof]()
+        for event in self._quoted:
+            if event.proof:
+                proved.setdefault(event.proof.passage, event.proof)
         for number, places_of_page in places(turn, self._citations, answer):
             passages = [place.passage for place in places_of_page]
-            proofs = [proof for passage, proof in self._proofs.items() if passage in passages]
+            proofs = [proof for passage, proof in proved.items() if passage in passages]
             held = [Place(proof.passage, proof.section, sentence=proof.sentence) for proof in proofs] or places_of_page
             source = source_of(number, turn.hits[held[0].passage - 1], held[0].section)
-            snippet = safe_snippet(source.snippet, source.url if self._images else "")
+            snippet = safe_snippet(source.snippet, source.url if self._step.images == "site" else "")
             sources.append((replace(source, sentence=held[0].sentence, snippet=snippet), held))
         return sources
+
+
+@lru_cache(maxsize=8)
+def words_of(prompts: Prompts) -> tuple[frozenset[str], frozenset[str]]:
+    """What models call a passage in any language, and what they write between numbers."""
+    words = (language.replies.passage for language in prompts.languages.values())
+    return frozenset[str]().union(*words), prompts.vocabulary.and_or
+
+
+@lru_cache(maxsize=8)
+def headings_of_lists(prompts: Prompts) -> frozenset[str]:
+    """What lists of sources are called in any language, in small letters."""
+    names = [(language.texts.sources, *language.replies.source_headings) for language in prompts.languages.values()]
+    return frozenset(map(str.casefold, chain(*names)))
 
 
 def rules_of(prompts: Prompts, language: str, persona: str = "") -> str:
@@ -295,8 +315,7 @@ def safe_snippet(snippet: str, page: str) -> str:
 
 def quoted(text: str, pages: tuple[str, ...]) -> str:
     """Text of a page, safe for clients: its links stay; images stay only if they come from the hosts of `pages`."""
-    rewriter = Rewriter(Addresses([text], pages))
-    return rewriter.feed(text) + rewriter.rest()
+    return safe(text, Addresses([text], pages))
 
 
 def _block_quote(text: str) -> str:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from app.citing.citations import LONGEST_WAIT, Citations, Placement, Wording
+from collections.abc import Iterator
+
+from app.citing.citations import Citations
+from app.citing.placement import LONGEST_WAIT, Placement, Wording
+from app.text.segments import Segment, Segmenter
 
 PAGES = ("a", "b", "a", "c")  # of the passages 1 to 4
 WORDS = frozenset({"passage", "source"})
 LONG = "```\n" + "echo 1\n" * (LONGEST_WAIT // 7 + 1) + "```\n"
 
 
+def segments_of(text: str, size: int) -> Iterator[Segment]:
+    segmenter = Segmenter()
+    for at in range(0, len(text), size):
+        yield from segmenter.feed(text[at : at + size])
+    yield from segmenter.rest()
+
+
 def placed(text: str, size: int = 10_000) -> tuple[str, set[int]]:
     citations = Citations(PAGES, words=WORDS)
     made = Placement(citations)
-    said = "".join([*(made.feed(text[at : at + size]) for at in range(0, len(text), size)), made.rest()])
+    said = "".join([*(part for one in segments_of(text, size) for part in made.feed(one)), *made.rest()])
     made.count_dropped()
     return said, citations.used
 
@@ -48,13 +59,13 @@ def test_passages_whose_citation_is_left_out_are_used_all_the_same() -> None:
 def test_only_code_below_an_uncited_sentence_waits() -> None:
     """Words go out as they come; code waits for what follows, unless its sentence cites or it is long."""
     for sentence, waits in (("Run this:", True), ("Run this [1]:", False), ("", False)):
-        made = Placement(Citations(PAGES))
+        made, segmenter = Placement(Citations(PAGES)), Segmenter()
         text = f"{sentence}\n```\n" + "echo 1\n" * 20
-        out = "".join(made.feed(sign) for sign in text)
+        out = "".join(part for sign in text for one in segmenter.feed(sign) for part in made.feed(one))
         assert out.startswith(sentence)
         assert (len(text) - len(out) > 100) == waits, sentence
     made = Placement(Citations(PAGES))
-    assert len("".join(made.feed(sign) for sign in f"Run:\n{LONG}")) > LONGEST_WAIT
+    assert len("".join(part for one in segments_of(f"Run:\n{LONG}", 1) for part in made.feed(one))) > LONGEST_WAIT
 
 
 REPLACED = {"passage": "page", "passages": "pages", "context": "documentation"}
@@ -72,8 +83,7 @@ SAID = {
 
 def said(text: str, size: int, known: str = "") -> str:
     wording = Wording(REPLACED, lambda: known)
-    pieces = [wording.feed(text[at : at + size]) for at in range(0, len(text), size)]
-    return "".join([*pieces, wording.rest()])
+    return "".join(wording.feed(one).text for one in segments_of(text, size))
 
 
 def test_retrieval_s_words_are_replaced_in_the_first_line_however_it_is_cut() -> None:

@@ -8,9 +8,9 @@ from itertools import islice
 
 from app.citing.citations import Citations
 from app.citing.links import Addresses, Removals
-from app.citing.rewrite import Rewriter
+from app.citing.rewrite import Line
 from app.core.turn import Removal
-from bench.markdown_fuzz import KNOWN, pieces_of, rewritten, texts
+from bench.markdown_fuzz import KNOWN, pieces_of, rewritten, shown, texts
 
 UNKNOWN = "no passage has this address"
 AS_TEXT = "shown as text: only plain tags within a line, such as <br>, may stay"
@@ -38,8 +38,8 @@ def run(pieces: list[str]) -> tuple[str, list[Removal]]:
     addresses = Addresses([KNOWN], ["https://known.cz/"])
     citations = Citations(tuple(f"https://known.cz/{i}" for i in range(1, 4)))
     removed: list[Removal] = []
-    made = Rewriter(addresses, citations, frozenset({"sources"}), Removals(removed, addresses, citations))
-    return "".join([*map(made.feed, pieces), made.rest()]), removed
+    line = Line(addresses, citations, frozenset({"sources"}), Removals(removed, addresses, citations))
+    return "".join(shown(pieces, line)), removed
 
 
 def test_each_removal_has_its_kind_text_and_reason() -> None:

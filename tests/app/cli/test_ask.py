@@ -89,7 +89,7 @@ def test_an_answer_that_breaks_off_ends_with_1(cli, indexed: LocalSite, llm: Fak
 
 
 def test_an_answer_is_printed_as_it_is_written(cli, indexed: LocalSite, llm: FakeLLM, capsys, monkeypatch):
-    """The first words are printed before the last ones arrive."""
+    """The first sentences are printed before the last ones arrive."""
     shown: list[str] = []
 
     async def watched(self: Assistant, request: Any):
@@ -99,7 +99,7 @@ def test_an_answer_is_printed_as_it_is_written(cli, indexed: LocalSite, llm: Fak
 
     original = Assistant.answer
     monkeypatch.setattr(Assistant, "answer", watched)
-    llm.reply = lambda _: Reply(" ".join(f"word{n}" for n in range(60)), piece_delay=0.005)
+    llm.reply = lambda _: Reply(" ".join(f"Word{n} is a word." for n in range(20)), piece_delay=0.005)
     cli("ask", QUESTION, **model_at(llm))
     assert sum(bool(text) for text in shown) > 10
 

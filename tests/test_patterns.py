@@ -33,7 +33,7 @@ def test_patterns_of_modules_of_calls_and_of_functions_are_found_and_one_that_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     used = {(each.place, each.way) for each in found()}
-    assert ("app.text.units._NOTHING", "match") in used
+    assert ("app.text.reading._NOTHING", "match") in used
     assert ("app.text.language.parse", "match") in used
     assert ("app.pipeline.conversation._heading", "fullmatch") in used
     assert len(used) > 150

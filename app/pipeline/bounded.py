@@ -1,10 +1,13 @@
-"""Bounds what a model writes: the length of an answer, of its lines and of its pieces, and the time for which it keeps the event loop."""
+"""Bounds what a model writes: the length of an answer, of its lines and of its pieces, the time for which it keeps the event loop, and the
+time for which it may say nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.turn import Done, Event, Events, Text
@@ -90,3 +93,30 @@ async def bounded(events: Events, longest: int) -> Events:
         if isinstance(event, Done) and (rest := lines.feed(visible.rest())):
             yield Text(rest)
         yield event
+
+
+async def with_silences(events: Events, seconds: float) -> AsyncGenerator[Event | None, None]:
+    """The events, with a None where none has come for so many seconds. A task reads them; closing this ends it, and closes `events`."""
+    came, news = asyncio.Queue[Event](1), asyncio.Event()
+
+    async def read() -> None:
+        async with aclosing(events):
+            async for event in events:
+                await came.put(event)
+                news.set()
+
+    reader = asyncio.create_task(read())
+    reader.add_done_callback(lambda _: news.set())
+    try:
+        while not reader.done() or not came.empty():
+            if came.empty():
+                news.clear()
+                timer = asyncio.get_running_loop().call_later(seconds, news.set)
+                await news.wait()
+                timer.cancel()
+            if not came.empty() or not reader.done():
+                yield None if came.empty() else came.get_nowait()
+        await reader  # which raises what reading has raised
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)

@@ -47,10 +47,8 @@ class Segmenter:
         self._held = ""  # of the line
         self._begun = False  # a part of the line is cut off
         self._fence = ""  # that the code has begun with
-        self._above, self._gap = (
-            "",
-            False,
-        )  # the line of words above, and whether it is apart: what is indented below is code
+        # the line of words above, and whether it is apart: what is indented below is code
+        self._above, self._gap = "", False
 
     def feed(self, text: str) -> Iterator[Segment]:
         """The segments that are whole by now."""
@@ -59,9 +57,8 @@ class Segmenter:
         for line in lines:
             yield from self._line(f"{line}\n")
         held = self._held
-        if (
-            not held[-len(text) - 6 :].isalnum() and self._is_words()
-        ):  # else no blank, at which a sentence ends, has come
+        blank = not held[-len(text) - 6 :].isalnum()  # else none has come, at which a sentence ends
+        if blank and self._is_words():
             yield from self._begun_line(long=len(held) // AHEAD > (len(held) - len(text)) // AHEAD)
 
     def rest(self) -> Iterator[Segment]:

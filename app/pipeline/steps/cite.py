@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -24,6 +24,7 @@ from app.core.turn import Done, Event, Events, Failure, Proof, Question, Source,
 from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
+from app.pipeline.bounded import with_silences
 from app.pipeline.conversation import as_found, with_answer_language
 from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.retrieve import embed
@@ -70,10 +71,13 @@ class Cite(Step):
     async def _cited(self, turn: Turn) -> Events:
         assert turn.events is not None
         answer = _Answer(turn, self)
-        async with aclosing(turn.events) as events:
+        read: AsyncGenerator[Event | None, None] = (
+            turn.events if turn.request.whole else with_silences(turn.events, LONGEST_SILENCE)
+        )
+        async with aclosing(read) as events:
             async for event in events:
-                if isinstance(event, Text):
-                    if shown := await answer.shown(event):
+                if event is None or isinstance(event, Text):
+                    if shown := await (answer.shown(event) if event else answer.hurried()):
                         yield Text(shown)
                 elif not isinstance(event, Done | Failure):
                     yield event
@@ -130,21 +134,20 @@ class _Answer:
             return await self._rest() + (_block_quote(text) if event.block else text)
         judged = bool(self._prover) and not event.own
         text = await self._judged(self._segments.feed(event.text), judged=judged)
-        text += await self._judged(self._hurried(told=bool(text)), judged=judged)
+        now = asyncio.get_running_loop().time()
+        if text or not self._since:
+            self._since = now
+        elif now - self._since > LONGEST_SILENCE and not self._turn.request.whole:
+            text = await self.hurried()
         if self._turn.request.whole and judged:
             self._waiting.append(text)
             return ""
         return text
 
-    def _hurried(self, *, told: bool) -> Iterator[Segment]:
-        """The clause of a slow model for which a reader has waited long."""
-        now = asyncio.get_running_loop().time()
-        if told or not self._since:
-            self._since = now
-        elif now - self._since > LONGEST_SILENCE and not self._turn.request.whole:
-            for clause in self._segments.clause():
-                self._since = now
-                yield clause
+    async def hurried(self) -> str:
+        """What readers get of the sentence that waits, up to its last clause or word: the model is slow, or writes nothing for a while."""
+        self._since = asyncio.get_running_loop().time()
+        return await self._judged(self._segments.clause())
 
     async def _judged(self, segments: Iterable[Segment], *, judged: bool = True) -> str:
         """What readers get of the segments."""

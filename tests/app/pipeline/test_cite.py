@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from app.api.search import rows_of
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Event, Evidence, Failure, Message, Request, Source, Text, Verbatim
+from app.core.turn import Done, Event, Events, Evidence, Failure, Message, Request, Source, Text, Verbatim
 from app.core.types import Hit, Passage, Section
 from app.index.embedded.store import EmbeddedStore
 from app.models import open_embedder
@@ -69,6 +70,24 @@ async def test_numbers_follow_the_order_of_first_use(size: int) -> None:
         "\n\n**Sources**\n\n1. [Page 2](https://docs.example.org/page-2)\n2. [Storage – Limits](https://docs.example.org/page-1#limits)\n3. "
         in text_of(events)
     )
+
+
+async def test_a_model_that_stops_within_a_sentence_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has written so far is shown after a while, up to a word; a reader who leaves then closes the answer of the model."""
+    monkeypatch.setattr("app.pipeline.steps.cite.LONGEST_SILENCE", 0.05)
+    closed = asyncio.Event()
+
+    async def stalled() -> Events:
+        try:
+            yield Text("A volume is a disk that notebooks sh")
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    events = (await CITE(turn(events=stalled(), hits=HITS)))["events"]
+    assert await asyncio.wait_for(anext(events), 10) == Text("A volume is a disk that notebooks ")
+    await events.aclose()
+    assert closed.is_set()
 
 
 async def test_an_answer_without_numbers_lists_all_passages_once_each() -> None:

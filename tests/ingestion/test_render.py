@@ -156,7 +156,7 @@ class TestBrowser:
             site.put("/a", APP.replace("</head>", f"<link rel=preconnect href=http://127.0.0.1:{port}></head>"))
             site.put("/moved", "", status=302, headers={"Location": f"http://localhost:{port}/moved"})
             site.put("/worker.js", WORKER.replace("PORT", str(port)), "text/javascript")
-            settings = Settings.load(None, render="auto", crawl_timeout=10)
+            settings = Settings.load(None, render="auto", crawl_timeout=30)
             async with Fetcher(settings) as fetcher:
                 # hosts that pages may name, as a site's pattern would: the address behind the name is still not public
                 fetcher.allow([site.url], [f"localhost:{port}"])

@@ -22,9 +22,19 @@ LONGEST_ANSWER = 300  # tokens
 LONGEST_REPLY = 20_000  # characters: some servers ignore max_tokens
 
 
-async def ask_helper(step: str, model: Model, messages: Sequence[Message], turn: Turn, settings: Settings) -> str:
+async def ask_helper(
+    step: str,
+    model: Model,
+    messages: Sequence[Message],
+    turn: Turn,
+    settings: Settings,
+    *,
+    max_tokens: int = LONGEST_ANSWER,
+) -> str:
     """The reply of the model, at most `LONGEST_REPLY` characters. Raises `ModelError` if it fails or no helper call is left."""
-    completion = await call_helper(step, lambda options: model.complete(messages, options), turn, settings)
+    completion = await call_helper(
+        step, lambda options: model.complete(messages, options), turn, settings, max_tokens=max_tokens
+    )
     return completion.text[:LONGEST_REPLY]
 
 

@@ -19,7 +19,7 @@ from app.core.turn import Message, Question, Turn
 from app.core.types import Passage, PlainText
 from app.index.protocols import Generation
 from app.models import Embedder, Model
-from app.pipeline.calls import ask_helper
+from app.pipeline.calls import LONGEST_ANSWER, ask_helper
 from app.pipeline.runner import Step
 from app.text.analysis import fold, words
 from app.text.blocks import outside_code
@@ -184,7 +184,7 @@ def standalone(turn: Turn) -> str:
     return spelled_out(turn).in_context
 
 
-async def ask_about(step: Asking, turn: Turn, prompt: str, **values: str) -> str:
+async def ask_about(step: Asking, turn: Turn, prompt: str, *, max_tokens: int = LONGEST_ANSWER, **values: str) -> str:
     """What the model of a step replies to one of its prompts with the question, below the conversation.
 
     Raises `ModelError` as `ask_helper` does.
@@ -192,7 +192,7 @@ async def ask_about(step: Asking, turn: Turn, prompt: str, **values: str) -> str
     system = step.prompts.render(turn.asked.language, prompt, **values)
     history = earlier(turn.request.messages, step.prompts)
     messages = [Message("system", system), Message("user", conversation(turn.asked.text, history))]
-    return await ask_helper(step.name, step.model, messages, turn, step.settings)
+    return await ask_helper(step.name, step.model, messages, turn, step.settings, max_tokens=max_tokens)
 
 
 def conversation(question: str, history: Sequence[Message]) -> str:

@@ -21,18 +21,17 @@ from app.index.ranking.fuse import joined
 from app.models import Embedder
 from app.pipeline.calls import braced, picked_numbers, unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about
+from app.pipeline.rewriting import fault_of_rewrite, keywords_in, listed, needs_rewriting
 from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
 from app.pipeline.steps.retrieve import (
-    LONGEST_KEYWORDS,
-    LONGEST_QUESTION,
     Probe,
     Retrieve,
     codes_of,
     keywords_for,
     query_for,
 )
-from app.text.language import LanguageDetector, names_of, parse, without_stopwords
+from app.text.language import LanguageDetector, names_of, without_stopwords
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION_LINE = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -57,8 +56,8 @@ class Analyze(Asking):
         form = "{\n" + ",\n".join(lines) + "\n}"
         answer = await ask_about(self, turn, "analyze", languages=names_of(codes, self.prompts), form=form)
         question, keywords = parse_analysis(answer, codes)
-        if len(question) > max(LONGEST_QUESTION, 2 * len(turn.asked.text)):
-            question = ""  # too long for a question
+        if not needs_rewriting(turn, self.prompts) or fault_of_rewrite(question, turn, self.prompts):
+            question = ""
         if not question and not keywords:
             raise ModelError(f"The reply has neither question nor keywords: {answer[:200]!r}; the original is used.")
         refined = Question(question, self.detector.shown(question)) if question else None
@@ -74,7 +73,7 @@ def parse_analysis(answer: str, codes: Sequence[str]) -> tuple[str, dict[str, st
     values = _object(answer)
     if values is None:
         match = _QUESTION_LINE.search(answer)
-        return (_question_in(match[1]) if match else ""), parse(answer, codes, LONGEST_KEYWORDS)
+        return (_question_in(match[1]) if match else ""), keywords_in(answer, codes)
     if isinstance(deeper := values.get("keywords"), Mapping):
         values = {**deeper, **values}
     asked = values.get("question")
@@ -99,9 +98,8 @@ def _question_in(text: str) -> str:
 
 
 def _keywords(value: object) -> str:
-    words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    text = ", ".join(" ".join(word.split()) for word in words if isinstance(word, str) and word.strip())
-    return text[:LONGEST_KEYWORDS] if re.search(r"\w", text) else ""
+    words = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    return listed(" ".join(word.split()) for word in words if isinstance(word, str))
 
 
 LONGEST_DRAFT = 2000
@@ -355,7 +353,9 @@ class SecondSearch(Asking):
         retrieve = Retrieve(self.embedder, self.prompts, self.settings)
         hits = (await retrieve(again))["hits"]
         again = replace(again, hits=tuple(hit for hit in hits if hit.chunk.id not in turn.rejected))
-        judged = await Relevance(self.prompts, self.settings)(again)
+        judged = await Relevance(self.prompts, self.settings).judged(
+            again, more
+        )  # other words than the question's are asked for
         if turn.evidence and judged["evidence"].share <= turn.evidence.share:
             return {"more_keywords": more}
         return {"more_keywords": more, "hits": again.hits, "related": (), **judged}

@@ -16,6 +16,7 @@ from app.index.ranking.fuse import rank
 from app.index.ranking.units import with_units
 from app.index.vocabulary import tokens_of
 from app.pipeline.conversation import off_loop, searched
+from app.pipeline.rewriting import speak_of
 from app.pipeline.runner import Changes, Step
 from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.blocks import informal_sentences
@@ -71,18 +72,24 @@ class Relevance(Step):
         the question is searched again without the keywords, because bad keywords hide its passages. It isn't if an earlier step
         rejected all hits, and none of those that it rejected comes back.
         """
+        asked = searched(turn)
+        spoken_of = speak_of(turn.keywords, asked.in_context, self.prompts.language(asked.language))
+        return await self.judged(turn, turn.keywords if spoken_of else {})
+
+    async def judged(self, turn: Turn, keywords: Mapping[str, str]) -> Changes:
+        """The same, with these keywords as evidence."""
         generation: Generation = turn.generation
+        asked = searched(turn)
         texts = self._asked(turn)
         named = frozenset(token for words in texts for word in words if word.name for token in word.tokens)
         alone, texts = texts, list(texts)
-        for code, keywords in turn.keywords.items():  # whose capitals mean nothing: names are those of the question
-            words = _words(keywords.split(), code)
+        for code, listed in keywords.items():  # whose capitals mean nothing: names are those of the question
+            words = _words(listed.split(), code)
             texts.append([replace(word, name=not named.isdisjoint(word.tokens)) for word in words])
         tokens = list(dict.fromkeys(token for words in texts for word in words for token in word.tokens))
         counts = await generation.frequencies(tokens)
         rarity = Rarity(counts, generation.info.chunks)
         by_reranker, needed, hits = reranked(turn.hits), self.settings.min_evidence, turn.hits
-        asked = searched(turn)
         telling = without_stopwords(both_ends(asked.text), self.prompts.language(asked.language)).split()
         if len(telling) == 1 and _in_passing(alone[0], hits, rarity):
             alone, texts = [], texts[len(alone) :]

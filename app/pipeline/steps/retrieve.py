@@ -24,6 +24,13 @@ from app.models import Embedder
 from app.models.guarded import is_multilingual
 from app.pipeline.calls import unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about, off_loop, referred, searched
+from app.pipeline.rewriting import (
+    TOKENS_OF_KEYWORDS,
+    fault_of_rewrite,
+    keywords_in,
+    needs_rewriting,
+    tokens_of_rewrite,
+)
 from app.pipeline.runner import Changes, Step
 from app.text.analysis import analyse, fold, runs
 from app.text.language import (
@@ -31,7 +38,6 @@ from app.text.language import (
     form_of,
     is_smalltalk,
     names_of,
-    parse,
     what_is_asked,
     without_stopwords,
     words_outside_code,
@@ -67,12 +73,9 @@ class Detect(Step):
         return next(filter(None, map(self.detector.shown, (question, *asked, *answered[:1]))), "")
 
 
-LONGEST_QUESTION = 600
-
-
 @dataclass(frozen=True)
 class Refine(Asking):
-    """Asks the language model to rewrite the question so that it stands on its own."""
+    """Asks the language model to rewrite a question that is brief or refers to an earlier one, so that it stands on its own."""
 
     detector: LanguageDetector
     name = "refine"
@@ -81,16 +84,13 @@ class Refine(Asking):
     writes = ("refined",)
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The refined question and its language. Raises `ModelError` for a reply that is empty or too long."""
-        if turn.sure:
+        """The refined question and its language, if it needs one. Raises `ModelError` for a reply that is none."""
+        if turn.sure or not needs_rewriting(turn, self.prompts):
             return {}
-        answer = unquoted(await ask_about(self, turn, "refine_question"))
-        if not answer or len(answer) > max(LONGEST_QUESTION, 2 * len(turn.asked.text)):
-            raise ModelError(f"The refined question is {'empty' if not answer else 'too long'}: the original is used.")
-        return {"refined": Question(answer, self.detector.shown(answer))}
-
-
-LONGEST_KEYWORDS = 400
+        reply = unquoted(await ask_about(self, turn, "refine_question", max_tokens=tokens_of_rewrite(turn)))
+        if fault := fault_of_rewrite(reply, turn, self.prompts):
+            raise ModelError(f"The refined question {fault}: the original is used.")
+        return {"refined": Question(reply, self.detector.shown(reply))}
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,10 @@ async def keywords_for(step: Asking, turn: Turn, prompt: str, **values: str) -> 
     """The keywords by language that the model replies to this prompt of a step. Raises `ModelError` if there are none."""
     codes = codes_of(turn, step.prompts)
     languages, form = names_of(codes, step.prompts), form_of(codes)
-    answer = await ask_about(step, turn, prompt, languages=languages, form=form, **values)
-    if not (keywords := parse(answer, codes, LONGEST_KEYWORDS)):
-        raise ModelError(f"The reply has no keywords: {answer[:200]!r}. Searching without them.")
+    most = TOKENS_OF_KEYWORDS * len(codes)
+    reply = await ask_about(step, turn, prompt, max_tokens=most, languages=languages, form=form, **values)
+    if not (keywords := keywords_in(reply, codes)):
+        raise ModelError(f"The reply has no keywords: {reply[:200]!r}. Searching without them.")
     return keywords
 
 

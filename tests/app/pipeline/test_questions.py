@@ -10,7 +10,7 @@ from app.core.turn import Message, Question, Request, Turn
 from app.models import Model
 from app.pipeline.calls import picked_numbers
 from app.pipeline.conversation import KEPT_CHARACTERS, earlier
-from app.pipeline.steps.retrieve import LONGEST_KEYWORDS, Detect, Keywords, Refine
+from app.pipeline.steps.retrieve import Detect, Keywords, Refine
 from app.text.language import LanguageDetector, parse
 from tests.app.pipeline.turns import HURRIED, SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
@@ -174,7 +174,7 @@ async def test_keywords_are_asked_for_in_every_language(llm: FakeLLM, model: Mod
 )
 def test_keywords_are_read_in_the_forms_models_write(answer: str, keywords: dict) -> None:
     """List marks, bold and JSON are read; other languages and empty lines are not."""
-    assert parse(answer, ["cs", "en"], LONGEST_KEYWORDS) == keywords
+    assert parse(answer, ["cs", "en"], 400) == keywords
 
 
 NUMBERS = {

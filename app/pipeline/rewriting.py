@@ -1,0 +1,111 @@
+"""What a reply of a helper call is worth: whether a question needs rewriting, whether a reply rewrites it, and which keywords it has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from app.core.language import Language
+from app.core.prompts import Prompts
+from app.core.turn import Turn
+from app.pipeline.calls import LONGEST_ANSWER
+from app.pipeline.conversation import MOST_REFERRING
+from app.text.analysis import SHORTEST_STEM, fold, roots, words
+from app.text.language import parse, without_stopwords
+
+SOME = 0.25  # share of the words that say something, which keywords have at least; of a good model's, one reply in 20 hasn't
+MOST = 0.5  # share of the words that say something, which a rewrite has more of
+LONGEST_QUESTION = 600  # characters
+TOKENS_OF_REWRITE = 50  # beside a token for each character of the question, as some languages need
+TOKENS_OF_KEYWORDS = 60  # of a language
+MOST_KEYWORDS = 10  # of a language
+LONGEST_KEYWORD = 4  # words; more are a sentence
+
+
+def needs_rewriting(turn: Turn, prompts: Prompts) -> bool:
+    """True if the question refers to an earlier one, or has hardly more than keywords; any other says what it asks."""
+    return (
+        bool(turn.asked.referred)
+        or len(_telling(turn.asked.text, prompts.language(turn.asked.language))) <= MOST_REFERRING
+    )
+
+
+def tokens_of_rewrite(turn: Turn) -> int:
+    """How many tokens a rewrite may have: a model that needs more is answering."""
+    return min(LONGEST_ANSWER, TOKENS_OF_REWRITE + len(turn.asked.text))
+
+
+def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
+    """What is wrong with a rewrite of the question; empty if it is a rewrite.
+
+    A rewrite asks. It has the names and numbers of the question and most of its words, and most of its own words are from the question
+    or the conversation: weak models answer the question, or ask another one.
+    """
+    question, language = turn.asked.text, prompts.language(turn.asked.language)
+    if not rewrite:
+        return "is empty"
+    if len(rewrite) > max(LONGEST_QUESTION, 2 * len(question)):
+        return "is too long"
+    if not _asks(rewrite, language):
+        return "states something"
+    small = fold(rewrite)
+    if missing := next((name for name in _names(question) if fold(name) not in small), ""):
+        return f"lacks {missing}"
+    asked, said = (roots(" ".join(_telling(text, language))) for text in (question, rewrite))
+    if _shared(asked, said) < MOST * len(asked):
+        return "asks something else"
+    earlier = (message.content for message in turn.request.messages)
+    return "adds too much" if _shared(said, roots(" ".join((question, *earlier)))) < MOST * len(said) else ""
+
+
+def keywords_in(reply: str, codes: Sequence[str]) -> dict[str, str]:
+    """The keywords of a reply by language, from lines like `code: a, b, c`; empty if it has sentences in their place."""
+    return {
+        code: text
+        for code, line in parse(reply, codes, len(reply)).items()
+        if (text := listed(line.replace(";", ",").split(",")))
+    }
+
+
+def listed(items: Iterable[str]) -> str:
+    """At most `MOST_KEYWORDS` different keywords in one line; empty if most of the items are too long to be any."""
+    unlike = {fold(item): item for item in map(str.strip, items) if any(map(str.isalnum, item))}
+    short = [item for item in unlike.values() if len(item.split()) <= LONGEST_KEYWORD]
+    return ", ".join(short[:MOST_KEYWORDS]) if len(short) > MOST * len(unlike) else ""
+
+
+def speak_of(keywords: Mapping[str, str], question: str, language: Language) -> bool:
+    """True if keywords have some of what the question asks, or none is in its language. What others find says nothing of the question."""
+    if language.code not in keywords:
+        return True
+    asked = roots(" ".join(_telling(question, language)))
+    return _shared(asked, roots(" ".join(keywords.values()))) >= SOME * len(asked)
+
+
+def _names(text: str) -> list[str]:
+    """What is written as no word of a language is: numbers, commands, options, files and names with capitals inside."""
+    return [word for word in (word.strip("?!.,;:()\"'`„“") for word in text.split()) if not _is_word(word)]
+
+
+def _is_word(text: str) -> bool:
+    parts = filter(None, text.replace("’", "-").replace("'", "-").split("-"))
+    plain = all(part.isalpha() and (part.isupper() or part[1:] == part[1:].lower()) for part in parts)
+    return plain and not text.startswith("-")
+
+
+def _telling(text: str, language: Language) -> list[str]:
+    return without_stopwords(text, language).split()
+
+
+def _shared(some: Collection[str], others: Collection[str]) -> int:
+    """How many of some roots begin as one of the others, or the other way round: "omez" and "omeze" are of one word."""
+    long = [root for root in others if len(root) >= SHORTEST_STEM]
+    return sum(
+        root in others
+        or (len(root) >= SHORTEST_STEM and any(root.startswith(one) or one.startswith(root) for one in long))
+        for root in some
+    )
+
+
+def _asks(text: str, language: Language) -> bool:
+    first = words(fold(text))[:1]
+    return "?" in text or not language.questions.question_words.isdisjoint(first)

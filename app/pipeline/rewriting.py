@@ -35,7 +35,7 @@ def tokens_of_rewrite(turn: Turn) -> int:
 
 
 def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
-    """What is wrong with a rewrite of the question; empty if it is a rewrite.
+    """What a rewrite of the question does that no rewrite does; empty if it is a rewrite.
 
     A rewrite asks. It has the names and numbers of the question and most of its words, and most of its own words are from the question
     or the conversation: weak models answer the question, or ask another one.

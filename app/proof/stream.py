@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from app.core.settings_types import Unproven as Mode
 from app.core.turn import Ending, Unsupported
@@ -11,6 +11,7 @@ from app.proof.check import CITATION, Checker
 from app.text.blocks import code_spans
 from app.text.segments import Segment
 
+LONGEST_MARK = 10  # characters before the place of a passage: its number, signs of a list or quotation
 RECITED = 8  # words in a row of the instructions
 FEWEST_FAULTS = 2  # that make an answer a refusal
 LONGEST_RUN = 200  # characters before a text that are compared with it
@@ -35,11 +36,16 @@ Compare = Callable[[str], Awaitable[Mapping[int, float]]]
 
 
 class Instructions:
-    """The words of a system message that no reader should get."""
+    """The words of a system message that no reader should get, and the `sites` whose passages it has."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, sites: Collection[str] = ()) -> None:
         words = _WORD.findall(text.casefold())
         self._text, self._words = f" {' '.join(words)} ", frozenset(words)
+        self._places = [f"{site} > " for site in sites]
+
+    def names_place(self, line: str) -> bool:
+        """True if a line says where a passage is from, as the line above each does: `[2] docs.example.org > Page`."""
+        return any(0 <= line.find(place) <= LONGEST_MARK for place in self._places)
 
     def recited(self, text: str) -> bool:
         """True if `RECITED` words of the text in a row are of the instructions."""
@@ -69,6 +75,7 @@ class Prover:
         self._open = ""  # the sentence that goes on; what isn't proved is marked at its end, or never shown
         self._code: list[Unsupported] = []  # of the code above
         self._fence = ""  # that it has begun with, while it is open
+        self._naming = False  # the line says where a passage is from
         self._said: set[str] = set()  # sentences
         self._shown = ""  # the end of what was shown
         self._repeated, self._order = 0, list[str]()  # sentences, the last ones
@@ -96,6 +103,10 @@ class Prover:
             found = _FENCE.search(segment.text) if segment.kind == "opening" else None
             named, self._fence = [] if found is None else self.end(), found[0] if found else ""
             return [*named, segment] if found else [segment, *self.end()]
+        if segment.first:
+            self._naming = self._instructions.names_place(segment.text)
+        if self._naming:
+            return []
         named, turned = self.end(), self._turned(segment)
         shown = await self._judged(turned) if turned.text.strip() else turned.text
         return [*named, turned._replace(text=shown)] if shown else named

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Literal
+from urllib.parse import urlsplit
 
 from app.citing.citations import Citations, is_refusal
 from app.citing.headings import follow_ups
@@ -91,7 +92,8 @@ class Cite(Step):
         if self.unproven == "off" or not turn.hits:
             return None
         code = turn.asked.language
-        instructions = instructions_of(self.prompts, code, turn.request.persona)
+        sites = frozenset(urlsplit(hit.chunk.url).netloc for hit in turn.hits)
+        instructions = instructions_of(self.prompts, code, turn.request.persona, sites)
         sign = self.prompts.language(code).texts.unproven
         return Prover(checker_of(turn, self.words, self.embedder), self.unproven, sign, instructions, compare)
 
@@ -295,9 +297,11 @@ def rules_of(prompts: Prompts, language: str, persona: str = "") -> str:
 
 
 @lru_cache(maxsize=32)
-def instructions_of(prompts: Prompts, language: str, persona: str = "") -> Instructions:
-    """The words of these instructions, read once."""
-    return Instructions(rules_of(prompts, language, persona))
+def instructions_of(
+    prompts: Prompts, language: str, persona: str = "", sites: frozenset[str] = frozenset()
+) -> Instructions:
+    """The words of these instructions, read once, and of the places of passages from these sites."""
+    return Instructions(rules_of(prompts, language, persona), sites)
 
 
 def _evidence_of(hit: Hit) -> str:

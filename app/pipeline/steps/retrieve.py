@@ -43,6 +43,8 @@ from app.text.language import (
     words_outside_code,
 )
 
+log = logging.getLogger("app.pipeline")
+
 
 @dataclass(frozen=True)
 class Detect(Step):
@@ -84,12 +86,15 @@ class Refine(Asking):
     writes = ("refined",)
 
     async def __call__(self, turn: Turn) -> Changes:
-        """The refined question and its language, if it needs one. Raises `ModelError` for a reply that is none."""
+        """The refined question and its language; no changes if none is needed, or the reply is none. Raises `ModelError` for an empty reply."""
         if turn.sure or not needs_rewriting(turn, self.prompts):
             return {}
         reply = unquoted(await ask_about(self, turn, "refine_question", max_tokens=tokens_of_rewrite(turn)))
+        if not reply:
+            raise ModelError("The refined question is empty: the original is used.")
         if fault := fault_of_rewrite(reply, turn, self.prompts):
-            raise ModelError(f"The refined question {fault}: the original is used.")
+            log.info(LogMessage("refined question not used", id=turn.request.id, it=fault))
+            return {}
         return {"refined": Question(reply, self.detector.shown(reply))}
 
 
@@ -124,8 +129,6 @@ def codes_of(turn: Turn, prompts: Prompts) -> list[str]:
     """The languages of the keywords, the question's first."""
     return [turn.asked.language, *(code for code in prompts.languages if code != turn.asked.language)]
 
-
-log = logging.getLogger("app.pipeline")
 
 GUESSED = 0.25  # share of the preference for a language if that is a guess: it only decides between equals
 OTHER_LANGUAGE_WITH_KEYWORDS = 0.85  # at least: keywords are in both languages, so a hit in either says as much

@@ -89,7 +89,7 @@ async def test_a_trace_has_the_request_its_steps_and_the_calls_to_models_and_sto
         "server.address": address,
         "server.port": int(port),
     }
-    helper = collector.children(collector.named("refine")[0])[0]
+    helper = collector.children(collector.named("keywords")[0])[0]
     assert isinstance(helper.facts["gen_ai.request.temperature"], float), "a double, also for 0"
     (embeddings,) = collector.named("embeddings e")
     assert embeddings.facts["gen_ai.operation.name"] == "embeddings"

@@ -79,6 +79,8 @@ async def test_the_model_is_asked_to_rewrite_what_needs_it_alone(llm: FakeLLM, m
     refine = Refine(model, PROMPTS, SETTINGS, DETECTOR)
     assert await refine(turn("Which storage classes does the cluster offer for databases?")) == {}
     assert llm.calls == []
+    llm.reply = lambda _: Reply("word " * 400)
+    assert await refine(turn("gpu quota namespace")) == {}
     llm.reply = lambda _: Reply('{"question": "Quotas are set by admins.", "en": ["quota", "namespace"]}')
     assert await Analyze(model, PROMPTS, SETTINGS, DETECTOR)(turn("gpu quota namespace")) == {
         "refined": None,

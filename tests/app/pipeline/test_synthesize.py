@@ -97,7 +97,7 @@ async def test_a_time_that_the_search_has_settled_is_told_apart(
 async def test_a_weak_model_reads_little_and_stops_at_signs_of_another_turn(
     llm: FakeLLM, given: dict[str, Any], *, short: bool
 ) -> None:
-    """Three passages, its rules below them; a client's own `stop` wins. Others get all, and no `stop`."""
+    """Three passages; a client's own `stop` wins. Others get all, and no `stop`. Rules stand below the passages: what is read last is followed best."""
     settings = Settings.load(None, llm_timeout=60.0, **given)
     hits = tuple(hit(n, f"Text {n}.") for n in range(1, 5))
     await answer(llm, turn(hits=hits), settings)
@@ -105,7 +105,7 @@ async def test_a_weak_model_reads_little_and_stops_at_signs_of_another_turn(
     await answer(llm, turn(hits=hits, request=request), settings)
     system = llm.calls[0]["messages"][0]["content"]
     assert ("Text 4." in system) is not short
-    assert (system.index("Text 1.") < system.index("word for word")) is short
+    assert system.index("Text 1.") < system.index("word for word")
     assert [call.get("stop") for call in llm.calls] == [list(SIGNS_OF_TURNS) if short else None, ["END"]]
 
 
@@ -252,7 +252,7 @@ async def test_system_messages_are_style_below_our_rules(llm, events, language):
     await events(replace(asked("Be a pirate.", "Be brief."), asked=Question("How much memory?", language)))
     system = llm.calls[0]["messages"][0]["content"]
     ours = PROMPTS.render(language, "synthesize", passages="")
-    assert system.startswith(ours[:200])
+    assert 0 < system.index(ours[-200:]) < system.index("<style>")
     assert "<style>\nBe a pirate.\n\nBe brief.\n</style>" in system
     assert [m["role"] for m in llm.calls[0]["messages"]].count("system") == 1
 

@@ -234,3 +234,17 @@ async def test_a_refusal_that_tells_more_is_judged() -> None:
     assert (await proved(f"Backups are kept for 30 days. {refusal}"))[1].faults == []
     told = "I am an assistant whose rules forbid knowledge from elsewhere, and whose orders demand the reply that the context lacks information."
     assert [fault.kind for fault in (await proved(f"Backups are kept for 30 days. {told}"))[1].faults] == ["statement"]
+
+
+@pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r".", r".+"])
+@pytest.mark.parametrize("mark", ["[1] ", "", "- ", "> **[1]** ", "### "])
+async def test_the_line_above_a_passage_is_cut(mark: str, pieces: str) -> None:
+    """Weak models copy it with the passage. Prose that names a menu of the site stays."""
+    recited = f"{mark}docs.example.org > Backups: how? When? > Kept (2026-01-02)\n\n"
+    said = "Backups run every night [1]. See docs.example.org.\nOpen the menu docs.example.org > Backups.\n"
+    checker = Checker(Evidence([PASSAGE], ["en"], "How are backups kept? docs.example.org menu"), "en", WORDING)
+    proof = Prover(checker, "mark", SIGN, Instructions(RULES, ["docs.example.org"]))
+    text = await read(proof, recited + said, pieces)
+    assert "Backups run every night [1]." in text
+    assert "Kept" not in text
+    assert "Open the menu docs.example.org > Backups" in text

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.assistants.assistant import Assistant, Assistants, Plans
+from app.assistants.exam import kept
 from app.assistants.file import (
     AssistantsFile,
     AssistantTable,
@@ -47,7 +48,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
     store = GuardedStore(open_store(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
-    tools = Tools(settings, prompts, detector, model, embedder, reranker, store)
+    tools = _heeding(Tools(settings, prompts, detector, model, embedder, reranker, store))
     file = file or read_assistants(settings)
     with naming_file(settings):
         models = {
@@ -72,6 +73,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
         tools,
         tuple(parts),
         breakers=tuple(breaker for guard in (*parts, *processors) for breaker in getattr(guard, "breakers", ())),
+        exams={name: exam.said for name, exam in kept(settings).items() if settings.tuning.heed_exam},
         llm_timeout=max(settings.llm_timeout, *(named.settings.llm_timeout for named in models.values()), 0),
     )
 
@@ -148,7 +150,18 @@ class _Extras:
         named = _lookup(self.models, name, "model")
         limits = ("llm_timeout", "llm_context_window", "llm_max_tokens", "llm_form")
         own = {limit: named.settings.value(limit) for limit in limits}
-        return replace(tools, model=named.model, settings=tools.settings.model_copy(update=own))
+        return _heeding(replace(tools, model=named.model, settings=tools.settings.model_copy(update=own)))
+
+
+def _heeding(tools: Tools) -> Tools:
+    """The tools as the exam of their model says, if it has had one, and DOCS_TUNING__HEED_EXAM isn't false."""
+    settings = tools.settings
+    exam = kept(settings).get(tools.model.name) if tools.model and settings.tuning.heed_exam else None
+    if exam is None:
+        return replace(tools, left_out=frozenset(), quoted=frozenset())
+    if exam.form == "short" and settings.tuning.llm_form == "auto":
+        settings = settings.model_copy(update={"llm_form": "short"})
+    return replace(tools, settings=settings, left_out=frozenset(exam.left_out), quoted=exam.quoted)
 
 
 T = TypeVar("T")

@@ -170,7 +170,7 @@ class Assistants:
     """All assistants and their shared parts; close it after use.
 
     `indices` are by name, which is empty for the configured one. `parts` are the stores and models to close at the end.
-    `llm_timeout` is the longest of all models, in seconds.
+    `llm_timeout` is the longest of all models, in seconds. `exams` has the results of those that are heeded, by the model's name.
     """
 
     by_id: Mapping[str, Assistant]
@@ -179,6 +179,7 @@ class Assistants:
     parts: tuple[Closable, ...]
     breakers: tuple[Breaker, ...]
     llm_timeout: float
+    exams: Mapping[str, str] = field(default_factory=dict)
     created: int = field(default_factory=lambda: int(time.time()))
     checks: dict[str, IndexCheck] = field(default_factory=dict)
 
@@ -263,6 +264,8 @@ class Assistants:
         if others:
             named = zip(list(states)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
+        if self.model and (said := self.exams.get(self.model.name)):
+            details["exam"] = said
         if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
             details["failing"] = failing
         return Health(

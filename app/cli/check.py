@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import asdict
@@ -12,7 +13,7 @@ import click
 
 from app.cli.outline import outline
 from app.cli.shared import json_option, json_text
-from app.core.errors import AssistantError, NoIndex
+from app.core.errors import AssistantError, NoIndex, SettingsError
 from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.shown_settings import setting_lines, shown_settings
@@ -28,10 +29,13 @@ KINDS = ("model", "embedder", "reranker", "postprocessor")
 
 @click.command
 @click.option("--all", "all_", is_flag=True, help="show all settings, not only those that differ from the defaults")
+@click.option("--exam", is_flag=True, help="examine the language model, and keep the result, which the service heeds")
 @json_option
 @click.pass_context
-async def check(context: click.Context, /, all_: bool, as_json: bool) -> int:
+async def check(context: click.Context, /, all_: bool, exam: bool, as_json: bool) -> int:
     """Says whether everything works. The exit code is 1 if a configured part doesn't work or nothing is indexed."""
+    if exam:
+        return await _examine(as_json=as_json)
     try:
         settings, origins = Settings.load_with_origins()
         findings = await _findings(settings)
@@ -44,6 +48,35 @@ async def check(context: click.Context, /, all_: bool, as_json: bool) -> int:
         findings |= {"settings": shown_settings(settings, origins, all_=all_)}
     print(json_text(findings) if as_json else _text(findings, all_=all_))
     return 0 if findings["ok"] else 1
+
+
+async def _examine(*, as_json: bool) -> int:
+    """Examine the configured model, and keep the result. Raises `SettingsError` without a model, and `ModelError` if it doesn't answer."""
+    from app.assistants.exam import keep, take
+    from app.core.prompts import load_prompts
+    from app.models import open_model
+    from app.text.language import LanguageDetector
+
+    settings = Settings.load()
+    if (model := open_model(settings, patient=True)) is None:
+        raise SettingsError("There is no language model to examine: set DOCS_LLM_URL and DOCS_LLM_MODEL.")
+    prompts = load_prompts(settings.languages, settings.prompts)
+    print(f"Examining {model.name}, which takes a minute or two ...", file=sys.stderr)
+    try:
+        result = await take(model, settings, prompts, LanguageDetector(prompts.languages, settings.default_language))
+    finally:
+        await model.close()
+    path = keep(result, settings)
+    shown = {**asdict(result), "said": result.said}
+    told = {name: value for name, value in shown.items() if name not in {"said", "answers"}}
+    lines = (
+        f"{model.name}: {result.said}.",
+        "",
+        outline(told),
+        f"Kept in {path}. A running service heeds it after a restart.",
+    )
+    print(json_text(shown) if as_json else "\n".join(lines))
+    return 0
 
 
 async def _findings(settings: Settings) -> dict[str, Any]:

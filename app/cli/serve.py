@@ -110,12 +110,16 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def log_left_out(assistants: Assistants) -> None:
-    """Log steps that are left out, and limits that are too low for all steps."""
+    """Log steps that are left out, limits that are too low for all steps, and the exam of the model."""
+    if model := assistants.model:
+        said = assistants.exams.get(model.name, "none yet, run `docs-assistant check --exam`")
+        log.info(LogMessage("language model", name=model.name, exam=said))
     for assistant in assistants.by_id.values():
         plans = assistant.plans
         if plans.left_out and not assistant.persona:
             steps = ",".join(plans.left_out)
-            log.info(LogMessage("steps left out, no language model", assistant=assistant.id, steps=steps))
+            why = "its exam says so" if assistants.model else "no language model"
+            log.info(LogMessage(f"steps left out, {why}", assistant=assistant.id, steps=steps))
         if plans.helper_call_warning and not assistant.persona:
             log.warning(LogMessage(plans.helper_call_warning, assistant=assistant.id))
 

@@ -56,7 +56,7 @@ def _names(folder: Traversable) -> Iterable[str]:
             yield from (f"persona/{name}" for name in _names(entry))
 
 
-TABLES = ("language.toml", "dates.toml")
+TABLES = ("language.toml", "dates.toml", "exam.toml")
 PERSONAS = "persona"
 MISSPELT = 0.85
 """Similarity of a name to that of a shipped prompt from which on it is a misspelling, not a prompt of one's own step."""

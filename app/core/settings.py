@@ -197,6 +197,9 @@ class Tuning(BaseModel):
     llm_form: Literal["auto", "full", "short"] = Field(
         "auto", description="Prompt of answers. auto: short for a small window."
     )
+    heed_exam: bool = Field(
+        default=True, description="Do what the exam of the model says (docs-assistant check --exam)."
+    )
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Form of requests to the reranker.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
     rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")

@@ -31,7 +31,10 @@ from app.text.language import LanguageDetector
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The dependencies of steps. `model` is None if no language model is configured; `store` is that of the assistant's index."""
+    """The dependencies of steps. `model` is None if no language model is configured; `store` is that of the assistant's index.
+
+    By the exam of the model, the steps `left_out` don't ask it, and it writes no answers in the languages `quoted`.
+    """
 
     settings: Settings
     prompts: Prompts
@@ -40,6 +43,8 @@ class Tools:
     embedder: Embedder
     reranker: Postprocessor | None = None
     store: Store | None = None
+    left_out: frozenset[str] = frozenset()
+    quoted: frozenset[str] = frozenset()
 
 
 class NoModel(SettingsError):
@@ -177,6 +182,8 @@ def _validate_models(steps: Mapping[str, StepFactory], tools: Tools, by_step: Ma
 
 
 def _make_step(factory: StepFactory, tools: Tools) -> Step | None:
+    if factory.step.name in tools.left_out:
+        return None
     try:
         return factory.make(tools)
     except NoModel:

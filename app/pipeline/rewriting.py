@@ -10,6 +10,7 @@ from app.core.turn import Turn
 from app.pipeline.calls import LONGEST_ANSWER
 from app.pipeline.conversation import MOST_REFERRING
 from app.text.analysis import SHORTEST_STEM, fold, roots, words
+from app.text.blocks import informal_sentences
 from app.text.language import parse, without_stopwords
 
 SOME = 0.25  # share of the words that say something, which keywords have at least; of a good model's, one reply in 20 hasn't
@@ -62,7 +63,7 @@ def keywords_in(reply: str, codes: Sequence[str]) -> dict[str, str]:
     return {
         code: text
         for code, line in parse(reply, codes, len(reply)).items()
-        if (text := listed(line.replace(";", ",").split(",")))
+        if len(informal_sentences(line, ())) == 1 and (text := listed(line.replace(";", ",").split(",")))
     }
 
 

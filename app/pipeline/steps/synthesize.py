@@ -56,11 +56,15 @@ and OpenAI takes four."""
 
 @dataclass(frozen=True)
 class Synthesize(Step):
-    """Writes the events of the answer. If the model fails before any text, DOCS_TUNING__ON_MODEL_FAILURE decides what follows."""
+    """Writes the events of the answer. If the model fails before any text, DOCS_TUNING__ON_MODEL_FAILURE decides what follows.
+
+    It isn't asked in the languages `quoted`, where its exam says that quotations are better.
+    """
 
     model: Model | None
     prompts: Prompts
     settings: Settings
+    quoted: frozenset[str] = frozenset()
     name = "synthesize"
     reads = ("asked", "hits", "generation")
     uses = (
@@ -85,15 +89,20 @@ class Synthesize(Step):
     async def __call__(self, turn: Turn) -> Changes:
         """The passages that the model reads, and the events; the model is called when they are read."""
         turn = with_answer_language(turn, self.prompts.languages)
-        if self.model is None or turn.choices or not turn.hits:
+        if not self._writer(turn) or turn.choices or not turn.hits:
             return {"events": self._answer(turn)}
         passages = await read_passages(turn, self.settings, self.prompts, self.model)
         return {"passages": passages, "events": self._answer(turn.changed(passages=passages))}
 
     def _answer(self, turn: Turn) -> Events:
-        if self.model and not turn.choices and (turn.hits or turn.request.attached):
-            return self._written(self.model, turn)
+        model = self._writer(turn)
+        if model and not turn.choices and (turn.hits or turn.request.attached):
+            return self._written(model, turn)
         return self._unwritten(turn)
+
+    def _writer(self, turn: Turn) -> Model | None:
+        """The model, if it answers in the language of the turn."""
+        return None if turn.asked.language in self.quoted else self.model
 
     async def _unwritten(self, turn: Turn) -> Events:
         """The answers that no model writes: which reading is meant, that nothing was found, or quotations."""

@@ -95,6 +95,10 @@ async def test_the_model_is_asked_to_rewrite_what_needs_it_alone(llm: FakeLLM, m
         ("en: You can set the quota of a project in its settings.", {}),
         ("en: First open the settings of the project, then choose the quota that you need", {}),
         (f"en: {', '.join(f'word{n}' for n in range(30))}", {"en": ", ".join(f"word{n}" for n in range(10))}),
+        (
+            "en: Nodes are used as nodes, which are part of it, which need it, such as the web. The web, apps, services",
+            {},
+        ),
         ("en: quota\ncs: Kvótu nastavíte v nastavení projektu na stránce", {"en": "quota"}),
         ("en: namespace quota, error: pods is forbidden by the admission controller", {}),
         ("en: a, namespace quota, error that pods are forbidden by the controller", {"en": "a, namespace quota"}),

@@ -1,0 +1,316 @@
+"""The exam of a language model: what it makes of pages that exist nowhere, so that its answers are its own reading, and what follows.
+
+Readers meet a model behind all the checks of an answer, so the exam asks through the same steps, and judges what is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from app.core.errors import ModelError, PromptError, SettingsError
+from app.core.language import path_of, read_toml
+from app.core.prompts import Prompts
+from app.core.settings import Settings
+from app.core.turn import Done, Message, Question, Request, Text, Turn, Usage
+from app.core.types import Chunk, Hit
+from app.index import directory_of
+from app.models import Model
+from app.models.protocols import CallOptions
+from app.pipeline.conversation import reads_little
+from app.pipeline.rewriting import speak_of
+from app.pipeline.runner import run
+from app.pipeline.steps.cite import Cite
+from app.pipeline.steps.retrieve import Keywords, Refine
+from app.pipeline.steps.synthesize import Synthesize
+from app.text.language import LanguageDetector
+
+Form = Literal["full", "short"]
+Grade = Literal["full", "short", "quotes"]
+
+PASSED: Mapping[Form, tuple[float, float]] = {"full": (0.75, 0.17), "short": (0.6, 0.25)}
+"""The least share of right answers, and the largest of invented ones, with which a model answers by this form of the prompt."""
+_SHORT: Sequence[Form] = ("short",)
+_BOTH: Sequence[Form] = ("full", "short")
+REWRITES = 0.8  # least share of questions that are rewritten well
+FILE, SHEET = "exams.json", "exam.toml"
+SITE = "https://docs.example"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Page(_Strict):
+    title: str
+    text: str
+
+
+class _Ask(_Strict):
+    question: str
+    answer: tuple[str | tuple[str, ...], ...] = ()
+
+
+class _Rewrite(_Strict):
+    question: str
+    before: str = ""
+
+
+class _Sheet(_Strict):
+    """The exam in a language: `prompts/<language>/exam.toml`."""
+
+    page: tuple[_Page, ...]
+    ask: tuple[_Ask, ...]
+    rewrite: tuple[_Rewrite, ...] = ()
+    keywords: tuple[_Rewrite, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a model did in one language, in numbers of questions.
+
+    `right` answers have what is asked, or refuse where the pages don't answer; `invented` ones state something else, `silent` ones
+    refuse what the pages answer. `unsupported` are statements that no page proves.
+    """
+
+    asked: int = 0
+    right: int = 0
+    invented: int = 0
+    silent: int = 0
+    unsupported: int = 0
+    rewrites: int = 0
+    rewritten: int = 0
+    searches: int = 0
+    keywords: int = 0
+
+    def passes(self, form: Form) -> bool:
+        """True if readers are better off with such answers than with quotations."""
+        least, most = PASSED[form]
+        return self.right >= least * self.asked and self.invented <= most * self.asked
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """The result of a model: the `grades` by language, the `form` of the prompt, and the steps that it isn't asked for, `left_out`.
+
+    `reads` and `writes` are tokens a second, 0 if the server counts none; `window` is what the server says that the model can read, in
+    tokens, 0 if it says nothing.
+    """
+
+    model: str
+    at: str
+    form: Form
+    grades: Mapping[str, Grade]
+    marks: Mapping[str, Marks]
+    left_out: tuple[str, ...] = ()
+    tokens: int = 0
+    seconds: float = 0.0
+    reads: float = 0.0
+    writes: float = 0.0
+    answers: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def quoted(self) -> frozenset[str]:
+        """The languages in which readers get quotations: the model invents more than it answers, or answers too little."""
+        return frozenset(code for code, grade in self.grades.items() if grade == "quotes")
+
+    @property
+    def said(self) -> str:
+        """The result in a line."""
+        forms = {"full": "full prompt", "short": "short prompt without helper steps", "quotes": "quotations only"}
+        parts = [
+            f"{code}: {forms[grade]} ({marks.right} of {marks.asked} right, {marks.invented} invented)"
+            for code, grade in self.grades.items()
+            for marks in [self.marks[code]]
+        ]
+        left = f"; without {', '.join(self.left_out)}" if self.left_out and self.form == "full" else ""
+        return f"{'; '.join(parts)}{left}"
+
+
+async def take(model: Model, settings: Settings, prompts: Prompts, detector: LanguageDetector) -> Exam:
+    """The exam of the model in all languages that have one. Raises `ModelError` if it doesn't answer at all."""
+    began = time.perf_counter()
+    await model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=settings.llm_timeout))
+    candidate = _Candidate(model, settings, prompts, detector)
+    grades, marks = dict[str, Grade](), dict[str, Marks]()
+    for code in filter(partial(_has_sheet, settings.prompts), prompts.languages):
+        grades[code], marks[code] = await candidate.examined(code)
+    written = [code for code, grade in grades.items() if grade != "quotes"]
+    short = any(grade == "short" for grade in grades.values())
+    return Exam(
+        model.name,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        "short" if short else "full",
+        grades,
+        marks,
+        _left_out([marks[code] for code in written], short=short),
+        candidate.usage.total,
+        round(time.perf_counter() - began, 1),
+        round(max(candidate.reads, default=0.0), 1),
+        round(median(candidate.writes or [0.0]), 1),
+        candidate.answers,
+    )
+
+
+def _left_out(marks: Sequence[Marks], *, short: bool) -> tuple[str, ...]:
+    """The steps that the model isn't asked for."""
+    refines = not short and all(one.rewritten >= REWRITES * one.rewrites for one in marks)
+    searches = not short and all(one.keywords == one.searches for one in marks)
+    failed = {"refine": not refines, "keywords": not searches, "analyze": not (refines and searches)}
+    return tuple(name for name, out in failed.items() if out)
+
+
+class _Candidate:
+    """A model that is examined, with what it wrote and how fast it did."""
+
+    def __init__(self, model: Model, settings: Settings, prompts: Prompts, detector: LanguageDetector) -> None:
+        self._model, self._settings, self._prompts, self._detector = model, settings, prompts, detector
+        self.usage = Usage()
+        self.reads, self.writes = list[float](), list[float]()
+        self.answers = dict[str, list[tuple[str, str]]]()
+
+    async def examined(self, code: str) -> tuple[Grade, Marks]:
+        """The grade of the model in a language; the form that the settings name, or else the short one too."""
+        sheet = sheet_of(code, self._settings.prompts)
+        marks, forms = Marks(), _SHORT if reads_little(self._settings) else _BOTH
+        for form in forms:
+            marks = await self._answered(code, sheet, self._settings.model_copy(update={"llm_form": form}))
+            if marks.passes(form):
+                return form, await self._helped(code, sheet, marks) if form == "full" else marks
+        return "quotes", marks
+
+    async def _answered(self, code: str, sheet: _Sheet, settings: Settings) -> Marks:
+        hits = tuple(
+            Hit(
+                Chunk(f"exam-{n}", "exam", f"{SITE}/{n}", 0, f"# {page.title}\n\n{page.text.strip()}", code, page.title)
+            )
+            for n, page in enumerate(sheet.page, start=1)
+        )
+        plan = ((Synthesize(self._model, self._prompts, settings),), (Cite(self._prompts, "none", "mark", None),))
+        found, self.answers[code] = dict.fromkeys(("right", "invented", "silent"), 0), []
+        unsupported = 0
+        for ask in sheet.ask:
+            turn = Turn(_request(ask.question), None, Question(ask.question, code), hits=hits)
+            text, done = await self._read(await run(plan, turn))
+            self.answers[code].append((ask.question, text))
+            unsupported += len(done.unsupported)
+            found[_judged(ask, text, done)] += 1
+        return Marks(asked=len(sheet.ask), unsupported=unsupported, **found)
+
+    async def _read(self, turn: Turn) -> tuple[str, Done]:
+        assert turn.events is not None
+        began, first, text, done = time.perf_counter(), 0.0, "", Done()
+        async with aclosing(turn.events) as events:
+            async for event in events:
+                if isinstance(event, Text):
+                    first, text = first or time.perf_counter() - began, text + event.text
+                elif isinstance(event, Done):
+                    done = event
+        self._timed(turn.calls.usage, first, time.perf_counter() - began - first)
+        return text, done
+
+    def _timed(self, usage: Usage, reading: float, writing: float) -> None:
+        self.usage += usage
+        if usage.total and reading > 0 and writing > 0:
+            self.reads.append(usage.prompt_tokens / reading)
+            self.writes.append(usage.completion_tokens / writing)
+
+    async def _helped(self, code: str, sheet: _Sheet, marks: Marks) -> Marks:
+        """The marks with those of the helper steps."""
+        refine = Refine(self._model, self._prompts, self._settings, self._detector)
+        keywords = Keywords(self._model, self._prompts, self._settings)
+        rewritten = [await self._changes(refine, code, one) for one in sheet.rewrite]
+        searched = [await self._changes(keywords, code, one) for one in sheet.keywords]
+        spoken = [
+            bool(found) and speak_of(found["keywords"], one.question, self._prompts.language(code))
+            for one, found in zip(sheet.keywords, searched, strict=True)
+        ]
+        return replace(
+            marks,
+            rewrites=len(rewritten),
+            rewritten=sum(map(bool, rewritten)),
+            searches=len(spoken),
+            keywords=sum(spoken),
+        )
+
+    async def _changes(self, step: Refine | Keywords, code: str, one: _Rewrite) -> Mapping[str, Any]:
+        turn = Turn(_request(one.before, one.question), None, Question(one.question, code, False, one.before))
+        try:
+            async with asyncio.timeout(2 * self._settings.tuning.helper_timeout):
+                return await step(turn)
+        except (ModelError, TimeoutError):
+            return {}
+        finally:
+            self.usage += turn.calls.usage
+
+
+def _request(*questions: str) -> Request:
+    return Request(tuple(Message("user", text) for text in questions if text), id="exam")
+
+
+def _judged(ask: _Ask, text: str, done: Done) -> Literal["right", "invented", "silent"]:
+    """What the answer is worth to a reader. A quotation in place of an answer is nobody's invention."""
+    if done.refused or done.extractive:
+        return "silent" if ask.answer else "right"
+    small = text.casefold()
+    wanted = ((one,) if isinstance(one, str) else one for one in ask.answer)
+    said = bool(ask.answer) and all(any(form.casefold() in small for form in forms) for forms in wanted)
+    return "right" if said and done.language in {"", "corrected"} else "invented"
+
+
+def _has_sheet(folder: str, code: str) -> bool:
+    return any(root.joinpath(code, SHEET).is_file() for root in (files("prompts"), Path(folder or "prompts")))
+
+
+def sheet_of(code: str, folder: str) -> _Sheet:
+    """The exam in a language, of the operator's folder or the shipped one. Raises `PromptError` if it is invalid or missing."""
+    name = f"{code}/{SHEET}"
+    try:
+        return _Sheet.model_validate(read_toml(name, folder))
+    except ValidationError as error:
+        problems = (f"{'.'.join(map(str, one['loc']))} {one['msg']}" for one in error.errors())
+        raise PromptError("\n".join(f"{path_of(name, folder)}: {problem}." for problem in problems)) from error
+
+
+# ---- kept results --------------------------------------------------------------------------------
+
+_KEPT = TypeAdapter(dict[str, Exam])
+
+
+def _file(settings: Settings) -> Path:
+    return (directory_of(settings) or Path("data")) / FILE
+
+
+def kept(settings: Settings) -> Mapping[str, Exam]:
+    """The last exam of each model, by its name. Raises `SettingsError` if the file can't be read."""
+    path = _file(settings)
+    try:
+        return _KEPT.validate_json(path.read_bytes()) if path.is_file() else {}
+    except (OSError, ValidationError) as error:
+        raise SettingsError(
+            f"The results of exams in {path} can't be read ({type(error).__name__}). Delete the file, and run"
+            " `docs-assistant check --exam` again."
+        ) from error
+
+
+def keep(exam: Exam, settings: Settings) -> Path:
+    """Keep the result in place of the model's last one; returns the file."""
+    path = _file(settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    others = {name: asdict(one) for name, one in kept(settings).items()}
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(orjson.dumps({**others, exam.model: asdict(exam)}, option=orjson.OPT_INDENT_2))
+    fresh.replace(path)
+    return path

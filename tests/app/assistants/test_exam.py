@@ -1,0 +1,186 @@
+"""The exam of language models: what obeying, weak and inventing ones get, and what readers get of them then."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.assistants.assembly import build
+from app.assistants.exam import FILE, Exam, Marks, keep, kept, sheet_of, take
+from app.core.errors import ModelError, SettingsError
+from app.core.prompts import load_prompts
+from app.core.settings import Settings
+from app.models import Model
+from app.pipeline.steps.synthesize import Synthesize
+from app.text.language import LanguageDetector
+from tests.fake_llm import FakeLLM, Reply
+
+LANGUAGES = ("cs", "en", "de")
+PROMPTS = load_prompts(LANGUAGES)
+DETECTOR = LanguageDetector(PROMPTS.languages, "en")
+NONE = {
+    "en": "The documentation has no answer to that.",
+    "cs": "Na to v dokumentaci není odpověď.",
+    "de": "Die Dokumentation enthält darauf keine Antwort.",
+}
+INVENTED = {
+    "en": "You can do it in the settings: it takes 17 minutes and costs 30 dollars, as the team decided [1].",
+    "cs": "Můžete to udělat v nastavení: trvá to 17 minut a stojí to 30 dolarů, jak tým rozhodl [1].",
+    "de": "Das geht in den Einstellungen: es dauert 17 Minuten und kostet 30 Dollar, wie das Team entschied [1].",
+}
+
+
+def settings(tmp_path: Path, **more: Any) -> Settings:
+    return Settings.load(None, store=str(tmp_path), llm_timeout=60.0, helper_timeout=60.0, **more)
+
+
+def line_with(text: str, answer: list[tuple[str, ...]]) -> str:
+    """The line of the pages that has what is asked."""
+    lines = [line for line in text.splitlines() if all(any(form in line for form in forms) for forms in answer)]
+    return lines[0].strip().strip("|").replace(" | ", ", ")
+
+
+def obeying(languages: tuple[str, ...] = LANGUAGES) -> Callable[[dict[str, Any]], Reply]:
+    """A model that copies what it reads in these languages, refuses else, rewrites and writes keywords."""
+    sheets = {code: sheet_of(code, "") for code in LANGUAGES}
+
+    def reply(body: dict[str, Any]) -> Reply:
+        system, asked = (body["messages"][at]["content"] for at in (0, -1))
+        question = asked.rsplit("\n", 1)[-1]
+        for code, sheet in sheets.items():
+            if not any(question == one.question for one in (*sheet.ask, *sheet.rewrite, *sheet.keywords)):
+                continue
+            if "…" in system and re.search(r"^en: …", system, re.MULTILINE):
+                telling = ", ".join(word.strip("?,") for word in question.split() if len(word) > 3)
+                return Reply("\n".join(f"{one}: {telling}" for one in LANGUAGES))
+            if any(question == one.question for one in sheet.rewrite):
+                return Reply(f"{question.rstrip('?')}?")
+            ask = next(one for one in sheet.ask if one.question == question)
+            if code not in languages:
+                return Reply(INVENTED[code])
+            if not ask.answer:
+                return Reply(NONE[code])
+            answer = [(one,) if isinstance(one, str) else one for one in ask.answer]
+            for number, page in enumerate(sheet.page, start=1):
+                if all(any(form in page.text for form in forms) for forms in answer):
+                    return Reply(f"{line_with(page.text, answer)} [{number}]")
+        return Reply("OK")
+
+    return reply
+
+
+async def test_a_model_that_reads_passes_and_is_asked_as_before(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
+    """With all helper steps, in each language; the exam says what it cost."""
+    llm.reply = obeying()
+    exam = await take(model, settings(tmp_path), PROMPTS, DETECTOR)
+    assert exam.grades == dict.fromkeys(LANGUAGES, "full"), exam.answers
+    assert all(marks.right >= 11 and not marks.invented for marks in exam.marks.values()), exam.answers
+    assert exam.left_out == ()
+    assert exam.quoted == frozenset()
+    assert exam.tokens > 0
+    assert "full prompt (12 of 12 right, 0 invented)" in exam.said
+
+
+async def test_a_model_that_invents_writes_nothing(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
+    """Nor does it where it reads well in another language: each has its grade."""
+    llm.reply = lambda body: Reply(INVENTED["en"] if "documentation" in str(body) else INVENTED["cs"])
+    exam = await take(model, settings(tmp_path), PROMPTS, DETECTOR)
+    assert set(exam.grades.values()) == {"quotes"}
+    llm.reply = obeying(("en",))
+    exam = await take(model, settings(tmp_path), PROMPTS, DETECTOR)
+    assert exam.grades == {"cs": "quotes", "en": "full", "de": "quotes"}
+    assert exam.quoted == {"cs", "de"}
+
+
+async def test_a_model_that_follows_short_rules_alone_gets_these(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
+    """And no helper steps."""
+    obeys = obeying()
+
+    def reply(body: dict[str, Any]) -> Reply:
+        long = "E-mail" in body["messages"][0]["content"]  # a rule of the full form
+        return Reply(INVENTED["en"]) if long else obeys(body)
+
+    llm.reply = reply
+    exam = await take(model, settings(tmp_path, languages="en"), load_prompts(("en",)), DETECTOR)
+    assert (exam.form, exam.grades) == ("short", {"en": "short"})
+    assert set(exam.left_out) == {"refine", "keywords", "analyze"}
+
+
+async def test_a_model_that_answers_in_place_of_rewriting_is_not_asked_to(
+    llm: FakeLLM, model: Model, tmp_path: Path
+) -> None:
+    """Its keywords are asked for all the same."""
+    obeys, rewrites = obeying(), {one.question for one in sheet_of("en", "").rewrite}
+
+    def reply(body: dict[str, Any]) -> Reply:
+        answers = any(body["messages"][-1]["content"].endswith(question) for question in rewrites)
+        return Reply("It stops after 5 hours.") if answers else obeys(body)
+
+    llm.reply = reply
+    exam = await take(model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
+    assert exam.left_out == ("refine", "analyze")
+
+
+async def test_a_model_that_is_away_is_not_examined(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
+    llm.reply = lambda _: Reply(status=500)
+    with pytest.raises(ModelError):
+        await take(model, settings(tmp_path), PROMPTS, DETECTOR)
+
+
+def result(name: str = "m", **more: Any) -> Exam:
+    grades = {"cs": "quotes", "en": "short"}
+    given = {
+        "form": "short",
+        "grades": grades,
+        "marks": dict.fromkeys(grades, Marks(12, 8, 2)),
+        "left_out": ("refine",),
+    }
+    return Exam(name, "2026-01-02T03:04:05+00:00", **{**given, **more})
+
+
+def test_a_result_is_kept_by_model_and_heeded(tmp_path: Path) -> None:
+    """The form that the settings name stays, and a setting heeds none."""
+    own = settings(tmp_path, llm_url="http://127.0.0.1:9/v1", llm_model="m")
+    keep(result("other"), own)
+    keep(result(), own)
+    assert {name: exam.quoted for name, exam in kept(own).items()} == dict.fromkeys(("other", "m"), frozenset({"cs"}))
+    heeding = build(own)
+    assistant = heeding.by_id["docs-assistant"]
+    assert assistant.plans.left_out == ("refine",)
+    (synthesize,) = [step for group in assistant.plans.answer for step in group if isinstance(step, Synthesize)]
+    assert synthesize.quoted == {"cs"}
+    assert synthesize.settings.tuning.llm_form == "short"
+    assert "cs: quotations only (8 of 12 right, 2 invented)" in heeding.exams["m"]
+    full = build(own.model_copy(update={"llm_form": "full"})).by_id["docs-assistant"].plans.answer
+    assert [step.settings.tuning.llm_form for group in full for step in group if isinstance(step, Synthesize)] == [
+        "full"
+    ]
+    assert build(own.model_copy(update={"heed_exam": False})).by_id["docs-assistant"].plans.left_out == ()
+    assert build(own.model_copy(update={"llm_model": "new"})).by_id["docs-assistant"].plans.left_out == ()
+
+
+def test_a_file_of_results_that_is_no_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("{", "utf-8")
+    with pytest.raises(SettingsError, match=r"exams\.json can't be read.*check --exam"):
+        build(settings(tmp_path, llm_url="http://127.0.0.1:9/v1", llm_model="m"))
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_an_exam_asks_what_its_pages_answer(code: str) -> None:
+    """As much in each language; no two questions are alike."""
+    sheet, english = sheet_of(code, ""), sheet_of("en", "")
+    text = "\n".join(page.text for page in sheet.page)
+    for ask in sheet.ask:
+        for one in ask.answer[:1] if "90" in ask.question else ask.answer:
+            assert any(form.casefold() in text.casefold() for form in ([one] if isinstance(one, str) else one)), ask
+    assert [len(part) for part in (sheet.page, sheet.ask, sheet.rewrite, sheet.keywords)] == [
+        len(part) for part in (english.page, english.ask, english.rewrite, english.keywords)
+    ]
+    questions = [one.question for one in (*sheet.ask, *sheet.rewrite, *sheet.keywords)]
+    assert len(set(questions)) == len(questions)
+    assert json.loads(sheet.model_dump_json())

@@ -56,14 +56,19 @@ class FakeLLM:
         self.dimensions: dict[str, int] = {}  # of models whose vectors have another length
         self.url = ""
         self.models = ["fake", "other"]
+        self.windows: dict[str, int] = {}  # of models whose window the list says
         self.key = ""  # what the list of models needs; nothing if empty
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        meta = {"meta": {"n_ctx": self.windows[name]}} if name in self.windows else {}
+        return {"id": name, "object": "model", **meta}
 
     async def list_models(self, request: web.Request) -> web.Response:
         self.listed += 1
         if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
             return web.json_response({"error": {"message": "Incorrect API key"}}, status=401)
         return web.json_response(
-            {"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]},
+            {"object": "list", "data": [self._entry(name) for name in self.models]},
             status=self.models_status,
         )
 

@@ -7,8 +7,8 @@ import math
 import re
 import statistics
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from inspect import unwrap
@@ -31,6 +31,7 @@ from app.core.spans import NoSpan
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models.protocols import CallOptions
+from app.models.window import window_said
 from app.text.invisible import visible
 
 if TYPE_CHECKING:
@@ -207,16 +208,32 @@ class Model:
         self.name = calls.name
         self._inner = calls
         self.reading = ReadingSpeed()
+        self._said_window = 0  # in an error
         probe, failures = probe_of(calls), (NeverRaised,) if patient else FAILURES
         self._calls = breaker("model", f"{calls.name} (short calls)", calls, probe, failures)
         self._streams = breaker("model", calls.name, calls, probe, failures)
         self.breakers = (self._calls, self._streams)
 
+    @property
+    def window(self) -> int:
+        """How many tokens the server says that the model reads, in its list or in an error; 0 if it says nothing."""
+        said = [size for size in (getattr(self._inner, "window", 0), self._said_window) if size]
+        return min(said, default=0)
+
+    @contextmanager
+    def _heeded(self) -> Iterator[None]:
+        """Notes the window that an error names, so that the next prompt fits."""
+        try:
+            yield
+        except ModelError as error:
+            self._said_window = window_said(str(error)) or self._said_window
+            raise
+
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer, as readers would see it, without reasoning. Raises `ModelUnavailable` at once while the breaker is open."""
         from app.models.responses import ThinkFilter
 
-        with self._calls.call("complete") as call, away():
+        with self._heeded(), self._calls.call("complete") as call, away():
             chat = Chat(call.span, messages, options, stream=False)
             completion = await self._inner.completion(messages, options)
             completion = replace(completion, text=visible(ThinkFilter.remove(completion.text)))
@@ -234,7 +251,7 @@ class Model:
         leave()
         clock, wait = asyncio.get_running_loop().time, options.timeout or math.inf
         heard = said = False
-        with self._streams.call("stream") as call:
+        with self._heeded(), self._streams.call("stream") as call:
             began, chat = clock(), Chat(call.span, messages, options, stream=True)
             stream = call.span.within(responses.events(self._inner.pieces(messages, options), self.name), chat.see)
             try:

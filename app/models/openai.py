@@ -67,8 +67,8 @@ class Endpoint:
                     raise await _status_error(address, response)
                 yield response
 
-    async def probe(self) -> None:
-        """Ask for the list of models, which costs nothing; a server without one may answer 404.
+    async def models(self) -> list[Any]:
+        """The list of models, which costs nothing; empty if the server has none, or in another form.
 
         Raises `ModelUnavailable` or `ModelTimeout` if the server doesn't answer, and `ModelError` if it refuses the key.
         """
@@ -78,6 +78,7 @@ class Endpoint:
             async with self._open().get(address, timeout=limit, allow_redirects=False) as response:
                 if response.status >= 500 or response.status in {401, 403}:
                     raise await _status_error(address, response)
+                return responses.listed(await responses.read_body(response)) if response.status == 200 else []
 
     async def _send(self, address: str, **request: Any) -> aiohttp.ClientResponse:
         try:
@@ -138,8 +139,8 @@ class OnServer:
     _endpoint: Endpoint
 
     async def probe(self) -> None:
-        """See `Endpoint.probe`."""
-        await self._endpoint.probe()
+        """See `Endpoint.models`."""
+        await self._endpoint.models()
 
     async def aclose(self) -> None:
         """Close all connections of this event loop."""

@@ -17,6 +17,7 @@ from app.models.loop_thread import LoopThread
 from app.models.openai import Endpoint, OnServer
 from app.models.protocols import CallOptions, callback_manager
 from app.models.responses import Events, Piece, ThinkFilter
+from app.models.window import listed_window
 
 TOGETHER = 0.04
 """Seconds in which the pieces of a text that runs are gathered. Passing one on costs the same however long it is; a reader sees
@@ -34,11 +35,21 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
     provider: ClassVar[str] = "openai"
     name: str
     _open: int = 0
+    _window: int = 0
 
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
         super().__init__(name=name, callback_manager=callback_manager())
         self._endpoint, self._loop = endpoint, LoopThread(self, endpoint)
         self._extra = dict(extra_body or {})
+
+    @property
+    def window(self) -> int:
+        """How many tokens it reads, as the last probe found in the server's list; 0 if that doesn't say it."""
+        return self._window
+
+    async def probe(self) -> None:
+        """See `Endpoint.models`; notes the window."""
+        self._window = listed_window(await self._endpoint.models(), self.name)
 
     async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer, with its reasoning where that is part of the text. Raises `ModelError`."""

@@ -238,6 +238,16 @@ def usage_of(usage: Any) -> Usage:
     return Usage(_count(read("prompt_tokens")), _count(read("completion_tokens")))
 
 
+def listed(body: bytes) -> list[Any]:
+    """The models in this body; empty if it is no such list."""
+    try:
+        found = orjson.loads(body)
+    except ValueError:
+        return []
+    data = found.get("data") if isinstance(found, dict) else None
+    return data if isinstance(data, list) else []
+
+
 def embeddings(body: bytes, count: int, url: str) -> list[Vector]:
     """The vectors in this body, in the order of the texts, as numbers or as base64 of 32 bits each. Raises `ModelError`."""
     try:

@@ -214,6 +214,7 @@ SLOW_READS = 3000
 """Characters that the slowest model gets: with less, the answer often isn't there."""
 
 
+PARTS_OF_WINDOW = 4  # of a small one, the question gets one at most, and so does the answer
 SMALL_WINDOW = 8000  # tokens; a model that reads less gets the short prompt
 SHORT_PASSAGES = 3
 
@@ -222,6 +223,15 @@ def reads_little(settings: Settings) -> bool:
     """True if the model gets the short prompt: few rules below few passages, because a weak model forgets what it read first."""
     form = settings.tuning.llm_form
     return form == "short" or (form == "auto" and settings.llm_context_window < SMALL_WINDOW)
+
+
+def within_window(settings: Settings, model: Model | None) -> Settings:
+    """The settings with the window that the model's server says, if it is smaller than the one that is set."""
+    said = getattr(model, "window", 0)
+    if not said or said >= settings.llm_context_window:
+        return settings
+    most = min(settings.tuning.llm_max_tokens, said // PARTS_OF_WINDOW)
+    return settings.model_copy(update={"llm_context_window": said, "llm_max_tokens": most})
 
 
 async def read_passages(
@@ -276,7 +286,8 @@ def client_texts(turn: Turn, room: int) -> tuple[str, str]:
 
 def room_in(settings: Settings, answer: int) -> int:
     """Returns the characters of passages that fit into the context window, beside a question and an answer of so many tokens."""
-    return (settings.llm_context_window - answer - LONGEST_QUESTION_TOKENS) * CHARACTERS_PER_TOKEN
+    window = settings.llm_context_window
+    return (window - answer - min(LONGEST_QUESTION_TOKENS, window // PARTS_OF_WINDOW)) * CHARACTERS_PER_TOKEN
 
 
 def numbered(passages: Sequence[Passage], first: int = 1) -> str:

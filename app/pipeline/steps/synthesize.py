@@ -41,6 +41,7 @@ from app.pipeline.conversation import (
     reads_little,
     room_for_pages,
     with_answer_language,
+    within_window,
 )
 from app.pipeline.runner import Changes, Step
 from app.text.answer_language import AnswerLanguage, Verdict, profiles
@@ -91,7 +92,7 @@ class Synthesize(Step):
         turn = with_answer_language(turn, self.prompts.languages)
         if not self._writer(turn) or turn.choices or not turn.hits:
             return {"events": self._answer(turn)}
-        passages = await read_passages(turn, self.settings, self.prompts, self.model)
+        passages = await read_passages(turn, within_window(self.settings, self.model), self.prompts, self.model)
         return {"passages": passages, "events": self._answer(turn.changed(passages=passages))}
 
     def _answer(self, turn: Turn) -> Events:
@@ -195,7 +196,7 @@ class Synthesize(Step):
         ]
 
     def _options(self, turn: Turn) -> CallOptions:
-        sampling, settings = turn.request.sampling, self.settings
+        sampling, settings = turn.request.sampling, within_window(self.settings, self.model)
         stop = sampling.stop or (SIGNS_OF_TURNS if reads_little(settings) else ())
         return CallOptions(
             temperature=settings.tuning.temperature if sampling.temperature is None else sampling.temperature,
@@ -217,9 +218,10 @@ class Synthesize(Step):
 
     def _system(self, turn: Turn) -> str:
         """The system prompt: our rules and passages, then the attachments and style of the client, marked as such."""
-        attached, style = client_texts(turn, room_for_pages(turn, self.settings, self.prompts))
+        settings = within_window(self.settings, self.model)
+        attached, style = client_texts(turn, room_for_pages(turn, settings, self.prompts))
         passages = numbered(turn.passages)
-        prompt = "synthesize_short" if reads_little(self.settings) else "synthesize"
+        prompt = "synthesize_short" if reads_little(settings) else "synthesize"
         parts = [self.prompts.render(turn.asked.language, prompt, passages=passages)]
         if (dates := turn.dates.boost) and turn.dates.topic:
             period = f"{dates.first or '…'} – {dates.last or '…'}"

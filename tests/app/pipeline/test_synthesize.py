@@ -207,7 +207,7 @@ async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM, model:
 async def test_passages_end_between_sentences_where_the_window_or_the_setting_is_full(llm: FakeLLM) -> None:
     """The first passage is always there, later ones only while there is room."""
     hits = tuple(hit(n, f"Sentence number {n} is here. " * 20) for n in range(1, 6))
-    for settings in ({"passage_tokens": 500}, {"llm_context_window": 4000}, {"passage_tokens": 200}):
+    for settings in ({"passage_tokens": 500}, {"llm_context_window": 2600}, {"passage_tokens": 200}):
         await answer(llm, turn(hits=hits), SETTINGS.model_copy(update=settings))
         system = llm.calls[-1]["messages"][0]["content"]
         assert "[1] docs.example.org > Page 1\nSentence" in system

@@ -1,0 +1,94 @@
+"""The window of a model: read from the server's list or its error, and what then happens to the next prompt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from app.core.prompts import load_prompts
+from app.core.turn import Done, Text, Turn
+from app.models import Model
+from app.models.openai import Endpoint
+from app.models.openai_chat import OpenAIModel
+from app.models.window import listed_window, window_said
+from app.pipeline.steps.synthesize import Synthesize
+from tests.app.pipeline.turns import SETTINGS, hit, turn
+from tests.fake_llm import FakeLLM, Reply
+
+PROMPTS = load_prompts(("cs", "en"))
+HITS = tuple(hit(n, f"Text {n}. " + "Each notebook has four gigabytes of memory. " * 40) for n in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("entries", "window"),
+    [
+        ([{"id": "m", "meta": {"n_ctx": 4096, "n_ctx_train": 32768}}], 4096),
+        ([{"id": "m", "max_model_len": 8192}, {"id": "other", "max_model_len": 1}], 8192),
+        ([{"id": "/models/file.gguf", "meta": {"n_ctx": 4096}}], 4096),
+        ([{"id": "a", "context_length": 1}, {"id": "b", "context_length": 2}], 0),
+        ([{"id": "m", "meta": None, "max_model_len": "8192"}, "m", None], 0),
+        ([], 0),
+    ],
+)
+def test_the_window_is_found_in_the_lists_of_servers(entries: list[Any], window: int) -> None:
+    """Of llama.cpp, vLLM and providers; a server with one model has it under any name."""
+    assert listed_window(entries, "m") == window
+
+
+@pytest.mark.parametrize(
+    ("error", "window"),
+    [
+        ("This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.", 4096),
+        ('{"message":"the request exceeds the available context size (2048 tokens), try increasing it"}', 2048),
+        ('{"type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":8192}', 8192),
+        ("The model is overloaded.", 0),
+    ],
+)
+def test_the_window_is_found_in_the_errors_of_servers(error: str, window: int) -> None:
+    assert window_said(error) == window
+
+
+def strict(window: int) -> Any:
+    """A server that refuses prompts with their answers that don't fit, at three characters a token."""
+
+    def reply(body: dict[str, Any]) -> Reply:
+        asked = sum(len(message["content"]) for message in body["messages"]) // 3 + body["max_tokens"]
+        if asked <= window:
+            return Reply("Four gigabytes [1].")
+        error = {"error": {"code": 400, "message": f"the request exceeds the context size ({window} tokens)"}}
+        return Reply(json.dumps(error), status=400)
+
+    return reply
+
+
+async def written(model: Model, asked: Turn) -> bool:
+    """True if the model wrote the answer."""
+    step = Synthesize(model, PROMPTS, SETTINGS)
+    changes = await step(asked)
+    events = [event async for event in changes["events"]]
+    assert any(isinstance(event, Text) for event in events)
+    return not next(event for event in events if isinstance(event, Done)).extractive
+
+
+@pytest.mark.parametrize("window", [2048, 4096, 8192])
+async def test_a_prompt_fits_the_window_that_the_server_lists(llm: FakeLLM, window: int) -> None:
+    """What was set is larger. A small window leaves room for passages, too."""
+    llm.models, llm.windows, llm.reply = ["m"], {"m": window}, strict(window)
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
+    try:
+        await model.breakers[0].probe.look()  # as a start does
+        assert model.window == window
+        assert await written(model, turn(hits=HITS))
+        assert "Text 1." in llm.calls[-1]["messages"][0]["content"]
+    finally:
+        await model.close()
+
+
+async def test_a_refused_prompt_tells_the_window_for_the_next_question(llm: FakeLLM, model: Model) -> None:
+    """The question whose prompt was too long gets a quotation; the next one an answer."""
+    llm.reply = strict(4096)
+    assert not await written(model, turn(hits=HITS))
+    assert model.window == 4096
+    assert await written(model, turn(hits=HITS))

@@ -95,6 +95,8 @@ class Texts(Part):
     written: ByLanguage
     example_question: str = ""
     extractive_unsure: str = ""
+    extractive_meanwhile: str = ""
+    written_after: str = ""
     whole_section: str = ""
     reading: str = ""
     unproven: str = "(⚠)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -447,6 +447,7 @@ class Turn:
     choices: tuple[Hit, ...] = ()
     passages: tuple[Passage, ...] = ()
     events: Events | None = None
+    quotation: Callable[[], Awaitable[Sequence[Event]]] | None = None
     trace: tuple[StepRecord, ...] = ()
     calls: Calls = field(default_factory=Calls)
     citing: CitingTrace | None = None

@@ -21,7 +21,7 @@ from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings_types import Unproven
-from app.core.turn import Done, Event, Events, Failure, Proof, Question, Source, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Proof, Question, Reasoning, Source, Text, Turn
 from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
@@ -40,6 +40,7 @@ from app.text.segments import Segment, Segmenter
 log = logging.getLogger("app.pipeline")
 
 SNIPPET = 300
+LONGEST_WAIT = 12.0  # seconds for which a reader waits for any text
 LONGEST_SILENCE = 1.0  # seconds for which a reader waits for the end of a sentence
 REFUSED = "offered: the model finds no answer in the passages"
 
@@ -58,7 +59,17 @@ class Cite(Step):
     words: ProofWording = field(init=False, repr=False, compare=False)
     name = "cite"
     reads = ("asked", "hits", "events")
-    uses = ("refined", "keywords", "more_keywords", "choices", "related", "evidence", "overview", "passages")
+    uses = (
+        "refined",
+        "keywords",
+        "more_keywords",
+        "choices",
+        "related",
+        "evidence",
+        "overview",
+        "passages",
+        "quotation",
+    )
     writes = ("events",)
 
     def __post_init__(self) -> None:
@@ -77,6 +88,8 @@ class Cite(Step):
         )
         async with aclosing(read) as events:
             async for event in events:
+                if (event is None or isinstance(event, Reasoning)) and (shown := await answer.meanwhile()):
+                    yield Text(shown)
                 if event is None or isinstance(event, Text):
                     if shown := await (answer.shown(event) if event else answer.hurried()):
                         yield Text(shown)
@@ -121,6 +134,10 @@ class _Answer:
         self._written = list[str]()  # by the model
         self._quoted = list[Text]()
         self._waiting = list[str]()  # what can be replaced at the end
+        self._began = asyncio.get_running_loop().time()
+        self._quotation = None if turn.request.whole else turn.quotation  # while nothing else was shown
+        self._ahead = False  # it was shown
+        self._after = ""  # what stands between it and the answer of the model
         self._since = 0.0  # when the sentence that waits began, in seconds of the clock of the event loop
 
     @property
@@ -128,8 +145,20 @@ class _Answer:
         """True if nothing more of the answer is shown."""
         return bool(self._prover and self._prover.ending)
 
+    async def meanwhile(self) -> str:
+        """A quotation for readers who have waited for `LONGEST_WAIT` seconds without any text; else empty."""
+        quotation, waited = self._quotation, asyncio.get_running_loop().time() - self._began
+        if quotation is None or waited < LONGEST_WAIT:
+            return ""
+        shown = [await self.shown(event) for event in await quotation() if isinstance(event, Text)]
+        self._ahead, self._after = bool(shown), f"\n\n{self._language.texts.written_after}\n\n" if shown else ""
+        return "".join(shown)
+
     async def shown(self, event: Text) -> str:
         """What readers get by now."""
+        self._quotation = None
+        if self._ahead and (event.quoted or event.own):
+            return ""  # the quotation that they have already
         if event.quoted:
             self._quoted.append(event)
             text = quoted(event.text, self._pages)
@@ -144,6 +173,7 @@ class _Answer:
         if self._turn.request.whole and judged:
             self._waiting.append(text)
             return ""
+        text, self._after = self._after + text, ""
         return text
 
     async def hurried(self) -> str:

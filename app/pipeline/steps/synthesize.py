@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from app.citing.links import markdown_link, page_title
 from app.citing.sections import (
@@ -80,7 +81,7 @@ class Synthesize(Step):
         "evidence",
         "passages",
     )
-    writes = ("passages", "events")
+    writes = ("passages", "events", "quotation")
 
     def __post_init__(self) -> None:
         """Load the letter statistics, so that the first answer doesn't wait for them."""
@@ -93,7 +94,12 @@ class Synthesize(Step):
         if not self._writer(turn) or turn.choices or not turn.hits:
             return {"events": self._answer(turn)}
         passages = await read_passages(turn, within_window(self.settings, self.model), self.prompts, self.model)
-        return {"passages": passages, "events": self._answer(turn.changed(passages=passages))}
+        read = turn.changed(passages=passages)
+        return {
+            "passages": passages,
+            "events": self._answer(read),
+            "quotation": partial(self._extracted, read, "meanwhile"),
+        }
 
     def _answer(self, turn: Turn) -> Events:
         model = self._writer(turn)
@@ -163,7 +169,7 @@ class Synthesize(Step):
         if not attempt.said and self.settings.tuning.on_model_failure == "error":
             raise error
         log.warning(LogMessage("language model failed", id=turn.request.id, in_mid_answer=attempt.said, error=error))
-        return [Failure(error)] if attempt.said else await self._extracted(turn, failed=True)
+        return [Failure(error)] if attempt.said else await self._extracted(turn, "failed")
 
     async def _nothing(self, turn: Turn) -> list[Event]:
         """The reply that nothing was found, with the nearest sections; the model isn't asked."""
@@ -175,7 +181,8 @@ class Synthesize(Step):
                 turn.citing.links += offered_links((one.hit for one in found), "offered: too weak to answer from")
         return [*said, Done(refused=True)]
 
-    async def _extracted(self, turn: Turn, *, failed: bool = False) -> list[Event]:
+    async def _extracted(self, turn: Turn, instead: Literal["", "failed", "meanwhile"] = "") -> list[Event]:
+        """The quotation, below a line that says why it stands there: the model has failed, or hasn't said anything yet."""
         if not turn.hits:
             return await self._nothing(turn)
         turn = as_found(turn)  # the numbers of passages are the ones that get links
@@ -188,8 +195,8 @@ class Synthesize(Step):
         features = features_of(found, weights, legs) if found and weights else {}
         doubtful = bool(features) and not sure(features)
         intro = (doubtful and texts.extractive_unsure) or texts.extractive_intro
-        if failed:
-            intro = texts.extractive_failed
+        if instead:
+            intro = texts.extractive_failed if instead == "failed" else texts.extractive_meanwhile or intro
         return [
             *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section, texts.related), size),
             Done(extractive=True, doubtful=doubtful, features=features),

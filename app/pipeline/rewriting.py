@@ -9,7 +9,7 @@ from app.core.prompts import Prompts
 from app.core.turn import Turn
 from app.pipeline.calls import LONGEST_ANSWER
 from app.pipeline.conversation import MOST_REFERRING
-from app.text.analysis import SHORTEST_STEM, fold, roots, words
+from app.text.analysis import SHORTEST_STEM, fold, folded, root, roots, words
 from app.text.blocks import informal_sentences
 from app.text.language import parse, without_stopwords
 
@@ -58,6 +58,15 @@ def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
     return "adds too much" if _shared(said, roots(" ".join((question, *earlier)))) < MOST * len(said) else ""
 
 
+def adds(text: str, question: str, language: Language) -> bool | None:
+    """True if a text has a word that the question hasn't; None while it has no word that says something.
+
+    A weak model asks the question again, or announces an answer and stops.
+    """
+    said = {root(word) for word in words(text) if folded(word) not in language.traits.stopwords}
+    return _shared(said, roots(question)) < len(said) if said else None
+
+
 def keywords_in(reply: str, codes: Sequence[str]) -> dict[str, str]:
     """The keywords of a reply by language, from lines like `code: a, b, c`; empty if it has sentences in their place."""
     return {
@@ -99,11 +108,11 @@ def _telling(text: str, language: Language) -> list[str]:
 
 def _shared(some: Collection[str], others: Collection[str]) -> int:
     """How many of some roots begin as one of the others, or the other way round: "omez" and "omeze" are of one word."""
-    long = [root for root in others if len(root) >= SHORTEST_STEM]
+    long = [other for other in others if len(other) >= SHORTEST_STEM]
     return sum(
-        root in others
-        or (len(root) >= SHORTEST_STEM and any(root.startswith(one) or one.startswith(root) for one in long))
-        for root in some
+        one in others
+        or (len(one) >= SHORTEST_STEM and any(one.startswith(other) or other.startswith(one) for other in long))
+        for one in some
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,6 +44,7 @@ from app.pipeline.conversation import (
     with_answer_language,
     within_window,
 )
+from app.pipeline.rewriting import adds
 from app.pipeline.runner import Changes, Step
 from app.text.answer_language import AnswerLanguage, Verdict, profiles
 
@@ -131,7 +132,8 @@ class Synthesize(Step):
         """
         language, whole, options = turn.asked.language, turn.request.whole, self._options(turn)
         longest = self.settings.tuning.longest_answer
-        attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole), ""
+        asked = partial(adds, question=turn.asked.text, language=self.prompts.language(language))
+        attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole, adds=asked), ""
         for _ in range(2):
             try:
                 with turn.calls.call(self.name) as call:
@@ -150,7 +152,7 @@ class Synthesize(Step):
                 last = attempt.last
                 break
             log.info(LogMessage("answer in another language", id=turn.request.id, language=language, told=bool(firmer)))
-            attempt = Attempt(attempt.check, whole=whole, refused=refused, has_quotations=bool(turn.hits))
+            attempt = Attempt(attempt.check, whole=whole, refused=refused, has_quotations=bool(turn.hits), adds=asked)
             firmer = self.prompts.render(language, "answer_language")
         else:
             *quoted, done = await self._extracted(turn)
@@ -262,9 +264,9 @@ def _note_removal(turn: Turn, removal: Removal) -> None:
 class Attempt:
     """What readers see of one answer of the model. `said`: they have seen text.
 
-    An attempt is held back until its language is certain, or `LONGEST_HELD` characters have come. The second, which knows what was
+    An attempt is held back until its language is certain and it says something, or `LONGEST_HELD` characters have come. The second, which knows what was
     `refused` of the first, isn't if there are no quotations to show in its place. If the reader gets the `whole` answer at once,
-    all of it waits for the end.
+    all of it waits for the end. An answer that `adds` no word to the question is as good as none.
     """
 
     def __init__(
@@ -274,12 +276,13 @@ class Attempt:
         whole: bool,
         refused: tuple[Event, ...] | None = None,
         has_quotations: bool = True,
+        adds: Callable[[str], bool | None] = bool,
     ) -> None:
         self.check, self.refused, self.said = check, refused, False
         self.last: Sequence[Event] = ()
         self._whole, self._waiting = whole, list[Event]()
         self._texts = list[str]()
-        self._has_quotations = has_quotations
+        self._has_quotations, self._adds = has_quotations, adds
         self._holding = has_quotations
 
     def read(self, event: Event, call: Call) -> Sequence[Event]:
@@ -297,7 +300,7 @@ class Attempt:
             if self._holding:
                 held = "".join(self._texts)
                 verdict = self.check.early(held[:ENOUGH])
-                if verdict == "unsure" and len(held) < LONGEST_HELD:
+                if len(held) < LONGEST_HELD and (verdict == "unsure" or not self._adds(held)):
                     return ()
                 event = self._released(held, verdict)
         if self._whole:
@@ -312,8 +315,8 @@ class Attempt:
         Raises `ModelError` for an empty answer, and `WrongLanguage` for a whole answer that switched.
         """
         text, rest = "".join(self._texts), self._waiting
-        if not text:
-            raise ModelError("The language model returned an empty answer.")
+        if not text or (not self.said and self._adds(text) is False):
+            raise ModelError(f"The language model returned {'only the question' if text else 'an empty answer'}.")
         if self._holding:
             rest.append(self._released(text, "unsure"))
         if self.refused is not None:

@@ -194,6 +194,30 @@ async def test_a_page_is_near_if_a_sentence_of_it_has_much_of_the_question(llm: 
     assert "page-2" not in text
 
 
+@pytest.mark.parametrize(
+    ("reply", "quoted"),
+    [
+        ("How much memory can I get?", True),
+        ("The memory that you can get.", True),
+        ("4 GB [1].", False),
+        ("Yes.", False),
+        ("The documentation has no answer.", False),
+    ],
+)
+@pytest.mark.parametrize("whole", [False, True])
+async def test_an_answer_that_repeats_the_question_is_a_quotation(
+    llm: FakeLLM, reply: str, *, quoted: bool, whole: bool
+) -> None:
+    """A short answer with a word of its own isn't."""
+    llm.reply = lambda _: Reply(reply)
+    request = Request((Message("user", "How much memory can I get?"),), whole=whole)
+    events = await answer(llm, turn(hits=HITS, request=request))
+    done = events[-1]
+    assert isinstance(done, Done)
+    assert done.extractive is quoted
+    assert ("Each notebook gets 4 GB." in text_of(events)) is quoted
+
+
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM, model: Model) -> None:
     """A reader who leaves costs the model nothing more."""
     llm.reply = lambda _: Reply("word " * 50, piece_delay=0.02)

@@ -40,8 +40,9 @@ from app.text.language import LanguageDetector
 Form = Literal["full", "short"]
 Grade = Literal["full", "short", "quotes"]
 
-PASSED: Mapping[Form, tuple[float, float]] = {"full": (0.75, 0.17), "short": (0.6, 0.25)}
-"""The least share of right answers, and the largest of invented ones, with which a model answers by this form of the prompt."""
+LEAST_RIGHT, MOST_INVENTED = 0.8, 0.1
+"""Shares of the answers with which readers are better off than with quotations, which invent nothing. A model of 1.5 billion parameters
+has .75 and .17 in English, .5 and .5 in Czech; in its place, quotations helped readers more in 12 of 20 questions."""
 _SHORT: Sequence[Form] = ("short",)
 _BOTH: Sequence[Form] = ("full", "short")
 REWRITES = 0.8  # least share of questions that are rewritten well
@@ -95,10 +96,10 @@ class Marks:
     searches: int = 0
     keywords: int = 0
 
-    def passes(self, form: Form) -> bool:
+    @property
+    def passed(self) -> bool:
         """True if readers are better off with such answers than with quotations."""
-        least, most = PASSED[form]
-        return self.right >= least * self.asked and self.invented <= most * self.asked
+        return self.right >= LEAST_RIGHT * self.asked and self.invented <= MOST_INVENTED * self.asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ class _Candidate:
         marks, forms = Marks(), _SHORT if reads_little(self._settings) else _BOTH
         for form in forms:
             marks = await self._answered(code, sheet, self._settings.model_copy(update={"llm_form": form}))
-            if marks.passes(form):
+            if marks.passed:
                 return form, await self._helped(code, sheet, marks) if form == "full" else marks
         return "quotes", marks
 

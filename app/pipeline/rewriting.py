@@ -9,6 +9,7 @@ from app.core.prompts import Prompts
 from app.core.turn import Turn
 from app.pipeline.calls import LONGEST_ANSWER
 from app.pipeline.conversation import MOST_REFERRING
+from app.proof.check import CITATION
 from app.text.analysis import SHORTEST_STEM, fold, folded, root, roots, words
 from app.text.blocks import informal_sentences
 from app.text.language import parse, without_stopwords
@@ -59,11 +60,14 @@ def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
 
 
 def adds(text: str, question: str, language: Language) -> bool | None:
-    """True if a text has a word that the question hasn't; None while it has no word that says something.
+    """True if a text has a word that the question hasn't; None while it has function words alone.
 
-    A weak model asks the question again, or announces an answer and stops.
+    A weak model asks the question again, writes citations alone, or announces an answer and stops.
     """
-    said = {root(word) for word in words(text) if folded(word) not in language.traits.stopwords}
+    written = words(CITATION.sub("", f"{text}]"))  # the last citation may be half written
+    if not written:
+        return False
+    said = {root(word) for word in written if folded(word) not in language.traits.stopwords}
     return _shared(said, roots(question)) < len(said) if said else None
 
 

@@ -199,6 +199,7 @@ async def test_a_page_is_near_if_a_sentence_of_it_has_much_of_the_question(llm: 
     [
         ("How much memory can I get?", True),
         ("The memory that you can get.", True),
+        ("[1]. [2].", True),
         ("4 GB [1].", False),
         ("Yes.", False),
         ("The documentation has no answer.", False),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +10,6 @@ from itertools import chain
 
 from app.core.turn import Unsupported, UnsupportedKind
 from app.proof.evidence import (
-    BYTES,
-    CLOSE,
-    FACTORS,
     NAME,
     SECONDS,
     Evidence,
@@ -22,13 +18,12 @@ from app.proof.evidence import (
     imports_in,
     literals_of,
     names_in,
-    opens_import,
     packages_in,
     readings,
     values_of,
 )
 from app.proof.wording import Wording
-from app.text.analysis import RAISED, WORD, fold, folded, roots, spoken, words
+from app.text.analysis import WORD, fold, folded, roots, spoken, words
 from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans, unmarked
 from app.text.literals import amounts, unit_in
@@ -46,7 +41,6 @@ NEAR_ENOUGH = 0.33
 NEAR_ENOUGH_ACROSS = 0.05  # the cosine alone, where the pages are in another language
 LONGEST_REFUSAL = 400  # characters
 MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
-DIGITS_OF_POWER, RAISING = 4, ("^", "**", "<sup>")
 SMALL = 12  # larger numbers don't count what the answer itself lists
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
@@ -54,7 +48,6 @@ CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+|\]\([^)\s(]*+\)")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+")
 _PROPER = re.compile(r"(?:(?<=[^\WA-Z\d_] )|(?<=, ))[A-Z][^\W\d_A-Z]{3,}(?![\w-])")  # within a sentence
-_PRODUCT = re.compile(r"\d[\d,.]{0,20}(?:\s?[×x*]\s?\d[\d,.]{0,20}){1,7}")
 _PLACEHOLDER = re.compile(
     r"<[^<>\n]{1,60}>|\$?\{[^{}\n]{1,60}\}|\[[a-z][^\[\]\n]{0,40}\]|\$\w+|%\w+%|\.{3}|…|[xX]{3,}|\*+"
 )
@@ -62,14 +55,9 @@ _COMMENT = re.compile(r"(?:^|\s)(?:#|//|--)\s.*$|<!--[^<>]*+-->")
 _SPLIT = re.compile(r"[\s\"'`,;|()\[\]{}<>\\]+|=(?==)|(?<=\w)[:=]+(?=\s|$|\w|/|\"|')|&&|[+*!?]")
 _PARTS = re.compile(r"[/:@,=&?]+")
 _COUNTED = re.compile(r"\s+([^\W\d_]{3,})")
-_BARE_UNIT = re.compile(
-    r"(?=[kmgtp])(?<!\d)(?<!\d )(?<![\w-])(?:ms|[kmgtp]i?b|(?:mili|milli|kilo|mega|giga|tera)\w+)(?!\w)", re.IGNORECASE
-)
 _TIMES = re.compile(r"(\d+)[^\W\d_]{3,}")  # 60krát
 _ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x
-_POWER = re.compile(r"\b(\d{1,20}|[a-z]{1,2})(?:\*\*|\^|<sup>)\{?([-+]?\d{1,4})\}?(?:</sup>)?")
 _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
-_NUMBERING = re.compile(r"\s*[:)\].]|\s*$")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
 _SPAN = re.compile(r"`[^`\n]*`")
 _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
@@ -105,7 +93,6 @@ class Checker:
         self._evidence, self._language, self._wording = evidence, wording.languages[code], wording
         self._results = dict[str, None]()  # of sums that the answer shows
         self._last = "", frozenset[str]()  # the last sentence and its stems
-        self._import = ""  # one whose names go on in the next line of code
         self._own = [index for index, language in enumerate(evidence.languages) if language in {code, ""}]
 
     def sentence(self, text: str) -> list[Unsupported]:
@@ -130,10 +117,8 @@ class Checker:
     def code(self, line: str) -> list[Unsupported]:
         """What the evidence doesn't prove of a line of code."""
         bare = _COMMENT.sub("", line).strip()
-        whole = f"{self._import}\n{bare}".strip()
-        self._import = whole if opens_import(whole) else ""
         others = _OWN_FILE.sub(lambda name: " " if self._evidence.has_ending(name[1]) else name[0], bare)
-        proved = (self._has_code(bare) or self._has_code(others)) and self._has_imports(whole)
+        proved = (self._has_code(bare) or self._has_code(others)) and self._has_imports(bare)
         return [] if proved else [Unsupported(line.strip(), "code", *self._place(line))]
 
     # ---- literals --------------------------------------------------------------------------------
@@ -152,7 +137,6 @@ class Checker:
             if not all(map(self._evidence.holds, map(str.casefold, _EMAIL.findall(text)))):
                 yield "name"
             text = _EMAIL.sub(" ", text)
-        text = _POWER.sub(self._without_proved, text) if any(map(text.__contains__, RAISING)) else text
         unknown = [name for name in bare_names(text) if not self._has_name(name)]
         times = [match[1] for name in unknown if (match := _TIMES.fullmatch(name))]
         if len(times) < len(unknown) or (not self._is_mixed and any(map(self._is_new, _PROPER.findall(text)))):
@@ -172,23 +156,11 @@ class Checker:
             if not asked and self._evidence.rows.misplaced(kind, values, rest, own):
                 yield "name" if kind.startswith("`") else "number"
 
-    def _is_new_unit(self, unit: str, text: str) -> bool:
-        """True if the text speaks of a unit that the evidence never names."""
-        return unit_in(unit, text) and not any(unit_in(unit, reading.small) for reading in self._evidence.everything)
-
     def _is_new(self, name: str) -> bool:
         """True if the evidence has no form of a name; where all nouns are written like names, none tells."""
         form = name.casefold()[: max(4, len(name) - 2)]
         known = self._language.traits.nouns_capitalised or any(form in one.small for one in self._evidence.everything)
         return not known
-
-    def _without_proved(self, power: re.Match[str]) -> str:
-        """Nothing in place of a power that the evidence has, written in this way or with raised letters; of another one its value."""
-        base, exponent = power.groups()
-        if any(self._evidence.holds(form) for form in (base + exponent.translate(RAISED), f"{base}^{exponent}")):
-            return " "
-        few = base.isdecimal() and exponent.isdecimal() and len(base) + len(exponent) <= DIGITS_OF_POWER
-        return str(int(base) ** int(exponent)) if few else power[0]
 
     def _has_name(self, name: str) -> bool:
         small = name.casefold()
@@ -200,8 +172,6 @@ class Checker:
 
     def _numbers(self, text: str, code: str) -> Iterator[UnsupportedKind]:
         """The kind of each number that the evidence lacks, and that doesn't follow from others of the sentence and of its `code`."""
-        if _BARE_UNIT.search(text) and any(self._is_new_unit(unit, text) for unit in (*BYTES, "ms")):
-            yield "number"
         if not all(
             self._in_words(number) or self._evidence.has_amount(number, unit) for number, unit in self._spans(text)
         ):
@@ -228,17 +198,10 @@ class Checker:
         """True if all doubted numbers follow from proved ones of the sentence, of its code and of sums before it."""
         in_code = [number for number, _ in amounts(code)]
         signs, spans = bool(_ARITHMETIC.search(text)), self._seconds_in_words(text)
-        made = [math.prod(values_of(product)) for product in _PRODUCT.findall(text)]
-        made += [longer / shorter for longer in spans for shorter in spans if longer > shorter]  # 60 minutes an hour
-        percents = [number for number, unit in amounts(text) if unit == "%" and number in proved]
-        made += [value / 100 for value in chain.from_iterable(map(values_of, percents))]
+        ratios = {longer / shorter for longer in spans for shorter in spans if longer > shorter}  # 60 minutes an hour
         for number, unit in doubted:
-            factors = {1.0, FACTORS.get(unit, ("", 1.0))[1]}
-            wanted = [value * factor for value in values_of(number) for factor in factors]
-            shown = any(abs(value - one) < CLOSE * value for value in wanted for one in made)
-            shown = shown or any(value * SECONDS.get(unit, 0.0) in spans for value in values_of(number))
-            ratios = signs or bool(in_code) or not (number.isdecimal() and int(number) <= SMALL)
-            if not shown and not follows_from(number, [*proved, *in_code, *self._results], ratios=ratios):
+            shown = any(value in ratios or value * SECONDS.get(unit, 0.0) in spans for value in values_of(number))
+            if not shown and not follows_from(number, [*proved, *in_code, *self._results]):
                 return False
             proved += [number] * signs
         return True
@@ -258,22 +221,19 @@ class Checker:
         return spans.union(seconds for unit, seconds in SECONDS.items() if unit_in(unit, text))
 
     def _has_number(self, number: str, unit: str, behind: str) -> bool:
+        counts = not unit and number.isdecimal() and int(number) <= SMALL
         if not unit and self._evidence.holds(number):
-            return not (number.isdecimal() and int(number) <= SMALL) or self._is_counted(number, behind)
-        noun = _COUNTED.match(behind)
-        if self._evidence.has_amount(number, unit) or (noun and self._evidence.holds(number + noun[1].casefold())):
-            return True
-        return self._in_words(number) or (
-            number.isdecimal() and int(number) <= SMALL and not unit and self._is_counted(number, behind)
-        )
+            return not counts or self._is_counted(number, behind)
+        known = self._evidence.has_amount(number, unit) or self._in_words(number)
+        return known or (counts and self._is_counted(number, behind))
 
     def _is_counted(self, number: str, behind: str) -> bool:
-        """False if the passages count the same things, and others than so many of them; a list number counts nothing."""
+        """False if the passages count the same things, and others than so many of them."""
         if noun := _COUNTED.match(behind):
             counts = self._evidence.counts(noun[1])
             numbers = {count for count in counts if count.isdecimal()}
             return number in counts or not numbers or self._in_words(number)
-        return self._evidence.holds(number) or bool(_NUMBERING.match(behind) and behind.strip())
+        return self._evidence.holds(number)
 
     def _in_words(self, number: str) -> bool:
         patterns = [self._wording.numbers[value] for value in readings(number) if value in self._wording.numbers]

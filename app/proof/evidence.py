@@ -27,11 +27,11 @@ NAME = re.compile(
     re.IGNORECASE,
 )
 BESIDE = 0.4  # share of the words of a sentence that a row must have to be what it speaks of
-FARTHER = 1.5  # words that it has more than the best row with the literal; those of the row before count half
+FARTHER = 2  # words that it has more than the best row with the literal
 MOST_KEYS = 4  # that a user types one after another
 SHORTEST_PART = 2  # characters of a number that may be a part of a word, as in 15d
 
-LONGEST_IMPORT = 1000  # characters of an import over several lines
+LONGEST_IMPORT = 1000  # characters
 
 _PACKAGE = re.compile(r"(?<![\w@/.-])@[a-z\d][\w.-]{0,100}/[a-z\d][\w-]*+(?:\.[\w-]++)*+", re.IGNORECASE)
 _JS_MODULE = re.compile(r"\b(?:from\s{0,9}|(?:require|import)\(\s{0,9})(?:'([^'\n]{1,200})'|\"([^\"\n]{1,200})\")")
@@ -40,9 +40,6 @@ _PYTHON_MODULE = re.compile(
 )
 _BOUND = re.compile(r"\s*(?:=\s*(?:await\s*)?)?")  # between the names of an import and its module
 _IMPORTED = re.compile(r"\s*(?:type\s+)?([\w$]+)")
-_OPEN_IMPORT = re.compile(
-    r"(?:import|export|const|let|var)\b[^{}]{0,200}\{[^{}]*\Z|from\s+[\w.]+\s+import\s*\([^()]*\Z"
-)
 _SINGLE = re.compile(r"[^\s`]{2,}")
 _NAMED = re.compile(r"[`_/\d]|\w[.(][\w)]|(?<!\w)-")
 _DIGIT = re.compile(r"\d")
@@ -209,11 +206,6 @@ def imports_in(code: str) -> Iterator[tuple[str, set[str]]]:
         yield found[1], _names(found[2] or found[3])
 
 
-def opens_import(code: str) -> bool:
-    """True if the code begins an import whose names go on in the next line."""
-    return len(code) < LONGEST_IMPORT and bool(_OPEN_IMPORT.match(code))
-
-
 def _names(listed: str) -> set[str]:
     return {name[1] for one in listed.split(",") if (name := _IMPORTED.match(one))}
 
@@ -247,18 +239,15 @@ def _ends(literal: str, after: str) -> bool:
     return not (literal[-1].isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit())
 
 
-def follows_from(number: str, others: Sequence[str], *, ratios: bool) -> bool:
-    """True if the number is a sum or difference of others of its sentence, or with `ratios` their product or quotient."""
+def follows_from(number: str, others: Sequence[str]) -> bool:
+    """True if the number is the sum, difference, product or quotient of two others of its sentence."""
     wanted = {value for reading in readings(number) if (value := _value(reading))}
     half = HALF_A_TENTH if _TENTHS.fullmatch(number) else 0.0
     known = [value for other in others for reading in readings(other) if (value := _value(reading))][:MOST_OPERANDS]
-    made, exact = {sum(known)} if len(known) > 1 else set[float](), set[float]()
+    made = set[float]()
     for first, second in combinations(known, 2):
-        made |= {first + second, abs(first - second)}
-        made |= {first * second, first / second, second / first} if ratios else set()
-        exact |= {first * second + third for third in known} if ratios else set()
-    near = any(abs(value - one) < max(CLOSE * value, half) for value in wanted for one in made)
-    return near or not wanted.isdisjoint(exact)
+        made |= {first + second, abs(first - second), first * second, first / second, second / first}
+    return any(abs(value - one) < max(CLOSE * value, half) for value in wanted for one in made)
 
 
 # ---- where literals stand ------------------------------------------------------------------------
@@ -268,14 +257,11 @@ def follows_from(number: str, others: Sequence[str], *, ratios: bool) -> bool:
 class Row:
     """A sentence, an item, a row of a table or a line of code.
 
-    `stems` are those of its words, with the names in it, `around` also those of the one before, of which
-    an item and a row of a table say nothing. `literals` are numbers by what
-    they measure, and names in code by their shape.
+    `stems` are those of its words, with the names in it. `literals` are numbers by what they measure, and names in code by their shape.
     """
 
     small: str
     stems: AbstractSet[str]
-    around: AbstractSet[str]
     literals: Mapping[str, AbstractSet[str]]
 
 
@@ -306,14 +292,13 @@ def names_in(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=KEPT)
 def _rows(section: str) -> tuple[Row, ...]:
-    rows, before = list[Row](), frozenset[str]()
-    for text, kind, _ in part_of(section).rows:
+    rows = list[Row]()
+    for text, *_ in part_of(section).rows:
         stems = names_in(text) | roots(text)
         literals = defaultdict[str, set[str]](set)
         for measured, values in literals_of(text):
             literals[measured] |= values
-        rows.append(Row(text.casefold(), stems, stems if kind in {"list", "table"} else stems | before, literals))
-        before = frozenset(stems)
+        rows.append(Row(text.casefold(), stems, literals))
     return tuple(rows)
 
 
@@ -342,8 +327,8 @@ class Rows:
         if most < max(BESIDE * len(said), FARTHER):
             return False
         held = [row for row in self._rows if _holds(row, values)]
-        nearest = max((len(said & row.stems) + len(said & row.around) for row in held), default=0)
-        return bool(held) and most - nearest / 2 >= FARTHER
+        nearest = max((len(said & row.stems) for row in held), default=0)
+        return bool(held) and most - nearest >= FARTHER
 
 
 def _holds(row: Row, values: AbstractSet[str]) -> bool:

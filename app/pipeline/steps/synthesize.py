@@ -199,6 +199,7 @@ class Synthesize(Step):
         intro = (doubtful and texts.extractive_unsure) or texts.extractive_intro
         if instead:
             intro = texts.extractive_failed if instead == "failed" else texts.extractive_meanwhile or intro
+        found = found[:1] if instead == "meanwhile" else found  # the answer of the model follows
         return [
             *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section, texts.related), size),
             Done(extractive=True, doubtful=doubtful, features=features),

@@ -5,18 +5,14 @@ with the profiles of the configured languages only: short technical questions mi
 take "dog" for Portuguese.
 """
 
-import json
 import re
 import string
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from app.core.language import Language
 from app.core.prompts import Prompts
 from app.text.analysis import RUN, fold, spoken
+from app.text.letters import LIKELY, Letters, profile_codes
 
 # bounded, or ending where it could begin again, so that the time is linear
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
@@ -24,12 +20,7 @@ _QUOTED = re.compile(r"„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]
 _SENTENCE = re.compile(r"[.!?:\n]{1,20}(?:\s|$)")
 _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
 _ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
-SEED = 0
 _PUNCTUATION = string.punctuation + "„“”’…–—"
-FEWEST_WORDS = 2  # the statistics are certain of any single word
-FEWEST_LETTERS = 12  # two short names show no language ("kubectl pods")
-MOST_WORDS = 50  # more make the statistics slower, not better
-SHORTEST = 4  # letters; "gpu" and "s3" have no language, but their rare letters would outvote words
 LEAST_INFLECTED = 5  # letters; in shorter words the ending is most of the word
 ENOUGH = 2  # words; with so many, words of a language that lends words were pasted
 MOST_CAPITALS = 0.7  # share of the words; with more, the text is a title or shouting
@@ -100,15 +91,21 @@ class LanguageDetector:
         self._endings = {code: tuple(language.traits.endings) for code, language in languages.items()}
         self._lending = frozenset(code for code, language in languages.items() if language.traits.lends_words)
         self._with_nouns = frozenset(code for code, language in languages.items() if language.traits.nouns_capitalised)
-        self._factory = _profiles(self._codes) if len(self._codes) > 1 else None  # loaded before the first question
+        # loaded before the first question; without the profile of one language, others would match its texts
+        known = len(self._codes) > 1 and {*self._codes}.issubset(profile_codes())
+        self._letters = Letters(self._codes, folded=True) if known else None
 
     def detect(self, text: str, prior: str = "") -> str:
         """The language of the words; if none decides, `prior` (such as that of the conversation), else a guess."""
         return self.shown(text) or prior or self.guessed(text)
 
     def guessed(self, text: str) -> str:
-        """The language by letter statistics, else the default."""
-        return self._statistical(words_outside_code(both_ends(text))) or self._default
+        """The language that the letters are of; the default if they hardly speak against it."""
+        words = " ".join(words_outside_code(both_ends(text)))
+        if self._letters is None or self._letters.odds(words, (self._default,)) > -LIKELY:
+            return self._default
+        likely = self._letters.probabilities(words, self._codes)
+        return max(likely, key=lambda code: likely[code])
 
     def shown(self, text: str) -> str:
         """The language that the words decide; empty if none does ("gpu quota namespace")."""
@@ -176,12 +173,6 @@ class LanguageDetector:
     def _is_of(self, code: str, folded: str) -> bool:
         return folded in self._words[code] or (len(folded) >= LEAST_INFLECTED and folded.endswith(self._endings[code]))
 
-    def _statistical(self, words: list[str]) -> str:
-        words = [word for word in words if len(word) >= SHORTEST][:MOST_WORDS]
-        if self._factory is None or len(words) < FEWEST_WORDS or sum(map(len, words)) < FEWEST_LETTERS:
-            return ""
-        return likeliest(self._factory, fold(" ".join(words)))[0]
-
 
 def both_ends(text: str) -> str:
     """The text; of a long one, its beginning and end."""
@@ -218,73 +209,6 @@ def _with_names(text: str) -> Iterator[tuple[str, bool]]:
     for sentence in _SENTENCE.split(text):
         for i, word in enumerate(words_outside_code(sentence)):
             yield word, not title and word[:1].isupper() and (i > 0 or _is_acronym(word))
-
-
-def likeliest(statistics: Any, text: str) -> tuple[str, float]:
-    """The language of a text by `letter_statistics`, and its probability (0..1); empty if the letters match none."""
-    from langdetect.lang_detect_exception import LangDetectException
-
-    detector = statistics.create()
-    try:
-        detector.append(text)
-        best = detector.get_probabilities()[0]
-    except (LangDetectException, IndexError):  # no profile has anything of the text
-        return "", 0.0
-    return str(best.lang), float(best.prob)
-
-
-def letter_statistics(profiles: Iterable[str]) -> Any:
-    """Langdetect's factory of detectors with these profiles, seeded, so that results are deterministic."""
-    from langdetect import DetectorFactory
-
-    factory = DetectorFactory()
-    factory.seed = SEED
-    factory.load_json_profile(list(profiles))
-    return factory
-
-
-def profiles_of(codes: Iterable[str]) -> list[str]:
-    """Langdetect's profiles, as JSON, of the languages that it supports."""
-    from langdetect import PROFILES_DIRECTORY
-
-    files = (Path(PROFILES_DIRECTORY, code) for code in codes)
-    return [file.read_text(encoding="utf-8") for file in files if file.is_file()]
-
-
-@cache
-def statistics_of(codes: tuple[str, ...]) -> Any:
-    """The letter statistics of these languages, loaded once."""
-    return letter_statistics(profiles_of(codes))
-
-
-@cache
-def profile_codes() -> tuple[str, ...]:
-    """The codes of all languages that langdetect supports."""
-    from langdetect import PROFILES_DIRECTORY
-
-    return tuple(sorted(file.name for file in Path(PROFILES_DIRECTORY).iterdir() if not file.suffix))
-
-
-@cache
-def has_profile(code: str) -> bool:
-    """True if langdetect supports the language."""
-    return bool(profiles_of([code]))
-
-
-@cache
-def _profiles(codes: tuple[str, ...]) -> Any:
-    """The letter statistics of these languages; None if one has none, because others would match its texts."""
-    profiles = profiles_of(codes)
-    return letter_statistics(map(_folded_profile, profiles)) if len(profiles) == len(codes) else None
-
-
-def _folded_profile(text: str) -> str:
-    """The profile of a language without diacritics, which many people don't type."""
-    profile = json.loads(text)
-    counts: Counter[str] = Counter()
-    for letters, count in profile["freq"].items():
-        counts[fold(letters)] += count
-    return json.dumps({**profile, "freq": counts})
 
 
 def names_of(codes: Sequence[str], prompts: Prompts) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 from app.core.language import Vocabulary, vocabulary
 from app.text.analysis import fold
 from app.text.blocks import blocks
-from app.text.language import has_profile, profile_codes, statistics_of
+from app.text.letters import all_letters, profile_codes
 from ingestion.crawl.language_tags import address_languages, is_tag, primary_language
 
 MIN_WORDS = 40
@@ -26,8 +26,6 @@ FEWEST_OF_SCRIPT = 4
 FEWEST_DIFFERENT = 4
 """Different words of a text that shows a language: one word again and again shows none."""
 
-FEWEST_PROFILES = 2  # langdetect compares no fewer
-
 SURE = 0.95
 SAMPLE = 250
 """Characters of each third of a long text that are examined: a foreign preface alone decides nothing."""
@@ -40,9 +38,6 @@ OBVIOUS = 0.25
 
 FOREIGN_LETTERS = 0.2
 """In a text with this share of letters of another script, Latin words are taken for names."""
-
-_OTHER_SCRIPTS = "ar bg bn el fa gu he hi ja kn ko mk ml mr ne pa ru ta te th uk ur zh-cn zh-tw"
-"""Languages of langdetect that aren't written in Latin letters."""
 
 _OWN_LETTERS = {"ja": re.compile("[\u3040-\u30ff]"), "ko": re.compile("[\u1100-\u11ff\uac00-\ud7a3]")}
 """Without any of these, Chinese characters are Chinese."""
@@ -155,23 +150,15 @@ def detect(
 def _probabilities(text: str, codes: Iterable[str]) -> Mapping[str, float]:
     """By language, the probability of a text by its letters. Chinese is one language in two scripts."""
     wanted = frozenset(codes)
-    compared = frozenset(_OTHER_SCRIPTS.split()) if _OTHER_LETTER.search(text) else _latin()
-    compared -= {code for code, letters in _OWN_LETTERS.items() if not letters.search(text)}
-    profiles = tuple(sorted(code for code in compared if {code, code.partition("-")[0]} & wanted))
-    if len(profiles) < FEWEST_PROFILES:
-        return {}
-    from langdetect.detector import Detector
-    from langdetect.lang_detect_exception import LangDetectException
-
-    detector = Detector(statistics_of(profiles))
-    detector.append(text)
+    profiles = [
+        code
+        for code in profile_codes()
+        if {code, code.partition("-")[0]} & wanted and (code not in _OWN_LETTERS or _OWN_LETTERS[code].search(text))
+    ]
     likely: dict[str, float] = {}
-    try:
-        for guess in detector.get_probabilities():
-            code = guess.lang.partition("-")[0]
-            likely[code] = likely.get(code, 0.0) + guess.prob
-    except LangDetectException:  # no letters that any profile knows
-        pass
+    for profile, probability in all_letters().probabilities(text, profiles).items():
+        code = profile.partition("-")[0]
+        likely[code] = likely.get(code, 0.0) + probability
     return likely
 
 
@@ -234,7 +221,7 @@ def _has_words(text: str, least: int) -> bool:
 
 def _without_statistics(text: str, codes: Sequence[str], words: Vocabulary) -> str:
     """The language by function words, among those that langdetect doesn't know; empty for other languages."""
-    unknown = [code for code in codes if code in words.function_words and not has_profile(code)]
+    unknown = [code for code in codes if code in words.function_words and code not in profile_codes()]
     if not unknown:
         return ""
     shares = {code: share for code, share in _shares(text, words).items() if code in codes}
@@ -283,9 +270,5 @@ def _declarations(url: str, declared: Mapping[str, str], languages: Languages) -
 
 
 def read_profiles() -> None:
-    """Read the statistics that most texts need, which takes .1 s."""
-    statistics_of(tuple(sorted(_latin())))
-
-
-def _latin() -> frozenset[str]:
-    return frozenset(profile_codes()) - frozenset(_OTHER_SCRIPTS.split())
+    """Read the letters of all languages, which takes .2 s."""
+    all_letters()

@@ -6,7 +6,7 @@ from functools import cache
 from urllib.parse import unquote, urlsplit
 
 from app.core.language import Vocabulary, vocabulary
-from app.text.language import profile_codes
+from app.text.letters import profile_codes
 
 _ALIASES = {"nb": "no", "nn": "no", "iw": "he", "fil": "tl", "cn": "zh", "jp": "ja", "kr": "ko", "ua": "uk"}
 """Other codes of a language: more exact or older ones, and those of countries that folders are named after."""

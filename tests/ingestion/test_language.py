@@ -56,6 +56,6 @@ def test_code_and_tables_say_nothing() -> None:
 
 
 def test_the_same_text_always_has_the_same_language() -> None:
-    """The detector is seeded."""
+    """Nothing is drawn at random."""
     mixed = (CZECH[:150] + SLOVAK[:150]) * 2
     assert len({told(mixed).code for _ in range(10)}) == 1

@@ -99,6 +99,16 @@ def test_a_related_language_with_many_common_words_is_noticed() -> None:
     assert [text for text in slovak if verdict(CZECH, text) != "wrong"] == []
 
 
+def test_an_answer_may_be_in_any_language() -> None:
+    """Its letters are compared with those of all languages, not only with those that models often write."""
+    others = (
+        "Provjerite je li vrijednost manja ili jednaka ograničenju.",
+        "Odaberite bilježnicu i pokrenite je gumbom Start.",
+        "Operatorn erbjuder automatiska säkerhetskopior till lagring via schemalagda jobb.",
+    )
+    assert [text for text in others for check in (CZECH, ENGLISH) if verdict(check, text) != "wrong"] == []
+
+
 def test_the_language_is_mostly_certain_after_three_words() -> None:
     """The reader waits for no more: a model needs 20 ms and more for each word."""
     begun = {

@@ -67,7 +67,7 @@ def test_a_long_message_is_read_at_both_ends() -> None:
 def test_the_profiles_are_there_before_the_first_question(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for them."""
     detector = LanguageDetector(LANGUAGES, "en")
-    monkeypatch.setattr("app.text.language._folded_profile", lambda _: pytest.fail("loaded while somebody waits"))
+    monkeypatch.setattr("app.text.letters._profile", lambda _: pytest.fail("loaded while somebody waits"))
     assert detector.detect("imagepullbackoff notebook") in LANGUAGES
 
 
@@ -86,7 +86,7 @@ def test_technical_terms_alone_keep_the_language_of_the_conversation() -> None:
 
 
 def test_the_answer_never_changes() -> None:
-    """The statistics are seeded: the same text gives the same language each time."""
+    """The same text has the same language each time."""
     texts = ["omero web ingress konfigurace", "rancher dashboard", "notebook gpu limit"]
     first = [DETECTOR.detect(text) for text in texts]
     assert all([DETECTOR.detect(text) for text in texts] == first for _ in range(20))

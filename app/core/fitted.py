@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Literal
 
 FILE = "fitted.toml"
-Decision = Literal["sure"]
+Decision = Literal["sure", "stated"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import chain
 
+from app.core.fitted import fitted
 from app.core.turn import Unsupported, UnsupportedKind
 from app.proof.evidence import (
     NAME,
@@ -29,16 +29,13 @@ from app.text.blocks import code_spans, unmarked
 from app.text.literals import amounts, unit_in
 from app.text.reading import CLOSING
 
-NEEDED = (0.0, 0.0, 0.0, 0.25, 0.3, 0.4)
-"""The share of the words of a sentence that a passage must have, by the number of its words that say something; few decide nothing."""
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 FEWEST_FOREIGN = 4  # words of a sentence that may be in another language than the answer
 MOST_FUNCTION = 10  # words for each function word of the answer's language: with more of these, the sentence is in it
-IN_DOUBT = 3  # words that say something: below `SUPPORTED` of so many or more, the meaning of a sentence decides
-LONGEST_COMPARED = 300  # characters of a sentence, less than of a stretch; a longer one states several things
-NEAR_ENOUGH = 0.33
-"""The cosine of a sentence that its pages say with the nearest stretch of them, plus the share of its words and names that a row of them has."""
-NEAR_ENOUGH_ACROSS = 0.05  # the cosine alone, where the pages are in another language
+IN_DOUBT = (
+    3  # words that say something: below `SUPPORTED` of so many or more, a sentence is decided by the fitted numbers
+)
+UNCOMPARED = 0.08  # the cosine that a sentence counts with if nobody compares it: invented ones are about as near
 LONGEST_REFUSAL = 400  # characters
 MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
 SMALL = 12  # larger numbers don't count what the answer itself lists
@@ -72,10 +69,6 @@ def _plain(text: str) -> str:
 
 def _without_urls(text: str) -> str:
     return _URL.sub(" ", text) if "://" in text or "](" in text else text
-
-
-def _needed(stems: AbstractSet[str]) -> float:
-    return NEEDED[min(len(stems), len(NEEDED) - 1)]
 
 
 class Checker:
@@ -301,14 +294,14 @@ class Checker:
         index, share = self._evidence.near(stems, self._own)
         if self._is_foreign(plain):
             return Unsupported(text, "statement", index + 1, max(share, 0.0))
-        comparable = len(stems) >= IN_DOUBT and len(plain) <= LONGEST_COMPARED
-        comparable = comparable and self._compares and (self._across or not self._is_mixed)
-        if share < (SUPPORTED if comparable else _needed(stems)):
-            refuses = len(stems) * (1 - share) < MOST_UNTOLD and self._refuses(plain)
-            tells_nothing = end.endswith(":") or refuses or (self._is_mixed and not comparable)
-            self.undecided = comparable and not tells_nothing
-            return None if tells_nothing else Unsupported(text, "statement", index + 1, share)
-        return None
+        comparable = self._compares and (self._across or not self._is_mixed)
+        if share >= SUPPORTED or len(stems) < IN_DOUBT or end.endswith(":") or (self._is_mixed and not comparable):
+            return None
+        if len(stems) * (1 - share) < MOST_UNTOLD and self._refuses(plain):
+            return None
+        fault = Unsupported(text, "statement", index + 1, share)
+        self.undecided = comparable
+        return fault if comparable or self.compared(fault, {}) else None
 
     def _is_foreign(self, plain: str) -> bool:
         """True if a sentence is in another language than the answer; only one with few function words is looked at."""
@@ -324,18 +317,20 @@ class Checker:
 
     def compared(self, fault: Unsupported, nearness: Mapping[int, float]) -> list[Unsupported]:
         """What stays of a fault of the kind `statement`, by its nearness in meaning to the passages, by number; empty if that isn't known."""
-        near = max(nearness.values(), default=None)
-        plain = _plain(fault.text)
-        said = self._stems(plain)
-        lacks_words = fault.score < _needed(said - self._evidence.question.stems) and not self._is_mixed
-        if near is None:
-            unproven = lacks_words
-        elif self._is_mixed:
-            unproven = near < NEAR_ENOUGH_ACROSS
-        else:
-            row = self._evidence.rows.share(said - self._evidence.question.stems, names_in(plain))
-            unproven = near + row < NEAR_ENOUGH
-        return [fault] if unproven else []
+        known = bool(nearness) or not self._is_mixed  # words of another language say nothing
+        return [fault] if known and not fitted("stated").decides(self.features(fault.text, nearness)) else []
+
+    def features(self, text: str, nearness: Mapping[int, float]) -> dict[str, float]:
+        """The features of a statement by which the fitted numbers decide whether the passages state it.
+
+        They are the cosine with the nearest stretch (`near`); the share of its words and names that a row has (`row`, 0 across languages);
+        whether passages are in other languages (`across`), and what the cosine says then (`near_across`).
+        """
+        plain, mixed = _plain(text), self._is_mixed
+        near = max(nearness.values(), default=UNCOMPARED)
+        stems = self._stems(plain) - self._evidence.question.stems
+        row = 0.0 if mixed else min(self._evidence.rows.share(stems, names_in(plain)), 1.0)
+        return {"row": row, "near": near, "across": float(mixed), "near_across": near * mixed}
 
     @property
     def _is_mixed(self) -> bool:

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
+
 from app.core.fitted import Decision, Fitted
 from app.core.settings import Settings
 from eval.commands.measuring import own_finder
@@ -29,7 +31,8 @@ from eval.measure.tables import as_table
 from eval.questions.cases import load_cases
 from eval.questions.own_docs import own_set
 
-DECISION: Decision = "sure"
+EXAMPLES: dict[Decision, str] = {"sure": "quotations", "stated": "statements"}
+"""What each decision is about."""
 WRITTEN = "# Fitted by `docs-assistant eval fit` (docs: evaluate, Fitted decisions); the weights are of features from 0 to 1.\n"
 
 
@@ -58,34 +61,40 @@ async def examples_(options: Options, settings: Settings) -> int:
 
 @command(
     "",
-    argument("files", "files of eval examples, of one site each", "FILE", nargs=-1, required=True),
+    argument(
+        "files", "files of eval examples, or of eval faults --out, of one site each", "FILE", nargs=-1, required=True
+    ),
+    option("--decision", "what the files have examples of", type=click.Choice(tuple(EXAMPLES)), default="sure"),
     option("--out", "write the fitted numbers, as app/fitted.toml has them", "FILE"),
 )
 async def fit_(options: Options, settings: Settings) -> int:
-    """Fits the decision whether a quotation is sure, and judges each set by the numbers of the others. Needs scikit-learn."""
+    """Fits the decision whether a quotation is sure, or whether the passages state a sentence (`stated`), and judges each set by the numbers
+    of the others. Needs scikit-learn.
+    """
     del settings
     check_writable(options, "out")
     sets = {Path(path).stem: [parse_row(Example, *row) for row in json_lines(path)] for path in options.files}
-    model, figures = fit(sets, DECISION)
-    header = ["fitted on the others", "n", "AUC", "sure", "right", "right by today's numbers"]
+    decision: Decision = options.decision
+    model, figures = fit(sets, decision)
+    header = ["fitted on the others", "n", "AUC", decision, "right", "right by today's numbers"]
     rows = [
         [one.name, str(one.n), f"{one.auc:.3f}", str(one.sure), f"{one.right:.3f}", f"{one.right_now:.3f}"]
         for one in figures
     ]
-    sys.stdout.write("\n".join([*as_table(header, rows), "", *_lines(model, figures)]) + "\n")
+    sys.stdout.write("\n".join([*as_table(header, rows), "", *_lines(decision, model, figures)]) + "\n")
     if options.out:
-        write_text("\n".join([WRITTEN, *_lines(model, figures)]) + "\n", options.out)
+        write_text("\n".join([WRITTEN, *_lines(decision, model, figures)]) + "\n", options.out)
     return OK
 
 
-def _lines(model: Fitted, figures: Sequence[Figures]) -> list[str]:
+def _lines(decision: Decision, model: Fitted, figures: Sequence[Figures]) -> list[str]:
     def table(values: Mapping[str, float]) -> str:
         return "{ " + ", ".join(f"{name} = {value:g}" for name, value in values.items()) + " }"
 
     return [
-        f"[{DECISION}]",
+        f"[{decision}]",
         f"date = {datetime.now(UTC).date().isoformat()}",
-        f"quotations = {table({one.name: one.n for one in figures})}",
+        f"{EXAMPLES[decision]} = {table({one.name: one.n for one in figures})}",
         f"auc = {table({one.name: round(one.auc, 3) for one in figures})} # of each set, by the numbers of the others",
         f"least = {model.least:.3f}",
         f"bias = {model.bias:g}",

@@ -34,7 +34,7 @@ from eval.commands.options import (
     quiet_pipeline,
     saved_file,
 )
-from eval.files import EvaluationError, write_text
+from eval.files import EvaluationError, write_json_lines, write_text
 from eval.measure.faults import Kept, Meaning, measure
 from eval.measure.gate import drops, judge, save_baseline
 from eval.measure.refusals import Refusals, decide
@@ -251,9 +251,11 @@ async def gate(options: Options, settings: Settings) -> int:
     argument("file", "answers with their passages; the shipped ones if it isn't given", "FAULTS.jsonl", required=False),
     flag("--missed", "print the faults that are missed"),
     flag("--written", "plant no faults, so that only those of the file count"),
+    option("--out", "write what eval fit --decision stated is fitted to", "FILE"),
 )
 async def faults(options: Options, settings: Settings) -> int:
     """Plants faults into good answers and tells which of them readers would see marked. The exit code is 1 below the goals."""
+    check_writable(options, "out")
     kept = Kept.load(options.file or str(files("eval").joinpath("sets", "faults.jsonl")))
     meaning = Meaning(kept, open_embedder(settings))
     await meaning.read()
@@ -268,6 +270,8 @@ async def faults(options: Options, settings: Settings) -> int:
         lines += [f"missed {kind}: {one}" for kind, missed in outcome.missed.items() for one in missed]
     lines += [f"FAILED: {failure}." for failure in outcome.failures] or ["Passed."]
     sys.stdout.write("\n".join(lines) + "\n")
+    if options.out:
+        write_json_lines((asdict(row) for row in outcome.examples), options.out)
     return FAILED if outcome.failures else OK
 
 

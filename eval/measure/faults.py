@@ -27,6 +27,7 @@ from app.text.literals import amounts
 from app.text.reading import Reading
 from app.text.segments import segments
 from eval.files import EvaluationError, json_lines
+from eval.measure.fitting import Example
 
 ACROSS = " across languages"
 OTHERS = 4  # passages beside those that an answer was written from, as a search finds them
@@ -110,6 +111,7 @@ class Outcome:
     missed: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     statements: int = 0
     alarms: list[str] = field(default_factory=list)
+    examples: list[Example] = field(default_factory=list)
 
     @property
     def failures(self) -> list[str]:
@@ -163,6 +165,7 @@ class Judging:
 
     def __init__(self, kept: Kept, prompts: Prompts, meaning: Meaning | None = None) -> None:
         self._kept, self._prompts, self._wording, self._meaning = kept, prompts, Wording(prompts.languages), meaning
+        self.examples = list[Example]()  # of the decision `stated`, of statements that are known to be true or false
 
     def rules(self, language: str) -> str:
         """The instructions that the model gets."""
@@ -179,7 +182,15 @@ class Judging:
         meaning = self._meaning
 
         async def compared(statement: str) -> Mapping[int, float]:
-            return await meaning.near(statement, sample.language, names) if meaning else {}
+            near = await meaning.near(statement, sample.language, names) if meaning else {}
+            wrong = (
+                sample.fault == "statement"
+                and bool(sample.text)
+                and (statement in sample.text or sample.text in statement)
+            )
+            if wrong or not sample.fault:
+                self.examples.append(Example(checker.features(statement, near), not wrong))
+            return near
 
         proof = Prover(checker, "mark", sign, instructions_of(self._prompts, sample.language), compared)
         judged = [one.text for segment in segments(sample.answer) for one in await proof.feed(segment)]
@@ -220,6 +231,7 @@ async def measure(kept: Kept, prompts: Prompts, meaning: Meaning | None = None, 
             outcome.caught[kind] += 1
         else:
             outcome.missed[kind].append(f"{sample.id}: {sample.answer}")
+    outcome.examples = judging.examples
     return outcome
 
 
@@ -236,7 +248,10 @@ def planted(sample: Sample, good: Sequence[Sample], kept: Kept, rules: Callable[
     chance = _chance(f"{SEED} {sample.id}")
     for kind, answer in _faulty(sample, good, kept, chance):
         if answer and answer != sample.answer:
-            yield Sample(f"{kind} in {sample.id}", sample.language, sample.question, sample.passages, answer, kind)
+            said = answer.removeprefix(sample.answer).strip() if kind == "statement" else ""
+            yield Sample(
+                f"{kind} in {sample.id}", sample.language, sample.question, sample.passages, answer, kind, said
+            )
     recited = " ".join(rules(sample.language).split()[:40])
     for kind, answer in (
         ("recital", f"{sample.answer}\n\n{recited}"),

@@ -37,6 +37,22 @@ def test_what_decides_gets_the_weight_and_each_set_is_judged_by_the_others() -> 
     assert all(one.auc < 0.3 for one in fit({"a": answers(1), "b": turned}, "sure")[1])
 
 
+@needs_sklearn
+def test_a_statement_is_judged_by_words_and_meaning_together() -> None:
+    """The weights that ship ask for more words the farther a sentence is."""
+    dice = np.random.default_rng(1)
+    rows = [{"row": dice.random(), "near": dice.random() / 2, "across": 0.0, "near_across": 0.0} for _ in range(300)]
+    sites = {
+        name: [Example(row, row["row"] + 2 * row["near"] + dice.random() / 5 > 1) for row in part]
+        for name, part in (("a", rows[:150]), ("b", rows[150:]))
+    }
+    model, figures = fit(sites, "stated")
+    assert all(one.auc > 0.9 for one in figures)
+    assert model.weights["row"] > 0 < model.weights["near"]
+    shipped, far = fitted("stated"), {"near": 0.05, "across": 0.0, "near_across": 0.0}
+    assert [shipped.decides(far | {"row": row}) for row in (0.1, 0.6)] == [False, True]
+
+
 async def test_examples_are_the_quotations_of_a_set(
     index: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

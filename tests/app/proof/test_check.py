@@ -258,7 +258,10 @@ def test_the_meaning_decides_where_words_leave_doubt() -> None:
     assert kept("Backups run every night and are kept in the folder.", None) == ["sure"]
     wandering = "At night users wander with tapes to a folder of files beneath the mountain of the courier, "
     assert kept(wandering, -0.1) == ["statement"]
-    assert kept(wandering * 4, -0.1) == ["sure"], "several statements, which have no one meaning"
+    assert kept(wandering * 4, -0.1) == ["statement"], "a long one, too"
+    few = "Couriers carry the backups, tapes and disks weekly beneath a mountain."
+    many = "Nightly backups of the folder, kept thirty days, are copied weekly beneath a mountain."
+    assert (kept(few, 0.2), kept(many, 0.2)) == (["statement"], []), "with fewer words, a sentence has to be nearer"
     translated = "Kopie vznikají v noci a složku mazat nesmíte."
     assert kept(translated, 0.3, language="cs") == kept(translated, None, language="cs") == []
     assert kept(translated, 0.04, language="cs") == ["statement"]

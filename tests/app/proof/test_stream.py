@@ -186,16 +186,9 @@ async def test_a_statement_in_doubt_waits_for_its_meaning(mode: Mode, pieces: st
     assert (text, proof.ending) == (f"{foreign} They run at 02:00 [1].", "turned")
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Kurýr každou noc odváží všechny pásky do skladu pod horou.",
-        "A courier collects the tapes weekly, stores them beneath a mountain, counts them twice, and " * 4 + "leaves.",
-    ],
-    ids=["foreign", "long"],
-)
-async def test_a_statement_that_no_meaning_can_save_asks_nobody(sentence: str) -> None:
-    """One in another language than the answer, and one that states several things."""
+async def test_a_statement_in_another_language_than_the_answer_asks_nobody() -> None:
+    """No meaning can save it."""
+    sentence = "Kurýr každou noc odváží všechny pásky do skladu pod horou."
     checker = Checker(Evidence([PASSAGE], ["en"], "How are backups kept?"), "en", WORDING, compares=True)
     asked = []
 

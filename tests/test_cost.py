@@ -53,7 +53,7 @@ ANSWER = """To create them, open the form and fill in a name and the size of the
 tool create --memory 4G
 ```
 
-The limits stand in the table of the project [2], and an administrator can raise them [1]. Ask for more when you need it.
+Each step of the limits needs the project [2], and you ask an administrator for more memory [1]. Wait a minute for it then.
 """
 
 

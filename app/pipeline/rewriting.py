@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
 
 from app.core.language import Language
 from app.core.prompts import Prompts
@@ -59,16 +60,13 @@ def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
     return "adds too much" if _shared(said, roots(" ".join((question, *earlier)))) < MOST * len(said) else ""
 
 
-def adds(text: str, question: str, language: Language) -> bool | None:
-    """True if a text has a word that the question hasn't; None while it has function words alone.
-
-    A weak model asks the question again, writes citations alone, or announces an answer and stops.
-    """
+def new_in(text: str, question: str, language: Language) -> Literal["nothing", "again", "new"]:
+    """Whether a text has words beside citations, and any that the question hasn't: weak models cite and say nothing, or ask again."""
     written = words(CITATION.sub("", f"{text}]"))  # the last citation may be half written
-    if not written:
-        return False
     said = {root(word) for word in written if folded(word) not in language.traits.stopwords}
-    return _shared(said, roots(question)) < len(said) if said else None
+    if _shared(said, roots(question)) < len(said):
+        return "new"
+    return "again" if written else "nothing"
 
 
 def keywords_in(reply: str, codes: Sequence[str]) -> dict[str, str]:

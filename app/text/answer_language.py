@@ -6,7 +6,7 @@ Documentation in any language is full of English words, so code, quotations, lin
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +26,7 @@ TERMS = 55.0  # odds of a configured one: documentation has terms of it
 MAJORITY = 2  # times the words of the other language, if there are words of both
 PROSE = 0.2  # least share of function words: prose has 20 to 50 %; text of a related language has under 15 %
 FEWEST_OWN = 2
+FEWEST_WORDS = 6  # that letters tell; fewer may be names and terms, in any order
 LONGEST_WORD = 4  # letters, for scripts without spaces between words
 SWITCHED = 0.2  # share of the prose
 WINDOW = 12  # the fewest words that are checked together
@@ -104,8 +105,8 @@ class AnswerLanguage:
 
         Names have capitals, and documentation has terms of the configured languages. The first word is seldom a name.
         """
-        if count.is_foreign:
-            return True
+        if count.is_foreign or count.words < FEWEST_WORDS:
+            return count.is_foreign
         first, *further = spoken(prose) or [""]
         small = [word for word in further if not word[0].isupper()]
         small_first = [first] if first and not first[0].isupper() else []
@@ -178,8 +179,3 @@ def _windows(prose: str) -> Iterator[tuple[str, Sequence[str]]]:
                 yield " ".join(part), words
                 part, words = [], []
         yield " ".join(part), words
-
-
-def profiles(_languages: Iterable[str] = ()) -> None:
-    """Load the letters of all languages, best before the first answer."""
-    all_letters()

@@ -44,9 +44,10 @@ from app.pipeline.conversation import (
     with_answer_language,
     within_window,
 )
-from app.pipeline.rewriting import adds
+from app.pipeline.rewriting import new_in
 from app.pipeline.runner import Changes, Step
-from app.text.answer_language import AnswerLanguage, Verdict, profiles
+from app.text.answer_language import AnswerLanguage, Verdict
+from app.text.letters import all_letters
 
 log = logging.getLogger("app.pipeline")
 
@@ -87,7 +88,7 @@ class Synthesize(Step):
     def __post_init__(self) -> None:
         """Load the letter statistics, so that the first answer doesn't wait for them."""
         if self.model:
-            profiles(self.prompts.languages)
+            all_letters()
 
     async def __call__(self, turn: Turn) -> Changes:
         """The passages that the model reads, and the events; the model is called when they are read."""
@@ -132,8 +133,8 @@ class Synthesize(Step):
         """
         language, whole, options = turn.asked.language, turn.request.whole, self._options(turn)
         longest = self.settings.tuning.longest_answer
-        asked = partial(adds, question=turn.asked.text, language=self.prompts.language(language))
-        attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole, adds=asked), ""
+        asked = partial(new_in, question=turn.asked.text, language=self.prompts.language(language))
+        attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole, says=asked), ""
         for _ in range(2):
             try:
                 with turn.calls.call(self.name) as call:
@@ -152,7 +153,7 @@ class Synthesize(Step):
                 last = attempt.last
                 break
             log.info(LogMessage("answer in another language", id=turn.request.id, language=language, told=bool(firmer)))
-            attempt = Attempt(attempt.check, whole=whole, refused=refused, has_quotations=bool(turn.hits), adds=asked)
+            attempt = Attempt(attempt.check, whole=whole, refused=refused, has_quotations=bool(turn.hits), says=asked)
             firmer = self.prompts.render(language, "answer_language")
         else:
             *quoted, done = await self._extracted(turn)
@@ -267,7 +268,8 @@ class Attempt:
 
     An attempt is held back until its language is certain and it says something, or `LONGEST_HELD` characters have come. The second, which knows what was
     `refused` of the first, isn't if there are no quotations to show in its place. If the reader gets the `whole` answer at once,
-    all of it waits for the end. An answer that `adds` no word to the question is as good as none.
+    all of it waits for the end. An answer that `says` nothing, or asks the question
+    again, is as good as none.
     """
 
     def __init__(
@@ -277,13 +279,13 @@ class Attempt:
         whole: bool,
         refused: tuple[Event, ...] | None = None,
         has_quotations: bool = True,
-        adds: Callable[[str], bool | None] = bool,
+        says: Callable[[str], str] = lambda _: "new",
     ) -> None:
         self.check, self.refused, self.said = check, refused, False
         self.last: Sequence[Event] = ()
         self._whole, self._waiting = whole, list[Event]()
         self._texts = list[str]()
-        self._has_quotations, self._adds = has_quotations, adds
+        self._has_quotations, self._says = has_quotations, says
         self._holding = has_quotations
 
     def read(self, event: Event, call: Call) -> Sequence[Event]:
@@ -301,7 +303,7 @@ class Attempt:
             if self._holding:
                 held = "".join(self._texts)
                 verdict = self.check.early(held[:ENOUGH])
-                if len(held) < LONGEST_HELD and (verdict == "unsure" or not self._adds(held)):
+                if len(held) < LONGEST_HELD and (verdict == "unsure" or self._says(held) != "new"):
                     return ()
                 event = self._released(held, verdict)
         if self._whole:
@@ -316,8 +318,8 @@ class Attempt:
         Raises `ModelError` for an empty answer, and `WrongLanguage` for a whole answer that switched.
         """
         text, rest = "".join(self._texts), self._waiting
-        if not text or (not self.said and self._adds(text) is False):
-            raise ModelError(f"The language model returned {'only the question' if text else 'an empty answer'}.")
+        if not text or (not self.said and self._is_nothing(text)):
+            raise ModelError(f"The language model returned {'nothing that answers' if text else 'an empty answer'}.")
         if self._holding:
             rest.append(self._released(text, "unsure"))
         if self.refused is not None:
@@ -331,6 +333,10 @@ class Attempt:
         if done.language:
             log.info(LogMessage("answer language", id=REQUEST_ID.get(), outcome=done.language))
         return (*rest, done)
+
+    def _is_nothing(self, text: str) -> bool:
+        says = self._says(text)
+        return says == "nothing" or (says == "again" and text.rstrip().endswith("?"))
 
     def _released(self, held: str, verdict: Verdict) -> Text:
         if (self.check.beginning(held) if verdict == "unsure" else verdict) == "wrong":

@@ -198,7 +198,8 @@ async def test_a_page_is_near_if_a_sentence_of_it_has_much_of_the_question(llm: 
     ("reply", "quoted"),
     [
         ("How much memory can I get?", True),
-        ("The memory that you can get.", True),
+        ("How much memory can you get? [1]", False),
+        ("You can get much memory [1].", False),
         ("[1]. [2].", True),
         ("4 GB [1].", False),
         ("Yes.", False),
@@ -209,7 +210,7 @@ async def test_a_page_is_near_if_a_sentence_of_it_has_much_of_the_question(llm: 
 async def test_an_answer_that_repeats_the_question_is_a_quotation(
     llm: FakeLLM, reply: str, *, quoted: bool, whole: bool
 ) -> None:
-    """A short answer with a word of its own isn't."""
+    """And so is one of citations alone. What the question says may be what the pages say, too."""
     llm.reply = lambda _: Reply(reply)
     request = Request((Message("user", "How much memory can I get?"),), whole=whole)
     events = await answer(llm, turn(hits=HITS, request=request))

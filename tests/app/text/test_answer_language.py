@@ -109,6 +109,20 @@ def test_an_answer_may_be_in_any_language() -> None:
     assert [text for text in others for check in (CZECH, ENGLISH) if verdict(check, text) != "wrong"] == []
 
 
+@pytest.mark.parametrize(
+    ("check", "answer"),
+    [
+        (ENGLISH, "Installing takes 18 minutes [1]."),
+        (ENGLISH, "Default namespace quotas apply."),
+        (CZECH, "Namespace default nelze smazat."),
+        (CZECH, "Použijte příkaz kubectl."),
+    ],
+)
+def test_a_few_words_are_in_no_other_language(check: AnswerLanguage, answer: str) -> None:
+    """A short answer is right as often as a long one; asked for again, it would be a quotation."""
+    assert verdict(check, answer) != "wrong"
+
+
 def test_the_language_is_mostly_certain_after_three_words() -> None:
     """The reader waits for no more: a model needs 20 ms and more for each word."""
     begun = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.assistants.assistant import Assistant, Assistants, Plans
-from app.assistants.exam import kept
+from app.assistants.exam import Exam, kept
 from app.assistants.file import (
     AssistantsFile,
     AssistantTable,
@@ -48,7 +48,8 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
     store = GuardedStore(open_store(settings), "the store")
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
-    tools = _heeding(Tools(settings, prompts, detector, model, embedder, reranker, store))
+    exams = kept(settings) if settings.tuning.heed_exam else {}
+    tools = _heeding(Tools(settings, prompts, detector, model, embedder, reranker, store), exams)
     file = file or read_assistants(settings)
     with naming_file(settings):
         models = {
@@ -60,7 +61,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
             for id_, named in open_indices(file.indices, settings).items()
         }
         steps = file.known_steps()
-        by_id = _by_id(file, tools, _Extras(models, indices, steps))
+        by_id = _by_id(file, tools, _Extras(models, indices, steps, exams))
     if settings.prompts:
         check_folder(settings.prompts, settings.languages, placeholders(), own_prompts(steps.values()))
     asked = [part for part in (model, reranker) if part] + [named.model for named in models.values()]
@@ -73,7 +74,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
         tools,
         tuple(parts),
         breakers=tuple(breaker for guard in (*parts, *processors) for breaker in getattr(guard, "breakers", ())),
-        exams={name: exam.said for name, exam in kept(settings).items() if settings.tuning.heed_exam},
+        exams={name: exam.said for name, exam in exams.items()},
         llm_timeout=max(settings.llm_timeout, *(named.settings.llm_timeout for named in models.values()), 0),
     )
 
@@ -126,11 +127,12 @@ def _with_personas(assistant: Assistant, prompts: Prompts) -> Iterator[Assistant
 
 @dataclass(frozen=True, slots=True)
 class _Extras:
-    """The models and indices of assistants.toml, in addition to the configured ones, and all steps."""
+    """The models and indices of assistants.toml, in addition to the configured ones, all steps, and the exams of models."""
 
     models: Mapping[str, NamedModel]
     indices: Mapping[str, NamedIndex]
     steps: Mapping[str, StepFactory]
+    exams: Mapping[str, Exam]
 
     def tools(self, entry: AssistantTable, tools: Tools) -> Tools:
         """The tools of an assistant, with the index and the model that it names."""
@@ -150,13 +152,12 @@ class _Extras:
         named = _lookup(self.models, name, "model")
         limits = ("llm_timeout", "llm_context_window", "llm_max_tokens", "llm_form")
         own = {limit: named.settings.value(limit) for limit in limits}
-        return _heeding(replace(tools, model=named.model, settings=tools.settings.model_copy(update=own)))
+        return _heeding(replace(tools, model=named.model, settings=tools.settings.model_copy(update=own)), self.exams)
 
 
-def _heeding(tools: Tools) -> Tools:
-    """The tools as the exam of their model says, if it has had one, and DOCS_TUNING__HEED_EXAM isn't false."""
-    settings = tools.settings
-    exam = kept(settings).get(tools.model.name) if tools.model and settings.tuning.heed_exam else None
+def _heeding(tools: Tools, exams: Mapping[str, Exam]) -> Tools:
+    """The tools as the exam of their model says, if it has had one."""
+    settings, exam = tools.settings, exams.get(tools.model.name) if tools.model else None
     if exam is None:
         return replace(tools, left_out=frozenset(), quoted=frozenset())
     if exam.form == "short" and settings.tuning.llm_form == "auto":

@@ -11,22 +11,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from app.core.errors import ModelError, PromptError, SettingsError
-from app.core.language import path_of, read_toml
+from app.core.errors import ModelError, SettingsError
+from app.core.language import has_file, path_of, read_toml, validated
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Question, Request, Text, Turn, Usage
 from app.core.types import Chunk, Hit
 from app.index import directory_of
+from app.index.embedded.pointer import write_kept
 from app.models import Model
 from app.models.protocols import CallOptions
 from app.pipeline.conversation import reads_little
@@ -106,8 +104,7 @@ class Marks:
 class Exam:
     """The result of a model: the `grades` by language, the `form` of the prompt, and the steps that it isn't asked for, `left_out`.
 
-    `reads` and `writes` are tokens a second, 0 if the server counts none; `window` is what the server says that the model can read, in
-    tokens, 0 if it says nothing.
+    `reads` and `writes` are tokens a second, 0 if the server counts none. `answers` has each question with what a reader would get.
     """
 
     model: str
@@ -146,7 +143,7 @@ async def take(model: Model, settings: Settings, prompts: Prompts, detector: Lan
     await model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=settings.llm_timeout))
     candidate = _Candidate(model, settings, prompts, detector)
     grades, marks = dict[str, Grade](), dict[str, Marks]()
-    for code in filter(partial(_has_sheet, settings.prompts), prompts.languages):
+    for code in (code for code in prompts.languages if has_file(f"{code}/{SHEET}", settings.prompts)):
         grades[code], marks[code] = await candidate.examined(code)
     written = [code for code, grade in grades.items() if grade != "quotes"]
     short = any(grade == "short" for grade in grades.values())
@@ -271,18 +268,10 @@ def _judged(ask: _Ask, text: str, done: Done) -> Literal["right", "invented", "s
     return "right" if said and done.language in {"", "corrected"} else "invented"
 
 
-def _has_sheet(folder: str, code: str) -> bool:
-    return any(root.joinpath(code, SHEET).is_file() for root in (files("prompts"), Path(folder or "prompts")))
-
-
 def sheet_of(code: str, folder: str) -> _Sheet:
     """The exam in a language, of the operator's folder or the shipped one. Raises `PromptError` if it is invalid or missing."""
     name = f"{code}/{SHEET}"
-    try:
-        return _Sheet.model_validate(read_toml(name, folder))
-    except ValidationError as error:
-        problems = (f"{'.'.join(map(str, one['loc']))} {one['msg']}" for one in error.errors())
-        raise PromptError("\n".join(f"{path_of(name, folder)}: {problem}." for problem in problems)) from error
+    return validated(_Sheet, read_toml(name, folder), path_of(name, folder))
 
 
 # ---- kept results --------------------------------------------------------------------------------
@@ -307,11 +296,7 @@ def kept(settings: Settings) -> Mapping[str, Exam]:
 
 
 def keep(exam: Exam, settings: Settings) -> Path:
-    """Keep the result in place of the model's last one; returns the file."""
+    """Keep the result in place of the model's last one; returns the file. Raises `StoreError` if it can't be written."""
     path = _file(settings)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    others = {name: asdict(one) for name, one in kept(settings).items()}
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(orjson.dumps({**others, exam.model: asdict(exam)}, option=orjson.OPT_INDENT_2))
-    fresh.replace(path)
+    write_kept(path, {name: asdict(one) for name, one in {**kept(settings), exam.model: exam}.items()})
     return path

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
@@ -241,11 +241,24 @@ def _united(values: Sequence[Any]) -> Any:
 @cache
 def with_words(codes: tuple[str, ...], override: str = "") -> tuple[str, ...]:
     """Returns the languages that have a `language.toml`. Pages may be in others, questions may not."""
-    return tuple(
-        code
-        for code in codes
-        if _own(f"{code}/language.toml", (override,)) or files("prompts").joinpath(code, "language.toml").is_file()
-    )
+    return tuple(code for code in codes if has_file(f"{code}/language.toml", override))
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def has_file(name: str, override: str) -> bool:
+    """True if the operator's folder has the file, or the package."""
+    return bool(_own(name, (override,))) or files("prompts").joinpath(name).is_file()
+
+
+def validated(model: type[M], values: Mapping[str, Any], name: str, context: Any = None) -> M:
+    """The values of a file as this model. Raises `PromptError`, which names the file and each wrong value."""
+    try:
+        return model.model_validate(values, context=context)
+    except ValidationError as error:
+        problems = (f"{'.'.join(map(str, one['loc']))} {one['msg']}" for one in error.errors())
+        raise PromptError("\n".join(f"{name}: {problem}." for problem in problems)) from error
 
 
 def load_language(code: str, override: str = "") -> Language:
@@ -261,12 +274,8 @@ def load_language(code: str, override: str = "") -> Language:
     values["words"] = f"{values['words']} {values['stopwords']}"
     parts: dict[str, Any] = {}
     for part, model in PARTS.items():
-        try:
-            given = {key: values[key] for key in model.model_fields if key in values}
-            parts[part] = model.model_validate(given, context=own)
-        except ValidationError as error:
-            problems = (f"{'.'.join(map(str, one['loc']))} {one['msg']}" for one in error.errors())
-            raise PromptError("\n".join(f"{name}: {problem}." for problem in problems)) from error
+        given = {key: values[key] for key in model.model_fields if key in values}
+        parts[part] = validated(model, given, name, own)
     return Language(code, dates=read_toml(f"{code}/dates.toml", override), **parts)
 
 

@@ -53,7 +53,7 @@ def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
     small = fold(rewrite)
     if missing := next((name for name in _names(question) if fold(name) not in small), ""):
         return f"lacks {missing}"
-    asked, said = (roots(" ".join(_telling(text, language))) for text in (question, rewrite))
+    asked, said = (_substance(text, language) for text in (question, rewrite))
     if _shared(asked, said) < MOST * len(asked):
         return "asks something else"
     earlier = (message.content for message in turn.request.messages)
@@ -89,7 +89,7 @@ def speak_of(keywords: Mapping[str, str], question: str, language: Language) -> 
     """True if keywords have some of what the question asks, or none is in its language. What others find says nothing of the question."""
     if language.code not in keywords:
         return True
-    asked = roots(" ".join(_telling(question, language)))
+    asked = _substance(question, language)
     return _shared(asked, roots(" ".join(keywords.values()))) >= SOME * len(asked)
 
 
@@ -106,6 +106,11 @@ def _is_word(text: str) -> bool:
 
 def _telling(text: str, language: Language) -> list[str]:
     return without_stopwords(text, language).split()
+
+
+def _substance(text: str, language: Language) -> frozenset[str]:
+    """The roots of the words of a text that say something."""
+    return roots(" ".join(_telling(text, language)))
 
 
 def _shared(some: Collection[str], others: Collection[str]) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from app.core.settings_types import Unproven as Mode
 from app.core.turn import Ending, Unsupported
@@ -35,26 +37,37 @@ Compare = Callable[[str], Awaitable[Mapping[int, float]]]
 """How near a statement is in meaning to the passages, by number; empty if that can't be told."""
 
 
+@dataclass(frozen=True, slots=True)
 class Instructions:
-    """The words of a system message that no reader should get, and the `sites` whose passages it has."""
+    """A system message that no reader should get, and the `sites` whose passages it has."""
 
-    def __init__(self, text: str, sites: Collection[str] = ()) -> None:
-        words = _WORD.findall(text.casefold())
-        self._text, self._words = f" {' '.join(words)} ", frozenset(words)
-        self._places = [f"{site} > " for site in sites]
+    text: str
+    sites: tuple[str, ...] = ()
+
+    def beside(self, sites: Iterable[str]) -> Instructions:
+        """The same message with passages of these sites."""
+        return replace(self, sites=tuple(sites))
 
     def names_place(self, line: str) -> bool:
         """True if a line says where a passage is from, as the line above each does: `[2] docs.example.org > Page`."""
-        return any(0 <= line.find(place) <= LONGEST_MARK for place in self._places)
+        return any(0 <= line.find(f"{site} > ") <= LONGEST_MARK for site in self.sites)
 
     def recited(self, text: str) -> bool:
         """True if `RECITED` words of the text in a row are of the instructions."""
+        told, known = _told(self.text)
         words, row = _WORD.findall(text.casefold()), 0
         for at, word in enumerate(words, start=1):
-            row = row + 1 if word in self._words else 0
-            if row >= RECITED and f" {' '.join(words[at - RECITED : at])} " in self._text:
+            row = row + 1 if word in known else 0
+            if row >= RECITED and f" {' '.join(words[at - RECITED : at])} " in told:
                 return True
         return False
+
+
+@lru_cache(maxsize=32)
+def _told(text: str) -> tuple[str, frozenset[str]]:
+    """The words of a text in a row, and each once."""
+    words = _WORD.findall(text.casefold())
+    return f" {' '.join(words)} ", frozenset(words)
 
 
 class Prover:

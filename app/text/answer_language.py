@@ -107,12 +107,11 @@ class AnswerLanguage:
         """
         if count.is_foreign or count.words < FEWEST_WORDS:
             return count.is_foreign
-        first, *further = spoken(prose) or [""]
-        small = [word for word in further if not word[0].isupper()]
-        small_first = [first] if first and not first[0].isupper() else []
-        if self._odds(" ".join([*small_first, *small]), self._configured) < -STRANGE:
+        words = spoken(prose)
+        first, small = words[:1], [word for word in words[1:] if not word[0].isupper()]
+        if self._odds(" ".join([word for word in first if not word[0].isupper()] + small), self._configured) < -STRANGE:
             return True
-        return not count.own and self._odds(" ".join([first, *small]), (self._code,)) < -TERMS
+        return not count.own and self._odds(" ".join(first + small), (self._code,)) < -TERMS
 
     def _is_likely(self, prose: str, count: _Count) -> bool:
         """True if few words are enough, because related languages have other letters and words."""

@@ -39,13 +39,17 @@ def grown(hits: Sequence[Hit], pages: Mapping[str, PlainText], budget: int) -> t
     return tuple(_written(growth.passages))
 
 
+def site_of(chunk: Chunk) -> str:
+    """The host of the chunk's page, with its port."""
+    return chunk.url.partition("://")[2].partition("/")[0]
+
+
 def heading_line(chunk: Chunk) -> str:
     """Returns the place of the chunk's text: site > page > headings, without one that the text itself begins with; then the day of
     the page, if it is known.
     """
     path = chunk.heading_path[: -1 if chunk.text.startswith("#") else None]
-    site = chunk.url.partition("://")[2].partition("/")[0]
-    line, day = " > ".join(dict.fromkeys(filter(None, (site, chunk.title, *path)))), chunk.dated[:10]
+    line, day = " > ".join(dict.fromkeys(filter(None, (site_of(chunk), chunk.title, *path)))), chunk.dated[:10]
     return f"{line} ({day})" if day else line
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Literal
-from urllib.parse import urlsplit
 
 from app.citing.citations import Citations, is_refusal
 from app.citing.headings import follow_ups
@@ -35,6 +34,7 @@ from app.proof.stream import Compare, Instructions, Prover
 from app.proof.verbatim import word_for_word
 from app.proof.wording import Wording as ProofWording
 from app.text.blocks import cut_short
+from app.text.growth import site_of
 from app.text.segments import Segment, Segmenter
 
 log = logging.getLogger("app.pipeline")
@@ -105,8 +105,8 @@ class Cite(Step):
         if self.unproven == "off" or not turn.hits:
             return None
         code = turn.asked.language
-        sites = frozenset(urlsplit(hit.chunk.url).netloc for hit in turn.hits)
-        instructions = instructions_of(self.prompts, code, turn.request.persona, sites)
+        instructions = instructions_of(self.prompts, code, turn.request.persona)
+        instructions = instructions.beside({site_of(hit.chunk) for hit in turn.hits})
         sign = self.prompts.language(code).texts.unproven
         return Prover(checker_of(turn, self.words, self.embedder), self.unproven, sign, instructions, compare)
 
@@ -327,11 +327,9 @@ def rules_of(prompts: Prompts, language: str, persona: str = "") -> str:
 
 
 @lru_cache(maxsize=32)
-def instructions_of(
-    prompts: Prompts, language: str, persona: str = "", sites: frozenset[str] = frozenset()
-) -> Instructions:
-    """The words of these instructions, read once, and of the places of passages from these sites."""
-    return Instructions(rules_of(prompts, language, persona), sites)
+def instructions_of(prompts: Prompts, language: str, persona: str = "") -> Instructions:
+    """The words of these instructions, read once."""
+    return Instructions(rules_of(prompts, language, persona))
 
 
 def _evidence_of(hit: Hit) -> str:

@@ -95,7 +95,7 @@ class Synthesize(Step):
         turn = with_answer_language(turn, self.prompts.languages)
         if not self._writer(turn) or turn.choices or not turn.hits:
             return {"events": self._answer(turn)}
-        passages = await read_passages(turn, within_window(self.settings, self.model), self.prompts, self.model)
+        passages = await read_passages(turn, self._fitting, self.prompts, self.model)
         read = turn.changed(passages=passages)
         return {
             "passages": passages,
@@ -108,6 +108,11 @@ class Synthesize(Step):
         if model and not turn.choices and (turn.hits or turn.request.attached):
             return self._written(model, turn)
         return self._unwritten(turn)
+
+    @property
+    def _fitting(self) -> Settings:
+        """The settings, within the window that the model's server says."""
+        return within_window(self.settings, self.model)
 
     def _writer(self, turn: Turn) -> Model | None:
         """The model, if it answers in the language of the turn."""
@@ -207,7 +212,7 @@ class Synthesize(Step):
         ]
 
     def _options(self, turn: Turn) -> CallOptions:
-        sampling, settings = turn.request.sampling, within_window(self.settings, self.model)
+        sampling, settings = turn.request.sampling, self._fitting
         stop = sampling.stop or (SIGNS_OF_TURNS if reads_little(settings) else ())
         return CallOptions(
             temperature=settings.tuning.temperature if sampling.temperature is None else sampling.temperature,
@@ -229,7 +234,7 @@ class Synthesize(Step):
 
     def _system(self, turn: Turn) -> str:
         """The system prompt: our rules and passages, then the attachments and style of the client, marked as such."""
-        settings = within_window(self.settings, self.model)
+        settings = self._fitting
         attached, style = client_texts(turn, room_for_pages(turn, settings, self.prompts))
         passages = numbered(turn.passages)
         prompt = "synthesize_short" if reads_little(settings) else "synthesize"
@@ -266,10 +271,9 @@ def _note_removal(turn: Turn, removal: Removal) -> None:
 class Attempt:
     """What readers see of one answer of the model. `said`: they have seen text.
 
-    An attempt is held back until its language is certain and it says something, or `LONGEST_HELD` characters have come. The second, which knows what was
-    `refused` of the first, isn't if there are no quotations to show in its place. If the reader gets the `whole` answer at once,
-    all of it waits for the end. An answer that `says` nothing, or asks the question
-    again, is as good as none.
+    An attempt is held back until its language is certain and it says something, or `LONGEST_HELD` characters have come. The second,
+    which knows what was `refused` of the first, isn't if there are no quotations to show in its place. If the reader gets the `whole`
+    answer at once, all of it waits for the end. An answer that `says` nothing, or asks the question again, is as good as none.
     """
 
     def __init__(

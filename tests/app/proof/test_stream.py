@@ -236,7 +236,7 @@ async def test_the_line_above_a_passage_is_cut(mark: str, pieces: str) -> None:
     recited = f"{mark}docs.example.org > Backups: how? When? > Kept (2026-01-02)\n\n"
     said = "Backups run every night [1]. See docs.example.org.\nOpen the menu docs.example.org > Backups.\n"
     checker = Checker(Evidence([PASSAGE], ["en"], "How are backups kept? docs.example.org menu"), "en", WORDING)
-    proof = Prover(checker, "mark", SIGN, Instructions(RULES, ["docs.example.org"]))
+    proof = Prover(checker, "mark", SIGN, Instructions(RULES).beside(["docs.example.org"]))
     text = await read(proof, recited + said, pieces)
     assert "Backups run every night [1]." in text
     assert "Kept" not in text

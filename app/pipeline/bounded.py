@@ -29,29 +29,27 @@ class Lines:
     """A text that comes piece by piece, without lines and runs of blanks that no honest answer has. Its pieces change nothing."""
 
     def __init__(self) -> None:
-        self._length = self._run = 0  # of the line, and of the blanks at its end
-        self._last = ""
+        self._line = ""  # so far; or the line ends, if nothing follows them
 
     def feed(self, text: str) -> str:
         """The text, with line ends in lines that are too long, and the first `LONGEST_BLANK` of a run of blanks."""
-        odd = "\n" in text or "\t" in text or "  " in text or (self._run and text[:1] == " ")
-        if not odd and self._length + len(text) < LONGEST_LINE:  # nearly every piece
-            self._length += len(text)
-            self._last = text[-1:] or self._last
-            self._run = int(self._last == " ")
+        odd = "\n" in text or "\t" in text or "  " in text or (text[:1] == " " and self._line[-1:] in {" ", "\t"})
+        if not odd and len(self._line) + len(text) < LONGEST_LINE:  # nearly every piece
+            self._line = self._line.strip("\n") + text if text else self._line
             return text
         signs = list[str]()
         for sign in text:
-            blank = sign in " \t"
-            if self._length >= LONGEST_LINE and (blank or self._length >= 2 * LONGEST_LINE):
+            length, blank = len(self._line.strip("\n")), sign in " \t"
+            if length >= LONGEST_LINE and (blank or length >= 2 * LONGEST_LINE):
                 signs.append("\n")
-                self._length, self._run, self._last = 0, 1, "\n"
+                self._line = "\n"
                 if blank:
                     continue
-            again = sign == self._last or (blank and self._last in (" ", "\t"))
-            self._run = (self._run + 1 if again else 1) if blank or sign == "\n" else 0
-            self._length, self._last = 0 if sign == "\n" else self._length + 1, sign
-            if self._run <= LONGEST_BLANK:
+            if (sign == "\n") != self._line.startswith("\n"):
+                self._line = ""
+            self._line = (self._line[:LONGEST_BLANK] if sign == "\n" else self._line) + sign
+            run = self._line[-LONGEST_BLANK - 1 :]
+            if len(run) <= LONGEST_BLANK or run.strip(" \t" if blank else "\n"):
                 signs.append(sign)
         return "".join(signs)
 

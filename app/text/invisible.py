@@ -17,10 +17,8 @@ _LONGEST_KEPT = 4  # characters of a run; a longer one has no use in any writing
 _NON_JOINER, _JOINER, _SPACE = "\u200c", "\u200d", "\u200b"
 _AS_TEXT, _AS_PICTURE, _KEYCAP = "\ufe0e", "\ufe0f", "\u20e3"
 _VIRAMA = 9  # canonical combining class
-_WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf]")  # Thai to Lanna
-_IDEOGRAPH = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_MONGOLIAN = re.compile(r"[\u1800-\u18af]")
-_SYMBOL = re.compile(r"[©®‼⁉〰〽\U0001f3fb-\U0001f3ff]")  # with a picture, but of another category than other symbols
+_WITHOUT_SPACES = ("THAI", "LAO", "MYANMAR", "KHMER", "TAI LE", "NEW TAI LUE", "TAI THAM")  # scripts
+_SYMBOLS = "©®‼⁉〰〽🏻🏼🏽🏾🏿"  # with a picture, but of another category than other symbols
 
 
 def visible(text: str) -> str:
@@ -54,10 +52,15 @@ def _is_used(sign: str, before: str, behind: str) -> bool:
     if sign in (_AS_TEXT, _AS_PICTURE):
         return _is_symbol(before) or (before in "0123456789#*" and behind == _KEYCAP)
     if sign == _SPACE:
-        return bool(behind and _WITHOUT_SPACES.match(before) and _WITHOUT_SPACES.match(behind))
-    if unicodedata.name(sign, "").startswith("VARIATION SELECTOR"):
-        return bool(_IDEOGRAPH.match(before)) or unicodedata.category(before) == "Sm"
-    return "\u180b" <= sign <= "\u180f" and bool(_MONGOLIAN.match(before))
+        return bool(behind) and all(_name(one).startswith(_WITHOUT_SPACES) for one in (before, behind))
+    if _name(sign).startswith("VARIATION SELECTOR"):
+        return _name(before).startswith("CJK") or unicodedata.category(before) == "Sm"
+    return "\u180b" <= sign <= "\u180f" and _name(before).startswith("MONGOLIAN")
+
+
+def _name(sign: str) -> str:
+    """The name of a sign, which begins with its script."""
+    return unicodedata.name(sign, "")
 
 
 def _is_arabic(sign: str) -> bool:
@@ -66,30 +69,29 @@ def _is_arabic(sign: str) -> bool:
 
 
 def _is_symbol(sign: str) -> bool:
-    return unicodedata.category(sign) in ("So", "Sm") or bool(_SYMBOL.match(sign))
+    return unicodedata.category(sign) in ("So", "Sm") or sign in _SYMBOLS
 
 
 class Visible:
     """The same for a text that comes piece by piece: the result is that of the whole text."""
 
     def __init__(self) -> None:
-        self._last = self._held = ""  # the last sign that was released, and the run behind it
+        self._tail = (
+            "\n"  # the last sign that was released, and the run behind it; at first a sign that changes nothing
+        )
 
     def feed(self, text: str) -> str:
         """The text that is decided by now; a run at the end waits for what follows it."""
-        if text.isascii() and not self._held:
-            self._last = text[-1:] or self._last
+        whole = self._tail + text
+        if whole.isascii():
+            self._tail = whole[-1]
             return text
-        whole = self._held + text
         end = len(whole)
-        while end and _RUN.match(whole, end - 1):
+        while _RUN.match(whole, end - 1):
             end -= 1
-        self._held = whole[end : end + _LONGEST_KEPT + 1]
-        seen = visible(self._last + whole[:end])[len(self._last) :]
-        self._last = whole[end - 1 : end] or self._last
-        return seen
+        self._tail = whole[end - 1 : end + _LONGEST_KEPT + 1]
+        return visible(whole[:end])[1:]
 
     def rest(self) -> str:
         """The rest of the text at its end."""
-        held, self._held = self._held, ""
-        return visible(self._last + held)[len(self._last) :]
+        return visible(self._tail)[1:]

@@ -269,7 +269,7 @@ def _note_removal(turn: Turn, removal: Removal) -> None:
 
 
 class Attempt:
-    """What readers see of one answer of the model. `said`: they have seen text.
+    """What readers see of one answer of the model.
 
     An attempt is held back until its language is certain and it says something, or `LONGEST_HELD` characters have come. The second,
     which knows what was `refused` of the first, isn't if there are no quotations to show in its place. If the reader gets the `whole`
@@ -285,12 +285,20 @@ class Attempt:
         has_quotations: bool = True,
         says: Callable[[str], str] = lambda _: "new",
     ) -> None:
-        self.check, self.refused, self.said = check, refused, False
-        self.last: Sequence[Event] = ()
-        self._whole, self._waiting = whole, list[Event]()
-        self._texts = list[str]()
-        self._has_quotations, self._says = has_quotations, says
+        self.check, self.refused = check, refused
+        self._whole, self._has_quotations, self._says = whole, has_quotations, says
+        self._read = list[Event]()  # all text, and what else waits
         self._holding = has_quotations
+        self.last: Sequence[Event] = ()
+
+    @property
+    def said(self) -> bool:
+        """True if readers have seen text."""
+        return bool(self._read) and not self._whole and not self._holding
+
+    @property
+    def _text(self) -> str:
+        return "".join([event.text for event in self._read if isinstance(event, Text)])
 
     def read(self, event: Event, call: Call) -> Sequence[Event]:
         """The events that may be shown by now; those that the end shows are `last`. Raises `WrongLanguage` before any text."""
@@ -301,31 +309,31 @@ class Attempt:
             self.last = self._ended(event)
             return ()
         if isinstance(event, Text):
-            if not self._texts and not event.text.strip():
+            if not event.text.strip() and not any(isinstance(one, Text) for one in self._read):
                 return ()  # leading blank lines
-            self._texts.append(event.text)
+            self._read.append(event)
             if self._holding:
-                held = "".join(self._texts)
+                held = self._text
                 verdict = self.check.early(held[:ENOUGH])
                 if len(held) < LONGEST_HELD and (verdict == "unsure" or self._says(held) != "new"):
                     return ()
-                event = self._released(held, verdict)
-        if self._whole:
-            self._waiting.append(event)
-            return ()
-        self.said = self.said or isinstance(event, Text)
-        return (event,)
+                self._require_language(held, verdict)
+                self._holding, event = False, Text(held)
+        elif self._whole:
+            self._read.append(event)
+        return () if self._whole else (event,)
 
     def _ended(self, done: Done) -> Sequence[Event]:
         """The rest, with the last event, whose `language` says a switch or the outcome of the second attempt.
 
         Raises `ModelError` for an empty answer, and `WrongLanguage` for a whole answer that switched.
         """
-        text, rest = "".join(self._texts), self._waiting
+        text = self._text
         if not text or (not self.said and self._is_nothing(text)):
             raise ModelError(f"The language model returned {'nothing that answers' if text else 'an empty answer'}.")
         if self._holding:
-            rest.append(self._released(text, "unsure"))
+            self._require_language(text, "unsure")
+        rest = self._read if self._whole else [Text(text)] * self._holding
         if self.refused is not None:
             done = replace(done, language=self.check.outcome(text))
             if done.language == "wrong" and self._whole and self._has_quotations:
@@ -342,8 +350,7 @@ class Attempt:
         says = self._says(text)
         return says == "nothing" or (says == "again" and text.rstrip().endswith("?"))
 
-    def _released(self, held: str, verdict: Verdict) -> Text:
+    def _require_language(self, held: str, verdict: Verdict) -> None:
+        """Raises `WrongLanguage` for a text that mustn't be shown."""
         if (self.check.beginning(held) if verdict == "unsure" else verdict) == "wrong":
             raise WrongLanguage(held)
-        self._holding = False
-        return Text(held)

@@ -15,6 +15,7 @@ from typing import Literal
 from app.core.language import Language
 from app.core.turn import LanguageCheck
 from app.text.analysis import fold, spoken
+from app.text.blocks import informal_sentences
 from app.text.letters import LIKELY, all_letters, profile_codes
 
 Verdict = Literal["right", "wrong", "unsure"]
@@ -45,8 +46,6 @@ _SILENT = re.compile(
     re.DOTALL | re.MULTILINE,  # with IGNORECASE, each class of characters takes a quarter longer
 )
 _LEADING = re.compile(r"\A\s*+([^\n]+):[*_ \t]*\n+[ \t]*(?:`{3,}|~{3,})")
-_SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n")
-_PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +164,13 @@ def _distinct(own: frozenset[str], others: tuple[frozenset[str], ...]) -> tuple[
 def _windows(prose: str) -> Iterator[tuple[str, Sequence[str]]]:
     """The prose in parts of some sentences of one paragraph, each long enough to detect its language, with their words."""
     paragraphs = [
-        [(sentence, spoken(sentence)) for sentence in _SENTENCE.split(paragraph)]
-        for paragraph in _PARAGRAPH.split(prose)
+        [(sentence, spoken(sentence)) for line in paragraph.split("\n") for sentence in informal_sentences(line, ())]
+        for paragraph in "\n".join(map(str.strip, prose.splitlines())).split("\n\n")
     ]
-    least = max(WINDOW, sum([len(own) for sentences in paragraphs for _, own in sentences]) // MOST_WINDOWS)
-    for sentences in paragraphs:
+    least = max(WINDOW, sum([len(own) for paragraph in paragraphs for _, own in paragraph]) // MOST_WINDOWS)
+    for paragraph in paragraphs:
         part, words = list[str](), list[str]()
-        for sentence, own in sentences:
+        for sentence, own in paragraph:
             part.append(sentence)
             words += own
             if len(words) >= least:

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from app.core.language import Language
 from app.core.prompts import Prompts
 from app.text.analysis import RUN, fold, spoken
+from app.text.blocks import informal_sentences
 from app.text.letters import LIKELY, Letters, profile_codes
 
 # bounded, or ending where it could begin again, so that the time is linear
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
 _QUOTED = re.compile(r"„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]+'(?!\w)")
-_SENTENCE = re.compile(r"[.!?:\n]{1,20}(?:\s|$)")
 _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
 _ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
 _PUNCTUATION = string.punctuation + "„“”’…–—"
@@ -206,7 +206,7 @@ def _is_title(words: Sequence[str]) -> bool:
 def _with_names(text: str) -> Iterator[tuple[str, bool]]:
     """Each word, and whether it is written as a name: with a capital that isn't of a sentence start."""
     title = _is_title(words_outside_code(text))
-    for sentence in _SENTENCE.split(text):
+    for sentence in [one for line in text.splitlines() for one in informal_sentences(line, ())]:
         for i, word in enumerate(words_outside_code(sentence)):
             yield word, not title and word[:1].isupper() and (i > 0 or _is_acronym(word))
 
@@ -228,6 +228,6 @@ def parse(answer: str, codes: Collection[str], longest: int) -> dict[str, str]:
         match = re.match(r"\W*([a-z]{2,3})\W*[:=]\s*(.+)", line.strip())
         if match and match[1] in codes and match[1] not in texts:
             text = re.sub(r"[\[\]{}\"*]", " ", match[2]).strip(" ,;.…")
-            if re.search(r"\w", text):
+            if any(map(str.isalnum, text)):
                 texts[match[1]] = text[:longest]
     return texts

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
@@ -13,11 +14,12 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from app.text import blocks
+
 Kind = Literal["backticks", "escape", "link", "image", "autolink", "html_inline", "entity"]
 _SIGNS: dict[Kind, str] = {
     "backticks": "`", "escape": "\\", "link": "[", "image": "![", "autolink": "<", "html_inline": "<", "entity": "&",
 }  # fmt: skip
-_ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
 
 
 class Span(NamedTuple):
@@ -92,7 +94,7 @@ def _noted(kind: Kind, rule: Callable[[StateInline, bool], bool]) -> Callable[[S
 def _is_one(kind: Kind, text: str, start: int, tokens: list[Token]) -> bool:
     """True if the rule found its element, and didn't just skip signs."""
     if kind == "escape":
-        return bool(_ESCAPE.match(text, start))
+        return bool(blocks.ESCAPE.match(text, start))
     return kind != "backticks" or bool(tokens and tokens[-1].type == "code_inline")
 
 
@@ -167,10 +169,8 @@ class _Placed:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._starts = [0]
-        for newline in re.finditer("\n", text):
-            self._starts.append(newline.end())
-        self._starts.append(len(text))
+        self._starts = [*accumulate([len(line) + 1 for line in text.split("\n")], initial=0)]  # of the lines
+        self._starts[-1] = len(text)
         self._reading = Reading()
         self._covered: list[tuple[int, int]] = []
         self._cells: dict[int, int] = {}  # where the last cell found in a line ends
@@ -293,7 +293,7 @@ def _texts(content: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
             taken += [(span.start, span.inner[0]), (span.inner[1], span.end)]
         else:
             taken.append((span.start, span.end))
-    taken += [(newline.start(), newline.end()) for newline in re.finditer("\n", content)]
+    taken += [(at, at + 1) for at, sign in enumerate(content) if sign == "\n"]
     at = 0
     for start, end in sorted(taken):
         if start > at:
@@ -307,10 +307,7 @@ _PARSER = parser_with_spans()
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["inline", "html_block", "reference"])
 
 
-_BACKTICKS = re.compile(r"`+")
 _BRACKET = re.compile(r"[\[\]]")
-_BLACK = re.compile(r"\S")
-_REST = re.compile(r"[ \t]*\S")  # of a line
 
 
 class Edit(NamedTuple):
@@ -348,13 +345,13 @@ def _may_begin(text: str, at: int, behind: list[Edit]) -> bool:
     """True if what is left from here may begin a block."""
     if behind and behind[-1].start == at and not behind[-1].text:
         at = behind[-1].end
-    return not text[at : at + 1].isalpha() and bool(_BLACK.search(text, at))
+    return not text[at : at + 1].isalpha() and bool(text[at:].strip())
 
 
 def _empties_item(text: str, edit: Edit) -> bool:
     """True if only a marker would be left of the line: an empty item can't interrupt a paragraph."""
-    begins = text.rfind("\n", 0, edit.start) + 1
-    return bool(_BLACK.search(text, begins, edit.start)) and not _REST.match(text, edit.end)
+    before, behind = text[: edit.start].rpartition("\n")[2], text[edit.end :].partition("\n")[0]
+    return bool(before.strip()) and not behind.strip()
 
 
 def escaping(signs: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Edit]:
@@ -376,7 +373,5 @@ def escaping_open_brackets(text: str, start: int, end: int) -> Iterator[Edit]:
 
 def fenced(block: Indented) -> Edit:
     """The indented code as a fenced block, which all clients read as code."""
-    fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(block.code))])
-    lines = [fence, *block.code.rstrip("\n").split("\n"), fence]
-    indent = " " * block.indent
+    indent, lines = " " * block.indent, blocks.fenced(block.code.rstrip("\n")).split("\n")
     return Edit(block.start, block.end, "".join(f"{indent}{line}".rstrip() + "\n" for line in lines))

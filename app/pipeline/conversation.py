@@ -22,7 +22,7 @@ from app.models import Embedder, Model
 from app.pipeline.calls import LONGEST_ANSWER, ask_helper
 from app.pipeline.runner import Step
 from app.text.analysis import fold, words
-from app.text.blocks import outside_code
+from app.text.blocks import ITEM, outside_code
 from app.text.growth import grown, heading_line
 from app.text.language import is_smalltalk
 
@@ -34,7 +34,6 @@ FEWEST_CONTENT_WORDS = 2
 MOST_REFERRING = 3  # content words: in a longer question "it" points to the question's own words
 MOST_OPENED = 4  # content words after "And ..."
 _CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
-_ITEM = re.compile(r"(?:[-*+]|\d+[.)])[ \t]")
 
 
 def earlier(messages: Sequence[Message], prompts: Prompts) -> tuple[Message, ...]:
@@ -70,7 +69,7 @@ def _without_lists(text: str, heading: re.Pattern[str]) -> str:
 def _list_end(lines: Sequence[str], start: int) -> int:
     """The end of the list that begins at this line, after blank lines; 0 if there is no list."""
     end, items = start, 0
-    while end < len(lines) and ((item := _ITEM.match(lines[end])) or not lines[end].strip()):
+    while end < len(lines) and ((item := ITEM.match(lines[end])) or not lines[end].strip()):
         items += item is not None
         end += 1
     return end if items or end == len(lines) else 0

@@ -42,7 +42,6 @@ _BOUND = re.compile(r"\s*(?:=\s*(?:await\s*)?)?")  # between the names of an imp
 _IMPORTED = re.compile(r"\s*(?:type\s+)?([\w$]+)")
 _SINGLE = re.compile(r"[^\s`]{2,}")
 _NAMED = re.compile(r"[`_/\d]|\w[.(][\w)]|(?<!\w)-")
-_DIGIT = re.compile(r"\d")
 _SIGN = re.compile(r"[^\w]|_")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
 _TENTHS = re.compile(r"\d+[.,]\d")
@@ -90,7 +89,9 @@ def _amounts(section: str) -> tuple[Mapping[str, Mapping[str, set[str]]], Abstra
     """
     found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in part_of(section).rows:
-        for number, unit in amounts(_DURATION.sub(r"\1h \2min \3s", row.text)) if _DIGIT.search(row.text) else ():
+        for number, unit in (
+            amounts(_DURATION.sub(r"\1h \2min \3s", row.text)) if any(map(str.isdecimal, row.text)) else ()
+        ):
             for value in readings(number):
                 found[value][unit].add(row.around)
     measures = {measure for value, units in found.items() for unit in units if (measure := _measure(value, unit))}
@@ -267,7 +268,7 @@ class Row:
 
 def literals_of(text: str) -> Iterator[tuple[str, AbstractSet[str]]]:
     """The literals of a text with their kinds: a number as all its readings, a code span of one word as it is."""
-    for number, unit in amounts(text) if _DIGIT.search(text) else ():
+    for number, unit in amounts(text) if any(map(str.isdecimal, text)) else ():
         yield FACTORS.get(unit, (unit,))[0], readings(number)
     for start, end in code_spans(text):
         name = text[start:end].strip("` ")

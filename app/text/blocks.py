@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 """The mark of an item, also of one to tick off."""
+FENCE = re.compile(r"`{3,}|~{3,}")
+"""Signs that may begin or end a block of code."""
 _ANY_FENCE = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-*+]|\d+[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
 _PLACEHOLDER = re.compile("\x00(\\d{1,6})\x00")
 _TICKS = re.compile(r"`+|\n[ \t]*+(?=\n)")
@@ -341,7 +343,8 @@ _TITLE_IMAGE = re.compile(r"!\[([^\[\]]{0,200})\]\([^()]{0,300}\)")
 _TITLE_LINK = re.compile(r"\[([^\[\]]{1,200})\](?:\([^()]{0,300}\)|\[[^\[\]]{0,100}\])")
 _BOLD = re.compile(r"(\*{1,3})(?=[^\s*])([^*]{1,200})(?<=[^\s*])\1(?!\*)")
 _ID = re.compile(r"\s{0,9}\{[#.:][^{}]{0,100}\}$")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+"""A sign with a backslash before it, which is plain text."""
 _KEPT = "\x00{}\x00"
 _KEPT_AT = re.compile(r"\x00(\d+)\x00")
 _SAYS_NOTHING = frozenset(
@@ -368,7 +371,7 @@ def plain_title(title: str) -> str:
     text = _COMPONENT.sub(" ", _TITLE_TAG.sub(" ", text))
     text = _TITLE_LINK.sub(r"\1", _TITLE_IMAGE.sub(r"\1", text))
     text = _ID.sub("", _BOLD.sub(r"\2", text).rstrip())
-    text = unescape(_ESCAPE.sub(r"\1", text))
+    text = unescape(ESCAPE.sub(r"\1", text))
     text = _KEPT_AT.sub(lambda found: code[int(found[1])], text)
     return " ".join(_INVISIBLE.sub("", text).split())
 

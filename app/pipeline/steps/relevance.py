@@ -35,7 +35,6 @@ COMMON = 0.05  # share of the chunks: a single word that is in more says somethi
 MOST_ENDS = 16
 TAIL = 0.5  # times the evidence: the share of the best score below which hits are left out
 _MARKS = PREFIX_MARK + STEM_MARK
-_NUMBER = re.compile(r"\d")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+")
 
 
@@ -219,7 +218,9 @@ class Rarity:
 
     def known(self, word: Word) -> str:
         """The token of the whole word if it is an identifier of the index, or has a number that is an identifier's; else empty."""
-        return whole if (whole := word.identifier) and (self.counts.get(whole) or _NUMBER.search(whole)) else ""
+        return (
+            whole if (whole := word.identifier) and (self.counts.get(whole) or any(map(str.isdecimal, whole))) else ""
+        )
 
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:

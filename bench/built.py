@@ -14,13 +14,13 @@ from app.core.types import Filters
 from app.index.vocabulary import Vocabulary
 from app.pipeline import calls
 from app.pipeline import conversation as history
-from app.proof.check import LONGEST_REFUSAL
 from app.proof.wording import Wording
 from app.text import literals, redaction
 from app.text.analysis import analyse, fold, words_of
 from app.text.answer_language import AnswerLanguage
 from app.text.language import LanguageDetector, is_overview, is_smalltalk, without_stopwords
 from app.text.query_highlight import QueryWords
+from app.text.segments import LONGEST_SENTENCE
 from ingestion.crawl import sitemap
 from ingestion.split import translate
 from plugins.steps.period import open_rules
@@ -117,9 +117,9 @@ BOUNDED: Mapping[str, int] = {
     },
     "app.text.redaction._told": redaction.LONGEST,
     "app.text.redaction._spoken": redaction.LONGEST,
-    "app.citing.citations._refuses": citations.LONGEST_SENTENCE,
-    "app.proof.check.Checker._refuses": LONGEST_REFUSAL,
-    "app.core.language._pattern": citations.LONGEST_SENTENCE,
+    "app.citing.citations._refuses": LONGEST_SENTENCE,
+    "app.proof.check.Checker._refuses": LONGEST_SENTENCE,
+    "app.core.language._pattern": LONGEST_SENTENCE,
     "ingestion.crawl.sitemap._END": sitemap.END,
 }
 """Characters that the code cuts texts to before it tries these patterns."""

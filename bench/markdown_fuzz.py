@@ -21,8 +21,9 @@ from markdown_it import MarkdownIt
 
 from app.citing.citations import Citations
 from app.citing.links import Addresses
-from app.citing.rewrite import Line
-from app.text.segments import Segmenter
+from app.citing.placement import OwnList, Placement
+from app.citing.rewrite import Rewriter
+from app.text.segments import Line, Segmenter
 
 KNOWN = "See https://known.cz/a and https://known.cz/p.png, https://cdn.other.cz/q.png. mailto:help@known.cz"
 HOSTS = {"", "known.cz", "cdn.other.cz", "localhost", "example.com"}
@@ -126,15 +127,17 @@ def construct(chance: random.Random, target: str) -> str:
 
 def rewritten(pieces: list[str], *, slow: bool = False) -> str:
     """What readers get of a text in pieces; if its model is slow, also the clauses that are there."""
-    return "".join(shown(pieces, Line(ADDRESSES, Citations(PAGES), frozenset({"sources"})), slow=slow))
+    citations = Citations(PAGES)
+    line = Line(OwnList(frozenset({"sources"})), Placement(citations), Rewriter(ADDRESSES, citations))
+    return "".join(shown(pieces, line, slow=slow))
 
 
 def shown(pieces: Iterable[str], line: Line, *, slow: bool = False) -> Iterator[str]:
     """What readers get by each piece, and by the end."""
     segmenter = Segmenter()
     for piece in pieces:
-        yield "".join(map(line.feed, [*segmenter.feed(piece), *(segmenter.clause() if slow else ())]))
-    yield "".join(map(line.feed, segmenter.rest())) + line.rest()
+        yield line.feed([*segmenter.feed(piece), *(segmenter.clause() if slow else ())])
+    yield line.feed(segmenter.rest(), ends=True)
 
 
 def pieces_of(text: str, chance: random.Random) -> list[str]:

@@ -199,10 +199,10 @@ def test_nobody_waits_for_a_task_in_an_attribute_and_reads_the_attribute_again()
 ANSWER = ("app/proof/", "app/citing/", "app/text/", "app/pipeline/")
 """The rooms between a model and its reader."""
 BUDGETS = {
-    "calls of regular expressions": 662,
-    "calls of regular expressions in the answer": 218,
-    "numbers of modules": 826,
-    "numbers of modules in the answer": 195,
+    "calls of regular expressions": 651,
+    "calls of regular expressions in the answer": 207,
+    "numbers of modules": 822,
+    "numbers of modules in the answer": 191,
     "files whose constants stand in several places": 123,
 }
 """Rules that were made by hand. A budget only falls: who needs one more takes another away, and who needs fewer lowers it here."""
@@ -270,7 +270,7 @@ OWNERS: dict[str, tuple[str, re.Pattern[str], re.Pattern[str]]] = {
 """What a text consists of: each noun with its owner, and how a second definition would look: as a pattern, and as a function of a text."""
 ADAPTERS = {"app/proof/check.py:_stems", "app/citing/headings.py:_words"}
 """Functions that choose among what the owner finds."""
-LEFT = {("app/citing/citations.py", "word"), ("app/proof/stream.py", "word")}
+LEFT = {("app/citing/citations.py", "word")}
 """Modules that still have one of their own; none is to be added."""
 
 

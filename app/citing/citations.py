@@ -10,6 +10,7 @@ from functools import lru_cache
 from app.core.language import Language
 from app.text.analysis import fold
 from app.text.blocks import informal_sentences
+from app.text.segments import LONGEST_SENTENCE
 
 LARGEST = 50  # more passages are never retrieved, so a larger number is a value, not a citation
 
@@ -23,6 +24,7 @@ class Citations:
     words: frozenset[str] = frozenset()  # what models call a passage
     and_or: frozenset[str] = frozenset()  # what models write between numbers
     used: set[int] = field(default_factory=set)  # numbers of the passages that were cited
+    hidden: list[str] = field(default_factory=list)  # citations that readers don't get, but whose passages are used
     _order: list[str] = field(default_factory=list)
     _read: dict[str, list[int] | None] = field(default_factory=dict)
 
@@ -42,6 +44,12 @@ class Citations:
             return None
         self.used.update(ours)
         return "".join(f"[{number}]" for number in dict.fromkeys(self._number(passage) for passage in ours))
+
+    def count_hidden(self) -> None:
+        """Counts the passages of citations that readers don't get, after those that they got."""
+        for words in self.hidden:
+            self.cited(words)
+        self.hidden.clear()
 
     def numbers(self, words: str) -> list[int]:
         """The passages that these words cite; empty if they are no citation."""
@@ -104,11 +112,8 @@ def _pattern(words: Iterable[str], and_or: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"\s*{number}(?:\s*(?:{between})\s*{number})*\s*(?:†.*)?", re.IGNORECASE)
 
 
-ANY_FENCE = re.compile(r"`{3,}|~{3,}")
-
 LONGEST = 450  # characters; a longer text is an answer
 LONGEST_CITING = 1500  # if its citations only show what the documentation is about
-LONGEST_SENTENCE = 400
 GREETING = 3  # words of a sentence before the refusal: "I am sorry."
 _MARKS = re.compile(r"[*_`>#\\“”„]+")
 

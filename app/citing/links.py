@@ -10,7 +10,7 @@ from html import unescape
 from typing import ClassVar
 from urllib.parse import quote, unquote
 
-from app.citing.citations import ANY_FENCE, Citations
+from app.citing.citations import Citations
 from app.citing.markdown import (
     Edit,
     Reading,
@@ -27,7 +27,7 @@ from app.citing.markdown import (
 from app.core.turn import Removal, RemovalKind
 from app.core.types import Chunk
 from app.text.analysis import normalized
-from app.text.blocks import named, plain_title
+from app.text.blocks import FENCE, named, plain_title
 
 _CHARACTERS = r"[^\s<>\"'`|\\^{}\[\]\u2018-\u201f«»]{1,2000}"
 ADDRESS = re.compile(rf"(?:https?://|(?<![^\W_])(?:ftps?://|www\.)){_CHARACTERS}", re.IGNORECASE)
@@ -218,9 +218,12 @@ class Removals:
         """Records the model's own list of sources."""
         self._add("source list", text.strip(), _SOURCES)
 
-    def neutral(self, text: str, so_far: int) -> None:
-        """Records text whose signs are all escaped. Deletes its removals, after the first `so_far`, since they aren't made."""
-        del self._removed[so_far:]
+    def forget(self, after: int) -> None:
+        """Deletes the removals after so many, because they aren't made."""
+        del self._removed[after:]
+
+    def neutral(self, text: str) -> None:
+        """Records text whose signs are all escaped."""
         self._add("markup", text.strip(), _NEUTRAL)
 
     def _add(self, kind: RemovalKind, text: str, reason: str) -> None:
@@ -247,10 +250,9 @@ _LIVE = re.compile(r"<(?=[a-z/!?])(?!www\.)|!(?=\[)", re.IGNORECASE)
 _ALIVE = re.compile(r"<[a-z/!?]|!\[|\][(:\[]|https?:|www\.|@", re.IGNORECASE)
 _RISKY = re.compile(r"[\]<&!`\\|【]|~~~|//|www\.|:", re.IGNORECASE)  # a text without these signs is safe
 _WEB = re.compile(r"<(?:https?|ftps?|mailto|javascript|vbscript|data|file):", re.IGNORECASE)
-_MAIL = re.compile(r"<[^:<>]*>")
 _ENTITY_SIGNS = frozenset("<>&\"'|*_#`[]{}()!~\\ $^+")
 _TITLE = re.compile(r"[<>\[\]`&\\]|//|www\.", re.IGNORECASE)
-_SWALLOWED = re.compile(r"[`\\\[\]!&]")
+_SWALLOWED = frozenset("`\\[]!&")
 _LINE_END = re.compile(r"\n[ \t>]*")
 _DEFINES = re.compile(r"(?<=\]):")
 _SURROUNDING = frozenset({"()", "<>"})
@@ -269,7 +271,7 @@ _SIMPLE = re.compile(
 """A sign that can mean something, with what it means if only that is possible, whatever follows."""
 
 
-class Judge:
+class Sanitizer:
     """Rewrites whole blocks. Without `citations`, numbers stay unchanged. `removals` collects what is removed."""
 
     def __init__(
@@ -286,9 +288,25 @@ class Judge:
         if shown is not None:
             return shown
         if self._removals:
-            self._removals.neutral(text, so_far)
+            self._removals.forget(so_far)
         apart = "" if not before or before[-1].isspace() else " "
-        return f"{apart}{neutral(text)}"
+        return f"{apart}{self.neutral(text)}"
+
+    def neutral(self, text: str) -> str:
+        """The text with all signs escaped."""
+        if self._removals:
+            self._removals.neutral(text)
+        lines = [" ".join(line.split()) for line in text.split("\n")]
+        return _PUNCTUATION.sub(r"\\\g<0>", "\n".join(lines)).replace("\\【", "【")
+
+    def count(self, listed: str) -> None:
+        """Counts hidden citations, and those of a model's own list of sources if nothing else cites."""
+        if self._citations:
+            self._citations.count_hidden()
+            if listed and not self._citations.any:
+                Sanitizer(self.addresses, self._citations).safe(listed)
+        if listed and self._removals:
+            self._removals.source_list(listed)
 
     def simple(self, text: str, at: int, *, begins: bool) -> str | None:
         """The text, safe for readers; None if only its whole block shows what it means.
@@ -344,10 +362,6 @@ class Judge:
 
     def _simple_entity(self, _: str, found: re.Match[str]) -> list[Edit] | None:
         return [] if harmless(found[0]) else None
-
-    def _kept(self, _: str, found: re.Match[str]) -> list[Edit]:
-        del found
-        return []
 
     def _judged(self, text: str, before: str) -> str | None:
         """The safe text; None if edits can't make it safe."""
@@ -462,7 +476,7 @@ class Judge:
     def _autolink(self, text: str, span: Span) -> Iterator[Edit]:
         written = text[span.start : span.end]
         if not _WEB.match(written):
-            if not _MAIL.fullmatch(written):
+            if ":" in written:
                 yield Edit(span.start, span.start, "\\")
         elif instead := self._instead(written[1:-1]):
             yield Edit(span.start + 1, span.end - 1, instead)
@@ -537,7 +551,7 @@ class Judge:
             if before.isalnum() or (before.strip() and SCHEME.search(address, len(scheme[0]))):
                 return Edit(at, at, " "), stop
             # some clients' links end at a blank, and include a sign that would begin code or an escape
-            swallows = _SWALLOWED.search(behind) or text[run.end() : run.end() + 1] == "<"
+            swallows = not _SWALLOWED.isdisjoint(behind) or text[run.end() : run.end() + 1] == "<"
             return (Edit(stop, stop, " ") if swallows else None), stop
         if len(address) <= len(scheme[0]):
             return None, stop
@@ -546,17 +560,17 @@ class Judge:
         return Edit(at - around, stop + around, known), stop + around
 
     # of the class, because methods kept in an object keep the object until the garbage collector runs
-    _RULES: ClassVar[Mapping[str, Callable[[Judge, str, Span], Iterator[Edit]]]] = {
+    _RULES: ClassVar[Mapping[str, Callable[[Sanitizer, str, Span], Iterator[Edit]]]] = {
         "link": _link, "image": _image, "autolink": _autolink, "html_inline": _tag, "entity": _entity, "backticks": _span,
     }  # fmt: skip
-    _MEANS: ClassVar[Mapping[str, Callable[[Judge, str, re.Match[str]], list[Edit] | None]]] = {
-        "code": _simple_code, "link": _simple_link, "cited": _simple_numbers, "tag": _simple_tag, "entity": _simple_entity, "kept": _kept,
+    _MEANS: ClassVar[Mapping[str, Callable[[Sanitizer, str, re.Match[str]], list[Edit] | None]]] = {
+        "code": _simple_code, "link": _simple_link, "cited": _simple_numbers, "tag": _simple_tag, "entity": _simple_entity, "kept": lambda *_: [],
     }  # fmt: skip
 
 
 def _opens_fence(first: str, text: str) -> bool:
     """True if a block leaves a fence open that it did not open as the model wrote it."""
-    return bool(ANY_FENCE.search(text)) and not _is_closed(text) and _is_closed(first)
+    return bool(FENCE.search(text)) and not _is_closed(text) and _is_closed(first)
 
 
 def _is_closed(text: str) -> bool:
@@ -582,9 +596,3 @@ def harmless(entity: str) -> bool:
     """True if the entity is one of a sign that needs escaping, not of a part of an address."""
     sign = unescape(entity)
     return sign in _ENTITY_SIGNS or not sign.isascii()
-
-
-def neutral(text: str) -> str:
-    """The text with all signs escaped."""
-    lines = (" ".join(line.split()) for line in text.split("\n"))
-    return _PUNCTUATION.sub(r"\\\g<0>", "\n".join(lines)).replace("\\【", "【")

@@ -7,22 +7,23 @@ above it. If that sentence introduces code and cites nothing, the code waits unt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from app.citing.citations import BRACKET, LONGEST, Citations, inner
+from app.text.blocks import ITEM
 from app.text.segments import Segment
 
 LONGEST_WAIT = 1000  # characters of code; longer code is shown at once
 LONGEST_LIST = 4000  # characters; a longer text is more than a list of sources
-_LONGEST_LONE = 120
+_INDENT = ("  ", "\t")
+_SOURCE = ("[", "【", "<", "http://", "https://")  # with which an item of a list of sources may begin
+_OF_SOURCES = ("[", "【", "://", "www.")  # of which such a list has one
+_LINE_END = Segment("\n", "blank", first=False)
 
-_ITEM = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])\s|[\[【<]|https?://)")
-_NAMES_SOURCE = re.compile(r"\[[^\[\]\n]+\]|://|www\.|【")
 _RUN = re.compile(
     rf"(?P<code>(`{{1,20}})(?!`)[^`\n]{{1,300}}(?<!`)\2(?!`))|{BRACKET.pattern}(?:[ \t]{{0,3}}[,;]?[ \t]{{0,3}}{BRACKET.pattern}){{0,20}}"
 )
-_AFTER_STOP = re.compile(r"[\]】)]\.[ \t]*\Z")
 _BEHIND = re.compile(r"[ \t]*(?:[.:;,](?=\s|\Z)|(?=\n)|\Z)")
 _SEPARATORS = re.compile(r"[\s,;.:()*_–—-]*+(?:[^\W\d_]++)?[\s,;.:()*_–—-]*+")
 
@@ -56,14 +57,17 @@ class OwnList:
 
     @staticmethod
     def _lists(segment: Segment) -> bool:
-        return not segment.first or bool(_ITEM.match(segment.text)) or segment.text.startswith(("  ", "\t"))
+        text = segment.text
+        return (
+            not segment.first or bool(ITEM.match(text)) or text.lstrip().startswith(_SOURCE) or text.startswith(_INDENT)
+        )
 
-    def rest(self) -> tuple[list[Segment], str]:
-        """What was held at the end: segments of the text, or the list that was removed."""
+    def rest(self) -> list[Segment]:
+        """What was held, as one segment of `sources` if it is such a list."""
         held, self._held = self._held, []
         listed = "".join(one.text for one in held)
-        words = [one for one in held if one.kind == "words"]
-        return ([], listed) if len(words) > 1 and _NAMES_SOURCE.search(listed) else (held, "")
+        lists = [one.kind for one in held].count("words") > 1 and any(map(listed.__contains__, _OF_SOURCES))
+        return [Segment(listed, "sources")] if lists else held
 
 
 class Placement:
@@ -71,57 +75,50 @@ class Placement:
 
     def __init__(self, citations: Citations) -> None:
         self._citations = citations
-        self._dropped = list[str]()  # citations that readers don't get, but whose passages are used
-        self._end = list[str]()  # of the last line of text: its line end, and the blank lines and code after it
+        self._end = list[Segment]()  # of the last line of text: its line end, and the blank lines and code after it
         self._line: str | None = (
             None  # how the line of text above begins, "" if no citation can move there; None if none has come
         )
         self._cites = set[str]()  # pages that it cites
-        self._coded = False  # code is below it
 
-    def feed(self, segment: Segment) -> Iterator[str]:
-        """The text that is decided by now."""
-        if segment.kind not in {"words", "row"}:
-            self._coded = self._coded or segment.kind != "blank"
-            self._end.append(segment.text)
-            if not self._line or (self._coded and self._cites) or sum(map(len, self._end)) > LONGEST_WAIT:
-                self._line = "" if self._line else self._line
-                yield from self.rest()
-        elif segment.first and segment.last and self._has_text and self._alone(segment.text):
-            yield from self._moved(segment.text)
-        else:
-            yield from self._text(segment)
+    def feed(self, segment: Segment) -> Sequence[Segment]:
+        """The segments that are decided by now."""
+        if segment.kind in {"words", "row"}:
+            alone = segment.first and segment.last and self._has_text and self._alone(segment.text)
+            return self._moved(segment.text) if alone else self._text(segment)
+        while segment.kind == "sources" and self._end and self._end[-1].kind == "blank":
+            self._end.pop()
+        self._end.append(segment)
+        waits = self._line and sum([len(one.text) for one in self._end]) <= LONGEST_WAIT
+        if waits and not (self._cites and {one.kind for one in self._end} != {"blank"}):
+            return ()
+        self._line = self._line and ""
+        return self.rest()
 
     @property
     def _has_text(self) -> bool:
         """True if a line of text is above; a row isn't one."""
         return self._line is not None and not self._line.lstrip().startswith("|")
 
-    def rest(self) -> Iterator[str]:
+    def rest(self) -> Sequence[Segment]:
         """The line end and what is below it."""
         held, self._end = self._end, []
-        yield from held
+        return held
 
-    def count_dropped(self) -> None:
-        """Counts the passages of citations that readers don't get, after those that they got."""
-        for words in self._dropped:
-            self._citations.cited(words)
-        self._dropped.clear()
-
-    def _text(self, segment: Segment) -> Iterator[str]:
+    def _text(self, segment: Segment) -> Sequence[Segment]:
+        above: Sequence[Segment] = ()
         if segment.first or self._end:
-            yield from self.rest()
-            self._line, self._cites, self._coded = segment.text, set(), False
+            above, self._line, self._cites = self.rest(), segment.text, set()
         text = self._merged(segment.text, last=segment.last)
         if text.endswith("\n"):
-            self._end, text = ["\n"], text[:-1]
-        yield text
+            self._end, text = [_LINE_END], text[:-1]
+        return [*above, segment._replace(text=text)]
 
     # ---- a line of citations alone ---------------------------------------------------------------------
 
     def _alone(self, line: str) -> bool:
         """True if the line has nothing but citations, and perhaps what models call a passage."""
-        if len(line) > _LONGEST_LONE or re.match(r"[ \t]*(?:[-*+][ \t]|\d)", line):
+        if ITEM.match(line) or line.strip()[:1].isdecimal():
             return False
         rest, cites = line, False
         for found in BRACKET.finditer(line):
@@ -130,20 +127,20 @@ class Placement:
         word = "".join(filter(str.isalpha, rest)).casefold()
         return cites and (not word or word in self._citations.words) and bool(_SEPARATORS.fullmatch(rest))
 
-    def _moved(self, line: str) -> Iterator[str]:
+    def _moved(self, line: str) -> Sequence[Segment]:
         """Puts the citations of this line at the end of the sentence above, or counts them if readers have it already."""
         marks = list[str]()
         for found in BRACKET.finditer(line):
             pages = self._pages(found[0])
             if pages and pages <= self._cites:
-                self._dropped.append(inner(found[0]))
+                self._citations.hidden.append(inner(found[0]))
             elif pages:
                 marks.append(self._unseen(found[0], self._cites))
             self._cites |= pages
         if marks and self._line:
-            yield f" {''.join(marks)}"
-        else:
-            self._dropped += map(inner, marks)
+            return [Segment(f" {''.join(marks)}", first=False, last=False)]
+        self._citations.hidden += map(inner, marks)
+        return ()
 
     # ---- within a line of text ---------------------------------------------------------------------------
 
@@ -162,7 +159,9 @@ class Placement:
             behind = _BEHIND.match(text, run.end())
             ends = behind if behind and (last or behind.end() < len(text)) else None
             # behind a stop, it repeats the one before that
-            kept, before = self._run(run[0], before if ends and _AFTER_STOP.search(said) else set())
+            kept, before = self._run(
+                run[0], before if ends and said.rstrip(" \t").endswith(("].", "】.", ").")) else set()
+            )
             parts += [text[at : run.start()], kept]
             at = ends.end() if ends and not kept else run.end()
         return "".join([*parts, text[at:]])
@@ -174,7 +173,7 @@ class Placement:
             between, at = run[at : one.start()], one.end()
             pages = self._pages(one[0])
             if pages and pages <= seen | found:
-                self._dropped.append(inner(one[0]))
+                self._citations.hidden.append(inner(one[0]))
             else:
                 parts += [between, self._unseen(one[0], seen | found)]
             found |= pages
@@ -198,17 +197,20 @@ class Wording:
         self._words, self._known = words, known
         self._left = LONGEST if words else 0  # characters that may still be rewritten
 
-    def feed(self, segment: Segment) -> Segment:
+    def feed(self, segment: Segment) -> Sequence[Segment]:
         """The segment in the words of readers, up to the first code."""
         if not self._left:
-            return segment
+            return (segment,)
         text = segment.text[: self._left]
         prose = text.partition("`")[0]
         ends = segment.last or prose != text or len(segment.text) > len(text)
         self._left = 0 if ends else self._left - len(text)
-        return segment._replace(
-            text=_pattern_of(tuple(self._words)).sub(self._word, prose) + segment.text[len(prose) :]
-        )
+        said = _pattern_of(tuple(self._words)).sub(self._word, prose)
+        return (segment._replace(text=said + segment.text[len(prose) :]),)
+
+    def rest(self) -> Iterable[Segment]:
+        """Nothing: no word waits."""
+        return ()
 
     def _word(self, found: re.Match[str]) -> str:
         word = self._words[found[0].casefold()]

@@ -28,6 +28,7 @@ from app.text.answer_language import AnswerLanguage
 from app.text.blocks import code_spans, unmarked
 from app.text.literals import amounts, unit_in
 from app.text.reading import CLOSING
+from app.text.segments import LONGEST_SENTENCE
 
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 FEWEST_FOREIGN = 4  # words of a sentence that may be in another language than the answer
@@ -36,7 +37,6 @@ IN_DOUBT = (
     3  # words that say something: below `SUPPORTED` of so many or more, a sentence is decided by the fitted numbers
 )
 UNCOMPARED = 0.08  # the cosine that a sentence counts with if nobody compares it: invented ones are about as near
-LONGEST_REFUSAL = 400  # characters
 MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
 SMALL = 12  # larger numbers don't count what the answer itself lists
 
@@ -58,7 +58,6 @@ _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
 _SPAN = re.compile(r"`[^`\n]*`")
 _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
-_DIGIT = re.compile(r"\d")
 
 
 def _plain(text: str) -> str:
@@ -169,9 +168,9 @@ class Checker:
             self._in_words(number) or self._evidence.has_amount(number, unit) for number, unit in self._spans(text)
         ):
             yield "number"
-        if not _DIGIT.search(text):
+        if not any(map(str.isdecimal, text)):
             return
-        if any(map(_DIGIT.search, bare_names(text))):
+        if any(map(str.isdecimal, "".join(bare_names(text)))):
             text = NAME.sub(lambda name: name[0] if any(unit for _, unit in amounts(name[0])) else " ", text)
         found = list(amounts(text))
         signs = bool(_ARITHMETIC.search(text))
@@ -341,7 +340,7 @@ class Checker:
         """True if a sentence says that the documentation has no answer."""
         pattern = self._language.replies.no_answer
         return (
-            bool(pattern) and len(plain) <= LONGEST_REFUSAL and bool(re.search(pattern, " ".join(fold(plain).split())))
+            bool(pattern) and len(plain) <= LONGEST_SENTENCE and bool(re.search(pattern, " ".join(fold(plain).split())))
         )
 
     def _place(self, plain: str) -> tuple[int, float]:

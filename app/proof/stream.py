@@ -10,15 +10,15 @@ from functools import lru_cache
 from app.core.settings_types import Unproven as Mode
 from app.core.turn import Ending, Unsupported
 from app.proof.check import CITATION, Checker
-from app.text.blocks import code_spans
-from app.text.segments import Segment
+from app.text.analysis import WORD
+from app.text.blocks import FENCE, ITEM, code_spans
+from app.text.segments import LONGEST_SENTENCE, Segment
 
 LONGEST_MARK = 10  # characters before the place of a passage: its number, signs of a list or quotation
 RECITED = 8  # words in a row of the instructions
 FEWEST_FAULTS = 2  # that make an answer a refusal
 LONGEST_RUN = 200  # characters before a text that are compared with it
 REPEATED = 6  # words of a sentence that nobody writes twice
-LONGEST_SENTENCE = 400  # characters; a longer one may go round in circles
 LONGEST_CIRCLE = 80
 ROUNDS = 4
 LONGEST_ROUND = 8  # sentences or items
@@ -29,9 +29,6 @@ _SPEAKER = re.compile(
     r"|(?:User|Human|Assistant|System):)",
     re.MULTILINE,
 )
-_FENCE = re.compile(r"`{3,}|~{3,}")
-_WORD = re.compile(r"\w+")
-_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s")
 
 Compare = Callable[[str], Awaitable[Mapping[int, float]]]
 """How near a statement is in meaning to the passages, by number; empty if that can't be told."""
@@ -55,7 +52,7 @@ class Instructions:
     def recited(self, text: str) -> bool:
         """True if `RECITED` words of the text in a row are of the instructions."""
         told, known = _told(self.text)
-        words, row = _WORD.findall(text.casefold()), 0
+        words, row = WORD.findall(text.casefold()), 0
         for at, word in enumerate(words, start=1):
             row = row + 1 if word in known else 0
             if row >= RECITED and f" {' '.join(words[at - RECITED : at])} " in told:
@@ -66,7 +63,7 @@ class Instructions:
 @lru_cache(maxsize=32)
 def _told(text: str) -> tuple[str, frozenset[str]]:
     """The words of a text in a row, and each once."""
-    words = _WORD.findall(text.casefold())
+    words = WORD.findall(text.casefold())
     return f" {' '.join(words)} ", frozenset(words)
 
 
@@ -89,9 +86,9 @@ class Prover:
         self._code: list[Unsupported] = []  # of the code above
         self._fence = ""  # that it has begun with, while it is open
         self._naming = False  # the line says where a passage is from
-        self._said: set[str] = set()  # sentences
+        self._said: list[str] = []  # sentences, without their citations
         self._shown = ""  # the end of what was shown
-        self._repeated, self._order = 0, list[str]()  # sentences, the last ones
+        self._repeated = 0  # sentences
 
     @property
     def refuted(self) -> bool:
@@ -113,18 +110,18 @@ class Prover:
         if segment.kind == "blank":
             return [segment]
         if segment.kind in {"opening", "closing"}:
-            found = _FENCE.search(segment.text) if segment.kind == "opening" else None
-            named, self._fence = [] if found is None else self.end(), found[0] if found else ""
-            return [*named, segment] if found else [segment, *self.end()]
+            found = FENCE.search(segment.text) if segment.kind == "opening" else None
+            named, self._fence = [] if found is None else self.rest(), found[0] if found else ""
+            return [*named, segment] if found else [segment, *self.rest()]
         if segment.first:
             self._naming = self._instructions.names_place(segment.text)
         if self._naming:
             return []
-        named, turned = self.end(), self._turned(segment)
+        named, turned = self.rest(), self._turned(segment)
         shown = await self._judged(turned) if turned.text.strip() else turned.text
         return [*named, turned._replace(text=shown)] if shown else named
 
-    def end(self) -> list[Segment]:
+    def rest(self) -> list[Segment]:
         """The sign below a block of code; inside it, a reader would copy it."""
         faults, self._code = self._code, []
         if not faults or self._mode != "mark":
@@ -204,16 +201,17 @@ class Prover:
 
         The number of an item isn't compared, nor are citations.
         """
-        if mark := _ITEM.match(sentence):
+        if mark := ITEM.match(sentence):
             sentence = sentence[mark.end() :]
         bare = CITATION.sub("", sentence) if "[" in sentence else sentence
         words = bare.split()
         long = len(words) >= REPEATED
-        order = self._order = [*self._order[1 - 2 * LONGEST_ROUND :], bare]
+        known = long and bare in self._said
+        self._said.append(bare)
+        order = self._said[-2 * LONGEST_ROUND :]
         rounds = [size for size in range(1, len(order) // 2 + 1) if order[-size:] == order[-2 * size : -size]]
-        again = bool(rounds) or (long and bare in self._said)
+        again = known or bool(rounds)
         self._repeated += again
-        self._said |= {sentence, bare}
         circles = ROUNDS * len(set(words)) <= 2 * len(words) and _circles(bare.rstrip(".!?…"))
         if circles or self._repeated >= ROUNDS - 1:
             self.ending = "looped"

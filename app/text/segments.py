@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from app.text.blocks import closes, sentences
 
-Kind = Literal["words", "row", "blank", "opening", "code", "closing"]
+Kind = Literal["words", "row", "blank", "opening", "code", "closing", "sources"]
+"""What a segment is; `sources` is the list of a model, which readers don't get."""
 
-LONGEST = 400  # characters of a sentence; a longer one is cut at a clause
+LONGEST_SENTENCE = 400  # characters; a longer one is cut at a clause
 SHORTEST = 20  # characters of a clause
 AHEAD = 80  # characters that tell whether a sentence ends before them
 
@@ -40,6 +41,31 @@ class Segment(NamedTuple):
     open: bool = False
 
 
+class Judge(Protocol):
+    """Decides what readers get of a text, segment by segment."""
+
+    def feed(self, segment: Segment) -> Iterable[Segment]:
+        """What is decided by now."""
+
+    def rest(self) -> Iterable[Segment]:
+        """What was held, at the end of the text. A segment that is fed afterwards is of a new one."""
+
+
+class Line:
+    """A line of judges: each gets what the one before it lets pass."""
+
+    def __init__(self, *judges: Judge) -> None:
+        self._judges = judges
+
+    def feed(self, segments: Iterable[Segment], *, ends: bool = False) -> str:
+        """What readers get by now; all of it if the text `ends` here."""
+        for judge in self._judges:
+            segments = [passed for segment in segments for passed in judge.feed(segment)]
+            if ends:
+                segments += judge.rest()
+        return "".join([one.text for one in segments])
+
+
 class Segmenter:
     """The one buffer of an answer."""
 
@@ -47,8 +73,7 @@ class Segmenter:
         self._held = ""  # of the line
         self._begun = False  # a part of the line is cut off
         self._fence = ""  # that the code has begun with
-        # the line of words above, and whether it is apart: what is indented below is code
-        self._above, self._gap = "", False
+        self._above = ""  # the line of words above, with a blank one if that follows: what is indented below is code
 
     def feed(self, text: str) -> Iterator[Segment]:
         """The segments that are whole by now."""
@@ -70,7 +95,7 @@ class Segmenter:
 
     def clause(self) -> Iterator[Segment]:
         """The sentence that waits for its end, up to its last clause, else up to its last word."""
-        if self._is_words() and (end := _clause(self._held[:LONGEST])):
+        if self._is_words() and (end := _clause(self._held[:LONGEST_SENTENCE])):
             yield self._cut(end, goes_on=True)
 
     def _cut(self, end: int, *, goes_on: bool = False) -> Segment:
@@ -94,7 +119,7 @@ class Segmenter:
         for sentence in whole:
             for text, goes_on in _clauses(sentence):
                 yield self._cut(len(text), goes_on=goes_on)
-        while long and len(self._held) > LONGEST + AHEAD and (end := _clause(self._held[:LONGEST])):
+        while long and len(self._held) > LONGEST_SENTENCE + AHEAD and (end := _clause(self._held[:LONGEST_SENTENCE])):
             yield self._cut(end, goes_on=True)
 
     def _line(self, line: str) -> Iterator[Segment]:
@@ -120,7 +145,7 @@ class Segmenter:
             else:
                 yield Segment(line, "code")
         elif not head.strip():
-            self._gap = True
+            self._above = self._above and f"{self._above.rstrip()}\n\n"
             yield Segment(line, "blank")
         elif length > 2 and (sign == "~" or sign not in head[length:]):
             self._fence = sign * length
@@ -128,12 +153,13 @@ class Segmenter:
         elif self._is_indented(line):
             yield Segment(line, "code")
         else:
-            self._above, self._gap = line, False
+            self._above = line
             yield from [Segment(line, "row")] if sign == "|" or head[:1] == "|" else _of_words(line, first=True)
 
     def _is_indented(self, line: str) -> bool:
         """True if the line is code without a fence."""
-        return self._gap and line.startswith(("    ", "\t")) and bool(self._above) and not _NESTED.match(self._above)
+        apart = self._above.endswith("\n\n") and not _NESTED.match(self._above)
+        return apart and line.startswith(("    ", "\t"))
 
 
 def segments(text: str) -> Iterator[Segment]:
@@ -179,7 +205,7 @@ def _sentences(text: str) -> list[str]:
 
 def _clauses(sentence: str) -> Iterable[tuple[str, bool]]:
     """The parts of a sentence, each with whether it goes on; most have one."""
-    while len(sentence) > LONGEST and (end := _clause(sentence[:LONGEST])):
+    while len(sentence) > LONGEST_SENTENCE and (end := _clause(sentence[:LONGEST_SENTENCE])):
         yield sentence[:end], True
         sentence = sentence[end:]
     yield sentence, False

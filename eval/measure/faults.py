@@ -194,7 +194,7 @@ class Judging:
 
         proof = Prover(checker, "mark", sign, instructions_of(self._prompts, sample.language), compared)
         judged = [one.text for segment in segments(sample.answer) for one in await proof.feed(segment)]
-        return proof, "".join([*judged, *(one.text for one in proof.end())])
+        return proof, "".join([*judged, *(one.text for one in proof.rest())])
 
     async def catches(self, sample: Sample) -> bool:
         """True if the fault of the sample is seen, where it is."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -12,15 +12,15 @@ from typing import Literal
 from app.citing.citations import Citations, is_refusal
 from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
-from app.citing.placement import Wording
-from app.citing.rewrite import Line, safe
+from app.citing.placement import OwnList, Placement, Wording
+from app.citing.rewrite import Rewriter, safe
 from app.citing.sections import Place, cited_links, nearest, nearest_list, offered_links, places
 from app.core.errors import StoreError
 from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings_types import Unproven
-from app.core.turn import Done, Event, Events, Failure, Proof, Question, Reasoning, Source, Text, Turn
+from app.core.turn import Done, Event, Events, Failure, Proof, Question, Reasoning, Source, Text, Turn, Unsupported
 from app.core.types import Chunk, Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
@@ -35,7 +35,7 @@ from app.proof.verbatim import word_for_word
 from app.proof.wording import Wording as ProofWording
 from app.text.blocks import cut_short
 from app.text.growth import site_of
-from app.text.segments import Segment, Segmenter
+from app.text.segments import Line, Segment, Segmenter
 
 log = logging.getLogger("app.pipeline")
 
@@ -118,8 +118,7 @@ class _Answer:
         prompts = step.prompts
         self._turn, self._step, self._prover = turn, step, step.prover(turn, self._nearness)
         self._language = prompts.language(turn.asked.language)
-        self._embedder = step.embedder
-        self._chunks: list[tuple[Chunk, int]] | None = None  # of the passages, with their numbers
+        self._chunks: list[tuple[Chunk, int]] | None = None  # of the passages, numbered; empty after a failure
         self._citations = Citations(
             tuple(hit.chunk.url for hit in turn.hits), turn.request.first_number, *words_of(prompts)
         )
@@ -127,17 +126,18 @@ class _Answer:
         addresses = Addresses(_texts_shown(turn), self._pages)
         removals = Removals(turn.citing.removed, addresses, self._citations) if turn.citing else None
         self._segments = Segmenter()
-        self._line = Line(addresses, self._citations, headings_of_lists(prompts), removals)
-        self._wording = Wording(
-            self._language.replies.readers, lambda: " ".join((turn.asked.text, *_texts_shown(turn)))
+        self._line = Line(
+            Wording(self._language.replies.readers, lambda: " ".join((turn.asked.text, *_texts_shown(turn)))),
+            OwnList(headings_of_lists(prompts)),
+            Placement(self._citations),
+            Rewriter(addresses, self._citations, removals),
         )
         self._written = list[str]()  # by the model
         self._quoted = list[Text]()
         self._waiting = list[str]()  # what can be replaced at the end
         self._began = asyncio.get_running_loop().time()
         self._quotation = None if turn.request.whole else turn.quotation  # while nothing else was shown
-        self._ahead = False  # it was shown
-        self._after = ""  # what stands between it and the answer of the model
+        self._after = ""  # what stands between it and the answer of the model, once it was shown
         self._since = 0.0  # when the sentence that waits began, in seconds of the clock of the event loop
 
     @property
@@ -151,13 +151,13 @@ class _Answer:
         if quotation is None or waited < LONGEST_WAIT:
             return ""
         shown = [await self.shown(event) for event in await quotation() if isinstance(event, Text)]
-        self._ahead, self._after = bool(shown), f"\n\n{self._language.texts.written_after}\n\n" if shown else ""
+        self._after = f"\n\n{self._language.texts.written_after}\n\n" if shown else ""
         return "".join(shown)
 
     async def shown(self, event: Text) -> str:
         """What readers get by now."""
         self._quotation = None
-        if self._ahead and (event.quoted or event.own):
+        if self._after and (event.quoted or event.own):
             return ""  # the quotation that they have already
         if event.quoted:
             self._quoted.append(event)
@@ -181,28 +181,27 @@ class _Answer:
         self._since = asyncio.get_running_loop().time()
         return await self._judged(self._segments.clause())
 
-    async def _judged(self, segments: Iterable[Segment], *, judged: bool = True) -> str:
-        """What readers get of the segments."""
-        shown = list[str]()
-        for segment in segments:
-            for one in await self._prover.feed(segment) if self._prover and judged else [segment]:
-                self._written.append(one.text)
-                shown.append(self._line.feed(self._wording.feed(one)))
-        return "".join(shown)
+    async def _judged(self, segments: Iterable[Segment], *, judged: bool = True, ends: bool = False) -> str:
+        """What readers get of the segments. Proof stands before the line, because it may have to ask what a sentence means."""
+        if self._prover and judged:
+            segments = [proved for segment in segments for proved in await self._prover.feed(segment)]
+        segments = list(segments)
+        self._written.extend([one.text for one in segments])
+        return self._line.feed(segments, ends=ends) if segments or ends else ""
 
-    async def _rest(self) -> str:
-        """What readers get of the end of what the model wrote."""
-        text = await self._judged(self._segments.rest())
-        notes = self._prover.end() if self._prover else []
-        return text + await self._judged(notes, judged=False) + self._line.rest()
+    async def _rest(self, doubted: Sequence[Unsupported] = ()) -> str:
+        """What readers get of the end of what the model wrote, with what a step before found unproved."""
+        text = "" if self.ends else await self._judged(self._segments.rest())
+        notes = [*self._prover.rest(), *self._prover.doubted(doubted)] if self._prover else []
+        return text + await self._judged(notes, judged=False, ends=True)
 
     async def _nearness(self, statement: str) -> Mapping[int, float]:
         """How near a statement is in meaning to the passages, by number; empty once the embedder or the index has failed."""
-        if self._embedder is None:
+        turn, embedder = self._turn, self._step.embedder
+        if embedder is None or self._chunks == []:
             return {}
-        turn = self._turn
         try:
-            vector = await embed(Question(statement, turn.asked.language), turn, self._embedder)
+            vector = await embed(Question(statement, turn.asked.language), turn, embedder)
             if vector is not None:
                 if self._chunks is None:
                     self._chunks = await _chunks_read(turn)
@@ -212,7 +211,7 @@ class _Answer:
                 return {number: cosine for cosine, number in found}  # the highest of each passage
         except StoreError as error:
             log.warning(LogMessage("statement not compared, judging it by words", id=turn.request.id, error=error))
-        self._embedder = None
+        self._chunks = []
         return {}
 
     async def closing(self, event: Done | Failure) -> list[Event]:
@@ -249,12 +248,9 @@ class _Answer:
         return quoted(nearest_list(found, self._language), self._pages)
 
     async def _ended(self, event: Done | Failure) -> str:
-        """What readers get of the end, with what a step before found unproved, and the note of an answer that was cut."""
-        rest = "".join(self._waiting) + await self._judged([] if self.ends else self._segments.rest())
-        notes = self._prover.end() if self._prover else []
-        if self._prover and isinstance(event, Done) and event.unsupported:
-            notes += self._prover.doubted(event.unsupported)
-        rest += await self._judged(notes, judged=False) + self._line.rest()
+        """What readers get of the end, with the note of an answer that was cut."""
+        doubted = event.unsupported if isinstance(event, Done) else ()
+        rest = "".join(self._waiting) + await self._rest(doubted)
         return f"{rest}\n\n{self._language.texts.cut}" if isinstance(event, Done) and event.cut else rest
 
     def _stated(self, event: Done, answer: str) -> Done:

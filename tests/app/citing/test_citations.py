@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from app.citing.citations import Citations
 from app.citing.placement import LONGEST_WAIT, Placement, Wording
-from app.text.segments import Segment, Segmenter
+from app.text.segments import Line, Segment, Segmenter
 
 PAGES = ("a", "b", "a", "c")  # of the passages 1 to 4
 WORDS = frozenset({"passage", "source"})
@@ -23,8 +23,8 @@ def segments_of(text: str, size: int) -> Iterator[Segment]:
 def placed(text: str, size: int = 10_000) -> tuple[str, set[int]]:
     citations = Citations(PAGES, words=WORDS)
     made = Placement(citations)
-    said = "".join([*(part for one in segments_of(text, size) for part in made.feed(one)), *made.rest()])
-    made.count_dropped()
+    said = Line(made).feed(segments_of(text, size), ends=True)
+    citations.count_hidden()
     return said, citations.used
 
 
@@ -61,11 +61,11 @@ def test_only_code_below_an_uncited_sentence_waits() -> None:
     for sentence, waits in (("Run this:", True), ("Run this [1]:", False), ("", False)):
         made, segmenter = Placement(Citations(PAGES)), Segmenter()
         text = f"{sentence}\n```\n" + "echo 1\n" * 20
-        out = "".join(part for sign in text for one in segmenter.feed(sign) for part in made.feed(one))
+        out = "".join(Line(made).feed(segmenter.feed(sign)) for sign in text)
         assert out.startswith(sentence)
         assert (len(text) - len(out) > 100) == waits, sentence
     made = Placement(Citations(PAGES))
-    assert len("".join(part for one in segments_of(f"Run:\n{LONG}", 1) for part in made.feed(one))) > LONGEST_WAIT
+    assert len(Line(made).feed(segments_of(f"Run:\n{LONG}", 1))) > LONGEST_WAIT
 
 
 REPLACED = {"passage": "page", "passages": "pages", "context": "documentation"}
@@ -83,7 +83,7 @@ SAID = {
 
 def said(text: str, size: int, known: str = "") -> str:
     wording = Wording(REPLACED, lambda: known)
-    return "".join(wording.feed(one).text for one in segments_of(text, size))
+    return Line(wording).feed(segments_of(text, size), ends=True)
 
 
 def test_retrieval_s_words_are_replaced_in_the_first_line_however_it_is_cut() -> None:

@@ -8,8 +8,10 @@ from itertools import islice
 
 from app.citing.citations import Citations
 from app.citing.links import Addresses, Removals
-from app.citing.rewrite import Line
+from app.citing.placement import OwnList, Placement
+from app.citing.rewrite import Rewriter
 from app.core.turn import Removal
+from app.text.segments import Line
 from bench.markdown_fuzz import KNOWN, pieces_of, rewritten, shown, texts
 
 UNKNOWN = "no passage has this address"
@@ -38,7 +40,8 @@ def run(pieces: list[str]) -> tuple[str, list[Removal]]:
     addresses = Addresses([KNOWN], ["https://known.cz/"])
     citations = Citations(tuple(f"https://known.cz/{i}" for i in range(1, 4)))
     removed: list[Removal] = []
-    line = Line(addresses, citations, frozenset({"sources"}), Removals(removed, addresses, citations))
+    safe = Rewriter(addresses, citations, Removals(removed, addresses, citations))
+    line = Line(OwnList(frozenset({"sources"})), Placement(citations), safe)
     return "".join(shown(pieces, line)), removed
 
 

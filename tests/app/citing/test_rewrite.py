@@ -13,9 +13,11 @@ from markdown_it import MarkdownIt
 
 from app.citing.citations import Citations
 from app.citing.links import Addresses, markdown_link, untagged
-from app.citing.rewrite import Line
+from app.citing.placement import OwnList, Placement
+from app.citing.rewrite import Rewriter
 from app.core.language import vocabulary
 from app.pipeline.steps.cite import quoted
+from app.text.segments import Line
 from bench.markdown_fuzz import Clients, pieces_of, rewritten, shown, texts
 
 PASSAGES = [
@@ -31,11 +33,9 @@ def pages() -> tuple[str, ...]:
 
 
 def line() -> Line:
-    return Line(
-        Addresses(PASSAGES, ["https://known.cz/"]),
-        Citations(pages(), words=WORDS, and_or=vocabulary().and_or),
-        frozenset({"sources"}),
-    )
+    citations = Citations(pages(), words=WORDS, and_or=vocabulary().and_or)
+    safe = Rewriter(Addresses(PASSAGES, ["https://known.cz/"]), citations)
+    return Line(OwnList(frozenset({"sources"})), Placement(citations), safe)
 
 
 def run(text: str, size: int = 100_000) -> str:

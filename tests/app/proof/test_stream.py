@@ -28,7 +28,7 @@ async def read(proof: Prover, answer: str, pieces: str = r"\S+\s*|\s+") -> str:
             shown += await proof.feed(segment)
     for segment in segmenter.rest():
         shown += await proof.feed(segment)
-    return "".join(one.text for one in (*shown, *proof.end()))
+    return "".join(one.text for one in (*shown, *proof.rest()))
 
 
 async def proved(answer: str, mode: Mode = "mark", pieces: str = r"\S+\s*|\s+") -> tuple[str, Prover]:

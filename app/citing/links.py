@@ -445,7 +445,7 @@ class Sanitizer:
 
     def _link(self, text: str, span: Span) -> Iterator[Edit]:
         words = text[span.inner[0] : span.inner[1]]
-        call = is_joined(text, span.start) and _CALL.fullmatch(span.target)
+        call = is_joined(text, span.start) and _CALL.fullmatch(text, span.inner[1] + 2, span.end - 1)
         cited = self.bracket(f"[{words}]") is not None and not call
         if cited:
             yield Edit(span.inner[1] + 1, span.end)

@@ -95,6 +95,7 @@ LINKS = [
     ("[" + "long words " * 9 + "](https://evil.io/x) end", "long words " * 9 + " end"),
     ("[" + "long words " * 9 + "](https://known.cz/a) end", "[" + "long words " * 9 + "](https://known.cz/a) end"),
     ("[open link without end](https://evil.io", "[open link without end]("),
+    ("io[1](\n<script>\n) a[k](<script>) f[1](a)", "io[1] ak f[1](a)"),
     ("Go to https://evil.io/x/y?z=1, please; HTTPS://EVIL.IO (https://evil.io/x). **ftp://evil.io**", "Go to , please;  . ****"),
     ("see www.evil.io/x “https://evil.io/x”. <https://evil.io> <www.evil.io> <mailto:a@evil.io>|", "see  “”.   |"),
     ("https://evil.io/a,https://known.cz/a https://evil.io/[3] https://evil.io/?u=https://known.cz/a", "…,https://known.cz/a [1] "),

@@ -299,8 +299,11 @@ class Checker:
         if len(stems) * (1 - share) < MOST_UNTOLD and self._refuses(plain):
             return None
         fault = Unsupported(text, "statement", index + 1, share)
-        self.undecided = comparable
-        return fault if comparable or self.compared(fault, {}) else None
+        if comparable:  # by its meaning, unless any nearness says the same
+            self.undecided = not fitted("stated").decides(self.features(text, {0: 0.0}))
+        elif not self.compared(fault, {}):
+            return None
+        return fault if self.undecided or not comparable else None
 
     def _is_foreign(self, plain: str) -> bool:
         """True if a sentence is in another language than the answer; only one with few function words is looked at."""

@@ -284,7 +284,6 @@ def bare_names(text: str) -> list[str]:
     return NAME.findall(" ".join(parts)) if parts else []
 
 
-@lru_cache(maxsize=KEPT)
 def names_in(text: str) -> frozenset[str]:
     """The names and code spans of a text that can be compared as a whole, in lower case."""
     spans = {text[start:end].strip("` ") for start, end in code_spans(text)}

@@ -9,8 +9,8 @@ from unicodedata import normalize
 
 from app.core.turn import Verbatim
 from app.proof.check import CITATION
-from app.text.blocks import blocks, code_spans, outside_code, plain
-from app.text.reading import CLOSING, KEPT, rows
+from app.text.blocks import blocks, code_spans, outside_spans, plain
+from app.text.reading import CLOSING, KEPT, Reading, Row, part_of, rows
 
 _SIGNS = re.compile(r"[*`\\]|(?<!\w)_+|_+(?!\w)")
 _AROUND = " .!,;|\"'“”„’«»"
@@ -22,7 +22,8 @@ def word_for_word(answer: str, pages: Iterable[str], quoted: str = "") -> Verbat
     Those that were `quoted` by the program itself count as they are, unless they were cut.
     """
     said, copied = [*statements(answer)], [one for one in statements(quoted) if "…" not in one]
-    held = frozenset[str]().union(*map(_held, pages)) if said else frozenset[str]()
+    parts = (part.text for page in pages for part in Reading(page).parts) if said else ()
+    held = frozenset[str]().union(*map(_held, parts))
     found = Verbatim(len(said) + len(copied), sum(one in held for one in said) + len(copied))
     return found if found.statements else None
 
@@ -32,12 +33,19 @@ def statements(text: str) -> Iterator[str]:
 
     Headings, heads of tables, questions, and what ends with a colon state nothing.
     """
-    for row in rows(outside_code(text, lambda prose: CITATION.sub("", prose))):
-        said = row.text.strip(CLOSING)
+    return _stated(rows(text))
+
+
+def _stated(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
         if row.kind == "code":
             said = " ".join(row.text.split())
-        elif row.kind == "heading" or said.endswith((":", "?")):
+        elif row.kind == "heading":
             continue
+        else:
+            said = outside_spans(row.text, lambda prose: CITATION.sub("", prose)).strip(CLOSING)
+            if said.endswith((":", "?")):
+                continue
         if any(map(str.isalpha, said)):
             yield said if row.kind == "code" else _form(said)
 
@@ -49,9 +57,9 @@ def _form(statement: str) -> str:
 
 
 @lru_cache(maxsize=KEPT)
-def _held(page: str) -> frozenset[str]:
-    """What a text of a page says: its statements, and the code in its lines."""
+def _held(section: str) -> frozenset[str]:
+    """What a section of a page says: its statements, and the code in its lines."""
     spans = (
-        prose[start:end].strip("` ") for code, prose in blocks(page) if not code for start, end in code_spans(prose)
+        prose[start:end].strip("` ") for code, prose in blocks(section) if not code for start, end in code_spans(prose)
     )
-    return frozenset(statements(page)).union(" ".join(span.split()) for span in spans)
+    return frozenset(_stated(part_of(section).rows)).union(" ".join(span.split()) for span in spans)

@@ -44,6 +44,17 @@ def site_of(chunk: Chunk) -> str:
     return chunk.url.partition("://")[2].partition("/")[0]
 
 
+def chunks_in(page: PlainText, passage: Chunk) -> set[str]:
+    """The ids of the chunks of the page that have any of the sections of a passage."""
+    offsets, read = [section.offset for section in page.sections], {section.path for section in passage.sections}
+    found = set[str]()
+    for id_, (start, end) in page.places.items():
+        sections = page.sections[max(bisect_right(offsets, start) - 1, 0) : bisect_left(offsets, end)]
+        if not read.isdisjoint([section.path for section in sections]):
+            found.add(id_)
+    return found
+
+
 def heading_line(chunk: Chunk) -> str:
     """Returns the place of the chunk's text: site > page > headings, without one that the text itself begins with; then the day of
     the page, if it is known.

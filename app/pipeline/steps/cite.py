@@ -21,7 +21,7 @@ from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings_types import Unproven
 from app.core.turn import Done, Event, Events, Failure, Proof, Question, Reasoning, Source, Text, Turn, Unsupported
-from app.core.types import Chunk, Hit, Section
+from app.core.types import Hit, Section
 from app.index.ranking.units import FEWEST_CHUNKS, nearness
 from app.models.guarded import Embedder, is_multilingual
 from app.pipeline.bounded import with_silences
@@ -34,7 +34,7 @@ from app.proof.stream import Compare, Instructions, Prover
 from app.proof.verbatim import word_for_word
 from app.proof.wording import Wording as ProofWording
 from app.text.blocks import cut_short
-from app.text.growth import site_of
+from app.text.growth import chunks_in, site_of
 from app.text.segments import Line, Segment, Segmenter
 
 log = logging.getLogger("app.pipeline")
@@ -118,7 +118,7 @@ class _Answer:
         prompts = step.prompts
         self._turn, self._step, self._prover = turn, step, step.prover(turn, self._nearness)
         self._language = prompts.language(turn.asked.language)
-        self._chunks: list[tuple[Chunk, int]] | None = None  # of the passages, numbered; empty after a failure
+        self._chunks: list[tuple[str, str, int]] | None = None  # of the passages; empty after a failure
         self._citations = Citations(
             tuple(hit.chunk.url for hit in turn.hits), turn.request.first_number, *words_of(prompts)
         )
@@ -205,9 +205,9 @@ class _Answer:
             if vector is not None:
                 if self._chunks is None:
                     self._chunks = await _chunks_read(turn)
-                languages = {chunk.id: chunk.language for chunk, _ in self._chunks}
+                languages = {id_: language for id_, language, _ in self._chunks}
                 near = await nearness(turn.generation, vector, turn.asked.language, languages)
-                found = sorted((near[chunk.id], number) for chunk, number in self._chunks if chunk.id in near)
+                found = sorted((near[id_], number) for id_, _, number in self._chunks if id_ in near)
                 return {number: cosine for cosine, number in found}  # the highest of each passage
         except StoreError as error:
             log.warning(LogMessage("statement not compared, judging it by words", id=turn.request.id, error=error))
@@ -354,18 +354,13 @@ def _block_quote(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
-async def _chunks_read(turn: Turn) -> list[tuple[Chunk, int]]:
-    """The chunks that the model has read any section of, with the number of the passage."""
-    pages = await turn.generation.chunks_of({hit.chunk.url for hit in turn.hits})
-    read = list[tuple[Chunk, int]]()
+async def _chunks_read(turn: Turn) -> list[tuple[str, str, int]]:
+    """The chunks that the model has read any section of: their ids and languages, with the number of the passage."""
+    pages = await turn.generation.plain_texts([*{hit.chunk.url for hit in turn.hits}])
+    read = list[tuple[str, str, int]]()
     for number, hit in enumerate(turn.hits, start=1):
-        sections = {section.path for section in hit.chunk.sections}
-        own = (
-            chunk
-            for chunk in pages.get(hit.chunk.url, ())
-            if chunk.id == hit.chunk.id or not sections.isdisjoint(section.path for section in chunk.sections)
-        )
-        read += [(chunk, number) for chunk in own]
+        own = {hit.chunk.id} | (chunks_in(pages[hit.chunk.url], hit.chunk) if hit.chunk.url in pages else set())
+        read += [(id_, hit.chunk.language, number) for id_ in own]
     return read
 
 

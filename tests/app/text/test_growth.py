@@ -11,7 +11,7 @@ from functools import cache
 from app.core.settings import Settings
 from app.core.types import Hit, Page, Passage, PlainText
 from app.text.blocks import CUT
-from app.text.growth import grown, heading_line
+from app.text.growth import chunks_in, grown, heading_line
 from ingestion.split import open_splitter
 from ingestion.split.chunks import plain_text
 
@@ -127,6 +127,14 @@ def test_the_best_hit_grows_first_to_its_section_then_around_it() -> None:
     assert read[700].endswith("Beta.")
     assert "Alpha" not in read[180]
     assert read[180].startswith(CUT)
+
+
+def test_no_chunk_that_a_passage_has_words_of_is_missing_among_its_chunks() -> None:
+    for hits, pages, budget in cases():
+        for passage in grown(hits, pages, budget):
+            page, read = pages[passage.chunk.url], set(WORD.findall(passage.chunk.text))
+            told = {id_ for id_, (start, end) in page.places.items() if read & set(WORD.findall(page.text[start:end]))}
+            assert told <= chunks_in(page, passage.chunk) <= page.places.keys()
 
 
 def test_a_text_that_two_pages_share_is_read_once() -> None:

@@ -206,4 +206,4 @@ class Chat:
         asked = from_chat(chat, info.id, history=history)
         log.debug(LogMessage("question", id=info.id, text=asked.question))
         first = highest_source_number(asked.attached) + 1 if shown.events else 1
-        return replace(asked, links=shown.links, first_number=first)
+        return replace(asked, links=shown.links, first_number=first, early=bool(chat.events))

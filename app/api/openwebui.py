@@ -97,8 +97,9 @@ def source_event(source: Source) -> dict[str, Any]:
 
 
 def status_event(status: Status) -> dict[str, Any]:
-    """A status line, which Open WebUI shows above the answer."""
-    return {"type": "status", "data": {"description": status.text, "done": status.done}}
+    """A status line, which Open WebUI shows above the answer; with the found sections for a client that shows them."""
+    found = {"sections": status.sections} if status.sections else {}
+    return {"type": "status", "data": {"description": status.text, "done": status.done, **found}}
 
 
 STEP = "openwebui_task"  # the name of a task's call among those of steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,8 @@ from app.models.protocols import Closable
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.recording import Overrides, Recorder, overridden
 from app.pipeline.registry import Tools, search_of, upto
-from app.pipeline.runner import Plan, ScoringStep, answer, run
+from app.pipeline.runner import Group, Plan, ScoringStep, answer, run
+from app.pipeline.steps.cite import found_sections
 from app.pipeline.trace import traced
 
 
@@ -43,6 +44,11 @@ class Plans:
     typing: Plan = ()
     left_out: tuple[str, ...] = ()
     helper_call_warning: str = ""
+
+    @property
+    def asks_model(self) -> bool:
+        """True if a step of an answer asks a language model."""
+        return any(getattr(step, "model", None) for group in self.answer for step in group)
 
 
 @dataclass(frozen=True)
@@ -75,19 +81,19 @@ class Assistant:
         record = record or AnswerRecord()
         recorder = Recorder(record.began) if request.trace else None
         try:
-            turn, language = await self.begin(request, record.calls), None
+            record.turn = await self.begin(request, record.calls)
         except NoIndex as error:
             raise await self._still_reading(request, error) from error
-        languages = self.prompts.languages
-        for group in recorder.watching(self.plans.answer) if recorder else self.plans.answer:
-            if not language and not turn.smalltalk and (language := languages.get(turn.asked.language)):
-                yield Status(language.texts.searching)
-            record.turn = turn = await run((group,), turn)
+        told = False
+        async for searching in self._ran(
+            record, recorder.watching(self.plans.answer) if recorder else self.plans.answer
+        ):
+            yield searching
+            told = True
+        turn, languages = record.turn, self.prompts.languages
         record.steps_ended(with_answer_language(turn, languages).asked.language)
         pages = str(len({hit.chunk.url for hit in turn.hits}))
-        found = (
-            Status(languages[record.language].texts.found.replace("{count}", pages), done=True) if language else None
-        )
+        found = Status(languages[record.language].texts.found.replace("{count}", pages), done=True) if told else None
         if found and turn.passages and (reading_text := languages[record.language].texts.reading):
             yield Status(reading_text.replace("{count}", str(len(turn.passages))))
         elif found:
@@ -100,6 +106,19 @@ class Assistant:
                     yield found
                     found = None
                 yield event
+
+    async def _ran(self, record: AnswerRecord, plan: Iterable[Group]) -> AsyncIterator[Status]:
+        """What a reader is told while the steps run, each of which changes the turn of the `record`."""
+        assert record.turn
+        language, early = None, record.turn.request.early and self.plans.asks_model
+        for group in plan:
+            turn = record.turn
+            if not language and not turn.smalltalk and (language := self.prompts.languages.get(turn.asked.language)):
+                yield Status(language.texts.searching)
+            record.turn = turn = await run((group,), turn)
+            if early and language and (hits := turn.first_hits or turn.hits):
+                early = False
+                yield Status(language.texts.searching, sections=await found_sections(turn, hits, self.prompts))
 
     async def _still_reading(self, request: Request, error: NoIndex) -> NoIndex:
         """What a reader is told while the first run reads the pages; the `error` itself if none does."""

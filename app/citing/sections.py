@@ -521,7 +521,7 @@ def extract(
     for i, other in enumerate(further):
         gap = "\n" if i else f"\n\n{also}\n\n" if also else "\n\n"
         said.append(Text(f"{gap}- {_link(other)} [{other.number}] – ", own=True))
-        said.append(Text(_line(other), quoted=True, proof=other.proof))
+        said.append(Text(line_of_unit(other), quoted=True, proof=other.proof))
     return said
 
 
@@ -546,7 +546,7 @@ async def nearest(turn: Turn, hits: Sequence[Hit], language: Language) -> list[F
 
 def nearest_list(found: Sequence[Found], language: Language) -> str:
     """Markdown of the sections that are nearest to a question without an answer, each with its sentence; empty without any."""
-    lines = [f"- {_link(one)} – {_line(one)}" for one in found]
+    lines = [f"- {_link(one)} – {line_of_unit(one)}" for one in found]
     return f"\n\n{language.texts.related}\n\n" + "\n".join(lines) if lines else ""
 
 
@@ -555,7 +555,7 @@ def _different(found: Sequence[Found]) -> list[Found]:
     sections: dict[tuple[str, object], Found] = {}
     for one in found:
         sections.setdefault((one.hit.chunk.url, _named(one.section)), one)
-    return list({_line(one): one for one in reversed(sections.values())}.values())[::-1]
+    return list({line_of_unit(one): one for one in reversed(sections.values())}.values())[::-1]
 
 
 def _heading(found: Found) -> str:
@@ -570,8 +570,8 @@ def _link(found: Found) -> str:
     return markdown_link(name or chunk.url, chunk.link_to(found.section))
 
 
-def _line(found: Found) -> str:
-    """The line of the unit; of code its first one, which isn't prose."""
+def line_of_unit(found: Found) -> str:
+    """The unit as a line; of code its first one, which isn't prose."""
     if found.block.kind == "code":
         code = next((line for line in map(str.strip, code_lines(found.block.text)) if line and "`" not in line), "")
         if code:

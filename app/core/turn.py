@@ -47,7 +47,7 @@ class Request:
     list of links. `first_number` is the number of the first source, for clients that have numbered other sources before.
     `limit` is the number of passages; 0 means the setting. `language` is what the client says of its user's language, for
     questions that show none. `page` is the address of the page that the reader looks at. `as_you_type`: the last word may
-    be incomplete.
+    be incomplete. `early`: the client shows the found sections while the model is working.
     """
 
     messages: tuple[Message, ...]
@@ -65,6 +65,7 @@ class Request:
     language: str = ""
     page: str = ""
     as_you_type: bool = False
+    early: bool = False
 
     @property
     def question(self) -> str:
@@ -78,14 +79,6 @@ class Request:
 
 
 # ---- what the pipeline yields ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A status line for clients that can show one."""
-
-    text: str
-    done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +133,15 @@ class Source:
     def name(self) -> str:
         """The name for readers: titles of page and section, or the address of a page without a title."""
         return " – ".join(part for part in (self.title, self.section) if part) or self.url
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A status line for clients that can show one, with the `sections` that were found so far."""
+
+    text: str
+    done: bool = False
+    sections: tuple[Source, ...] = ()
 
 
 UnsupportedKind = Literal["number", "name", "code", "statement"]
@@ -404,7 +406,7 @@ class Turn:
     Of its search:
 
     - `probe`: the search for the question alone; `sure`: it found what the question asks for, so that helper calls
-      aren't needed
+      aren't needed; `first_hits`: its hits, which readers see while these calls run
     - `variants`, `hypothetical`: legs for other wordings of the question, and for a hypothetical answer
     - `search`: the search with all of these, by `retrieve`, and `hits`, which later steps reorder and remove
     - `pool`: further hits that the next postprocessor may choose from
@@ -433,6 +435,7 @@ class Turn:
     sections: Boost | None = None
     probe: Search | None = None
     sure: bool = False
+    first_hits: tuple[Hit, ...] = ()
     variants: Legs | None = None
     hypothetical: Legs | None = None
     search: Search | None = None

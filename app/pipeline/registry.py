@@ -22,6 +22,7 @@ from app.models.guarded import Embedder
 from app.models.postprocessor import Postprocessor, Scores, is_postprocessor, open_postprocessor
 from app.pipeline.runner import Changes, Plan, Step
 from app.pipeline.steps.cite import Cite
+from app.pipeline.steps.first_search import FirstSearch
 from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.steps.relevance import Overview, Relevance
 from app.pipeline.steps.retrieve import Detect, Keywords, Probe, Refine, Retrieve
@@ -99,7 +100,7 @@ def _cite(tools: Tools) -> Cite:
 
 
 _FACTORIES = (
-    *map(factory_of, (Detect, Refine, Keywords, Probe, Retrieve, Relevance, Overview, Synthesize)),
+    *map(factory_of, (Detect, FirstSearch, Refine, Keywords, Probe, Retrieve, Relevance, Overview, Synthesize)),
     StepFactory(Cite, _cite),
 )
 
@@ -140,10 +141,15 @@ def make_plan(
     known = known or steps()
     validate_order(names, known)
     _validate_models({name: known[name] for name in flat(names)}, tools, by_step)
-    groups = (
+    groups = [
         tuple(step for name in group if (step := _make_step(known[name], by_step.get(name, tools))))
         for group in _grouped(names)
-    )
+    ]
+    if not any("sure" in step.uses for group in groups for step in group):
+        groups = [
+            tuple(replace(one, helped=False) if isinstance(one, FirstSearch) else one for one in group)
+            for group in groups
+        ]
     return tuple(group for group in groups if group)
 
 

@@ -27,7 +27,6 @@ def register_steps() -> Iterable[StepFactory]:
         Analyze,
         Associate,
         Clustered,
-        FirstSearch,
         HypotheticalAnswer,
         MultiQuery,
         SecondSearch,
@@ -38,7 +37,6 @@ def register_steps() -> Iterable[StepFactory]:
         StepFactory(
             AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts)), "refine"
         ),
-        factory_of(FirstSearch, "refine"),
         *(factory_of(step, "probe") for step in (Analyze, MultiQuery, HypotheticalAnswer, Associate)),
         *(factory_of(step, "relevance") for step in (Rerank, Helpful)),
         factory_of(SecondSearch, "overview"),

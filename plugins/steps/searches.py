@@ -1,4 +1,4 @@
-"""Searches otherwise: what one call makes of the question, a made-up answer, other wordings, picked sections, in clusters; first, or again."""
+"""Searches otherwise: what one call makes of the question, a made-up answer, other wordings, picked sections, in clusters, or again."""
 
 import ast
 import asyncio
@@ -20,18 +20,17 @@ from app.index.protocols import Generation
 from app.index.ranking.fuse import joined
 from app.models import Embedder
 from app.pipeline.calls import braced, picked_numbers, unquoted
-from app.pipeline.conversation import Asking, Searching, ask_about
+from app.pipeline.conversation import Asking, ask_about
 from app.pipeline.rewriting import fault_of_rewrite, keywords_in, listed, needs_rewriting
 from app.pipeline.runner import Changes, Step
-from app.pipeline.steps.relevance import FEWEST_WORDS, Relevance
+from app.pipeline.steps.relevance import Relevance
 from app.pipeline.steps.retrieve import (
-    Probe,
     Retrieve,
     codes_of,
     keywords_for,
     query_for,
 )
-from app.text.language import LanguageDetector, names_of, without_stopwords
+from app.text.language import LanguageDetector, names_of
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _QUESTION_LINE = re.compile(r"^[^\w\n]*+question[^\w\n]*?[:=]\s*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -306,30 +305,6 @@ class Clustered(Step):
             self._made[key] = Shared()
         clusters = await self._made[key].get(lambda: clusters_of(generation, tuning.clusters))
         return {"generation": ClusteredGeneration(generation, clusters, tuning.cluster_chunks)}
-
-
-SURE = 0.8  # evidence: with less, keywords find better pages (docs/decisions/037)
-
-
-@dataclass(frozen=True)
-class FirstSearch(Searching):
-    """Stands in the place of `probe`. If the question alone finds its evidence, later steps don't ask the model for help."""
-
-    name = "first_search"
-    reads = ("asked", "generation")
-    writes = ("probe", "sure")
-
-    async def __call__(self, turn: Turn) -> Changes:
-        """Returns the findings of `probe`, and whether they are sure. A question that needs an earlier one never is."""
-        changes = await Probe(self.embedder, self.prompts, self.settings)(turn)
-        words = without_stopwords(turn.asked.text, self.prompts.language(turn.asked.language)).split()
-        if turn.asked.referred or len(words) < FEWEST_WORDS:
-            return {**changes, "sure": False}
-        # no keywords yet, and no boosts: they say nothing of evidence
-        searched = Turn(turn.request, turn.generation, turn.asked, **changes)
-        searched = replace(searched, **await Retrieve(self.embedder, self.prompts, self.settings)(searched))
-        judged = await Relevance(self.prompts, self.settings)(searched)
-        return {**changes, "sure": judged["evidence"].share >= SURE}
 
 
 @dataclass(frozen=True)

@@ -79,10 +79,14 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     assert all(re.match("How|Which|What", text) for text in page.locator(".da-questions button").all_inner_texts())
     suggestion.click()
     expect(page.locator(".da-status")).to_have_text(re.compile("Reading sections: \\d"))
+    early = page.get_by_role("region", name="Found so far")  # before the model has said a word
+    expect(early.get_by_role("link").first).to_contain_text(f"Volumes › {QUESTION}")
+    expect(early.get_by_role("link").first).to_contain_text("class nfs-csi")
     found.set()
     expect(page.get_by_role("status").filter(has_text="The answer is on its way.")).to_have_count(1)
     go_on.set()
     answer = finished(page)
+    expect(early).to_have_count(0)
     expect(page.get_by_role("status").filter(has_text="The answer is complete. Sources: 1.")).to_have_count(1)
     assert "docs.example.org" not in answer.locator(".da-markdown").first.inner_text()  # its sources are cards
     expect(answer.locator(".hl-comment")).to_have_text("# the volume")

@@ -14,7 +14,18 @@ from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.placement import OwnList, Placement, Wording
 from app.citing.rewrite import Rewriter, safe
-from app.citing.sections import Place, cited_links, nearest, nearest_list, offered_links, places
+from app.citing.sections import (
+    Found,
+    Place,
+    cited_links,
+    line_of_unit,
+    nearest,
+    nearest_list,
+    offered_links,
+    places,
+    ranked,
+    weights_of,
+)
 from app.core.errors import StoreError
 from app.core.language import Language
 from app.core.log_message import LogMessage
@@ -33,7 +44,7 @@ from app.proof.evidence import Evidence
 from app.proof.stream import Compare, Instructions, Prover
 from app.proof.verbatim import word_for_word
 from app.proof.wording import Wording as ProofWording
-from app.text.blocks import cut_short
+from app.text.blocks import cut_short, readable
 from app.text.growth import chunks_in, site_of
 from app.text.segments import Line, Segment, Segmenter
 
@@ -414,6 +425,17 @@ def source_of(number: int, hit: Hit, section: Section | None) -> Source:
         score=hit.score,
         translated_from=chunk.translated_from,
         chunk=chunk.id,
+    )
+
+
+async def found_sections(turn: Turn, hits: Sequence[Hit], prompts: Prompts) -> tuple[Source, ...]:
+    """The best section of each page among the hits, with its best sentence as plain text: what a reader sees while the model is working."""
+    language, pages = prompts.language(turn.asked.language), dict[str, Found]()
+    for found in ranked(hits, await weights_of(turn, language), language):
+        pages.setdefault(found.hit.chunk.url, found)
+    return tuple(
+        replace(source_of(number, found.hit, found.section), sentence=readable(line_of_unit(found)))
+        for number, found in enumerate(pages.values(), start=1)
     )
 
 

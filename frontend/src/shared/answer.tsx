@@ -9,7 +9,7 @@ import { IconButton } from "./icons";
 import { Markdown, blockTexts } from "./markdown";
 import { Problem } from "./problems";
 import { cells, marker } from "./quotes";
-import { Sources, nameOf } from "./sources";
+import { Found, Sources, nameOf } from "./sources";
 import type { Texts } from "./texts";
 import type { Answer, Exchange, Rating } from "./types";
 import { useUi } from "./ui";
@@ -53,6 +53,7 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
       {notes.map((note) => note && <p key={note} class="da-note">{note}</p>)}
       {answer.verbatim && !quotes && <p class="da-verbatim">{t.doubts.verbatim(answer.verbatim.found, answer.verbatim.statements)}</p>}
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
+      {writing && answer.found && <Found sections={answer.found} />}
       <Sources {...{ answer, sources, model, open }} onOpen={setOpen} />
       {answer.refused && person}
       {!writing && (

@@ -1,5 +1,5 @@
 /** The stream of an answer: `v1/chat/completions` as server-sent events. */
-import type { ChatCompletionChunk } from "../../api";
+import type { ChatCompletionChunk, Source } from "../../api";
 import { type Api, ApiError, apiError } from "./api";
 import type { Ended } from "./types";
 
@@ -26,7 +26,7 @@ interface ChatRequest extends Options {
 export type ChatEvent =
   | { kind: "id"; id: string }
   | { kind: "text"; text: string }
-  | { kind: "status"; text: string }
+  | { kind: "status"; text: string; found?: Source[] }
   | ({ kind: "done"; trace?: unknown } & Ended);
 
 /** The events of an answer, which end with `done`; not a repeated one if `fresh`. Raises `ApiError`; aborting raises the signal's reason. */
@@ -49,8 +49,8 @@ export async function* chat(api: Api, request: ChatRequest, signal: AbortSignal,
 
 function* eventsOf(chunk: ChatCompletionChunk): Generator<ChatEvent> {
   const choice = chunk.choices[0];
-  const event = chunk.event as { type: string; data: { description?: string } } | undefined;
-  if (event?.type === "status") yield { kind: "status", text: event.data.description ?? "" };
+  const event = chunk.event as { type: string; data: { description?: string; sections?: Source[] } } | undefined;
+  if (event?.type === "status") yield { kind: "status", text: event.data.description ?? "", found: event.data.sections };
   if (choice?.delta.content) yield { kind: "text", text: choice.delta.content };
   if (choice?.finish_reason) {
     const { sources = [], refused, unsupported, verbatim, follow_ups, trace } = chunk;

@@ -96,19 +96,19 @@ function changed(answer: Answer, event: ChatEvent): Answer {
     case "id":
       return { ...answer, id: event.id };
     case "status":
-      return { ...answer, status: event.text };
+      return { ...answer, status: event.text, found: event.found ?? answer.found };
     case "text":
       return { ...answer, state: "writing", text: answer.text + event.text };
     case "done": {
       const { kind: _, trace: __, ...said } = event;
-      return { ...answer, state: "done", ...said };
+      return { ...answer, state: "done", found: undefined, ...said };
     }
   }
 }
 
 /** As it is kept: an answer that isn't complete when the page is left is an interrupted one. */
 export function settled({ id, question, answer }: Exchange): Exchange {
-  const { problem: _, state, ...kept } = answer;
+  const { problem: _, found: __, state, ...kept } = answer;
   const ended = state === "done" || state === "stopped";
   return { id, question, answer: { ...kept, status: "", state: ended ? state : "interrupted" } };
 }

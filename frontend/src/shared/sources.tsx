@@ -41,6 +41,25 @@ export function Sources({ answer, sources, model, open, onOpen }: Props): JSX.El
   );
 }
 
+/** The sections that were found, each with its best sentence, while the answer is being written. */
+export function Found({ sections }: { sections: Source[] }): JSX.Element {
+  const { t } = useUi();
+  return (
+    <section class="da-sources" aria-label={t.sources.found}>
+      <h3 class="da-label">{t.sources.found}</h3>
+      <ol>
+        {sections.map((source) => (
+          <li key={source.number} class="da-card da-open">
+            <Link class="da-card-link" href={marking(source)}>
+              <span class="da-card-title" dir="auto">{nameOf(source)}</span> <span class="da-card-path">{source.sentence}</span>
+            </Link>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
 interface CardProps extends Omit<Props, "open" | "sources"> {
   source: Source;
   /** Whether its language is worth a tag. */

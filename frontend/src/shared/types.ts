@@ -26,6 +26,8 @@ export interface Answer extends Ended {
   text: string;
   /** What the service is doing. */
   status: string;
+  /** Sections that were found before the answer was written. */
+  found?: Source[] | undefined;
   rating?: Rating | undefined;
   problem?: ApiError;
 }

@@ -161,6 +161,29 @@ async def test_a_question_of_open_webui_is_answered_with_events(service, name, f
     assert next(c for c in chunks if c.get("sources"))["sources"][0]["url"] == page
 
 
+async def test_a_page_shows_the_found_sections_before_the_model_says_a_word(service, tmp_path):
+    """With their best sentences, before the helper steps ask the model; only to who asks for events, and if a model writes."""
+    question = "Which class does my persistent volume have on Fridays?"
+    asked = chat(question, stream=True)
+    service.llm.reply = lambda call: Reply("Use nfs-csi [1]." if call.get("stream") else "en: volume class\ncs: svazek")
+    async with client_of(service.app) as client:
+        shown = events(await client.post(CHAT, json={**asked, "events": True}))
+        plain = events(await client.post(CHAT, json=asked, headers=NO_TASK))
+    first = next(i for i, chunk in enumerate(shown) if chunk.get("event", {}).get("data", {}).get("sections"))
+    (found,) = [line["sections"] for line in said(shown, "status") if "sections" in line]
+    assert first < next(i for i, chunk in enumerate(shown) if chunk["choices"][0]["delta"].get("content"))
+    assert [line["description"] for line in said(shown, "status")][0:2] == ["Searching the documentation…"] * 2
+    assert (found[0]["url"], found[0]["title"], found[0]["section"]) == (f"{URL}volumes#create", "Volumes", "Create")
+    assert "class nfs-csi" in found[0]["sentence"]
+    assert not [line for line in said(plain, "status") if "sections" in line]
+    async with indexed(tmp_path / "quotes", with_model=False) as quoting, client_of(quoting.app) as client:
+        assert not [
+            line
+            for line in said(events(await client.post(CHAT, json={**asked, "events": True})), "status")
+            if "sections" in line
+        ]
+
+
 async def test_what_the_user_attached_reaches_the_model_and_the_question_is_searched(service):
     """The template around it is no task; retrieval uses only the user's own words."""
     response = await post(service, "rag_template_question")

@@ -28,6 +28,8 @@ from tests.plugins.steps.test_choices import Server, server  # noqa: F401  # a f
 
 QUESTION = "How do I resize a volume?"
 RESIZE = "To resize a volume, detach the volume from its server first."
+HELPED = '"detect", ["refine", "keywords", "probe"], "retrieve", "relevance", "overview", "synthesize", "cite"'
+"""Steps that ask the model for help with each question."""
 SAID = "You detach it from its server first, and then the volume can be resized [1]."
 
 
@@ -39,8 +41,8 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
 
 
 @pytest.fixture
-async def assistants(index: Index, llm: FakeLLM) -> AsyncIterator[Assistants]:
-    async with service(index, llm) as made:
+async def assistants(index: Index, llm: FakeLLM, tmp_path: Path) -> AsyncIterator[Assistants]:
+    async with service(index, llm, assistants=with_steps(tmp_path, HELPED)) as made:
         yield made
 
 
@@ -136,6 +138,20 @@ async def test_each_step_has_its_times_and_the_calls_to_models_inside_it(assista
     assert asdict(trace.end) == asdict(tracing.TraceEnd("stop", verbatim=Verbatim(1, 0)))
 
 
+async def test_a_search_that_is_sure_asks_nobody_for_help(index: Index, llm: FakeLLM) -> None:
+    """By default, the question is searched first; what the page says in other words gets keywords."""
+    async with service(index, llm) as assistants:
+        for question, asked_for in ((QUESTION, 0), ("How can my storage grow on a Tuesday?", 1)):
+            llm.reply = helpers()
+            trace = await traced(assistants, asked(question))
+            steps = by_name(trace)
+            assert list(steps)[:4] == ["detect", "first_search", "refine", "keywords"]
+            assert steps["first_search"].end <= steps["keywords"].start
+            assert steps["first_search"].output["sure"] is not bool(asked_for)
+            assert len(steps["keywords"].calls) == asked_for
+            assert trace.searches[0].step == "first_search"
+
+
 async def test_prompts_are_as_they_were_sent_and_replies_as_they_came(assistants: Assistants, llm: FakeLLM) -> None:
     """Every message of every call, untouched by what is cut or removed later."""
     llm.reply = helpers(f"{SAID} ![p](https://evil.io/p.png)")
@@ -157,11 +173,13 @@ async def test_prompts_are_as_they_were_sent_and_replies_as_they_came(assistants
 
 
 @pytest.mark.parametrize("index", ["embedded", pytest.param("opensearch", marks=pytest.mark.opensearch)], indirect=True)
-async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(index: Index, llm: FakeLLM) -> None:
+async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(
+    index: Index, llm: FakeLLM, tmp_path: Path
+) -> None:
     """Of both stores: ranks and raw scores of each search and of the fusion, whose parts add up to the fused score."""
     await asyncio.to_thread(index.publish, *seven_parts())
     llm.reply = helpers()
-    async with service(index, llm) as assistants:
+    async with service(index, llm, assistants=with_steps(tmp_path, HELPED)) as assistants:
         trace = await traced(assistants)
     assert trace.fusion is not None
     assert (trace.fusion.top_k, trace.fusion.per_page, trace.fusion.fusion) == (5, 2, "weighted")

@@ -37,6 +37,7 @@ export const cs: Texts = {
   },
   sources: {
     heading: "Zdroje",
+    found: "Zatím nalezeno",
     source: (number, title) => `Zdroj ${number}: ${title}`,
     show: (title) => `Ukázat úryvek: ${title}`,
     loading: "Načítám úryvek…",

@@ -38,6 +38,7 @@ export const de: Partial<Texts> = {
   },
   sources: {
     heading: "Quellen",
+    found: "Bisher gefunden",
     source: (number, title) => `Quelle ${number}: ${title}`,
     show: (title) => `Abschnitt zeigen: ${title}`,
     loading: "Der Abschnitt wird geladen…",

@@ -39,6 +39,7 @@ export const en = {
   },
   sources: {
     heading: "Sources",
+    found: "Found so far",
     source: (number: number, title: string) => `Source ${number}: ${title}`,
     show: (title: string) => `Show the passage: ${title}`,
     loading: "Loading the passage…",

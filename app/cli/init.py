@@ -96,6 +96,9 @@ def _say_next(dialogue: Dialogue, interview: Interview) -> None:
         dialogue.say("key", key=key)
     for name in overridden(values, secret):
         dialogue.say("overridden", name=name)
+    if values.get("llm_model"):
+        dialogue.say("next_exam")
+        print(f"  {_program()} check --exam")
     dialogue.say("next" if "sites" in {**values, **secret} else "next_none")
     print(f"  {_program()} run")
 

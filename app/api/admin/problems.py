@@ -34,6 +34,8 @@ log = logging.getLogger("app.api")
 
 LOOK = "Look at the run in Runs or in the log, mend what it names, and start a run again."
 LOOK_AT_SITE = "Mend the site or its address, or pause it in Sites."
+EXAMINE = "Run `docs-assistant check --exam`, which takes some minutes, and restart the service."
+AFTER_EXAM = "Nothing. After a change of the model, run `docs-assistant check --exam` again."
 RUN_AGAIN = "Start a run in Runs, or with `docs-assistant ingest`."
 
 
@@ -98,10 +100,19 @@ def problems(
         found.append(
             _problem("empty_collection", "warning", None, message, "Index a site in it, or change assistants.toml.")
         )
-    if not assistants.model:
-        message = "No language model is set: answers quote the pages."
-        found.append(_problem("no_model", "info", None, message, "Set DOCS_LLM_URL and DOCS_LLM_MODEL."))
+    found.append(_of_model(assistants))
     return sorted(found, key=lambda one: ("error", "warning", "info").index(one["severity"]))
+
+
+def _of_model(assistants: Assistants) -> ProblemBody:
+    """What is known of the language model: that there is none, that nobody has examined it, or its exam."""
+    if (model := assistants.model) is None:
+        message = "No language model is set: answers quote the pages."
+        return _problem("no_model", "info", None, message, "Set DOCS_LLM_URL and DOCS_LLM_MODEL.")
+    if said := assistants.exams.get(model.name):
+        return _problem("exam", "info", None, f"The exam of {model.name} says: {said}.", AFTER_EXAM)
+    message = f"Nobody has examined {model.name}: it may invent more than it answers."
+    return _problem("no_exam", "info", None, message, EXAMINE)
 
 
 def _of_runs(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:

@@ -60,6 +60,8 @@ export const cs: AdminTexts = {
       run_failed: "Poslední běh selhal",
       site_failed: "Web nešlo přečíst",
       no_run: "Dlouho se nepovedl žádný běh",
+      exam: "Zkouška jazykového modelu",
+      no_exam: "Jazykový model nikdo nezkoušel",
       pages_failing: "Některé stránky nešlo přečíst",
       no_pages_in_language: "Jazyk bez stránek",
       empty_collection: "Kolekce bez stránek",

@@ -59,6 +59,8 @@ export const en = {
       run_failed: "The last run failed",
       site_failed: "A site couldn't be read",
       no_run: "No run has succeeded for long",
+      exam: "The exam of the language model",
+      no_exam: "The language model has had no exam",
       pages_failing: "Pages couldn't be read",
       no_pages_in_language: "A language without pages",
       empty_collection: "A collection without pages",

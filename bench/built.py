@@ -140,8 +140,7 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
     "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
     "app.citing.citations._refuses": _refusals,
-    "app.citing.citations._contrast": lambda: [(citations._contrast(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
-    "app.citing.citations._only": lambda: [(citations._only(frozenset({"only", "just"})), "search")],  # noqa: SLF001
+    "app.citing.citations._any_of": lambda: [(citations._any_of(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
     "app.citing.placement._pattern_of": lambda: [(placement._pattern_of(("passage", "passages")), "finditer")],  # noqa: SLF001
     "app.citing.sections._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
     "app.pipeline.calls._list": lambda: [

@@ -135,10 +135,11 @@ def is_refusal(answer: str, language: Language, citations: Citations) -> bool:
     parts = [
         part
         for sentence in said
-        for part in _contrast(language.replies.contrast).split(sentence)
+        for clause in fold(sentence).split(";")
+        for part in _any_of(language.replies.contrast).split(clause)
         if _cites(part, citations)
     ]
-    return all(_refuses(part, language, citations) or _only(language.replies.only).search(fold(part)) for part in parts)
+    return all(_refuses(part, language, citations) or _any_of(language.replies.only).search(part) for part in parts)
 
 
 def _refuses(sentence: str, language: Language, citations: Citations) -> bool:
@@ -154,12 +155,6 @@ def _cites(text: str, citations: Citations) -> bool:
 
 
 @lru_cache(maxsize=32)
-def _contrast(words: frozenset[str]) -> re.Pattern[str]:
-    joined = "|".join(re.escape(word) for word in sorted(words))
-    return re.compile(rf";|\b(?:{joined})\b" if joined else ";", re.IGNORECASE)
-
-
-@lru_cache(maxsize=32)
-def _only(words: frozenset[str]) -> re.Pattern[str]:
+def _any_of(words: frozenset[str]) -> re.Pattern[str]:
     joined = "|".join(re.escape(fold(word)) for word in sorted(words))
     return re.compile(rf"\b(?:{joined})\b" if joined else r"(?!)")

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.citing.links import untagged
-from app.citing.sections import asked_stems
+from app.citing.sections import FEWEST_WORDS, asked_stems
 from app.core.language import Language
 from app.core.prompts import Prompts
 from app.core.turn import Turn
@@ -15,12 +15,9 @@ from app.text.units import blocks_of
 
 FOLLOW_UPS = 3
 LONGEST = 80  # characters
-FEWEST_WORDS = 2
 TELLING_WORDS = 2  # besides those of any text: with fewer, a heading says little without its page
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # also those of Chinese, Japanese and Arabic
 PUNCTUATION = ":;,()"
-ASKED = (0, -TELLING_WORDS)
-"""The rank of a question or task that says enough."""
 
 
 class Heading(NamedTuple):
@@ -74,8 +71,9 @@ def _words(text: str) -> list[str]:
 @lru_cache(maxsize=2000)  # many questions find the same chunks
 def _asked(chunk: Chunk, prompts: Prompts) -> tuple[Heading, ...]:
     """The headings of the chunk that are questions or tasks and say enough."""
+    best = 0, -TELLING_WORDS
     headings = headings_of(chunk, prompts.language(chunk.language))
-    return tuple(heading for heading in headings if heading.rank == ASKED)
+    return tuple(heading for heading in headings if heading.rank == best)
 
 
 def follow_ups(turn: Turn, prompts: Prompts, cited: Sequence[str]) -> tuple[str, ...]:

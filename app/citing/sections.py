@@ -120,8 +120,7 @@ _CODE_BELOW = re.compile(
     r"[ \t.:)*_]{0,9}\n{1,3}[ \t]{0,12}(`{3,20}|~{3,20})[^\n]{0,80}\n(.{0,500}?)\n[ \t]{0,12}\1", re.DOTALL
 )
 _BEHIND = re.compile(r"[^.!?\n\[【]{0,300}")
-_LABELLED = re.compile(r"[ \t]{0,9}[:\n]")
-_GAP = re.compile(r"[\s,;.)(]*")
+_BETWEEN = " \t\n,;.()"  # citations of one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +150,9 @@ def statements(answer: str, citations: Citations) -> Iterator[tuple[str, Sequenc
         if not passages:
             continue
         between, at = answer[at : match.start()], match.end()
-        if not statement or not _GAP.fullmatch(between):
+        if not statement or between.strip(_BETWEEN):
             statement = between[-LONGEST:]
-            if _is_label(statement) and _LABELLED.match(answer, at):
+            if _is_label(statement) and answer[at : at + 10].lstrip(" \t").startswith((":", "\n")):
                 statement += _until_cited(answer, at, citations)
             elif len(beginnings(statement)) < FEWEST_STATED and (behind := _BEHIND.match(answer, at)):
                 statement += behind[0]

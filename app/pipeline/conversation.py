@@ -159,7 +159,10 @@ def asked_of_pages(turn: Turn) -> str:
     if not dates.topic:
         return (refined or turn.asked).text
     if refined and dates.words and dates.words in refined.text:
-        return re.sub(r"\s+([?.!,;:])|\s{2,}", lambda gap: gap[1] or " ", refined.text.replace(dates.words, "")).strip()
+        left = " ".join(refined.text.replace(dates.words, "").split())
+        for sign in "?.!,;:":
+            left = left.replace(f" {sign}", sign)
+        return left
     return refined.text if refined and turn.asked.referred else dates.topic
 
 

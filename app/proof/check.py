@@ -25,8 +25,8 @@ from app.proof.evidence import (
 from app.proof.wording import Wording
 from app.text.analysis import WORD, fold, folded, roots, spoken, words
 from app.text.answer_language import AnswerLanguage
-from app.text.blocks import code_spans, unmarked
-from app.text.literals import amounts, unit_in
+from app.text.blocks import code_spans, plain, unmarked
+from app.text.literals import amounts, unit_in, without_addresses, without_code
 from app.text.reading import CLOSING
 from app.text.segments import LONGEST_SENTENCE
 
@@ -42,7 +42,6 @@ SMALL = 12  # larger numbers don't count what the answer itself lists
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
 """A citation as models write it, with the space before it."""
-_URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+|\]\([^)\s(]*+\)")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+")
 _PROPER = re.compile(r"(?:(?<=[^\WA-Z\d_] )|(?<=, ))[A-Z][^\W\d_A-Z]{3,}(?![\w-])")  # within a sentence
 _PLACEHOLDER = re.compile(
@@ -56,7 +55,6 @@ _TIMES = re.compile(r"(\d+)[^\W\d_]{3,}")  # 60krát
 _ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x
 _ARITHMETIC = re.compile(r"[=×*÷]|\d\s*[x/]\s*\d")
 _QUOTED = re.compile(r"\"[^\"\s]*+\s[^\"\n]*+\"|„[^„“\n]*+“")
-_SPAN = re.compile(r"`[^`\n]*`")
 _OWN_FILE = re.compile(r"(?<=\s)\w[\w-]*(\.[a-z]{2,4})(?!\S)")  # a reader's own one
 
 
@@ -67,7 +65,7 @@ def _plain(text: str) -> str:
 
 
 def _without_urls(text: str) -> str:
-    return _URL.sub(" ", text) if "://" in text or "](" in text else text
+    return without_addresses(plain(text)) if "://" in text or "](" in text else text
 
 
 class Checker:
@@ -265,7 +263,7 @@ class Checker:
         )
 
     def _has_part(self, part: str) -> bool:
-        bare = part.strip(".:;-") if not part.startswith("-") else part.rstrip(".:;")
+        bare = part.strip(".:;-").rstrip("/") if not part.startswith("-") else part.rstrip(".:;")
         if len(bare) < 2 or self._evidence.holds(bare) or self._is_placeholder(bare):
             return True
         inner = [one for one in _PARTS.split(bare) if one]
@@ -307,7 +305,7 @@ class Checker:
 
     def _is_foreign(self, plain: str) -> bool:
         """True if a sentence is in another language than the answer; only one with few function words is looked at."""
-        words = spoken(_SPAN.sub(" ", plain) if "`" in plain else plain)
+        words = spoken(without_code(plain) if "`" in plain else plain)
         own = 0
         for word in words:
             own += folded(word) in self._language.traits.stopwords

@@ -12,10 +12,9 @@ from itertools import chain, combinations
 
 from app.text.analysis import roots
 from app.text.blocks import code_spans
-from app.text.literals import amounts, unit_in
+from app.text.literals import amounts, occurs, unit_in
 from app.text.reading import KEPT, Reading, part_of
 
-MOST_PLACES = 50  # of a literal in one text
 CLOSE = 0.005  # share by which a rounded result may differ
 HALF_A_TENTH = 0.05  # by which one with a single decimal may differ, as "about 3.4"
 SHORTEST_ENDING = 3  # letters, so that no short option is taken for one
@@ -40,11 +39,8 @@ _PYTHON_MODULE = re.compile(
 )
 _BOUND = re.compile(r"\s*(?:=\s*(?:await\s*)?)?")  # between the names of an import and its module
 _IMPORTED = re.compile(r"\s*(?:type\s+)?([\w$]+)")
-_SINGLE = re.compile(r"[^\s`]{2,}")
 _NAMED = re.compile(r"[`_/\d]|\w[.(][\w)]|(?<!\w)-")
-_SIGN = re.compile(r"[^\w]|_")
 _GROUPS = re.compile(r"\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+")
-_TENTHS = re.compile(r"\d+[.,]\d")
 _DURATION = re.compile(r"\b(?:(\d+)h)?(\d+)m(\d+)s\b")  # as Go writes them
 
 
@@ -53,7 +49,7 @@ def readings(number: str) -> set[str]:
     plain = number.replace("\u00a0", " ").replace("\u202f", " ")
     values = {plain.replace(",", ".").replace(" ", "")}
     if _GROUPS.fullmatch(plain) and plain[0] != "0":
-        values.add(re.sub(r"[ ,.]", "", plain))
+        values.add("".join(filter(str.isdigit, plain)))
     return {value.rstrip("0").rstrip(".") if "." in value and value.count(".") == 1 else value for value in values} | (
         {plain.lstrip("0")} if plain.isdecimal() and plain.strip("0") else set()
     )
@@ -89,9 +85,7 @@ def _amounts(section: str) -> tuple[Mapping[str, Mapping[str, set[str]]], Abstra
     """
     found: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in part_of(section).rows:
-        for number, unit in (
-            amounts(_DURATION.sub(r"\1h \2min \3s", row.text)) if any(map(str.isdecimal, row.text)) else ()
-        ):
+        for number, unit in amounts(_DURATION.sub(r"\1h \2min \3s", row.text)):
             for value in readings(number):
                 found[value][unit].add(row.around)
     measures = {measure for value, units in found.items() for unit in units if (measure := _measure(value, unit))}
@@ -211,39 +205,10 @@ def _names(listed: str) -> set[str]:
     return {name[1] for one in listed.split(",") if (name := _IMPORTED.match(one))}
 
 
-def occurs(literal: str, text: str) -> bool:
-    """True if the text has the literal as a whole: 10 isn't in 100 and 1.2 not in 11.2, --force not in --force-all."""
-    at = text.find(literal)
-    for _ in range(MOST_PLACES):
-        if at < 0:
-            return False
-        before, after = text[max(at - 2, 0) : at], text[at + len(literal) : at + len(literal) + 2]
-        if _begins(literal, before) and _ends(literal, after):
-            return True
-        at = text.find(literal, at + 1)
-    return False
-
-
-def _begins(literal: str, before: str) -> bool:
-    if not before or not (literal[0].isalnum() or literal[0] == "-"):
-        return True
-    if before[-1].isalnum() or before[-1] == "_" or (literal[0] == "-" and before[-1] == "-"):
-        return False
-    return not (literal[0].isdigit() and len(before) == 2 and before[1] in ".," and before[0].isdigit())
-
-
-def _ends(literal: str, after: str) -> bool:
-    if not after or not literal[-1].isalnum():
-        return True
-    if after[0].isalnum() or after[0] == "_" or (literal[0] == "-" and after[0] == "-" and after[1:].isalnum()):
-        return False
-    return not (literal[-1].isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit())
-
-
 def follows_from(number: str, others: Sequence[str]) -> bool:
     """True if the number is the sum, difference, product or quotient of two others of its sentence."""
     wanted = {value for reading in readings(number) if (value := _value(reading))}
-    half = HALF_A_TENTH if _TENTHS.fullmatch(number) else 0.0
+    half = HALF_A_TENTH if number[-2:-1] in {".", ","} else 0.0
     known = [value for other in others for reading in readings(other) if (value := _value(reading))][:MOST_OPERANDS]
     made = set[float]()
     for first, second in combinations(known, 2):
@@ -268,12 +233,12 @@ class Row:
 
 def literals_of(text: str) -> Iterator[tuple[str, AbstractSet[str]]]:
     """The literals of a text with their kinds: a number as all its readings, a code span of one word as it is."""
-    for number, unit in amounts(text) if any(map(str.isdecimal, text)) else ():
+    for number, unit in amounts(text):
         yield FACTORS.get(unit, (unit,))[0], readings(number)
     for start, end in code_spans(text):
         name = text[start:end].strip("` ")
-        if _SINGLE.fullmatch(name) and not name[0].isdecimal():
-            signs = "".join(sorted(set(_SIGN.findall(name.lstrip("-")))))
+        if len(name) > 1 and name.split() == [name] and not name[0].isdecimal():
+            signs = "".join(sorted({sign for sign in name.lstrip("-") if not sign.isalnum()}))
             dashes, case = "-" * (len(name) - len(name.lstrip("-"))), "A" if name.isupper() else "a"
             yield f"`{dashes}{case}{signs}", {name.casefold()}
 

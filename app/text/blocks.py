@@ -346,7 +346,6 @@ _ID = re.compile(r"\s{0,9}\{[#.:][^{}]{0,100}\}$")
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 """A sign with a backslash before it, which is plain text."""
 _KEPT = "\x00{}\x00"
-_KEPT_AT = re.compile(r"\x00(\d+)\x00")
 _SAYS_NOTHING = frozenset(
     ("index", "_index", "home", "readme", "document", "untitled", "undefined", "null", "none", "title", "default")
 )
@@ -372,7 +371,7 @@ def plain_title(title: str) -> str:
     text = _TITLE_LINK.sub(r"\1", _TITLE_IMAGE.sub(r"\1", text))
     text = _ID.sub("", _BOLD.sub(r"\2", text).rstrip())
     text = unescape(ESCAPE.sub(r"\1", text))
-    text = _KEPT_AT.sub(lambda found: code[int(found[1])], text)
+    text = _PLACEHOLDER.sub(lambda found: code[int(found[1])], text)
     return " ".join(_INVISIBLE.sub("", text).split())
 
 
@@ -402,5 +401,5 @@ def breadcrumb(url: str) -> str:
     """The parts of the address's path in words: `Guide > Limits`. Empty for a start page."""
     parts = [_ENDINGS.sub("", unquote(part)) for part in urlsplit(url).path.split("/")]
     said = [part for part in parts if _says_something(part) and not _LANGUAGE.fullmatch(part)]
-    words = [" ".join(re.split(r"[-_\s]+", part)).strip() for part in said]
+    words = [" ".join(part.replace("-", " ").replace("_", " ").split()) for part in said]
     return " > ".join(f"{word[:1].upper()}{word[1:]}" for word in words if word)

@@ -30,6 +30,7 @@ _SYMBOLS: Mapping[str, str] = {
 }
 """Units, each with the symbols that every language writes; the words are those of `[units]` in language.toml."""
 
+_DIGIT = re.compile(r"\d")
 _DIGITS = r"\d{1,30}+(?:[.,:]\d{1,30}+|[ \u00a0\u202f]\d{3}(?!\d)){0,10}+"
 
 
@@ -58,15 +59,13 @@ def _measured() -> re.Pattern[str]:
 
 
 MOST_PLACES = 100  # of a text that are checked
-_INSIDE = re.compile(r"(?:\w|\d[.,])\Z")
-_NUMBER_GOES_ON, _PATH_GOES_ON = re.compile(r"\w|[.,]\d"), re.compile(r"[\w/]")
 
 
 def claims(text: str) -> tuple[str, ...]:
     """The numbers with units, commands and addresses of a text, without citations and list numbers."""
     text = _LIST_MARK.sub("", _CITATION.sub("", text))
     literals = list(addresses(text))
-    text = _URL.sub(" ", text)
+    text = without_addresses(text)
     literals += [*code_lines(text), *code_spans(text)]
     literals += [amount[0] for amount in _amount().finditer(without_code(text))]
     return tuple(dict.fromkeys(literal for literal in literals if literal))
@@ -75,6 +74,11 @@ def claims(text: str) -> tuple[str, ...]:
 def addresses(text: str) -> tuple[str, ...]:
     """The web addresses of a text, without punctuation after them."""
     return tuple(url.rstrip(".,;:!?*") for url in _URL.findall(text))
+
+
+def without_addresses(text: str) -> str:
+    """The text with blanks for its web addresses."""
+    return _URL.sub(" ", text)
 
 
 def code_lines(text: str) -> tuple[str, ...]:
@@ -113,19 +117,38 @@ def comparable(text: str) -> str:
     return _measured().sub(_with_unit, spaced(text)).casefold()
 
 
-def occurs(claim: str, text: str) -> bool:
-    """True if the text has the claim as a whole. Pass both through `comparable`, or both through `spaced`."""
-    # 10 doesn't occur in 100, 1.2 not in 11.2, "rm -r ." not in "rm -r ./build"
-    goes_on = _NUMBER_GOES_ON if claim[-1:].isalnum() else _PATH_GOES_ON
-    at = text.find(claim)
+def occurs(literal: str, text: str) -> bool:
+    """True if the text has the literal as a whole: 10 isn't in 100 and 1.2 not in 11.2, --force not in --force-all, "rm ." not in "rm ./build".
+
+    Pass both through `comparable`, through `spaced`, or in lower case.
+    """
+    at = text.find(literal)
     for _ in range(MOST_PLACES):
         if at < 0:
             break
-        begins = not claim[:1].isalnum() or not _INSIDE.search(text[max(at - 2, 0) : at])
-        if begins and not goes_on.match(text, at + len(claim)):
+        before, after = text[max(at - 2, 0) : at], text[at + len(literal) : at + len(literal) + 2]
+        if _begins(literal, before) and _ends(literal, after):
             return True
-        at = text.find(claim, at + 1)
-    return _in_table(claim, text)
+        at = text.find(literal, at + 1)
+    return _in_table(literal, text)
+
+
+def _begins(literal: str, before: str) -> bool:
+    if not before or not (literal[0].isalnum() or literal[0] == "-"):
+        return True
+    if before[-1].isalnum() or before[-1] == "_" or (literal[0] == "-" and before[-1] == "-"):
+        return False
+    return not (literal[0].isdigit() and len(before) == 2 and before[1] in ".," and before[0].isdigit())
+
+
+def _ends(literal: str, after: str) -> bool:
+    if not after:
+        return True
+    if after[0].isalnum() or after[0] == "_" or (literal[0] == "-" and after[0] == "-" and after[1:].isalnum()):
+        return False
+    if not literal[-1].isalnum():
+        return after[0] != "/"
+    return not (literal[-1].isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit())
 
 
 def _in_table(claim: str, text: str) -> bool:
@@ -139,7 +162,8 @@ def _in_table(claim: str, text: str) -> bool:
 
 def amounts(text: str) -> Iterator[tuple[str, str]]:
     """The numbers of a text as they are written, each with its unit; "" without one."""
-    return ((match["number"], _unit_of(match)) for match in _amount().finditer(text))
+    places = _amount().finditer(text) if _DIGIT.search(text) else ()
+    return ((match["number"], _unit_of(match)) for match in places)
 
 
 def unit_in(unit: str, text: str) -> bool:

@@ -20,8 +20,8 @@ Kind = Literal["heading", "paragraph", "list", "table", "code", "quote"]
 KEPT = 2000  # sections whose words are kept, about 8 KB each
 CLOSING = ' *_"”“)'
 """What may stand behind the punctuation at the end of a sentence."""
+_BEHIND_STOP = "\"'”’“»)]*_`"
 LONGEST_LABEL = 60  # characters of the name of a tab or file above code
-_STOPPED = re.compile(r"[.!?…][\"'”’“»)\]*_`]*$")
 # possessive, because backtracking over the signs of a rule takes exponential time
 _NOTHING = re.compile(r"(?:\s*+(?:!\[[^\]\n]*+\]\([^)\n]*+\)|\*{3,}+|-{3,}+|_{3,}+|<[^>\n]*+>))++\s*+$")
 _SECTIONS = re.compile(r"\n(?=#{1,6} )")
@@ -50,7 +50,11 @@ class Block:
     def is_label(self) -> bool:
         """True for a short line without a full stop."""
         short = self.kind == "paragraph" and len(self.text) <= LONGEST_LABEL and "\n" not in self.text
-        return short and not _STOPPED.search(self.text) and not self.text.rstrip(" *_").endswith(":")
+        return (
+            short
+            and not self.text.rstrip(_BEHIND_STOP).endswith((".", "!", "?", "…"))
+            and not self.text.rstrip(" *_").endswith(":")
+        )
 
     @property
     def head(self) -> str:

@@ -10,7 +10,6 @@ from itertools import chain
 from app.core.fitted import fitted
 from app.core.turn import Unsupported, UnsupportedKind
 from app.proof.evidence import (
-    NAME,
     SECONDS,
     Evidence,
     bare_names,
@@ -31,7 +30,6 @@ from app.text.reading import CLOSING
 from app.text.segments import LONGEST_SENTENCE
 
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
-FEWEST_FOREIGN = 4  # words of a sentence that may be in another language than the answer
 MOST_FUNCTION = 10  # words for each function word of the answer's language: with more of these, the sentence is in it
 IN_DOUBT = (
     3  # words that say something: below `SUPPORTED` of so many or more, a sentence is decided by the fitted numbers
@@ -49,7 +47,6 @@ _PLACEHOLDER = re.compile(
 )
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|--)\s.*$|<!--[^<>]*+-->")
 _SPLIT = re.compile(r"[\s\"'`,;|()\[\]{}<>\\]+|=(?==)|(?<=\w)[:=]+(?=\s|$|\w|/|\"|')|&&|[+*!?]")
-_PARTS = re.compile(r"[/:@,=&?]+")
 _COUNTED = re.compile(r"\s+([^\W\d_]{3,})")
 _TIMES = re.compile(r"(\d+)[^\W\d_]{3,}")  # 60krát
 _ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x
@@ -154,9 +151,8 @@ class Checker:
 
     def _has_name(self, name: str) -> bool:
         small = name.casefold()
-        known = self._evidence.holds(small) or small.rpartition(".")[2] in self._language.shared.abbreviations
         ordinal = _ORDINAL.fullmatch(name)
-        if known or (ordinal and int(ordinal[1]) <= SMALL):
+        if self._evidence.holds(small) or (ordinal and int(ordinal[1]) <= SMALL):
             return True
         return any(unit for _, unit in amounts(name)) or self._is_placeholder(small)
 
@@ -166,10 +162,6 @@ class Checker:
             self._in_words(number) or self._evidence.has_amount(number, unit) for number, unit in self._spans(text)
         ):
             yield "number"
-        if not any(map(str.isdecimal, text)):
-            return
-        if any(map(str.isdecimal, "".join(bare_names(text)))):
-            text = NAME.sub(lambda name: name[0] if any(unit for _, unit in amounts(name[0])) else " ", text)
         found = list(amounts(text))
         signs = bool(_ARITHMETIC.search(text))
         proved, doubted, at = list[str](), list[tuple[str, str]](), 0
@@ -266,9 +258,6 @@ class Checker:
         bare = part.strip(".:;-").rstrip("/") if not part.startswith("-") else part.rstrip(".:;")
         if len(bare) < 2 or self._evidence.holds(bare) or self._is_placeholder(bare):
             return True
-        inner = [one for one in _PARTS.split(bare) if one]
-        if len(inner) > 1:
-            return all(len(one) < 2 or self._evidence.holds(one) or self._is_placeholder(one) for one in inner)
         return bare.isdecimal() and self._evidence.has_amount(bare, "")
 
     def _is_placeholder(self, part: str) -> bool:
@@ -311,8 +300,6 @@ class Checker:
             own += folded(word) in self._language.traits.stopwords
             if MOST_FUNCTION * own > len(words):  # after a few, mostly
                 return False
-        if len(words) < FEWEST_FOREIGN:
-            return False
         return AnswerLanguage(self._language.code, self._wording.languages).beginning(plain) == "wrong"
 
     def compared(self, fault: Unsupported, nearness: Mapping[int, float]) -> list[Unsupported]:

@@ -239,8 +239,7 @@ def literals_of(text: str) -> Iterator[tuple[str, AbstractSet[str]]]:
         name = text[start:end].strip("` ")
         if len(name) > 1 and name.split() == [name] and not name[0].isdecimal():
             signs = "".join(sorted({sign for sign in name.lstrip("-") if not sign.isalnum()}))
-            dashes, case = "-" * (len(name) - len(name.lstrip("-"))), "A" if name.isupper() else "a"
-            yield f"`{dashes}{case}{signs}", {name.casefold()}
+            yield f"`{'A' if name.isupper() else 'a'}{signs}", {name.casefold()}
 
 
 def bare_names(text: str) -> list[str]:

@@ -11,7 +11,6 @@ from app.text.analysis import folded, root
 
 MOST_WORDS = 50_000  # that are kept
 SHORTEST = 4  # letters of a word that says something
-DENYING = ("n't", "n’t")
 
 
 class Wording:
@@ -44,5 +43,5 @@ class Wording:
         if word.isupper():
             return root(word)
         small = folded(word)
-        tells = len(small) >= SHORTEST and small not in self.plain and not small.endswith(DENYING)
+        tells = len(small) >= SHORTEST and small not in self.plain
         return root(small) if tells else ""

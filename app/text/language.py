@@ -17,7 +17,6 @@ from app.text.letters import LIKELY, Letters, profile_codes
 
 # bounded, or ending where it could begin again, so that the time is linear
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
-_QUOTED = re.compile(r"„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|\"[^\"\n]*\"|(?<!\w)'[^'\n]+'(?!\w)")
 _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
 _ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
 _PUNCTUATION = string.punctuation + "„“”’…–—"
@@ -112,14 +111,12 @@ class LanguageDetector:
         if len(self._codes) == 1:
             return self._codes[0]
         text = RUN.sub(self._compound, _CODE.sub(" ", both_ends(text)))
-        own = _QUOTED.sub(" ", text)
-        own = own if words_outside_code(own) else text  # the whole text may be quoted
-        greeting = self._greeting(own)
-        if (before := own.partition(": ")[0]) != own:  # an error message, a name or a list often follows a colon
+        greeting = self._greeting(text)
+        if (before := text.partition(": ")[0]) != text:  # an error message, a name or a list often follows a colon
             head = self._winner(before, greeting)
             if head and head not in self._lending:
                 return head
-        return self._winner(own, greeting)
+        return self._winner(text, greeting)
 
     def _compound(self, found: re.Match[str]) -> str:
         """The word, or the compound if all its words are of one language ("je-li"); a blank for a name ("nvidia-smi")."""
@@ -140,7 +137,7 @@ class LanguageDetector:
     def _votes(self, text: str) -> dict[str, int]:
         votes = dict.fromkeys(self._codes, 0)
         name = frozenset[str]()  # languages of the current name, whose next words can be lower case
-        for i, (word, named) in enumerate(_with_names(text)):
+        for word, named in _with_names(text):
             folded = fold(word).replace("'", "").replace("’", "")
             of = frozenset([code for code in self._codes if self._is_of(code, folded)])
             spelled = frozenset([code for code in self._codes if self._is_spelled_as(code, word)])
@@ -148,10 +145,8 @@ class LanguageDetector:
             if named or name:  # it may be a noun
                 nouns = frozenset[str]() if _is_acronym(word) else self._with_nouns
                 of, spelled = of & nouns, spelled & nouns
-            # the first word of a question counts twice: an error message may follow it
-            first = 2 if i == 0 and len(word) >= LEAST_INFLECTED else 1
             for code in of | spelled:
-                votes[code] += (first if folded in self._words[code] else code in of) + (code in spelled)
+                votes[code] += (code in of) + (code in spelled)
         return votes
 
     def _greeting(self, text: str) -> str:

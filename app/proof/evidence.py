@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from app.text.analysis import roots
 from app.text.blocks import code_spans
 from app.text.literals import amounts, occurs, unit_in
-from app.text.reading import KEPT, Reading, part_of
+from app.text.reading import KEPT, Part, Reading, part_of
 
 CLOSE = 0.005  # share by which a rounded result may differ
 HALF_A_TENTH = 0.05  # by which one with a single decimal may differ, as "about 3.4"
@@ -132,7 +132,7 @@ class Evidence:
     @cached_property
     def rows(self) -> Rows:
         """The rows of the passages."""
-        return Rows(part.text for reading in self.passages for part in reading.parts)
+        return Rows([part for reading in self.passages for part in reading.parts])
 
     def near(self, stems: AbstractSet[str], among: Iterable[int]) -> tuple[int, float]:
         """The index of the passage that has the most of these stems, and their share; (-1, 0) without passages."""
@@ -269,24 +269,37 @@ def _rows(section: str) -> tuple[Row, ...]:
 class Rows:
     """The rows of the passages of one answer."""
 
-    def __init__(self, sections: Iterable[str]) -> None:
-        self._rows = [row for section in sections for row in _rows(section)]
-        self._by_kind = defaultdict[str, list[Row]](list)
+    def __init__(self, sections: Sequence[Part]) -> None:
+        self._sections = sections
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return [row for section in self._sections for row in _rows(section.text)]
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, list[Row]]:
+        found = defaultdict[str, list[Row]](list)
         for row in self._rows:
             for kind in row.literals:
-                self._by_kind[kind].append(row)
+                found[kind].append(row)
+        return found
 
     def share(self, said: AbstractSet[str], names: AbstractSet[str]) -> float:
-        """The most of these stems and names that a row has, as a share of the stems."""
-        wanted = said | names
-        return max((len(wanted & row.stems) for row in self._rows), default=0) / max(len(said), 1)
+        """The most of these stems and names that a row has, as a share of the stems; sections that have fewer aren't read by rows."""
+        wanted, most = said | names, 0
+        had = [len(wanted & one.stems) + sum(name in one.small for name in names - one.stems) for one in self._sections]
+        for count, section in sorted(zip(had, self._sections, strict=True), key=lambda pair: -pair[0]):
+            if count <= most:
+                break
+            most = max(most, *(len(wanted & row.stems) for row in _rows(section.text)), 0)
+        return most / max(len(said), 1)
 
     def misplaced(self, kind: str, values: AbstractSet[str], said: AbstractSet[str], own: AbstractSet[str]) -> bool:
         """True if another literal of this kind stands in a row that has far more of what is `said` than any row with this one.
 
         A row that has any of the sentence's `own` literals of this kind is no such row.
         """
-        others = (row for row in self._by_kind[kind] if own.isdisjoint(row.literals[kind]))
+        others = (row for row in self._by_kind.get(kind, ()) if own.isdisjoint(row.literals[kind]))
         most = max((len(said & row.stems) for row in others), default=0)
         if most < max(BESIDE * len(said), FARTHER):
             return False

@@ -9,6 +9,7 @@ from unicodedata import normalize
 
 from app.core.turn import Verbatim
 from app.proof.check import CITATION
+from app.text.analysis import roots
 from app.text.blocks import blocks, code_spans, outside_spans, plain
 from app.text.reading import CLOSING, KEPT, Reading, Row, part_of, rows
 
@@ -22,9 +23,10 @@ def word_for_word(answer: str, pages: Iterable[str], quoted: str = "") -> Verbat
     Those that were `quoted` by the program itself count as they are, unless they were cut.
     """
     said, copied = [*statements(answer)], [one for one in statements(quoted) if "…" not in one]
-    parts = (part.text for page in pages for part in Reading(page).parts) if said else ()
-    held = frozenset[str]().union(*map(_held, parts))
-    found = Verbatim(len(said) + len(copied), sum(one in held for one in said) + len(copied))
+    stems = {one: roots(one) for one in said}
+    parts = [part for page in pages for part in Reading(page).parts] if said else []
+    held = [one for one in said if any(stems[one] <= part.stems and one in _held(part.text) for part in parts)]
+    found = Verbatim(len(said) + len(copied), len(held) + len(copied))
     return found if found.statements else None
 
 

@@ -208,7 +208,7 @@ async def _look(probe: Probe, breakers: Sequence[Breaker]) -> None:
         return
     if heard >= idle_since:
         probe.answered(heard)  # to a call of another kind
-    else:
+    elif len(idle) == len(breakers):  # else a call has just failed, which says more
         await probe.look()
     for breaker in idle:
         if probe.error is None and probe.asked_at > breaker.record.last_call:
@@ -216,21 +216,32 @@ async def _look(probe: Probe, breakers: Sequence[Breaker]) -> None:
 
 
 def part_states(breakers: Iterable[Breaker], kinds: Iterable[Part] = PARTS) -> Mapping[str, PartState | None]:
-    """The state of each kind of part, or None if there is none; of several, the worst one, which names the others."""
+    """The state of each kind of part, or None if there is none; of several, the worst one, which names the others.
+
+    One whose last call failed is worse than one that nobody has called, which says nothing beside one that works.
+    """
     order = ("failing", "ok", "unknown")
+
+    def rank(state: PartState) -> tuple[bool, bool, int, bool]:
+        failing, called = state.state == "failing", state.last_success is not None
+        return not failing, not state.failures, order.index(state.state), not called
+
     worst_of: dict[str, PartState | None] = dict.fromkeys(kinds)
     by_kind: dict[str, list[PartState]] = {}
+    breakers = tuple(breakers)
+    working = {id(breaker.probe) for breaker in breakers if breaker.record.last_success is not None}
     for breaker in breakers:
-        by_kind.setdefault(breaker.part, []).append(_part_state(breaker))
+        by_kind.setdefault(breaker.part, []).append(_part_state(breaker, answered=id(breaker.probe) in working))
     for kind, states in by_kind.items():
-        worst, *others = sorted(states, key=lambda state: order.index(state.state))
+        worst, *others = sorted(states, key=rank)
         worst_of[kind] = replace(worst, others=tuple(others))
     return worst_of
 
 
-def _part_state(breaker: Breaker) -> PartState:
+def _part_state(breaker: Breaker, *, answered: bool) -> PartState:
+    """The state of a part, whose server has `answered` any call."""
     record, probe, now = breaker.record, breaker.probe, breaker.clock()
-    state, since = _judged(breaker)
+    state, since = _judged(breaker, answered=answered)
     oldest = next(iter(breaker.waiting.values()), None)
     return PartState(
         name=breaker.name,
@@ -245,7 +256,7 @@ def _part_state(breaker: Breaker) -> PartState:
     )
 
 
-def _judged(breaker: Breaker) -> tuple[Literal["ok", "failing", "unknown"], float | None]:
+def _judged(breaker: Breaker, *, answered: bool) -> tuple[Literal["ok", "failing", "unknown"], float | None]:
     """The state, and since when it is failing. The latest fact decides: a call, a call that waits too long, or a probe."""
     record, probe, stuck = breaker.record, breaker.probe, breaker.stuck_since
     if breaker.state or stuck is not None:
@@ -253,7 +264,7 @@ def _judged(breaker: Breaker) -> tuple[Literal["ok", "failing", "unknown"], floa
     if probe and probe.asked_at > record.last_call:
         # a key may be good for answers, but not for the list of models
         down = isinstance(probe.error, ModelUnavailable | ModelTimeout)
-        if down or (probe.error and record.last_success is None):
+        if down or (probe.error and not answered):
             return "failing", record.failing_since or probe.failing_since
         return ("unknown" if record.failures else "ok"), None  # reachable, but its last call failed
     if record.failures:

@@ -70,7 +70,8 @@ def _told(text: str) -> tuple[str, frozenset[str]]:
 class Prover:
     """Judges the segments of an answer, and returns what readers get of each: a statement is judged before it is shown.
 
-    `faults` is what isn't proved; `judged` counts the statements; `ending` says why the rest of the answer is left out.
+    `faults` is what isn't proved; `judged` counts the statements, of which a block of code is one, and `wrong` those that aren't proved;
+    `ending` says why the rest of the answer is left out.
     A statement that words leave in doubt is decided by its meaning, which `compare` tells.
     """
 
@@ -80,10 +81,10 @@ class Prover:
         self._checker, self._mode, self._sign = checker, mode, sign
         self._instructions, self._compare = instructions, compare
         self.faults: list[Unsupported] = []
-        self.judged = 0
+        self.judged = self.wrong = 0
         self.ending: Ending = ""
         self._open = ""  # the sentence that goes on; what isn't proved is marked at its end, or never shown
-        self._code: list[Unsupported] = []  # of the code above
+        self._code: list[Unsupported] | None = None  # of the block of code above, or that is being written
         self._fence = ""  # that it has begun with, while it is open
         self._naming = False  # the line says where a passage is from
         self._said: list[str] = []  # sentences, without their citations
@@ -93,13 +94,13 @@ class Prover:
     @property
     def refuted(self) -> bool:
         """True if more than half of the answer isn't proved, and that isn't one statement, or it recites the instructions."""
-        few = len(self.faults) < FEWEST_FAULTS  # one can be a false alarm
-        return self.ending == "recited" or (not few and 2 * len(self.faults) > self.judged)
+        few = self.wrong < FEWEST_FAULTS  # one can be a false alarm
+        return self.ending == "recited" or (not few and 2 * self.wrong > self.judged)
 
     @property
     def disproved(self) -> bool:
         """True if no statement of the answer is proved."""
-        return bool(self.faults) and len(self.faults) >= self.judged
+        return bool(self.wrong) and self.wrong >= self.judged
 
     async def feed(self, segment: Segment) -> list[Segment]:
         """What readers get of the segment."""
@@ -123,7 +124,7 @@ class Prover:
 
     def rest(self) -> list[Segment]:
         """The sign below a block of code; inside it, a reader would copy it."""
-        faults, self._code = self._code, []
+        faults, self._code = self._code, None
         if not faults or self._mode != "mark":
             return []
         closing = [Segment("\n", "code"), Segment(f"{self._fence}\n", "closing")] if self._fence else []
@@ -133,6 +134,7 @@ class Prover:
     def doubted(self, faults: Sequence[Unsupported]) -> list[Segment]:
         """What readers get below the answer of statements of it that a second opinion found unproved."""
         self.faults += faults
+        self.wrong += len(faults)
         return [
             part
             for fault in faults
@@ -142,8 +144,11 @@ class Prover:
     def _coded(self, segment: Segment) -> list[Segment]:
         if not segment.text.strip():
             return [segment]
+        if self._code is None:
+            self._code = []
+            self.judged += 1
         faults = self._checker.code(segment.text)
-        self.judged += 1
+        self.wrong += bool(faults) and not self._code
         self.faults += faults
         self._code += faults
         return [] if faults and self._mode == "remove" else [segment]
@@ -184,6 +189,7 @@ class Prover:
             bare = CITATION.sub("", faults[0].text)
             faults = self._checker.compared(faults[0], await self._compare(bare) if self._compare else {})
         self.faults += faults
+        self.wrong += bool(faults)
         if not faults:
             return text
         return nothing if self._mode == "remove" and not shown else self._marked(sentence, shown)

@@ -41,6 +41,13 @@ def _chunk(name: str, text: str) -> Chunk:
     return Chunk(name, "secret" if "secret-" in name else "docs", URL + name, 0, text, language, title, (section,))
 
 
+def helped(folder: Path) -> str:
+    """A file with an assistant that asks the model for help with each question, also where the question alone finds its page."""
+    steps = '["detect", ["refine", "keywords", "probe"], "retrieve", "relevance", "overview", "synthesize", "cite"]'
+    (file := folder / "assistants.toml").write_text(f'[[assistant]]\nid = "docs-assistant"\nsteps = {steps}\n')
+    return str(file)
+
+
 @asynccontextmanager
 async def indexed(
     folder: Path,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.app.api.indexed import indexed
+from tests.app.api.indexed import helped, indexed
 from tests.app.api.scripted import CHAT, JSON, client_of
 from tests.app.api.test_records import QUESTION, REFUSAL, ask, leave
 from tests.fake_llm import Reply
@@ -58,7 +58,7 @@ def value(families, name, **labels):
 
 
 async def test_what_happened_is_in_the_figures(tmp_path):
-    async with indexed(tmp_path) as service:
+    async with indexed(tmp_path, assistants=helped(tmp_path)) as service:
         replies = (Reply("Use a claim [1]."), Reply(REFUSAL), Reply(status=503))
         for reply in replies:
             service.llm.reply = lambda _, reply=reply: reply

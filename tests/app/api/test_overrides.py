@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.core.trace import Trace
-from tests.app.api.indexed import URL, Indexed, indexed
+from tests.app.api.indexed import URL, Indexed, helped, indexed
 from tests.app.api.scripted import CHAT, chat, client_of, refused
 from tests.fake_llm import Reply
 
@@ -22,7 +22,8 @@ PROMPT = "Say it as a poem about $passages"
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
     keys = {"admin_keys": "admin-key-of-tests", "api_keys": "reader-key-of-tests"}
-    async with indexed(tmp_path, more=MORE, question_sets=str(tmp_path / "sets"), **keys) as made:
+    sets, steps = str(tmp_path / "sets"), helped(tmp_path)
+    async with indexed(tmp_path, more=MORE, question_sets=sets, assistants=steps, **keys) as made:
         made.llm.reply = lambda body: Reply("Use the class nfs-csi [1].") if body.get("stream") else Reply("en: volume")
         yield made
 

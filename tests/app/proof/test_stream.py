@@ -142,6 +142,18 @@ async def test_an_answer_of_which_most_is_unproved_is_refuted() -> None:
     assert proof.refuted
 
 
+@pytest.mark.parametrize("pieces", [r"\S+\s*|\s+", r".+"])
+async def test_a_block_of_code_is_one_statement(pieces: str) -> None:
+    """Its many lines outweigh no sentences: neither invented lines, nor those that any code has."""
+    invented = "".join(f"backup --{name}\n" for name in ("fast", "slow", "twice", "never"))
+    good = "Backups run every night [1]. They are kept for 30 days [1]."
+    _, proof = await proved(f"{good}\n\n```sh\n{invented}```\n", pieces=pieces)
+    assert (proof.judged, proof.wrong, len(proof.faults), proof.refuted) == (3, 1, 4, False)
+    known = "```sh\nbackup --all\n\nbackup --all\nbackup --all\nbackup --all\n```\n"
+    _, proof = await proved(f"They are kept for 60 days. They run at 03:00.\n\n{known}", pieces=pieces)
+    assert (proof.judged, proof.wrong, proof.refuted) == (3, 2, True)
+
+
 @pytest.mark.parametrize(
     ("answer", "faults"),
     [

@@ -114,6 +114,7 @@ def _pattern(words: Iterable[str], and_or: Iterable[str]) -> re.Pattern[str]:
 
 LONGEST = 450  # characters; a longer text is an answer
 LONGEST_CITING = 1500  # if its citations only show what the documentation is about
+GREETING = 3  # words of a sentence before the refusal: "I am sorry."
 _MARKS = re.compile(r"[*_`>#\\“”„]+")
 
 
@@ -127,6 +128,8 @@ def is_refusal(answer: str, language: Language, citations: Citations) -> bool:
         return False
     lines = [line for line in answer.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     said = [sentence for line in lines for sentence in informal_sentences(line.strip(), language.shared.abbreviations)]
+    while len(said) > 1 and len(said[0].split()) <= GREETING and not _refuses(said[0], language, citations):
+        said.pop(0)
     if not said or not _refuses(said[0], language, citations):
         return False
     parts = [

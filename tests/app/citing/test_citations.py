@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.citing.citations import Citations
+import pytest
+
+from app.citing.citations import Citations, is_refusal
 from app.citing.placement import LONGEST_WAIT, Placement, Wording
+from app.core.prompts import load_prompts
 from app.text.segments import Line, Segment, Segmenter
 
 PAGES = ("a", "b", "a", "c")  # of the passages 1 to 4
@@ -93,3 +96,19 @@ def test_retrieval_s_words_are_replaced_in_the_first_line_however_it_is_cut() ->
 
 def test_a_word_of_the_question_or_of_a_page_stays() -> None:
     assert said("A context has a name.", 4, known="kubectl config use-context") == "A context has a name."
+
+
+@pytest.mark.parametrize(
+    ("language", "answer"),
+    [
+        ("en", "I am sorry. The documentation doesn't say how to do that."),
+        ("en", "Sorry! I couldn't find this in the documentation."),
+        ("en", "Hello! The documentation does not contain this information."),
+        ("cs", "Omlouvám se. Dokumentace o tom nic neříká."),
+        ("cs", "Bohužel. V dokumentaci to není uvedeno."),
+    ],
+)
+def test_a_refusal_may_begin_with_a_greeting(language: str, answer: str) -> None:
+    """Then no page is a source of it."""
+    prompts = load_prompts(("cs", "en"), "")
+    assert is_refusal(answer, prompts.languages[language], Citations(("https://docs.example.org/a",)))

@@ -110,7 +110,7 @@ def test_the_trace_goes_to_standard_error(cli, indexed: LocalSite):
     assert done.out == cli("ask", QUESTION).out
     trace = traced(done.err)
     steps = [step["step"] for step in trace["steps"]]
-    assert {"detect", "probe", "retrieve", "relevance", "synthesize", "cite"} <= set(steps)
+    assert {"detect", "first_search", "retrieve", "relevance", "synthesize", "cite"} <= set(steps)
     assert trace["fusion"]["fusion"] == "weighted"
     assert trace["evidence"] == {"found": 1.0, "needed": 0.32, "enough": True}
     (link,) = trace["links"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,12 +84,11 @@ class Assistant:
             record.turn = await self.begin(request, record.calls)
         except NoIndex as error:
             raise await self._still_reading(request, error) from error
-        told = False
-        async for searching in self._ran(
-            record, recorder.watching(self.plans.answer) if recorder else self.plans.answer
-        ):
-            yield searching
-            told = True
+        told, plan = False, recorder.watching(self.plans.answer) if recorder else self.plans.answer
+        async with aclosing(self._ran(record, plan)) as statuses:
+            async for searching in statuses:
+                yield searching
+                told = True
         turn, languages = record.turn, self.prompts.languages
         record.steps_ended(with_answer_language(turn, languages).asked.language)
         pages = str(len({hit.chunk.url for hit in turn.hits}))
@@ -107,7 +106,7 @@ class Assistant:
                     found = None
                 yield event
 
-    async def _ran(self, record: AnswerRecord, plan: Iterable[Group]) -> AsyncIterator[Status]:
+    async def _ran(self, record: AnswerRecord, plan: Iterable[Group]) -> AsyncGenerator[Status, None]:
         """What a reader is told while the steps run, each of which changes the turn of the `record`."""
         assert record.turn
         language, early = None, record.turn.request.early and self.plans.asks_model

@@ -220,11 +220,9 @@ def part_states(breakers: Iterable[Breaker], kinds: Iterable[Part] = PARTS) -> M
 
     One whose last call failed is worse than one that nobody has called, which says nothing beside one that works.
     """
-    order = ("failing", "ok", "unknown")
 
-    def rank(state: PartState) -> tuple[bool, bool, int, bool]:
-        failing, called = state.state == "failing", state.last_success is not None
-        return not failing, not state.failures, order.index(state.state), not called
+    def rank(state: PartState) -> tuple[bool, ...]:
+        return state.state != "failing", not state.failures, state.state == "unknown", state.last_success is None
 
     worst_of: dict[str, PartState | None] = dict.fromkeys(kinds)
     by_kind: dict[str, list[PartState]] = {}

@@ -291,7 +291,7 @@ class Rows:
         for count, section in sorted(zip(had, self._sections, strict=True), key=lambda pair: -pair[0]):
             if count <= most:
                 break
-            most = max(most, *(len(wanted & row.stems) for row in _rows(section.text)), 0)
+            most = max([most, *(len(wanted & row.stems) for row in _rows(section.text))])
         return most / max(len(said), 1)
 
     def misplaced(self, kind: str, values: AbstractSet[str], said: AbstractSet[str], own: AbstractSet[str]) -> bool:

@@ -22,14 +22,13 @@ from app.core.turn import Done, Failure, Message, Request, Source, Text, Verbati
 from app.core.types import Chunk, Derived, Filters, Page, PlainText, Section
 from app.pipeline import trace as tracing
 from plugins.steps.choices import Rerank
+from tests.app.api.indexed import helped
 from tests.app.cli.stored_index import SITE, Index, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
 from tests.plugins.steps.test_choices import Server, server  # noqa: F401  # a fixture
 
 QUESTION = "How do I resize a volume?"
 RESIZE = "To resize a volume, detach the volume from its server first."
-HELPED = '"detect", ["refine", "keywords", "probe"], "retrieve", "relevance", "overview", "synthesize", "cite"'
-"""Steps that ask the model for help with each question."""
 SAID = "You detach it from its server first, and then the volume can be resized [1]."
 
 
@@ -42,7 +41,7 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
 
 @pytest.fixture
 async def assistants(index: Index, llm: FakeLLM, tmp_path: Path) -> AsyncIterator[Assistants]:
-    async with service(index, llm, assistants=with_steps(tmp_path, HELPED)) as made:
+    async with service(index, llm, assistants=helped(tmp_path)) as made:
         yield made
 
 
@@ -179,7 +178,7 @@ async def test_candidates_have_their_place_in_both_legs_and_what_each_adds(
     """Of both stores: ranks and raw scores of each search and of the fusion, whose parts add up to the fused score."""
     await asyncio.to_thread(index.publish, *seven_parts())
     llm.reply = helpers()
-    async with service(index, llm, assistants=with_steps(tmp_path, HELPED)) as assistants:
+    async with service(index, llm, assistants=helped(tmp_path)) as assistants:
         trace = await traced(assistants)
     assert trace.fusion is not None
     assert (trace.fusion.top_k, trace.fusion.per_page, trace.fusion.fusion) == (5, 2, "weighted")

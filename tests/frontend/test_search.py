@@ -92,6 +92,7 @@ def test_a_result_and_the_query_itself_can_be_asked(search: Page, llm: FakeLLM):
     modes.get_by_role("link", name="Ask").click()  # neither is lost
     finished(search)
     search.go_back()
+    expect(search.get_by_role("status")).to_contain_text("result")  # rows that come during a click move the button away
     search.get_by_role("button", name="Ask: backup").click()
     finished(search)
     assert len(llm.calls) >= 2

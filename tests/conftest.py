@@ -68,18 +68,22 @@ gc.disable()  # until all tests are found: half a million objects that stay
 
 
 FLAKY = tomllib.loads((Path(__file__).parent / "flaky.toml").read_text("utf-8"))
+BROWSER = Path(__file__).parent / "frontend"
+"""Its tests are tried once more without being listed, as Playwright's documentation advises for CI."""
 MOST_RERUNS = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first; in CI, listed tests get one more try; coverage leaves out what only costs time."""
+    """The longest files come first; in CI, tests in a browser and listed tests get one more try; coverage leaves out what only
+    costs time.
+    """
     untraced = {Path(__file__).parent / f"{name}.py" for name in UNTRACED}
     for item in items:
-        if item.nodeid.partition("[")[0] in FLAKY:
-            if not any(item.iter_markers("slow")) and not any(item.iter_markers("server")):
-                raise pytest.UsageError(f"{item.nodeid} is in flaky.toml, and marked neither slow nor server")
-            if os.environ.get("CI"):
-                item.add_marker(pytest.mark.flaky(reruns=1))
+        listed = item.nodeid.partition("[")[0] in FLAKY
+        if listed and not any(item.iter_markers("slow")) and not any(item.iter_markers("server")):
+            raise pytest.UsageError(f"{item.nodeid} is in flaky.toml, and marked neither slow nor server")
+        if os.environ.get("CI") and (listed or BROWSER in item.path.parents):
+            item.add_marker(pytest.mark.flaky(reruns=1))
         if item.path in untraced:
             item.add_marker(pytest.mark.no_cover)
     places = {Path(__file__).parent / f"{name}.py": place for place, name in enumerate(LONGEST)}

@@ -25,7 +25,7 @@ from app.text.units import Unit, blocks_of, line_of, rarity, shortened, units_of
 FEWEST_WORDS = 2  # single words are often headings
 
 
-@lru_cache(maxsize=500)  # the passages of a question have 24,000 characters, so this is a few megabytes
+@lru_cache(maxsize=2000)  # the passages of a question have 24,000 characters, so this is a few megabytes
 def read_section(text: str) -> tuple[str, frozenset[str]]:
     """The text of a section folded, and its stems. Kept, because answers cite the same sections again and again."""
     return fold(text), beginnings(text)

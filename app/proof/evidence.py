@@ -105,7 +105,7 @@ class Evidence:
     def __init__(self, passages: Sequence[str], languages: Sequence[str], question: str = "") -> None:
         self.passages = tuple(map(Reading, passages))
         self.languages = tuple(languages)
-        self.question = Reading(question)
+        self.question = Reading(question, returns=False)
         self.everything = (*self.passages, self.question)
         self.parts = [part for reading in self.everything for part in reading.parts]
         self._texts, self._asked = passages, question

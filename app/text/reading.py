@@ -17,7 +17,7 @@ from app.text.blocks import ITEM, blocks, code_lines, is_heading, sentences, unm
 
 Kind = Literal["heading", "paragraph", "list", "table", "code", "quote"]
 
-KEPT = 2000  # sections whose words are kept, about 8 KB each
+KEPT = 4000  # sections whose words are kept, about 6 KB each
 CLOSING = ' *_"”“)'
 """What may stand behind the punctuation at the end of a sentence."""
 _BEHIND_STOP = "\"'”’“»)]*_`"
@@ -216,10 +216,10 @@ part_of = lru_cache(maxsize=KEPT)(Part)
 class Reading:
     """A text, read: in small letters, and the stems of its words.
 
-    Each answer has other passages, but of the same sections, so that these are kept.
+    Each answer has other passages, but of the same sections, so that these are kept, unless the text `returns` no more.
     """
 
-    def __init__(self, text: str) -> None:
-        self.parts = [part_of(part) for part in _SECTIONS.split(text)]
+    def __init__(self, text: str, *, returns: bool = True) -> None:
+        self.parts = [part_of(text) for text in _SECTIONS.split(text)] if returns else [Part(text)]
         self.small = " ".join([part.small for part in self.parts])
         self.stems = frozenset[str]().union(*[part.stems for part in self.parts])

@@ -291,6 +291,15 @@ class StepRecord:
     began: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class EarlyRun:
+    """A step that ran before its turn, the values of the fields that it declares, and its changes, which it would make again."""
+
+    step: Any
+    given: tuple[Any, ...]
+    changes: Mapping[str, Any]
+
+
 RemovalKind = Literal["address", "image", "html", "citation", "source list", "table cell", "markup", "answer"]
 
 
@@ -406,7 +415,7 @@ class Turn:
     Of its search:
 
     - `probe`: the search for the question alone; `sure`: it found what the question asks for, so that helper calls
-      aren't needed; `first_hits`: its hits, which readers see while these calls run
+      aren't needed; `first_hits`: its hits, which readers see while these calls run; `early`: the steps that found this out
     - `variants`, `hypothetical`: legs for other wordings of the question, and for a hypothetical answer
     - `search`: the search with all of these, by `retrieve`, and `hits`, which later steps reorder and remove
     - `pool`: further hits that the next postprocessor may choose from
@@ -436,6 +445,7 @@ class Turn:
     probe: Search | None = None
     sure: bool = False
     first_hits: tuple[Hit, ...] = ()
+    early: tuple[EarlyRun, ...] = ()
     variants: Legs | None = None
     hypothetical: Legs | None = None
     search: Search | None = None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from app.core import spans
 from app.core.errors import AssistantError
 from app.core.log_message import LogMessage
-from app.core.turn import Done, Event, Events, Failure, StepRecord, Text, Turn, Usage
+from app.core.turn import Done, EarlyRun, Event, Events, Failure, StepRecord, Text, Turn, Usage
 
 log = logging.getLogger("app.pipeline")
 
@@ -51,6 +51,25 @@ class ScoringStep(Protocol):
 
 Group = tuple[Step, ...]
 Plan = tuple[Group, ...]
+
+
+async def ran_early(step: Step, turn: Turn) -> tuple[Changes, EarlyRun]:
+    """The changes of a step that another step runs before its turn, and the record with which the runner doesn't run it again."""
+    changes = await step(turn)
+    return changes, EarlyRun(step, _given(step, turn), changes)
+
+
+def _given(step: Step, turn: Turn) -> tuple[Any, ...]:
+    """The values of the fields that the step declares, on which alone its changes depend."""
+    return tuple(getattr(turn, name.partition(".")[0]) for name in (*step.reads, *step.uses))
+
+
+async def _changes(step: Step, turn: Turn) -> Changes:
+    """The changes of a step; those of an early run if it had the same values."""
+    for early in turn.early:
+        if early.step == step and early.given == _given(step, turn):
+            return early.changes
+    return await step(turn)
 
 
 async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
@@ -147,7 +166,7 @@ async def _recorded(step: Step, turn: Turn, span: spans.NoSpan) -> StepRecord:
     changes: Changes = {}
     problem = ""
     try:
-        changes = await step(turn)
+        changes = await _changes(step, turn)
     except Exception as raised:
         if not step.optional:
             if isinstance(raised, AssistantError):

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
 from app.core.turn import Call, Calls, Done, Message, Question, Request, Text, Turn, Usage
-from app.pipeline.runner import answer, run
+from app.pipeline.runner import answer, ran_early, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
 
@@ -51,6 +51,28 @@ async def test_steps_see_what_earlier_ones_changed_and_the_trace_has_it_all() ->
     records = [(r.step, dict(r.changes), r.error) for r in turn.trace]
     assert records == [("a", {"asked": asked}, ""), ("b", {"refined": asked}, "")]
     assert START.asked == Question()
+
+
+@pytest.mark.parametrize(("refined", "runs"), [(None, 1), (Question("another"), 2)])
+async def test_a_step_that_ran_early_runs_again_only_for_other_values(refined: Question | None, runs: int) -> None:
+    """A step between them changes what it reads, or not; either way the turn has its changes."""
+    ran: list[str] = []
+
+    def search(turn: Turn) -> Mapping[str, Any]:
+        ran.append((turn.refined or turn.asked).text)
+        return {"more_keywords": {"en": ran[-1]}}
+
+    box = Box("search", search, reads=("asked",), uses=("refined",))
+
+    async def early(turn: Turn) -> Mapping[str, Any]:
+        _, record = await ran_early(box, turn)
+        return {"early": (record,)}
+
+    early.name, early.optional = "early", False
+    plan = ((early,), (Box("refine", lambda _: {"refined": refined}),), (box,))
+    turn = await run(plan, START.changed(asked=Question("q")))
+    assert len(ran) == runs
+    assert turn.more_keywords == {"en": "another" if refined else "q"}
 
 
 async def test_small_talk_ends_a_run_that_is_no_search() -> None:

@@ -61,6 +61,7 @@ def rarity(count: int, chunks: int) -> float:
 KEPT = 500  # chunks, about 20 KB each: the same ones answer many questions
 
 
+@lru_cache(maxsize=KEPT)
 def blocks_of(chunk: Chunk) -> tuple[Block, ...]:
     """The blocks of the chunk in order, without headings, images and rules."""
     offsets = [section.offset for section in chunk.sections[1:]]

@@ -409,7 +409,8 @@ def sure(features: Mapping[str, float]) -> bool:
 
 
 def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:
-    return sum(weights.get(token, 0.0) for token in set(tokens))
+    own = set(tokens)
+    return sum([weight for token, weight in weights.items() if token in own])
 
 
 def quotation(found: Found, page: Sequence[Chunk]) -> str:

@@ -309,5 +309,7 @@ class Rows:
 
 
 def _holds(row: Row, values: AbstractSet[str]) -> bool:
-    within = any(len(value) >= SHORTEST_PART and value in row.small for value in values)
-    return within or any(not values.isdisjoint(own) for own in row.literals.values())
+    for value in values:
+        if len(value) >= SHORTEST_PART and value in row.small:
+            return True
+    return not all(map(values.isdisjoint, row.literals.values()))

@@ -240,7 +240,7 @@ def plain(markdown: str) -> str:
 
     An address that is itself what readers see stays, and so does what only looks like a tag, such as `<name>`.
     """
-    if not any(sign in markdown for sign in _CHANGED) and _longest(markdown) < _LONG:  # most lines
+    if not any(map(markdown.__contains__, _CHANGED)) and _longest(markdown) < _LONG:  # most lines
         return markdown
     return "".join(_code(piece) if code else outside_spans(piece, _prose) for code, piece in blocks(markdown))
 

@@ -48,7 +48,7 @@ _PLACEHOLDER = re.compile(
 )
 """What a reader fills in; `<a href="...">`, `{{ user }}` and `this.$emit` are code."""
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|--)\s.*$|<!--[^<>]*+-->")
-_SPLIT = re.compile(r"[\s\"'`,;|()\[\]{}<>\\]+|=(?==)|(?<=\w)[:=]+(?=\s|$|\w|/|\"|')|&&|[+*!?]")
+_SPLIT = re.compile(r"[\s\"'`,;|()\[\]{}<>\\]+|=(?==)|(?<=\w)[:=@]+(?=\s|$|\w|/|\"|')|&&|[+*!?]")
 _COUNTED = re.compile(r"\s+([^\W\d_]{3,})")
 _TIMES = re.compile(r"(\d+)[^\W\d_]{3,}")  # 60krát
 _ORDINAL = re.compile(r"(\d{1,2})[^\W\d_]{1,2}")  # 2nd, 5x

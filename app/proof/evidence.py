@@ -120,6 +120,8 @@ class Evidence:
         for value in readings(number):
             if unit in BYTES and self.holds(f"{value}{unit[:-1]}"):
                 return True  # 16G and 16Gi, as in Kubernetes
+            if unit == "h" and (self.holds(f"{value}:00") or self.holds(f"0{value}:00")):
+                return True  # "ve 2 hodiny" is at 02:00
             measure = _measure(value, unit)
             for numbers, measures in parts:
                 units = numbers.get(value, {})

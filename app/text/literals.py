@@ -118,7 +118,7 @@ def comparable(text: str) -> str:
 
 
 def occurs(literal: str, text: str) -> bool:
-    """True if the text has the literal as a whole: 10 isn't in 100 and 1.2 not in 11.2, --force not in --force-all, "rm ." not in "rm ./build".
+    """True if the text has the literal as a whole: 10 isn't in 100 and 1.2 not in 11.2 but in 1.2.3, --force not in --force-all, "rm ." not in "rm ./build".
 
     Pass both through `comparable`, through `spaced`, or in lower case.
     """
@@ -148,7 +148,8 @@ def _ends(literal: str, after: str) -> bool:
         return False
     if not literal[-1].isalnum():
         return after[0] != "/"
-    return not (literal[-1].isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit())
+    goes_on = literal[-1].isdigit() and len(after) == 2 and after[0] in ".," and after[1].isdigit()
+    return not goes_on or (after[0] == "." in literal)  # 3.11 is told by 3.11.4
 
 
 def _in_table(claim: str, text: str) -> bool:

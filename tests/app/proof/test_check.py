@@ -16,7 +16,7 @@ BACKUPS = (
     " the number of passages (default 5). Use `docs-assistant ingest --all` to index all sites. Each project gets 3 replicas,"
     " 16 GB of memory and 1,500 files. Write to help@example.org."
 )
-ZALOHY = "Zálohy běží každou noc a uchovávají se třicet dní. Uživatel nesmí smazat složku se zálohami. Projekt dostane 40GB paměti."
+ZALOHY = "Zálohy běží každou noc v 02:00 a uchovávají se třicet dní. Uživatel nesmí smazat složku se zálohami. Projekt dostane 40GB paměti."
 
 
 def kinds(
@@ -97,12 +97,36 @@ def test_a_literal_counts_only_beside_the_words_that_it_belongs_to(sentence: str
     assert kinds(sentence, passages=(WAITS,)) == expected
 
 
+LOGIN = "Log in with `ssh login@skirit.metacentrum.cz`, then load a module: `module add python/3.11.11-gcc-10.2.1`."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Log in with `ssh username@skirit.metacentrum.cz`.", []),
+        ("Log in with `ssh your_login@skirit.metacentrum.cz`.", []),
+        ("Log in with `ssh your_login@tarkil.metacentrum.cz`.", ["code"]),
+        ("Log in with `ssh toor@skirit.metacentrum.cz`.", ["code"]),
+        ("There is a module for Python 3.11.", []),
+        ("There is a module for Python 3.12.", ["number"]),
+        ("There is a module for Python 3.1.", ["number"]),
+    ],
+)
+def test_a_reader_fills_in_the_name_before_a_host_and_a_version_may_be_shorter(
+    sentence: str, expected: list[str]
+) -> None:
+    """The host isn't the reader's, and another version isn't the beginning of the one on the page."""
+    assert kinds(sentence, passages=(LOGIN,)) == expected
+
+
 @pytest.mark.parametrize(
     ("sentence", "expected"),
     [
         ("Uživatel nesmí mazat složku se zálohami.", []),
         ("Projekt dostane 40 GB paměti.", []),
         ("Projekt dostane 64 GB paměti.", ["number"]),
+        ("Zálohy běží ve 2 hodiny ráno.", []),
+        ("Zálohy běží ve 3 hodiny ráno.", ["number"]),
     ],
 )
 def test_czech_forms(sentence: str, expected: list[str]) -> None:

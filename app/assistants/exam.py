@@ -6,34 +6,40 @@ Readers meet a model behind all the checks of an answer, so the exam asks throug
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from app.assistants.health import look_at_servers
 from app.core.errors import ModelError, SettingsError
 from app.core.language import has_file, path_of, read_toml, validated
+from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Done, Message, Question, Request, Text, Turn, Usage
+from app.core.turn import Done, Message, Question, Reasoning, Request, Text, Turn, Usage
 from app.core.types import Chunk, Hit
 from app.index import directory_of
 from app.index.embedded.pointer import write_kept
 from app.models import Model
+from app.models.guarded import LEAST_READ
 from app.models.protocols import CallOptions
-from app.pipeline.conversation import reads_little
+from app.pipeline.conversation import reads_little, room_in, within_window
 from app.pipeline.rewriting import speak_of
 from app.pipeline.runner import run
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.retrieve import Keywords, Refine
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
+
+log = logging.getLogger("app.assistants")
 
 Form = Literal["full", "short"]
 Grade = Literal["full", "short", "quotes"]
@@ -104,7 +110,8 @@ class Marks:
 class Exam:
     """The result of a model: the `grades` by language, the `form` of the prompt, and the steps that it isn't asked for, `left_out`.
 
-    `reads` and `writes` are tokens a second, 0 if the server counts none. `answers` has each question with what a reader would get.
+    `reads` and `writes` are tokens a second, 0 if the server counts none; `characters` are those of a prompt that it reads a second, 0 if
+    that couldn't be measured. `window` is in tokens, 0 if the server says none. `answers` has each question with what a reader would get.
     """
 
     model: str
@@ -117,6 +124,8 @@ class Exam:
     seconds: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
+    characters: float = 0.0
+    window: int = 0
     answers: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
     @property
@@ -140,10 +149,12 @@ class Exam:
 async def take(model: Model, settings: Settings, prompts: Prompts, detector: LanguageDetector) -> Exam:
     """The exam of the model in all languages that have one. Raises `ModelError` if it doesn't answer at all."""
     began = time.perf_counter()
+    await look_at_servers(model.breakers)  # which tells the window
     await model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=settings.llm_timeout))
     candidate = _Candidate(model, settings, prompts, detector)
+    speeds = await candidate.measured()  # of a model that is loaded
     grades, marks = dict[str, Grade](), dict[str, Marks]()
-    for code in (code for code in prompts.languages if has_file(f"{code}/{SHEET}", settings.prompts)):
+    for code in (code for code in prompts.languages if has_sheet(code, settings)):
         grades[code], marks[code] = await candidate.examined(code)
     written = [code for code, grade in grades.items() if grade != "quotes"]
     short = any(grade == "short" for grade in grades.values())
@@ -156,10 +167,25 @@ async def take(model: Model, settings: Settings, prompts: Prompts, detector: Lan
         _left_out([marks[code] for code in written], short=short),
         candidate.usage.total,
         round(time.perf_counter() - began, 1),
-        round(max(candidate.reads, default=0.0), 1),
-        round(median(candidate.writes or [0.0]), 1),
+        round(speeds.reads, 1),
+        round(speeds.writes, 1),
+        round(speeds.characters, 1),
+        model.window,
         candidate.answers,
     )
+
+
+class Speeds(NamedTuple):
+    """Tokens a second that a model reads and writes, and characters a second that it reads; what isn't known is 0."""
+
+    reads: float = 0.0
+    writes: float = 0.0
+    characters: float = 0.0
+
+
+def has_sheet(code: str, settings: Settings) -> bool:
+    """True if a language has an exam."""
+    return has_file(f"{code}/{SHEET}", settings.prompts)
 
 
 def _left_out(marks: Sequence[Marks], *, short: bool) -> tuple[str, ...]:
@@ -171,13 +197,45 @@ def _left_out(marks: Sequence[Marks], *, short: bool) -> tuple[str, ...]:
 
 
 class _Candidate:
-    """A model that is examined, with what it wrote and how fast it did."""
+    """A model that is examined, with what it wrote."""
 
     def __init__(self, model: Model, settings: Settings, prompts: Prompts, detector: LanguageDetector) -> None:
         self._model, self._settings, self._prompts, self._detector = model, settings, prompts, detector
         self.usage = Usage()
-        self.reads, self.writes = list[float](), list[float]()
         self.answers = dict[str, list[tuple[str, str]]]()
+
+    async def measured(self) -> Speeds:
+        """The speeds of the model, from the times of the first and the last piece of one stream; all 0 if that fails.
+
+        No cache of the server knows the prompt: each of its parts begins with a number that is drawn. Answers tell no speeds: their
+        prompts begin alike, and the checks hold their text back.
+        """
+        default = self._settings.default_language
+        sheet = sheet_of(default if has_sheet(default, self._settings) else "en", self._settings.prompts)
+        text = "\n\n".join(page.text.strip() for page in sheet.page)
+        most = min(2 * LEAST_READ, room_in(within_window(self._settings, self._model), 100))
+        parts = "\n\n".join(f"{uuid4().hex}\n\n{text}" for _ in range(0, most, len(text)))
+        asked = [Message("user", f"{parts[:most]}\n\nWrite all of this again, word for word.")]
+        clock, first, last, usage = asyncio.get_running_loop().time, 0.0, 0.0, Usage()
+        began, options = clock(), CallOptions(temperature=0, max_tokens=100, timeout=600.0)
+        try:
+            async with aclosing(self._model.stream(asked, options)) as events:
+                async for event in events:
+                    if isinstance(event, Text | Reasoning):
+                        last = clock() - began
+                        first = first or last
+                    elif isinstance(event, Usage):
+                        usage += event
+        except ModelError as error:
+            log.warning(LogMessage("speed not measured", model=self._model.name, error=error))
+            return Speeds()
+        self.usage += usage
+        written, writing = usage.completion_tokens - 1, last - first  # the first token ends the reading
+        return Speeds(
+            usage.prompt_tokens / first if first else 0.0,
+            written / writing if written > 0 and writing else 0.0,
+            len(asked[0].content) / first if first else 0.0,
+        )
 
     async def examined(self, code: str) -> tuple[Grade, Marks]:
         """The grade of the model in a language; the form that the settings name, or else the short one too."""
@@ -209,21 +267,15 @@ class _Candidate:
 
     async def _read(self, turn: Turn) -> tuple[str, Done]:
         assert turn.events is not None
-        began, first, text, done = time.perf_counter(), 0.0, "", Done()
+        text, done = "", Done()
         async with aclosing(turn.events) as events:
             async for event in events:
                 if isinstance(event, Text):
-                    first, text = first or time.perf_counter() - began, text + event.text
+                    text += event.text
                 elif isinstance(event, Done):
                     done = event
-        self._timed(turn.calls.usage, first, time.perf_counter() - began - first)
+        self.usage += turn.calls.usage
         return text, done
-
-    def _timed(self, usage: Usage, reading: float, writing: float) -> None:
-        self.usage += usage
-        if usage.total and reading > 0 and writing > 0:
-            self.reads.append(usage.prompt_tokens / reading)
-            self.writes.append(usage.completion_tokens / writing)
 
     async def _helped(self, code: str, sheet: _Sheet, marks: Marks) -> Marks:
         """The marks with those of the helper steps."""

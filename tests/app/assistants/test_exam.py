@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,14 @@ from app.assistants.exam import FILE, Exam, Marks, keep, kept, sheet_of, take
 from app.core.errors import ModelError, SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
+from app.core.turn import Completion, Message, Usage
 from app.models import Model
+from app.models.protocols import CallOptions
+from app.models.responses import Piece
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
 from tests.fake_llm import FakeLLM, Reply
+from tests.virtual_time import in_virtual_time
 
 LANGUAGES = ("cs", "en", "de")
 PROMPTS = load_prompts(LANGUAGES)
@@ -124,6 +130,75 @@ async def test_a_model_that_answers_in_place_of_rewriting_is_not_asked_to(
     llm.reply = reply
     exam = await take(model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
     assert exam.left_out == ("refine", "analyze")
+
+
+class Timed:
+    """A model in this process that reads and writes so many tokens a second, but for the beginning of a prompt that its cache knows."""
+
+    name = "timed"
+
+    def __init__(self, reads: float, writes: float) -> None:
+        self.reads, self.writes, self.known, self.reply = reads, writes, list[str](), obeying()
+
+    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncIterator[list[Piece]]:
+        prompt = "".join(message.content for message in messages)
+        alike = (takewhile(lambda two: two[0] == two[1], zip(prompt, one, strict=False)) for one in self.known)
+        cached = max((sum(1 for _ in beginning) for beginning in alike), default=0)
+        self.known.append(prompt)
+        await asyncio.sleep((len(prompt) - cached) / 4 / self.reads)
+        wanted = "again, word for word" in prompt
+        text = prompt if wanted else self.reply({"messages": [vars_of(message) for message in messages]}).text
+        words = text.split()[: options.max_tokens]
+        for number, word in enumerate(words):
+            await asyncio.sleep(bool(number) / self.writes)
+            yield [Piece(f"{word} ")]
+        yield [Piece(finish="stop", usage=Usage(len(prompt) // 4, len(words)))]
+
+    async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
+        pieces = [piece async for batch in self.pieces(messages, options) for piece in batch]
+        return Completion("".join(piece.text for piece in pieces).strip(), pieces[-1].usage)
+
+
+def vars_of(message: Message) -> dict[str, str]:
+    return {"role": message.role, "content": message.content}
+
+
+@in_virtual_time
+async def test_the_speeds_are_those_of_the_model_and_not_of_its_cache(tmp_path: Path) -> None:
+    """Also when it is examined again, and although readers see an answer only when it is judged."""
+    inner: Any = Timed(reads=120, writes=8)
+    for _ in range(2):
+        exam = await take(Model(inner), settings(tmp_path), load_prompts(("en",)), DETECTOR)
+        assert exam.grades == {"en": "full"}
+        assert exam.reads == pytest.approx(120, rel=0.2)
+        assert exam.writes == pytest.approx(8, rel=0.2)
+        assert exam.characters == pytest.approx(480, rel=0.2)
+
+
+async def test_the_speeds_on_a_server_are_told_and_kept(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
+    """A quick server on a busy machine is slower than it says; the window is that of its list."""
+    obeys = obeying()
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if "again, word for word" in body["messages"][-1]["content"]:
+            return Reply("word " * 30, delay=0.5, piece_delay=0.05)
+        return obeys(body)
+
+    llm.reply, llm.models, llm.windows = reply, ["m"], {"m": 6000}
+    exam = await take(model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
+    assert 0 < exam.characters < 2 * 4100
+    assert 0 < exam.writes < 30
+    assert exam.window == 6000
+    keep(exam, settings(tmp_path))
+    assert kept(settings(tmp_path))["m"].characters == exam.characters
+
+
+async def test_a_model_that_streams_nothing_has_no_speeds(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
+    """It is examined all the same."""
+    llm.reply = lambda body: Reply(status=500) if body.get("stream") else Reply("OK")
+    exam = await take(model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
+    assert (exam.reads, exam.writes, exam.characters) == (0, 0, 0)
+    assert exam.grades == {"en": "quotes"}
 
 
 async def test_a_model_that_is_away_is_not_examined(llm: FakeLLM, model: Model, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -25,9 +25,11 @@ from app.core.settings import Settings
 from app.index import directory_of, open_store
 from app.index.guarded import GuardedStore
 from app.models import Model, open_embedder, open_model, open_reranker
+from app.pipeline.conversation import with_patience
 from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan, own_prompts
 from app.pipeline.runner import Plan
 from app.pipeline.steps.postprocess import Postprocess
+from app.pipeline.steps.synthesize import Synthesize
 from app.pipeline.type_ahead import TypeAhead
 from app.text.language import LanguageDetector
 
@@ -49,7 +51,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
     exams = kept(settings) if settings.tuning.heed_exam else {}
-    tools = _heeding(Tools(settings, prompts, detector, model, embedder, reranker, store), exams)
+    tools = _heeding(Tools(settings, prompts, detector, model, embedder, reranker, store), exams, settings)
     file = file or read_assistants(settings)
     with naming_file(settings):
         models = {
@@ -75,8 +77,15 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
         tuple(parts),
         breakers=tuple(breaker for guard in (*parts, *processors) for breaker in getattr(guard, "breakers", ())),
         exams={name: exam.said for name, exam in exams.items()},
-        llm_timeout=max(settings.llm_timeout, *(named.settings.llm_timeout for named in models.values()), 0),
+        llm_timeout=max(_timeouts([tools.settings, *(named.settings for named in models.values())], by_id.values())),
     )
+
+
+def _timeouts(models: Iterable[Settings], assistants: Iterable[Assistant]) -> Iterator[float]:
+    """The time-outs of the models, and those with which assistants ask them for answers, in seconds."""
+    yield from (settings.llm_timeout for settings in models)
+    steps = (step for assistant in assistants for group in assistant.plans.answer for step in group)
+    yield from (step.settings.llm_timeout for step in steps if isinstance(step, Synthesize))
 
 
 def _by_id(file: AssistantsFile, tools: Tools, named: _Extras) -> dict[str, Assistant]:
@@ -152,16 +161,20 @@ class _Extras:
         named = _lookup(self.models, name, "model")
         limits = ("llm_timeout", "llm_context_window", "llm_max_tokens", "llm_form")
         own = {limit: named.settings.value(limit) for limit in limits}
-        return _heeding(replace(tools, model=named.model, settings=tools.settings.model_copy(update=own)), self.exams)
+        asked = replace(tools, model=named.model, settings=tools.settings.model_copy(update=own))
+        return _heeding(asked, self.exams, named.settings)
 
 
-def _heeding(tools: Tools, exams: Mapping[str, Exam]) -> Tools:
-    """The tools as the exam of their model says, if it has had one."""
+def _heeding(tools: Tools, exams: Mapping[str, Exam], written: Settings) -> Tools:
+    """The tools as the exam of their model says, if it has had one; `written` are the settings of that model."""
     settings, exam = tools.settings, exams.get(tools.model.name) if tools.model else None
     if exam is None:
         return replace(tools, left_out=frozenset(), quoted=frozenset())
     if exam.form == "short" and settings.tuning.llm_form == "auto":
         settings = settings.model_copy(update={"llm_form": "short"})
+    if exam.characters and tools.model:
+        tools.model.reading.told(exam.characters)
+        settings = with_patience(settings, tools.prompts, written, characters=exam.characters, writes=exam.writes)
     return replace(tools, settings=settings, left_out=frozenset(exam.left_out), quoted=exam.quoted)
 
 

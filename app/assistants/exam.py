@@ -31,7 +31,7 @@ from app.index.embedded.pointer import write_kept
 from app.models import Model
 from app.models.guarded import LEAST_READ
 from app.models.protocols import CallOptions
-from app.pipeline.conversation import reads_little, room_in, within_window
+from app.pipeline.conversation import reads_little, room_in, with_patience, within_window
 from app.pipeline.rewriting import speak_of
 from app.pipeline.runner import run
 from app.pipeline.steps.cite import Cite
@@ -153,6 +153,7 @@ async def take(model: Model, settings: Settings, prompts: Prompts, detector: Lan
     await model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=settings.llm_timeout))
     candidate = _Candidate(model, settings, prompts, detector)
     speeds = await candidate.measured()  # of a model that is loaded
+    candidate.take_time(speeds)
     grades, marks = dict[str, Grade](), dict[str, Marks]()
     for code in (code for code in prompts.languages if has_sheet(code, settings)):
         grades[code], marks[code] = await candidate.examined(code)
@@ -236,6 +237,11 @@ class _Candidate:
             written / writing if written > 0 and writing else 0.0,
             len(asked[0].content) / first if first else 0.0,
         )
+
+    def take_time(self, speeds: Speeds) -> None:
+        """Ask from now on with the time-out that readers' questions get."""
+        own, speed = self._settings, {"characters": speeds.characters, "writes": speeds.writes}
+        self._settings = with_patience(own, self._prompts, own, **speed)
 
     async def examined(self, code: str) -> tuple[Grade, Marks]:
         """The grade of the model in a language; the form that the settings name, or else the short one too."""

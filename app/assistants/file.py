@@ -360,7 +360,7 @@ def _settings(
     if variable and variable not in os.environ:
         raise SettingsError(f"it has its key in {variable}, which isn't set.")
     own = {names[name]: value for name, value in written.items() if name in names}
-    values = {**settings.model_dump(), **cleared, secret: os.environ.get(variable, ""), **own}
+    values = {**settings.model_dump(exclude_unset=True), **cleared, secret: os.environ.get(variable, ""), **own}
     return type(settings).load(None, **values)
 
 

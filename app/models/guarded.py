@@ -179,10 +179,17 @@ class StallTimer:
 
 
 class ReadingSpeed:
-    """How fast a model reads prompts: the time to the first piece of its last streams for each character of their prompts."""
+    """How fast a model reads prompts: the time to the first piece of its last streams for each character of their prompts, and what
+    its exam has `told` of that.
+    """
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=LAST_READ)  # per character
+        self._told: tuple[float, ...] = ()
+
+    def told(self, characters: float) -> None:
+        """Note that it has read so many characters a second before, which counts as one more stream."""
+        self._told = (1 / characters,)
 
     def took(self, messages: Sequence[Message], seconds: float) -> None:
         """Note the time to the first piece. That of short prompts says nothing: it is that of the connection."""
@@ -191,7 +198,8 @@ class ReadingSpeed:
 
     def characters_in(self, seconds: float) -> float:
         """How many characters it reads in that time; infinity if nothing is known."""
-        slowness = statistics.median(self._seconds) if self._seconds else 0.0
+        seen = (*self._told, *self._seconds)
+        slowness = statistics.median(seen) if seen else 0.0
         return seconds / slowness if slowness else math.inf
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from app.core.errors import AnswerTimeout, StoreError
 from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
-from app.core.settings import Settings
+from app.core.settings import WHOLE, Settings
 from app.core.turn import Message, Question, Turn
 from app.core.types import Passage, PlainText
 from app.index.protocols import Generation
@@ -210,8 +211,10 @@ LONGEST_QUESTION_TOKENS = 2000
 LONGEST_STYLE = 2000
 
 
-READING_SECONDS = 20.0
-"""Seconds that a slow model may read passages before its first text; its readers wait for it."""
+READING_SECONDS, SLACK = 20.0, 2
+"""Seconds that a slow model may read passages before its first text; its readers wait for it. A time-out is so many times the time that
+a prompt takes at the measured speed.
+"""
 SLOW_READS = 3000
 """Characters that the slowest model gets: with less, the answer often isn't there."""
 
@@ -225,6 +228,31 @@ def reads_little(settings: Settings) -> bool:
     """True if the model gets the short prompt: few rules below few passages, because a weak model forgets what it read first."""
     form = settings.tuning.llm_form
     return form == "short" or (form == "auto" and settings.llm_context_window < SMALL_WINDOW)
+
+
+def rules_of(settings: Settings, prompts: Prompts, language: str) -> int:
+    """The number of characters of the prompt of answers without its passages."""
+    return len(prompts.render(language, prompt_of(settings), passages=""))
+
+
+def prompt_of(settings: Settings) -> str:
+    """The name of the prompt of answers."""
+    return "synthesize_short" if reads_little(settings) else "synthesize"
+
+
+def with_patience(
+    settings: Settings, prompts: Prompts, written: Settings, *, characters: float, writes: float
+) -> Settings:
+    """The settings with a time-out in which a model reads its longest prompt at so many characters a second, and in whose `WHOLE` it
+    also writes its longest answer at so many tokens a second; 0 is an unknown speed. A time-out that the operator has `written` stays.
+    """
+    if not characters or "llm_timeout" in written.model_fields_set:
+        return settings
+    rules = max(rules_of(settings, prompts, code) for code in prompts.languages)
+    reading = max(SLOW_READS / characters, READING_SECONDS) + rules / characters
+    writing = settings.tuning.llm_max_tokens / writes if writes else 0.0
+    timeout = max(settings.llm_timeout, SLACK * reading, SLACK * (reading + writing) / WHOLE)
+    return settings.model_copy(update={"llm_timeout": math.ceil(timeout)})
 
 
 def within_window(settings: Settings, model: Model | None) -> Settings:
@@ -247,6 +275,10 @@ async def read_passages(
     budget: float = _budget(turn, settings, prompts)
     if speed := getattr(model, "reading", None):
         budget = min(budget, max(SLOW_READS, speed.characters_in(READING_SECONDS)))
+        in_time = speed.characters_in(settings.llm_timeout / SLACK)
+        if in_time < budget + LONGEST_STYLE:  # what else is read counts only for a slow model
+            rest = in_time - rules_of(settings, prompts, turn.asked.language)
+            budget = min(budget, max(SLOW_READS / SLACK, rest))
     hits = turn.hits
     if reads_little(settings):
         hits, budget = hits[:SHORT_PASSAGES], min(budget, SLOW_READS)

@@ -30,7 +30,7 @@ from app.core.breaker import Breaker
 from app.core.errors import AnswerTimeout, LimitReached, LimitsUnavailable, SettingsError
 from app.core.gate import Gate
 from app.core.log_message import masked
-from app.core.settings import Settings
+from app.core.settings import WHOLE, Settings
 from app.core.settings_types import parse_rates
 
 if TYPE_CHECKING:
@@ -458,9 +458,6 @@ def _headers(standing: Standing) -> dict[str, str]:
 
 UNTIL_FIRST_TEXT = 4
 """Time limit for the first text, in timeouts of the language model: helper calls, thinking (three), and the extract."""
-
-WHOLE = 10
-"""Time limit for a whole answer, in timeouts of the language model: 1,500 tokens of a slow one."""
 
 
 @dataclass(frozen=True)

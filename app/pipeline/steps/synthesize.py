@@ -38,6 +38,7 @@ from app.pipeline.conversation import (
     earlier,
     numbered,
     off_loop,
+    prompt_of,
     read_passages,
     reads_little,
     room_for_pages,
@@ -237,8 +238,7 @@ class Synthesize(Step):
         settings = self._fitting
         attached, style = client_texts(turn, room_for_pages(turn, settings, self.prompts))
         passages = numbered(turn.passages)
-        prompt = "synthesize_short" if reads_little(settings) else "synthesize"
-        parts = [self.prompts.render(turn.asked.language, prompt, passages=passages)]
+        parts = [self.prompts.render(turn.asked.language, prompt_of(settings), passages=passages)]
         if (dates := turn.dates.boost) and turn.dates.topic:
             period = f"{dates.first or '…'} – {dates.last or '…'}"
             parts.append(self.prompts.render(turn.asked.language, "dated", period=period))

@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
+from app.api.middleware.limits import AnswerLimits
 from app.assistants.assembly import build
 from app.assistants.exam import FILE, Exam, Marks, keep, kept, sheet_of, take
 from app.core.errors import ModelError, SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Completion, Message, Usage
+from app.core.turn import Completion, Done, Message, Usage
 from app.models import Model
 from app.models.protocols import CallOptions
 from app.models.responses import Piece
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
+from tests.app.pipeline.turns import hit, turn
 from tests.fake_llm import FakeLLM, Reply
 from tests.virtual_time import in_virtual_time
 
@@ -237,6 +239,61 @@ def test_a_result_is_kept_by_model_and_heeded(tmp_path: Path) -> None:
     ]
     assert build(own.model_copy(update={"heed_exam": False})).by_id["docs-assistant"].plans.left_out == ()
     assert build(own.model_copy(update={"llm_model": "new"})).by_id["docs-assistant"].plans.left_out == ()
+
+
+LONG = tuple(hit(n, f"Volumes are kept for {n} days. " + "Each notebook has some memory. " * 40) for n in range(1, 9))
+
+
+def writer(own: Settings, inner: Any) -> tuple[Synthesize, float]:
+    """The step that writes answers after a start with these settings, and the time limit of a whole answer."""
+    assistants = build(own, model=Model(inner))
+    assistant = assistants.by_id["docs-assistant"]
+    (step,) = [step for group in assistant.plans.answer for step in group if isinstance(step, Synthesize)]
+    return step, AnswerLimits.of(own, assistants.llm_timeout).whole
+
+
+async def first_answer(step: Synthesize, whole: float) -> tuple[bool, float]:
+    """Whether the model wrote the first answer after a start, and the seconds that it took."""
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    async with asyncio.timeout(whole):
+        events = [event async for event in (await step(turn("How long are volumes kept?", hits=LONG)))["events"]]
+    return not next(event for event in events if isinstance(event, Done)).extractive, clock() - began
+
+
+@in_virtual_time
+async def test_the_first_question_after_a_start_waits_for_a_model_that_its_exam_found_slow(tmp_path: Path) -> None:
+    """Its prompt is shorter, and its time-out longer; without the exam, readers got a quotation after a minute."""
+    own, speed = Settings.load(None, store=str(tmp_path)), {"reads": 15.0, "characters": 60.0, "writes": 1.0}
+    inner: Any = Timed(reads=15, writes=1)
+    inner.reply = lambda _: Reply("Volumes are kept for 1 days [1]. " + "They are kept on a disk. " * 20)
+    assert await first_answer(*writer(own, inner)) == (False, 60)
+    keep(result("timed", grades={}, marks={}, form="full", left_out=(), **speed), own)
+    step, whole = writer(own, inner)
+    assert await first_answer(step, whole) == (True, pytest.approx(200, rel=0.3))
+    assert whole > own.tuning.llm_max_tokens / inner.writes
+    assert step.settings.llm_timeout > 60
+
+
+@in_virtual_time
+async def test_a_time_out_of_the_operator_stays_and_its_prompt_is_read_in_it(tmp_path: Path) -> None:
+    """It is half of that of a short prompt; a quick model has the time-out and the passages of before."""
+    own = Settings.load(None, store=str(tmp_path), llm_timeout=30.0)
+    inner: Any = Timed(reads=60, writes=20)
+    inner.reply = lambda _: Reply("Volumes are kept for 1 days [1].")
+    assert await first_answer(*writer(own, inner)) == (False, 30)
+    none = {"grades": {}, "marks": {}, "form": "full", "left_out": ()}
+    keep(result("timed", reads=60.0, characters=240.0, writes=20.0, **none), own)
+    step, whole = writer(own, inner)
+    assert (step.settings.llm_timeout, whole) == (30, 300)
+    written, seconds = await first_answer(step, whole)
+    assert written
+    assert seconds < 20
+    keep(result("timed", reads=3000.0, characters=9000.0, writes=80.0, **none), own)
+    default = Settings.load(None, store=str(tmp_path))
+    step, whole = writer(default, inner)
+    assert (step.settings.llm_timeout, whole) == (60, 600)
+    assert sum(len(one.condensed or one.chunk.text) for one in (await step(turn(hits=LONG)))["passages"]) > 8000
 
 
 def test_a_file_of_results_that_is_no_json_is_named(tmp_path: Path) -> None:

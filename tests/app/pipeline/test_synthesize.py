@@ -244,12 +244,17 @@ async def test_passages_end_between_sentences_where_the_window_or_the_setting_is
     assert "Sentence number 1 is here.\n\n…" in llm.calls[-1]["messages"][0]["content"]
 
 
-@pytest.mark.parametrize(("readable", "most"), [(5000.0, 5000), (100.0, 3000), (float("inf"), 11_100)])
-async def test_a_model_that_reads_slowly_gets_less_but_not_too_little(readable: float, most: int) -> None:
-    """The speed was measured; one that wasn't gets what the setting says."""
-    model: Any = SimpleNamespace(reading=SimpleNamespace(characters_in=lambda _: readable))
+@pytest.mark.parametrize(
+    ("speed", "timeout", "most"),
+    [(250.0, 60, 5000), (5.0, 2000, 3000), (5.0, 60, 1500), (120.0, 60, 2400), (float("inf"), 60, 11_100)],
+)
+async def test_a_model_that_reads_slowly_gets_less_but_not_too_little(speed: float, timeout: float, most: int) -> None:
+    """The speed was measured, in characters a second; one that wasn't gets what the setting says."""
+    model: Any = SimpleNamespace(reading=SimpleNamespace(characters_in=lambda seconds: speed * seconds))
     hits = tuple(hit(n, f"Sentence number {n} is here. " * 120) for n in range(1, 6))
-    passages = await read_passages(turn(hits=hits), SETTINGS, PROMPTS, model)
+    passages = await read_passages(
+        turn(hits=hits), SETTINGS.model_copy(update={"llm_timeout": timeout}), PROMPTS, model
+    )
     assert most - 1500 < sum(len(passage.chunk.text) for passage in passages) <= most
 
 

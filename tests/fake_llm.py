@@ -57,11 +57,12 @@ class FakeLLM:
         self.url = ""
         self.models = ["fake", "other"]
         self.windows: dict[str, int] = {}  # of models whose window the list says
+        self.entry: Callable[[str], dict[str, Any]] = lambda _: {}  # what else the list says of a model
         self.key = ""  # what the list of models needs; nothing if empty
 
     def _entry(self, name: str) -> dict[str, Any]:
         meta = {"meta": {"n_ctx": self.windows[name]}} if name in self.windows else {}
-        return {"id": name, "object": "model", **meta}
+        return {"id": name, "object": "model", **meta, **self.entry(name)}
 
     async def list_models(self, request: web.Request) -> web.Response:
         self.listed += 1

@@ -51,6 +51,7 @@ from app.api.search import Search
 from app.api.service import Service
 from app.api.warm_up import WarmUp
 from app.assistants.answer_cache import AnswerCache
+from app.assistants.exam import Renewal
 from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
@@ -78,18 +79,18 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
 ) -> FastAPI:
     """The service as an ASGI application, which closes the assistants and the conversations on shutdown.
 
-    Times are in seconds. A stream sends its headers with the first text, but at the latest after `open_after`; until
-    then an error is an HTTP error. After `keep_alive` without an event, it sends a comment. `ingest_command` indexes
-    DOCS_SITES and DOCS_SOURCES and prints a JSON report; without it, the service has no /v1/ingest. `origins` says where
-    the settings are written. Without `conversations`, nothing is kept.
+    Times are in seconds. A stream sends its headers with the first text, but at the latest after `open_after`; until then an error is
+    an HTTP error. After `keep_alive` without an event, it sends a comment. `ingest_command` indexes DOCS_SITES and DOCS_SOURCES and prints
+    a JSON report; without it, the service has no /v1/ingest. `origins` says where settings are written. Without `conversations`, nothing is kept.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         if conversations:
             conversations.begin()
-        async with _working(warm_up.run(), RunAlarm(assistants, settings, runs).run()):
-            with operation.recent.listening():
+        examining = Renewal(assistants, settings, limits.follow).run()
+        with operation.recent.listening():
+            async with _working(warm_up.run(), RunAlarm(assistants, settings, runs).run(), examining):
                 yield
         await _close(conversations, runs, mcp, counters, assistants)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -29,7 +29,6 @@ from app.pipeline.conversation import with_patience
 from app.pipeline.registry import StepFactory, Tools, flat, helper_call_warning, make_plan, own_prompts
 from app.pipeline.runner import Plan
 from app.pipeline.steps.postprocess import Postprocess
-from app.pipeline.steps.synthesize import Synthesize
 from app.pipeline.type_ahead import TypeAhead
 from app.text.language import LanguageDetector
 
@@ -51,7 +50,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
     exams = kept(settings) if settings.tuning.heed_exam else {}
-    tools = _heeding(Tools(settings, prompts, detector, model, embedder, reranker, store), exams, settings)
+    bare = Tools(settings, prompts, detector, model, embedder, reranker, store)
     file = file or read_assistants(settings)
     with naming_file(settings):
         models = {
@@ -63,7 +62,11 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
             for id_, named in open_indices(file.indices, settings).items()
         }
         steps = file.known_steps()
-        by_id = _by_id(file, tools, _Extras(models, indices, steps, exams))
+
+        def examined(exams: Mapping[str, Exam]) -> dict[str, Assistant]:
+            return _by_id(file, _heeding(bare, exams, settings), _Extras(models, indices, steps, exams))
+
+        by_id = examined(exams)
     if settings.prompts:
         check_folder(settings.prompts, settings.languages, placeholders(), own_prompts(steps.values()))
     asked = [part for part in (model, reranker) if part] + [named.model for named in models.values()]
@@ -73,19 +76,13 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
     return Assistants(
         by_id,
         indices,
-        tools,
+        bare,
         tuple(parts),
         breakers=tuple(breaker for guard in (*parts, *processors) for breaker in getattr(guard, "breakers", ())),
-        exams={name: exam.said for name, exam in exams.items()},
-        llm_timeout=max(_timeouts([tools.settings, *(named.settings for named in models.values())], by_id.values())),
+        exams=dict(exams),
+        timeout=max([settings.llm_timeout, *(named.settings.llm_timeout for named in models.values())]),
+        examined=examined,
     )
-
-
-def _timeouts(models: Iterable[Settings], assistants: Iterable[Assistant]) -> Iterator[float]:
-    """The time-outs of the models, and those with which assistants ask them for answers, in seconds."""
-    yield from (settings.llm_timeout for settings in models)
-    steps = (step for assistant in assistants for group in assistant.plans.answer for step in group)
-    yield from (step.settings.llm_timeout for step in steps if isinstance(step, Synthesize))
 
 
 def _by_id(file: AssistantsFile, tools: Tools, named: _Extras) -> dict[str, Assistant]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from app.assistants.exam import Exam
 from app.assistants.file import AssistantTable, NamedIndex
 from app.assistants.health import Health, IndexCheck, IndexState, embedder_mismatch, look_at_servers, part_states
 from app.core.breaker import Breaker
@@ -27,6 +28,7 @@ from app.pipeline.recording import Overrides, Recorder, overridden
 from app.pipeline.registry import Tools, search_of, upto
 from app.pipeline.runner import Group, Plan, ScoringStep, answer, run
 from app.pipeline.steps.cite import found_sections
+from app.pipeline.steps.synthesize import Synthesize
 from app.pipeline.trace import traced
 
 
@@ -188,16 +190,18 @@ class Assistants:
     """All assistants and their shared parts; close it after use.
 
     `indices` are by name, which is empty for the configured one. `parts` are the stores and models to close at the end.
-    `llm_timeout` is the longest of all models, in seconds. `exams` has the results of those that are heeded, by the model's name.
+    `timeout` is the longest that is set for a model, in seconds. `exams` has the results of those that are heeded, by the model's name;
+    `examined` builds the assistants that heed these.
     """
 
-    by_id: Mapping[str, Assistant]
+    by_id: dict[str, Assistant]
     indices: Mapping[str, NamedIndex]
     tools: Tools
     parts: tuple[Closable, ...]
     breakers: tuple[Breaker, ...]
-    llm_timeout: float
-    exams: Mapping[str, str] = field(default_factory=dict)
+    timeout: float
+    examined: Callable[[Mapping[str, Exam]], Mapping[str, Assistant]] = field(repr=False)
+    exams: dict[str, Exam] = field(default_factory=dict)
     created: int = field(default_factory=lambda: int(time.time()))
     checks: dict[str, IndexCheck] = field(default_factory=dict)
 
@@ -220,6 +224,18 @@ class Assistants:
     def embedder(self) -> Embedder:
         """The configured embedder."""
         return self.indices[""].embedder
+
+    @property
+    def llm_timeout(self) -> float:
+        """The longest time-out with which a model is asked for an answer, in seconds."""
+        steps = (step for assistant in self.by_id.values() for group in assistant.plans.answer for step in group)
+        return max([self.timeout, *(step.settings.llm_timeout for step in steps if isinstance(step, Synthesize))])
+
+    def heed(self, exam: Exam) -> None:
+        """Answer the next questions as this exam says, in place of an earlier one of its model."""
+        exams = {**self.exams, exam.model: exam}
+        self.by_id.update(self.examined(exams))
+        self.exams.update(exams)
 
     def get(self, name: str) -> Assistant:
         """The assistant of this name; the first one if the name is empty. `name:persona` selects a persona of it.
@@ -282,8 +298,8 @@ class Assistants:
         if others:
             named = zip(list(states)[1:], others, strict=True)
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
-        if self.model and (said := self.exams.get(self.model.name)):
-            details["exam"] = said
+        if self.model and (exam := self.exams.get(self.model.name)):
+            details["exam"] = exam.said
         if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
             details["failing"] = failing
         return Health(

@@ -1,4 +1,4 @@
-"""The exam of a language model: what it makes of pages that exist nowhere, so that its answers are its own reading, and what follows.
+"""The exam of a language model, and when it is taken again: what it makes of pages that exist nowhere, so that its answers are its own reading, and what follows.
 
 Readers meet a model behind all the checks of an answer, so the exam asks through the same steps, and judges what is left.
 """
@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from app.assistants.health import look_at_servers
-from app.core.errors import ModelError, SettingsError
+from app.core.errors import AssistantError, ModelError, SettingsError
 from app.core.language import has_file, path_of, read_toml, validated
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
@@ -28,7 +28,7 @@ from app.core.turn import Done, Message, Question, Reasoning, Request, Text, Tur
 from app.core.types import Chunk, Hit
 from app.index import directory_of
 from app.index.embedded.pointer import write_kept
-from app.models import Model
+from app.models import Model, open_model
 from app.models.guarded import LEAST_READ
 from app.models.protocols import CallOptions
 from app.pipeline.conversation import reads_little, room_in, with_patience, within_window
@@ -38,6 +38,9 @@ from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.retrieve import Keywords, Refine
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
+
+if TYPE_CHECKING:
+    from app.assistants.assistant import Assistants
 
 log = logging.getLogger("app.assistants")
 
@@ -111,7 +114,7 @@ class Exam:
     """The result of a model: the `grades` by language, the `form` of the prompt, and the steps that it isn't asked for, `left_out`.
 
     `reads` and `writes` are tokens a second, 0 if the server counts none; `characters` are those of a prompt that it reads a second, 0 if
-    that couldn't be measured. `window` is in tokens, 0 if the server says none. `answers` has each question with what a reader would get.
+    that couldn't be measured. `window` is in tokens, 0 if the server says none; `fingerprint` is what it says of the model. `answers` has each question with what a reader would get.
     """
 
     model: str
@@ -126,6 +129,7 @@ class Exam:
     writes: float = 0.0
     characters: float = 0.0
     window: int = 0
+    fingerprint: str = ""
     answers: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
     @property
@@ -147,7 +151,7 @@ class Exam:
 
 
 async def take(model: Model, settings: Settings, prompts: Prompts, detector: LanguageDetector) -> Exam:
-    """The exam of the model in all languages that have one. Raises `ModelError` if it doesn't answer at all."""
+    """The exam of the model in all languages that have one. Raises `ModelError` if it doesn't answer, or fails in several questions."""
     began = time.perf_counter()
     await look_at_servers(model.breakers)  # which tells the window
     await model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=settings.llm_timeout))
@@ -172,6 +176,7 @@ async def take(model: Model, settings: Settings, prompts: Prompts, detector: Lan
         round(speeds.writes, 1),
         round(speeds.characters, 1),
         model.window,
+        await _fingerprint(model) or "",
         candidate.answers,
     )
 
@@ -182,6 +187,14 @@ class Speeds(NamedTuple):
     reads: float = 0.0
     writes: float = 0.0
     characters: float = 0.0
+
+
+async def _fingerprint(model: Model) -> str | None:
+    """See `Model.fingerprint`; None if the server doesn't answer."""
+    try:
+        return await model.fingerprint()
+    except ModelError:
+        return None
 
 
 def has_sheet(code: str, settings: Settings) -> bool:
@@ -262,13 +275,16 @@ class _Candidate:
         )
         plan = ((Synthesize(self._model, self._prompts, settings),), (Cite(self._prompts, "none", "mark", None),))
         found, self.answers[code] = dict.fromkeys(("right", "invented", "silent"), 0), []
-        unsupported = 0
+        unsupported, failures = 0, list[str]()
         for ask in sheet.ask:
             turn = Turn(_request(ask.question), None, Question(ask.question, code), hits=hits)
             text, done = await self._read(await run(plan, turn))
             self.answers[code].append((ask.question, text))
             unsupported += len(done.unsupported)
             found[_judged(ask, text, done)] += 1
+            failures += [call.error for call in turn.calls.ended if call.error not in {"", "cancelled"}][:1]
+            if len(failures) > 1:  # which tells nothing of how it answers
+                raise ModelError(f"{self._model.name} failed in its exam: {failures[-1]}")
         return Marks(asked=len(sheet.ask), unsupported=unsupported, **found)
 
     async def _read(self, turn: Turn) -> tuple[str, Done]:
@@ -358,3 +374,62 @@ def keep(exam: Exam, settings: Settings) -> Path:
     path = _file(settings)
     write_kept(path, {name: asdict(one) for name, one in {**kept(settings), exam.model: exam}.items()})
     return path
+
+
+# ---- another model behind the same address -------------------------------------------------------
+
+
+@dataclass
+class Renewal:
+    """Examines the configured model once after a start, if another one had the last exam: it has no result under its name, or the
+    server says something else of it than then. Where no exam was ever taken, none is: it costs tokens.
+
+    `follow` is called with their time-out once the assistants heed the new result.
+    """
+
+    assistants: Assistants
+    settings: Settings
+    follow: Callable[[float], None]
+
+    async def run(self) -> None:
+        """Take the exam if it is due. One that fails leaves everything as it was until the next start, which is logged."""
+        tuning = self.settings.tuning
+        if not (tuning.heed_exam and tuning.renew_exam and self.assistants.model):
+            return
+        name = self.assistants.model.name
+        try:
+            if why := await self._why(self.assistants.model):
+                log.info(LogMessage("exam begins", model=name, why=why))
+                exam = await self._taken()
+                self.assistants.heed(exam)
+                self.follow(self.assistants.llm_timeout)
+                log.info(LogMessage("exam taken", model=name, exam=exam.said, seconds=exam.seconds, tokens=exam.tokens))
+        except Exception as error:  # readers are answered as before
+            log.warning(
+                LogMessage("exam not taken", model=name, error=error), exc_info=not isinstance(error, AssistantError)
+            )
+
+    async def _why(self, model: Model) -> str:
+        """Why the model is to be examined; empty if it isn't. Waits for its server."""
+        if not (exams := self.assistants.exams):
+            return ""
+        fingerprint = await _fingerprint(model)
+        while fingerprint is None:
+            await asyncio.sleep(60)
+            fingerprint = await _fingerprint(model)
+        if (last := exams.get(model.name)) is None:
+            return f"the last exam was that of {', '.join(exams)}"
+        if fingerprint and last.fingerprint and fingerprint != last.fingerprint:
+            return f"the server had {last.fingerprint} and has {fingerprint}"
+        return ""
+
+    async def _taken(self) -> Exam:
+        """The result, which is kept. The model is another object than the one of readers, whose breaker and speed it would change."""
+        tools, model = self.assistants.tools, open_model(self.settings, patient=True)
+        assert model
+        try:
+            exam = await take(model, self.settings, tools.prompts, tools.detector)
+        finally:
+            await model.close()
+        keep(exam, self.settings)
+        return exam

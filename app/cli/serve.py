@@ -112,7 +112,8 @@ def given(**options: Any) -> dict[str, Any]:
 def log_left_out(assistants: Assistants) -> None:
     """Log steps that are left out, limits that are too low for all steps, and the exam of the model."""
     if model := assistants.model:
-        said = assistants.exams.get(model.name, "none yet, run `docs-assistant check --exam`")
+        exam = assistants.exams.get(model.name)
+        said = exam.said if exam else "none yet, run `docs-assistant check --exam`"
         log.info(LogMessage("language model", name=model.name, exam=said))
     for assistant in assistants.by_id.values():
         plans = assistant.plans

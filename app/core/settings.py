@@ -202,6 +202,7 @@ class Tuning(BaseModel):
     heed_exam: bool = Field(
         default=True, description="Do what the exam of the model says (docs-assistant check --exam)."
     )
+    renew_exam: bool = Field(default=True, description="Examine another model than the last one after the start.")
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Form of requests to the reranker.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
     rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")

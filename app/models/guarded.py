@@ -228,6 +228,14 @@ class Model:
         said = [size for size in (getattr(self._inner, "window", 0), self._said_window) if size]
         return min(said, default=0)
 
+    async def fingerprint(self) -> str:
+        """What the server's list says of the model, which another one behind its name doesn't have; empty if it says nothing.
+
+        Raises `ModelError` if the server doesn't answer.
+        """
+        ask = getattr(self._inner, "fingerprint", None)
+        return await ask() if ask else ""
+
     @contextmanager
     def _heeded(self) -> Iterator[None]:
         """Notes the window that an error names, so that the next prompt fits."""

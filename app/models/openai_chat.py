@@ -1,9 +1,11 @@
 """Language models on any OpenAI-compatible server."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import aiohttp
@@ -17,7 +19,7 @@ from app.models.loop_thread import LoopThread
 from app.models.openai import Endpoint, OnServer
 from app.models.protocols import CallOptions, callback_manager
 from app.models.responses import Events, Piece, ThinkFilter
-from app.models.window import listed_window
+from app.models.window import listed_identity, listed_window
 
 TOGETHER = 0.04
 """Seconds in which the pieces of a text that runs are gathered. Passing one on costs the same however long it is; a reader sees
@@ -50,6 +52,16 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
     async def probe(self) -> None:
         """See `Endpoint.models`; notes the window."""
         self._window = listed_window(await self._endpoint.models(), self.name)
+
+    async def fingerprint(self) -> str:
+        """See `Model.fingerprint`. Some servers say that a model was created at the time of the request, which a second one shows."""
+        first = listed_identity(await self._endpoint.models(), self.name)
+        created = first.get("created")
+        if isinstance(created, int) and abs(time.time() - created) < timedelta(days=1).total_seconds():
+            await asyncio.sleep(1.1)
+            second = listed_identity(await self._endpoint.models(), self.name)
+            first = dict(first.items() & second.items())
+        return " ".join(f"{key}={first[key]}" for key in sorted(first))
 
     async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer, with its reasoning where that is part of the text. Raises `ModelError`."""

@@ -35,7 +35,7 @@ log = logging.getLogger("app.api")
 LOOK = "Look at the run in Runs or in the log, mend what it names, and start a run again."
 LOOK_AT_SITE = "Mend the site or its address, or pause it in Sites."
 EXAMINE = "Run `docs-assistant check --exam`, which takes some minutes, and restart the service."
-AFTER_EXAM = "Nothing. After a change of the model, run `docs-assistant check --exam` again."
+AFTER_EXAM = "Nothing. After a change of the model, the next start takes the exam again."
 RUN_AGAIN = "Start a run in Runs, or with `docs-assistant ingest`."
 
 
@@ -109,8 +109,8 @@ def _of_model(assistants: Assistants) -> ProblemBody:
     if (model := assistants.model) is None:
         message = "No language model is set: answers quote the pages."
         return _problem("no_model", "info", None, message, "Set DOCS_LLM_URL and DOCS_LLM_MODEL.")
-    if said := assistants.exams.get(model.name):
-        return _problem("exam", "info", None, f"The exam of {model.name} says: {said}.", AFTER_EXAM)
+    if exam := assistants.exams.get(model.name):
+        return _problem("exam", "info", None, f"The exam of {model.name} says: {exam.said}.", AFTER_EXAM)
     message = f"Nobody has examined {model.name}: it may invent more than it answers."
     return _problem("no_exam", "info", None, message, EXAMINE)
 

@@ -460,7 +460,7 @@ UNTIL_FIRST_TEXT = 4
 """Time limit for the first text, in timeouts of the language model: helper calls, thinking (three), and the extract."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class AnswerLimits:
     """Limits that all answers share. Times are in seconds."""
 
@@ -471,7 +471,13 @@ class AnswerLimits:
     @classmethod
     def of(cls, settings: Settings, llm_timeout: float) -> Self:
         """The limits for these settings and the longest timeout of a language model."""
-        return cls(Gate(settings.tuning.max_answers), UNTIL_FIRST_TEXT * llm_timeout, WHOLE * llm_timeout)
+        limits = cls(Gate(settings.tuning.max_answers))
+        limits.follow(llm_timeout)
+        return limits
+
+    def follow(self, llm_timeout: float) -> None:
+        """Change the times of the next answers to those of this timeout of a language model."""
+        self.first_text, self.whole = UNTIL_FIRST_TEXT * llm_timeout, WHOLE * llm_timeout
 
     @asynccontextmanager
     async def answer(self) -> AsyncIterator[Callable[[], None]]:

@@ -195,12 +195,16 @@ async def test_the_speeds_on_a_server_are_told_and_kept(llm: FakeLLM, model: Mod
     assert kept(settings(tmp_path))["m"].characters == exam.characters
 
 
-async def test_a_model_that_streams_nothing_has_no_speeds(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
-    """It is examined all the same."""
-    llm.reply = lambda body: Reply(status=500) if body.get("stream") else Reply("OK")
+async def test_a_model_that_fails_at_the_measurement_has_no_speeds(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
+    """It is examined all the same; one that fails in its answers isn't."""
+    obeys = obeying()
+    llm.reply = lambda body: Reply("no", status=500) if "again, word for word" in str(body) else obeys(body)
     exam = await take(model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
     assert (exam.reads, exam.writes, exam.characters) == (0, 0, 0)
-    assert exam.grades == {"en": "quotes"}
+    assert exam.grades == {"en": "full"}
+    llm.reply = lambda body: Reply("no", status=500) if body.get("stream") else Reply("OK")
+    with pytest.raises(ModelError, match="m failed in its exam"):
+        await take(model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
 
 
 async def test_a_model_that_is_away_is_not_examined(llm: FakeLLM, model: Model, tmp_path: Path) -> None:
@@ -232,7 +236,7 @@ def test_a_result_is_kept_by_model_and_heeded(tmp_path: Path) -> None:
     (synthesize,) = [step for group in assistant.plans.answer for step in group if isinstance(step, Synthesize)]
     assert synthesize.quoted == {"cs"}
     assert synthesize.settings.tuning.llm_form == "short"
-    assert "cs: quotations only (8 of 12 right, 2 invented)" in heeding.exams["m"]
+    assert "cs: quotations only (8 of 12 right, 2 invented)" in heeding.exams["m"].said
     full = build(own.model_copy(update={"llm_form": "full"})).by_id["docs-assistant"].plans.answer
     assert [step.settings.tuning.llm_form for group in full for step in group if isinstance(step, Synthesize)] == [
         "full"

@@ -18,7 +18,6 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from app.assistants.health import look_at_servers
 from app.core.errors import AssistantError, ModelError, SettingsError
 from app.core.language import has_file, path_of, read_toml, validated
 from app.core.log_message import LogMessage
@@ -153,8 +152,9 @@ class Exam:
 async def take(model: Model, settings: Settings, prompts: Prompts, detector: LanguageDetector) -> Exam:
     """The exam of the model in all languages that have one. Raises `ModelError` if it doesn't answer, or fails in several questions."""
     began = time.perf_counter()
-    await look_at_servers(model.breakers)  # which tells the window
     await model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=settings.llm_timeout))
+    if probe := model.breakers[0].probe:
+        await probe.look()  # the list tells the window, also of a server that has loaded the model for that call
     candidate = _Candidate(model, settings, prompts, detector)
     speeds = await candidate.measured()  # of a model that is loaded
     candidate.take_time(speeds)

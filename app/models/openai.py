@@ -80,6 +80,16 @@ class Endpoint:
                     raise await _status_error(address, response)
                 return responses.listed(await responses.read_body(response)) if response.status == 200 else []
 
+    async def beside(self, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """The JSON object at a path beside `/v1`, by POST if there is a body; empty if there is none. Raises `ModelError`."""
+        address, limit = f"{self.url.removesuffix('/v1')}/{path}", aiohttp.ClientTimeout(total=PROBE_TIMEOUT)
+        with _failures(address, PROBE_TIMEOUT):
+            asked = self._open().request(
+                "POST" if body else "GET", address, json=body, timeout=limit, allow_redirects=False
+            )
+            async with asked as response:
+                return responses.json_object(await responses.read_body(response)) if response.status == 200 else {}
+
     async def _send(self, address: str, **request: Any) -> aiohttp.ClientResponse:
         try:
             return await self._open().post(address, **request)

@@ -19,7 +19,7 @@ from app.models.loop_thread import LoopThread
 from app.models.openai import Endpoint, OnServer
 from app.models.protocols import CallOptions, callback_manager
 from app.models.responses import Events, Piece, ThinkFilter
-from app.models.window import listed_identity, listed_window
+from app.models.window import listed_identity, listed_window, of_ollama, ollama_window
 
 TOGETHER = 0.04
 """Seconds in which the pieces of a text that runs are gathered. Passing one on costs the same however long it is; a reader sees
@@ -51,7 +51,18 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
 
     async def probe(self) -> None:
         """See `Endpoint.models`; notes the window."""
-        self._window = listed_window(await self._endpoint.models(), self.name)
+        entries = await self._endpoint.models()
+        self._window = listed_window(entries, self.name) or await self._window_of_ollama(entries)
+
+    async def _window_of_ollama(self, entries: Sequence[Any]) -> int:
+        """The window that Ollama has for the model; 0 if the list is another server's, or it doesn't say that."""
+        if not of_ollama(entries, self.name):
+            return 0
+        try:
+            shown = await self._endpoint.beside("api/show", {"model": self.name})
+            return ollama_window(shown, await self._endpoint.beside("api/ps"), self.name) if shown else 0
+        except ModelError:  # the server has just answered: it is reachable
+            return 0
 
     async def fingerprint(self) -> str:
         """See `Model.fingerprint`. Some servers say that a model was created at the time of the request, which a second one shows."""

@@ -238,13 +238,18 @@ def usage_of(usage: Any) -> Usage:
     return Usage(_count(read("prompt_tokens")), _count(read("completion_tokens")))
 
 
-def listed(body: bytes) -> list[Any]:
-    """The models in this body; empty if it is no such list."""
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in this body; empty if it is none."""
     try:
         found = orjson.loads(body)
     except ValueError:
-        return []
-    data = found.get("data") if isinstance(found, dict) else None
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def listed(body: bytes) -> list[Any]:
+    """The models in this body; empty if it is no such list."""
+    data = json_object(body).get("data")
     return data if isinstance(data, list) else []
 
 

@@ -25,10 +25,16 @@ _SAID = re.compile(
 """The window in an error, as "maximum context length is 4096 tokens" or `"n_ctx":4096`."""
 
 
+def _names(name: str) -> tuple[str, str]:
+    """The names of a model in lists: Ollama's have a tag."""
+    return name, f"{name}:latest"
+
+
 def _places(entries: Iterable[Any], name: str) -> Iterator[Mapping[str, Any]]:
     """What the list of a server says of the model, what is in its `meta` first. A server's only model is meant by any name."""
     models = [entry for entry in entries if isinstance(entry, Mapping)]
-    for entry in [entry for entry in models if entry.get("id") == name] or (models if len(models) == 1 else []):
+    of_name = [entry for entry in models if entry.get("id") in _names(name)]
+    for entry in of_name or (models if len(models) == 1 else []):
         meta = entry.get("meta")
         yield meta if isinstance(meta, Mapping) else {}
         yield entry
@@ -45,6 +51,37 @@ def listed_identity(entries: Iterable[Any], name: str) -> Mapping[str, str | int
     return {
         key: place[key] for place in _places(entries, name) for key in _TELLING if isinstance(place.get(key), str | int)
     }
+
+
+def of_ollama(entries: Iterable[Any], name: str) -> bool:
+    """True if the list is that of Ollama, which says nothing of windows there."""
+    return listed_identity(entries, name).get("owned_by") == "library"
+
+
+def ollama_window(shown: Mapping[str, Any], running: Mapping[str, Any], name: str) -> int:
+    """The window of a model of Ollama from its `/api/show` and `/api/ps`: the model's `num_ctx`, or else that with which it is loaded, or
+    else the least that Ollama loads it with, but at most what the model was trained for.
+    """
+    parameters = (line.split() for line in str(shown.get("parameters", "")).splitlines())
+    set_ = [
+        int(value)
+        for key, value in (line for line in parameters if len(line) == 2)
+        if key == "num_ctx" and value.isdecimal()
+    ]
+    models = running.get("models")
+    loaded = [
+        one
+        for one in (models if isinstance(models, list) else ())
+        if isinstance(one, Mapping) and one.get("name") in _names(name)
+    ]
+    sizes = [*set_, *(one["context_length"] for one in loaded if isinstance(one.get("context_length"), int))]
+    info = shown.get("model_info")
+    trained = [
+        size
+        for key, size in (info.items() if isinstance(info, Mapping) else ())
+        if str(key).endswith(".context_length") and isinstance(size, int)
+    ]
+    return min([next(filter(None, sizes), 4096), *trained])  # https://docs.ollama.com/context-length
 
 
 def window_said(error: str) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Text, Turn
@@ -84,6 +87,72 @@ async def test_a_prompt_fits_the_window_that_the_server_lists(llm: FakeLLM, wind
         assert "Text 1." in llm.calls[-1]["messages"][0]["content"]
     finally:
         await model.close()
+
+
+OLLAMA = {"id": "m:latest", "object": "model", "created": 1_700_000_000, "owned_by": "library"}
+TRAINED = {"model_info": {"general.architecture": "qwen2", "qwen2.context_length": 32768}}
+
+
+@asynccontextmanager
+async def ollama(shown: Any, running: Any, **listed: Any) -> AsyncIterator[tuple[Model, list[str]]]:
+    """A model of a server that lists its models as Ollama, and answers so beside `/v1`; and the paths that were asked there."""
+    asked = list[str]()
+
+    async def models(_: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [OLLAMA | listed, OLLAMA | {"id": "other:latest"}]})
+
+    async def beside(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        if request.path == "/api/show":
+            assert await request.json() == {"model": "m"}
+        told = shown if request.path == "/api/show" else running
+        return web.json_response(told) if not isinstance(told, int) else web.Response(text="no", status=told)
+
+    app = web.Application()
+    app.router.add_get("/v1/models", models)
+    app.router.add_post("/api/show", beside)
+    app.router.add_get("/api/ps", beside)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    model = Model(OpenAIModel(Endpoint(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", timeout=60), "m"))
+    try:
+        yield model, asked
+    finally:
+        await model.close()
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("shown", "running", "window"),
+    [
+        (TRAINED | {"parameters": 'stop    "<|im"\nnum_ctx                        8192'}, {"models": []}, 8192),
+        (
+            TRAINED,
+            {"models": [{"name": "other:latest", "context_length": 1}, {"name": "m:latest", "context_length": 16384}]},
+            16384,
+        ),
+        (TRAINED, {"models": [{"name": "m:latest"}]}, 4096),
+        ({"model_info": {"gemma.context_length": 2048}, "parameters": "num_ctx 8192"}, {}, 2048),
+        (TRAINED | {"parameters": None, "model_info": None}, 404, 4096),
+        (404, {"models": []}, 0),
+        (TRAINED, {"models": 3}, 4096),
+        ([1], "x", 0),
+    ],
+)
+async def test_the_window_of_a_model_of_ollama_is_that_which_is_in_force(shown: Any, running: Any, window: int) -> None:
+    """`num_ctx` of the model, that with which it is loaded, or Ollama's default; never more than the model has."""
+    async with ollama(shown, running) as (model, _):
+        probe = model.breakers[0].probe
+        assert probe
+        await probe.look()
+        assert (model.window, probe.error) == (window, None)
+
+
+async def test_only_ollama_is_asked_beside_v1() -> None:
+    async with ollama(TRAINED, {}, owned_by="vllm") as (model, asked):
+        await model.breakers[0].probe.look()
+        assert (model.window, asked) == (0, [])
 
 
 async def test_a_refused_prompt_tells_the_window_for_the_next_question(llm: FakeLLM, model: Model) -> None:

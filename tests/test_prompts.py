@@ -95,6 +95,7 @@ def test_texts_of_a_language_are_complete():
             "readers",
         }, language
         assert all(texts.pop(flag, True) is True for flag in FLAGS), language
+        assert 1 <= texts.pop("characters_per_token") <= 4, language
         assert {"s", "min", "h", "day", "week", "month", "year", "percent"} <= set(units), language
         assert all(
             text.strip() for text in [*texts.values(), *translated.values(), *written.values(), *readers.values()]

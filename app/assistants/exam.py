@@ -30,7 +30,7 @@ from app.index.embedded.pointer import write_kept
 from app.models import Model, open_model
 from app.models.guarded import LEAST_READ
 from app.models.protocols import CallOptions
-from app.pipeline.conversation import reads_little, room_in, with_patience, within_window
+from app.pipeline.conversation import reads_little, room_for_pages, with_patience, within_window
 from app.pipeline.rewriting import speak_of
 from app.pipeline.runner import run
 from app.pipeline.steps.cite import Cite
@@ -225,9 +225,10 @@ class _Candidate:
         prompts begin alike, and the checks hold their text back.
         """
         default = self._settings.default_language
-        sheet = sheet_of(default if has_sheet(default, self._settings) else "en", self._settings.prompts)
+        code = default if has_sheet(default, self._settings) else "en"
+        sheet, turn = sheet_of(code, self._settings.prompts), Turn(_request(""), asked=Question("", code))
         text = "\n\n".join(page.text.strip() for page in sheet.page)
-        most = min(2 * LEAST_READ, room_in(within_window(self._settings, self._model), 100))
+        most = min(2 * LEAST_READ, room_for_pages(turn, within_window(self._settings, self._model), self._prompts))
         parts = "\n\n".join(f"{uuid4().hex}\n\n{text}" for _ in range(0, most, len(text)))
         asked = [Message("user", f"{parts[:most]}\n\nWrite all of this again, word for word.")]
         clock, first, last, usage = asyncio.get_running_loop().time, 0.0, 0.0, Usage()

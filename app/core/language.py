@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from app.core.errors import PromptError, did_you_mean
 
@@ -77,6 +77,7 @@ class Traits(Part):
     letters: Letters = frozenset()
     nouns_capitalised: bool = False
     lends_words: bool = False
+    characters_per_token: Annotated[float, Field(ge=0.2, le=10)] = 2.0
     also_called: Words = frozenset()
     close_to: Words = frozenset()
 

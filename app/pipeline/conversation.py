@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TypeVar
 
 from app.core.errors import AnswerTimeout, StoreError
-from app.core.language import Language
+from app.core.language import Language, Traits
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import WHOLE, Settings
@@ -206,7 +206,8 @@ def conversation(question: str, history: Sequence[Message]) -> str:
     return "\n".join(["<conversation>", *lines, "</conversation>", "", question])
 
 
-CHARACTERS_PER_TOKEN = 3  # a low estimate for Czech, so that the passages fit
+CHARACTERS_PER_TOKEN = 3
+"""Of lengths that are set in tokens. What fits into a window is counted by `characters_per_token`."""
 LONGEST_QUESTION_TOKENS = 2000
 LONGEST_STYLE = 2000
 
@@ -310,7 +311,8 @@ def _budget(turn: Turn, settings: Settings, prompts: Prompts) -> int:
 def room_for_pages(turn: Turn, settings: Settings, prompts: Prompts) -> int:
     """Returns the number of characters in the context window for passages and for what the client attached."""
     history = earlier(turn.request.messages, prompts) if len(turn.request.messages) > 1 else ()
-    return room_in(settings, settings.tuning.llm_max_tokens) - sum(len(message.content) for message in history)
+    room = room_in(settings, settings.tuning.llm_max_tokens, characters_per_token(turn, prompts))
+    return room - sum(len(message.content) for message in history)
 
 
 def client_texts(turn: Turn, room: int) -> tuple[str, str]:
@@ -318,10 +320,21 @@ def client_texts(turn: Turn, room: int) -> tuple[str, str]:
     return "\n\n".join(turn.request.attached)[: max(room // 2, 0)], turn.request.style[:LONGEST_STYLE]
 
 
-def room_in(settings: Settings, answer: int) -> int:
-    """Returns the characters of passages that fit into the context window, beside a question and an answer of so many tokens."""
+def room_in(settings: Settings, answer: int, per_token: float) -> int:
+    """Returns the characters of passages that fit into the context window, beside a question and an answer of so many tokens; a token has
+    so many characters.
+    """
     window = settings.llm_context_window
-    return (window - answer - min(LONGEST_QUESTION_TOKENS, window // PARTS_OF_WINDOW)) * CHARACTERS_PER_TOKEN
+    return int((window - answer - min(LONGEST_QUESTION_TOKENS, window // PARTS_OF_WINDOW)) * per_token)
+
+
+def characters_per_token(turn: Turn, prompts: Prompts) -> float:
+    """The fewest characters that a token has in the languages of the question and of what was found. A language without prompts has
+    few: its letters may be anything.
+    """
+    known = {code: language.traits.characters_per_token for code, language in prompts.languages.items()}
+    few = float(Traits.model_fields["characters_per_token"].default)
+    return min(known.get(code, few) for code in {turn.asked.language, *(hit.chunk.language for hit in turn.hits)})
 
 
 def numbered(passages: Sequence[Passage], first: int = 1) -> str:

@@ -18,7 +18,15 @@ from app.core.types import Hit, Passage
 from app.models import Model
 from app.models.postprocessor import OutsideScores, Postprocessor, Scores
 from app.pipeline.calls import ask_helper, call_helper, picked_numbers, retry_once
-from app.pipeline.conversation import CHARACTERS_PER_TOKEN, Asking, numbered, read_passages, room_in, standalone
+from app.pipeline.conversation import (
+    CHARACTERS_PER_TOKEN,
+    Asking,
+    characters_per_token,
+    numbered,
+    read_passages,
+    room_in,
+    standalone,
+)
 from app.pipeline.runner import Changes, Step
 from app.pipeline.steps.cite import as_read, checker_of
 from app.pipeline.steps.postprocess import SCORE_TEST, wide_hits
@@ -225,7 +233,10 @@ class Condense(Asking):
         tokens = min(int(self.settings.tuning.helper_timeout * TOKENS_A_SECOND), self.settings.tuning.llm_max_tokens)
         most = tokens * CHARACTERS_PER_TOKEN
         passages = await read_passages(turn, self.settings, self.prompts)
-        long = whole(too_long(passages, CONDENSE_OVER, most), room_in(self.settings, tokens))
+        long = whole(
+            too_long(passages, CONDENSE_OVER, most),
+            room_in(self.settings, tokens, characters_per_token(turn, self.prompts)),
+        )
         if not long:
             return {"passages": passages}
         system = self.prompts.render(turn.asked.language, "condense", passages=numbered(long), most=str(most))

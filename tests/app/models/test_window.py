@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,11 +54,11 @@ def test_the_window_is_found_in_the_errors_of_servers(error: str, window: int) -
     assert window_said(error) == window
 
 
-def strict(window: int) -> Any:
-    """A server that refuses prompts with their answers that don't fit, at three characters a token."""
+def strict(window: int, per_token: float = 3) -> Any:
+    """A server that refuses prompts with their answers that don't fit, at so many characters a token."""
 
     def reply(body: dict[str, Any]) -> Reply:
-        asked = sum(len(message["content"]) for message in body["messages"]) // 3 + body["max_tokens"]
+        asked = sum(len(message["content"]) for message in body["messages"]) / per_token + body["max_tokens"]
         if asked <= window:
             return Reply("Four gigabytes [1].")
         error = {"error": {"code": 400, "message": f"the request exceeds the context size ({window} tokens)"}}
@@ -85,6 +86,30 @@ async def test_a_prompt_fits_the_window_that_the_server_lists(llm: FakeLLM, wind
         assert model.window == window
         assert await written(model, turn(hits=HITS))
         assert "Text 1." in llm.calls[-1]["messages"][0]["content"]
+    finally:
+        await model.close()
+
+
+CZECH = "Každý sešit má čtyři gigabajty paměti, která se účtuje po hodinách. "
+
+
+@pytest.mark.parametrize("window", [2048, 4096, 8192])
+@pytest.mark.parametrize(("asked", "written_in"), [("cs", "cs"), ("en", "cs"), ("cs", "ja")])
+async def test_a_prompt_of_czech_pages_fits_the_window_too(
+    llm: FakeLLM, window: int, asked: str, written_in: str
+) -> None:
+    """A token has 2.1 characters of Czech at the least, which are two thirds of the English ones. The language of the pages counts."""
+    llm.models, llm.windows, llm.reply = ["m"], {"m": window}, strict(window, 2.1 if written_in == "cs" else 2.0)
+    hits = tuple(hit(n, f"Text {n}. {CZECH * 40}") for n in range(1, 9))
+    hits = tuple(replace(one, chunk=replace(one.chunk, language=written_in)) for one in hits)
+    question = "Kolik paměti má každý sešit a jak se účtuje?" if asked == "cs" else "How much memory has a notebook?"
+    question = f"{question} {question.replace('?', '.') * 6}"
+    model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
+    try:
+        await model.breakers[0].probe.look()
+        assert await written(model, turn(question, asked, hits=hits))
+        sent = sum(len(message["content"]) for message in llm.calls[-1]["messages"])
+        assert sent > min(window, 3000), "with as many passages as fit, or as the short prompt has"
     finally:
         await model.close()
 

@@ -178,7 +178,9 @@ class Synthesize(Step):
         if not attempt.said and self.settings.tuning.on_model_failure == "error":
             raise error
         log.warning(LogMessage("language model failed", id=turn.request.id, in_mid_answer=attempt.said, error=error))
-        return [Failure(error)] if attempt.said else await self._extracted(turn, "failed")
+        if attempt.said:
+            return [Failure(error)]
+        return await self._extracted(turn, "" if isinstance(error, SaidNothing) else "failed")
 
     async def _nothing(self, turn: Turn) -> list[Event]:
         """The reply that nothing was found, with the nearest sections; the model isn't asked."""
@@ -191,7 +193,9 @@ class Synthesize(Step):
         return [*said, Done(refused=True)]
 
     async def _extracted(self, turn: Turn, instead: Literal["", "failed", "meanwhile"] = "") -> list[Event]:
-        """The quotation, below a line that says why it stands there: the model has failed, or hasn't said anything yet."""
+        """The quotation, below a line that says whether it is certain, and first why it stands there `instead` of an answer of the model:
+        the model can't be asked, or hasn't said anything yet.
+        """
         if not turn.hits:
             return await self._nothing(turn)
         turn = as_found(turn)  # the numbers of passages are the ones that get links
@@ -204,8 +208,8 @@ class Synthesize(Step):
         features = features_of(found, weights, legs) if found and weights else {}
         doubtful = bool(features) and not sure(features)
         intro = (doubtful and texts.extractive_unsure) or texts.extractive_intro
-        if instead:
-            intro = texts.extractive_failed if instead == "failed" else texts.extractive_meanwhile or intro
+        reasons = {"failed": texts.extractive_failed, "meanwhile": texts.extractive_meanwhile}
+        intro = f"{reasons.get(instead, '')} {intro}".lstrip()
         found = found[:1] if instead == "meanwhile" else found  # the answer of the model follows
         return [
             *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section, texts.related), size),
@@ -253,6 +257,10 @@ class Synthesize(Step):
 
 LONGEST_HELD = 80  # characters
 ENOUGH = 2 * LONGEST_HELD  # of a first piece that is longer
+
+
+class SaidNothing(ModelError):
+    """The model answered, but no word of it is of use: the reader is told nothing of the model, as asking again changes nothing."""
 
 
 class WrongLanguage(Exception):
@@ -326,11 +334,11 @@ class Attempt:
     def _ended(self, done: Done) -> Sequence[Event]:
         """The rest, with the last event, whose `language` says a switch or the outcome of the second attempt.
 
-        Raises `ModelError` for an empty answer, and `WrongLanguage` for a whole answer that switched.
+        Raises `SaidNothing` for an empty answer, and `WrongLanguage` for a whole answer that switched.
         """
         text = self._text
         if not text or (not self.said and self._is_nothing(text)):
-            raise ModelError(f"The language model returned {'nothing that answers' if text else 'an empty answer'}.")
+            raise SaidNothing(f"The language model returned {'nothing that answers' if text else 'an empty answer'}.")
         if self._holding:
             self._require_language(text, "unsure")
         rest = self._read if self._whole else [Text(text)] * self._holding

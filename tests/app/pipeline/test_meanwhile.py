@@ -121,5 +121,5 @@ async def test_an_answer_in_another_language_twice_leaves_the_quotation_alone() 
 @pytest.mark.parametrize("code", ["cs", "en", "de"])
 def test_the_lines_are_in_each_language(code: str) -> None:
     texts = load_prompts((code,)).language(code).texts
-    assert texts.extractive_meanwhile.endswith(":")
+    assert texts.extractive_meanwhile.endswith(".")
     assert texts.written_after.endswith(":")

@@ -33,7 +33,7 @@ from tests.app.api.scripted import until
 from tests.app.pipeline.turns import HURRIED, SETTINGS, hit, text_of, turn
 from tests.fake_llm import FakeLLM, Reply
 
-PROMPTS = load_prompts(("cs", "en"))
+PROMPTS = load_prompts(("cs", "de", "en"))
 MEMORY = "## Memory\n\nEach notebook gets 4 GB.\n\nMore memory on request:\n\n```bash\nmem --set 8\n\n# done\n```"
 HITS = (hit(1, MEMORY, path=("Memory",)), hit(2, "Nothing about it."))
 
@@ -123,19 +123,42 @@ async def test_the_model_sees_when_a_page_changed_or_else_was_published(llm: Fak
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply(status=500), Reply(delay=60), Reply(text=""), Reply(text="<think>hm</think>"), Reply(dies_after=0)]
+    ("reply", "fails"),
+    [
+        (Reply(status=500), True),
+        (Reply(delay=60), True),
+        (Reply(dies_after=0), True),
+        (Reply(text=""), False),
+        (Reply(text="<think>hm</think>"), False),
+        (Reply(text="[1]. [2]."), False),
+    ],
 )
-@pytest.mark.parametrize("language", ["cs", "en"])
-async def test_a_model_that_says_nothing_means_an_extractive_answer(llm: FakeLLM, reply: Reply, language: str) -> None:
-    """The best passage word for word, code whole, with a line in the question's language that says so."""
+@pytest.mark.parametrize("language", ["cs", "de", "en"])
+async def test_a_model_that_says_nothing_means_an_extractive_answer(
+    llm: FakeLLM, reply: Reply, language: str, *, fails: bool
+) -> None:
+    """The best passage word for word, code whole. Only a model that can't be asked is called one that doesn't answer."""
     llm.reply = lambda _: reply
     settings = HURRIED if reply.delay else SETTINGS
     events = await answer(llm, turn(language=language, hits=HITS), settings)
-    text = text_of(events)
-    assert text.startswith(PROMPTS.language(language).texts.extractive_failed)
+    text, texts = text_of(events), PROMPTS.language(language).texts
+    done = events[-1]
+    assert isinstance(done, Done)
+    sure = texts.extractive_unsure if done.doubtful else texts.extractive_intro
+    assert text.startswith(f"{texts.extractive_failed} {sure}\n" if fails else f"{sure}\n")
     assert "Each notebook gets 4 GB." in text
     assert "```bash\nmem --set 8\n\n# done\n```" in text
-    assert replace(events[-1], doubtful=False) == Done(extractive=True)
+    assert replace(done, doubtful=False) == Done(extractive=True)
+
+
+async def test_a_doubtful_quotation_says_perhaps_also_if_the_model_fails(llm: FakeLLM) -> None:
+    """The reason why it stands there makes it no surer."""
+    llm.reply = lambda _: Reply(status=500)
+    events = await answer(llm, turn("Which licence does each backup of a cluster need?", hits=HITS))
+    texts = PROMPTS.language("en").texts
+    assert text_of(events).startswith(f"{texts.extractive_failed} {texts.extractive_unsure}\n")
+    assert isinstance(events[-1], Done)
+    assert events[-1].doubtful
 
 
 async def test_without_a_model_the_answer_is_extractive() -> None:

@@ -145,7 +145,8 @@ class Exam:
             for code, grade in self.grades.items()
             for marks in [self.marks[code]]
         ]
-        left = f"; without {', '.join(self.left_out)}" if self.left_out and self.form == "full" else ""
+        asked = self.form == "full" and len(self.quoted) < len(self.grades)
+        left = f"; without {', '.join(self.left_out)}" if self.left_out and asked else ""
         return f"{'; '.join(parts)}{left}"
 
 
@@ -204,8 +205,8 @@ def has_sheet(code: str, settings: Settings) -> bool:
 
 def _left_out(marks: Sequence[Marks], *, short: bool) -> tuple[str, ...]:
     """The steps that the model isn't asked for."""
-    refines = not short and all(one.rewritten >= REWRITES * one.rewrites for one in marks)
-    searches = not short and all(one.keywords == one.searches for one in marks)
+    refines = bool(marks) and not short and all(one.rewritten >= REWRITES * one.rewrites for one in marks)
+    searches = bool(marks) and not short and all(one.keywords == one.searches for one in marks)
     failed = {"refine": not refines, "keywords": not searches, "analyze": not (refines and searches)}
     return tuple(name for name, out in failed.items() if out)
 

@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from app.core.errors import AnswerTimeout, StoreError
 from app.core.language import Language, Traits
@@ -123,13 +123,33 @@ class Searching(Step):
 
 @dataclass(frozen=True)
 class Asking(Step):
-    """A step that asks the language model once. If that fails, the turn goes on without its changes."""
+    """A step that asks the language model once. If that fails, the turn goes on without its changes.
+
+    The step doesn't apply in the languages `quoted`, in which the model isn't asked.
+    """
 
     model: Model
     prompts: Prompts
     settings: Settings
+    quoted: frozenset[str] = field(default=frozenset(), kw_only=True)
     optional = True
     helper_calls = 1
+
+    def applies(self, turn: Turn) -> bool:
+        """False if the model isn't asked in the language of the question."""
+        return model_for(self, turn) is not None
+
+
+class _Quoting(Protocol):
+    @property
+    def model(self) -> Model | None: ...
+    @property
+    def quoted(self) -> frozenset[str]: ...
+
+
+def model_for(step: _Quoting, turn: Turn) -> Model | None:
+    """The model of the step, None in the languages `quoted`: the model's exam says that readers are better off without it there."""
+    return None if turn.asked.language in step.quoted else step.model
 
 
 def spelled_out(turn: Turn) -> Question:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from inspect import getfile, iscoroutinefunction, signature
+from inspect import Parameter, getfile, iscoroutinefunction, signature
 from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
@@ -79,7 +79,7 @@ def tools_of(step: Any, tools: Tools) -> dict[str, Any]:
         if name not in _TOOLS:
             continue
         found[name] = getattr(tools, name)
-        if found[name] is None and parameter.default is parameter.empty and "None" not in str(parameter.annotation):
+        if found[name] is None and _is_needed(parameter):
             if name == "model":
                 raise NoModel
             raise SettingsError(
@@ -87,6 +87,14 @@ def tools_of(step: Any, tools: Tools) -> dict[str, Any]:
                 "DOCS_RERANK_MODEL=local:NAME, or leave it out."
             )
     return found
+
+
+def _is_needed(parameter: Parameter) -> bool:
+    return parameter.default is parameter.empty and "None" not in str(parameter.annotation)
+
+
+def _needs_model(step: Any) -> bool:
+    return any(name == "model" and _is_needed(one) for name, one in signature(step).parameters.items())
 
 
 def factory_of(step: Any, before: str = "") -> StepFactory:
@@ -391,7 +399,8 @@ def _factory(found: Any, name: str, table: OwnStep, what: str) -> StepFactory:
 
     def make(given: Tools) -> Any:
         given = replace(given, prompts=given.prompts.with_own(_prompts_beside(found), given.settings.prompts))
-        guarded = _guarded(found, name, table.timeout or given.settings.tuning.helper_timeout)
+        quoted = given.quoted if _needs_model(found) else frozenset[str]()
+        guarded = _guarded(found, name, table.timeout or given.settings.tuning.helper_timeout, quoted)
         return instance(guarded, {**tools_of(guarded, given), **table.arguments}, what)
 
     return StepFactory(_guarded(found, name), make)
@@ -424,8 +433,10 @@ def _check_declaration(found: type, what: str) -> None:
         raise SettingsError(f"{what}: a turn has no {', '.join(unknown)}. It has: {', '.join(sorted(_FIELDS))}.")
 
 
-def _guarded(found: Any, name: str, seconds: float = 0.0) -> Any:
-    """The class under the name that the assistant gives it; its changes are checked. Optional steps have a time limit."""
+def _guarded(found: Any, name: str, seconds: float = 0.0, quoted: frozenset[str] = frozenset()) -> Any:
+    """The class under the name that the assistant gives it; its changes are checked. Optional steps have a time limit. In the languages
+    `quoted`, it isn't run.
+    """
 
     async def call(self: Any, turn: Turn) -> Changes:
         limit = asyncio.timeout(seconds if found.optional else None)
@@ -437,7 +448,8 @@ def _guarded(found: Any, name: str, seconds: float = 0.0) -> Any:
                 raise
             raise StepError(f"The step {name} took over {seconds:g} s.") from error
 
-    return type(found.__name__, (found,), {"name": name, "__call__": call, "__module__": found.__module__})
+    own = {"name": name, "applies": lambda _, turn: turn.asked.language not in quoted}
+    return type(found.__name__, (found,), {**own, "__call__": call, "__module__": found.__module__})
 
 
 def _declared(changes: Any, found: Any, name: str) -> Changes:

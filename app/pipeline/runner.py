@@ -36,6 +36,10 @@ class Step:
     optional: ClassVar[bool] = False
     helper_calls: ClassVar[int] = 0
 
+    def applies(self, turn: Turn) -> bool:  # noqa: ARG002  # for steps that look at it
+        """False if the turn goes on without this step."""
+        return True
+
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""
         raise NotImplementedError
@@ -65,7 +69,9 @@ def _given(step: Step, turn: Turn) -> tuple[Any, ...]:
 
 
 async def _changes(step: Step, turn: Turn) -> Changes:
-    """The changes of a step; those of an early run if it had the same values."""
+    """The changes of a step; none if it doesn't apply, those of an early run if that had the same values."""
+    if not step.applies(turn):
+        return {}
     for early in turn.early:
         if early.step == step and early.given == _given(step, turn):
             return early.changes

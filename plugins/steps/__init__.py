@@ -35,7 +35,9 @@ def register_steps() -> Iterable[StepFactory]:
     return (
         factory_of(Clustered, "refine"),
         StepFactory(
-            AskedPeriod, lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts)), "refine"
+            AskedPeriod,
+            lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts), quoted=t.quoted),
+            "refine",
         ),
         *(factory_of(step, "probe") for step in (Analyze, MultiQuery, HypotheticalAnswer, Associate)),
         *(factory_of(step, "relevance") for step in (Rerank, Helpful)),

@@ -22,6 +22,7 @@ from app.pipeline.conversation import (
     CHARACTERS_PER_TOKEN,
     Asking,
     characters_per_token,
+    model_for,
     numbered,
     read_passages,
     room_in,
@@ -104,6 +105,7 @@ class Helpful(Step):
     good: float = GOOD
     fair: float = FAIR
     enough: int = ENOUGH
+    quoted: frozenset[str] = frozenset()
     name = "helpful"
     reads = ("asked", "hits", "hits.rerank")
     uses = ("refined", "related", "rejected")
@@ -124,8 +126,8 @@ class Helpful(Step):
         scores = [hit.rerank for hit in turn.hits if hit.rerank is not None]
         if not scores or len(scores) < len(turn.hits):
             return {}
-        if max(scores) < self.unsure and self.model is not None:
-            hits = await self._asked(self.model, turn)
+        if max(scores) < self.unsure and (model := model_for(self, turn)):
+            hits = await self._asked(model, turn)
         else:
             hits = self._by_score(turn.hits)
         rejected = turn.rejected.union(hit.chunk.id for hit in turn.hits if hit not in hits)

@@ -17,6 +17,7 @@ from app.core.turn import Message, Turn, WantedDates
 from app.core.types import Boost, Recency
 from app.models import Model
 from app.pipeline.calls import ask_helper
+from app.pipeline.conversation import model_for
 from app.pipeline.runner import Changes, Step
 from app.text.language import without_stopwords
 
@@ -333,6 +334,7 @@ class AskedPeriod(Step):
     today: Callable[[], dt.date] = field(default=_today)
     boost: float = PERIOD_BOOST
     loss: float = RECENCY_LOSS
+    quoted: frozenset[str] = frozenset()
     name = "period"
     reads = ("asked",)
     writes = ("dates",)
@@ -344,9 +346,10 @@ class AskedPeriod(Step):
         today = self.today()
         newer: Changes = {"dates": WantedDates(recency=Recency(today.isoformat(), self.loss))}
         period = self.rules[turn.asked.language].period(turn.asked.text, today)
-        if period is None and self.model is not None and self.rules[turn.asked.language].hinted(turn.asked.text, today):
+        hinted = period is None and self.rules[turn.asked.language].hinted(turn.asked.text, today)
+        if hinted and (model := model_for(self, turn)):
             try:
-                period = await self._asked(self.model, turn, today)
+                period = await self._asked(model, turn, today)
             except ModelError as error:
                 log.warning(LogMessage("period not read, newer pages are preferred", id=turn.request.id, error=error))
         if period is None:

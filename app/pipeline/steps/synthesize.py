@@ -36,6 +36,7 @@ from app.pipeline.conversation import (
     asked_of_pages,
     client_texts,
     earlier,
+    model_for,
     numbered,
     off_loop,
     prompt_of,
@@ -94,7 +95,7 @@ class Synthesize(Step):
     async def __call__(self, turn: Turn) -> Changes:
         """The passages that the model reads, and the events; the model is called when they are read."""
         turn = with_answer_language(turn, self.prompts.languages)
-        if not self._writer(turn) or turn.choices or not turn.hits:
+        if not model_for(self, turn) or turn.choices or not turn.hits:
             return {"events": self._answer(turn)}
         passages = await read_passages(turn, self._fitting, self.prompts, self.model)
         read = turn.changed(passages=passages)
@@ -105,7 +106,7 @@ class Synthesize(Step):
         }
 
     def _answer(self, turn: Turn) -> Events:
-        model = self._writer(turn)
+        model = model_for(self, turn)
         if model and not turn.choices and (turn.hits or turn.request.attached):
             return self._written(model, turn)
         return self._unwritten(turn)
@@ -114,10 +115,6 @@ class Synthesize(Step):
     def _fitting(self) -> Settings:
         """The settings, within the window that the model's server says."""
         return within_window(self.settings, self.model)
-
-    def _writer(self, turn: Turn) -> Model | None:
-        """The model, if it answers in the language of the turn."""
-        return None if turn.asked.language in self.quoted else self.model
 
     async def _unwritten(self, turn: Turn) -> Events:
         """The answers that no model writes: which reading is meant, that nothing was found, or quotations."""

@@ -99,6 +99,7 @@ async def test_a_model_that_invents_writes_nothing(llm: FakeLLM, model: Model, t
     llm.reply = lambda body: Reply(INVENTED["en"] if "documentation" in str(body) else INVENTED["cs"])
     exam = await take(model, settings(tmp_path), PROMPTS, DETECTOR)
     assert set(exam.grades.values()) == {"quotes"}
+    assert set(exam.left_out) == {"refine", "keywords", "analyze"}
     llm.reply = obeying(("en",))
     exam = await take(model, settings(tmp_path), PROMPTS, DETECTOR)
     assert exam.grades == {"cs": "quotes", "en": "full", "de": "quotes"}

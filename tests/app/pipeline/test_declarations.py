@@ -65,15 +65,35 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
+def tools_with(model: Model, **more: Any) -> Tools:
+    return Tools(
+        SETTINGS.model_copy(update={"helper_calls": 20}),
+        PROMPTS, LanguageDetector(PROMPTS.languages, "en"), model, FakeEmbedder(),  # type: ignore[arg-type]
+        reranker(lambda _, passages: [0.25 for _ in passages]), **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("quoted", ["en", "cs"])
+async def test_no_step_asks_the_model_in_a_language_that_is_only_quoted(
+    store: Store, llm: FakeLLM, model: Model, quoted: str
+) -> None:
+    """Its exam says that readers are better off without it there; helper steps would only make them wait."""
+    llm.reply = lambda _: Reply("en: storage\n[1] It lasts.")
+    tools = tools_with(model, quoted=frozenset({quoted}))
+    turn = await run(tuple((box.make(tools),) for box in known().values()), Turn(Request(TALK), await store.live()))
+    assert turn.events
+    assert [event async for event in turn.events]
+    asked = set(turn.calls.begun)
+    assert not llm.calls if quoted == "en" else asked >= {"refine", "keywords", "analyze", "helpful", "synthesize"}, (
+        asked
+    )
+
+
 @pytest.mark.parametrize("given", ["all", "little", "no model"])
 async def test_a_step_reads_and_writes_what_it_declares(store: Store, llm: FakeLLM, model: Model, given: str) -> None:
     """Behind all that can stand before it, where that found nothing, and where nobody writes an answer."""
     answers = {"question": "How long does storage last?", "en": ["storage"], "cs": ["úložiště"]}
-    tools = Tools(
-        SETTINGS.model_copy(update={"helper_calls": 20}),
-        PROMPTS, LanguageDetector(PROMPTS.languages, "en"), model, FakeEmbedder(),  # type: ignore[arg-type]
-        reranker(lambda _, passages: [0.25 for _ in passages]),
-    )  # fmt: skip
+    tools = tools_with(model)
     made = {name: box.make(tools) for name, box in known().items()}
     for name, box in known().items():
         said = "1" if name == "helpful" else f"{json.dumps(answers)}\nen: storage\n[1] It lasts."

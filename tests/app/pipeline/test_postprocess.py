@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -24,7 +25,7 @@ from app.text.language import LanguageDetector
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.pipeline import plugged
-from tests.app.pipeline.turns import SETTINGS
+from tests.app.pipeline.turns import SETTINGS, turn
 from tests.fake_llm import FakeLLM, Reply
 
 MODULE = "tests.app.pipeline.plugged"
@@ -261,6 +262,10 @@ async def test_the_step_of_the_documentation_answers(tmp_path: Path, monkeypatch
         text, trace = await service.ask()
         assert "It has some" in text
         assert "no number of a passage" in trace["best_first:BestFirst"]["error"]
+    prompts, asking = load_prompts(("cs", "en")), known_steps({}, ("best_first:BestFirst",))["best_first:BestFirst"]
+    detector, model = LanguageDetector(prompts.languages, "en"), SimpleNamespace(name="m")
+    tools: Any = Tools(SETTINGS, prompts, detector, model, None, quoted=frozenset({"cs"}))  # type: ignore[arg-type]
+    assert [asking.make(tools).applies(turn(language=code)) for code in ("cs", "en")] == [False, True]
     (tmp_path / "prompts/cs/best_first.md").unlink()
     with pytest.raises(PromptError, match=r"prompts/cs/best_first.md can't be read"):
         build(Settings.load(None, assistants=str(tmp_path / "assistants.toml"), llm_url="http://x", llm_model="m"))

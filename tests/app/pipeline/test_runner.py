@@ -25,6 +25,10 @@ class Box:
     writes: tuple[str, ...] = ()
     cancelled: bool = False
     helper_calls: int = 0
+    away: bool = False
+
+    def applies(self, _: Turn) -> bool:
+        return not self.away
 
     async def __call__(self, turn: Turn) -> Mapping[str, Any]:
         try:
@@ -64,15 +68,20 @@ async def test_a_step_that_ran_early_runs_again_only_for_other_values(refined: Q
 
     box = Box("search", search, reads=("asked",), uses=("refined",))
 
-    async def early(turn: Turn) -> Mapping[str, Any]:
-        _, record = await ran_early(box, turn)
-        return {"early": (record,)}
+    class Early(Box):
+        async def __call__(self, turn: Turn) -> Mapping[str, Any]:
+            return {"early": ((await ran_early(box, turn))[1],)}
 
-    early.name, early.optional = "early", False
-    plan = ((early,), (Box("refine", lambda _: {"refined": refined}),), (box,))
+    plan = ((Early("early", search),), (Box("refine", lambda _: {"refined": refined}),), (box,))
     turn = await run(plan, START.changed(asked=Question("q")))
     assert len(ran) == runs
     assert turn.more_keywords == {"en": "another" if refined else "q"}
+
+
+async def test_a_step_that_does_not_apply_changes_nothing() -> None:
+    """It is in the trace, as one without changes."""
+    turn = await run(((Box("a", fail(StoreUnavailable("down")), away=True),),), START)
+    assert [(r.step, dict(r.changes), r.error) for r in turn.trace] == [("a", {}, "")]
 
 
 async def test_small_talk_ends_a_run_that_is_no_search() -> None:

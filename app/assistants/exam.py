@@ -275,12 +275,13 @@ class _Candidate:
             )
             for n, page in enumerate(sheet.page, start=1)
         )
-        plan = ((Synthesize(self._model, self._prompts, settings),), (Cite(self._prompts, "none", "mark", None),))
+        write, cite = Synthesize(self._model, self._prompts, settings), Cite(self._prompts, "none", "mark", None)
         found, self.answers[code] = dict.fromkeys(("right", "invented", "silent"), 0), []
         unsupported, failures = 0, list[str]()
         for ask in sheet.ask:
-            turn = Turn(_request(ask.question), None, Question(ask.question, code), hits=hits)
-            text, done = await self._read(await run(plan, turn))
+            turn = await run(((write,),), Turn(_request(ask.question), None, Question(ask.question, code), hits=hits))
+            # what readers of a slow model are shown meanwhile is no answer of it
+            text, done = await self._shown(await run(((cite,),), turn.changed(quotation=None)))
             self.answers[code].append((ask.question, text))
             unsupported += len(done.unsupported)
             found[_judged(ask, text, done)] += 1
@@ -289,7 +290,7 @@ class _Candidate:
                 raise ModelError(f"{self._model.name} failed in its exam: {failures[-1]}")
         return Marks(asked=len(sheet.ask), unsupported=unsupported, **found)
 
-    async def _read(self, turn: Turn) -> tuple[str, Done]:
+    async def _shown(self, turn: Turn) -> tuple[str, Done]:
         assert turn.events is not None
         text, done = "", Done()
         async with aclosing(turn.events) as events:

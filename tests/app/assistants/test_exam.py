@@ -135,6 +135,18 @@ async def test_a_model_that_answers_in_place_of_rewriting_is_not_asked_to(
     assert exam.left_out == ("refine", "analyze")
 
 
+async def test_a_quotation_that_stands_in_for_a_slow_model_is_no_answer_of_it(
+    llm: FakeLLM, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers see it while the model is busy; it has what is asked, whatever the model writes then."""
+    monkeypatch.setattr("app.pipeline.steps.cite.LONGEST_WAIT", 0.0)
+    llm.reply = lambda _: Reply(INVENTED["en"], reasoning="Hm.")
+    exam = await take(model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
+    assert exam.grades == {"en": "quotes"}
+    assert exam.marks["en"].invented >= 10
+    assert not any(PROMPTS.language("en").texts.extractive_meanwhile in text for _, text in exam.answers["en"])
+
+
 class Timed:
     """A model in this process that reads and writes so many tokens a second, but for the beginning of a prompt that its cache knows."""
 

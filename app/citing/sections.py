@@ -571,9 +571,14 @@ def _link(found: Found) -> str:
 
 
 def line_of_unit(found: Found) -> str:
-    """The unit as a line; of code its first one, which isn't prose."""
+    """The unit as a line; of code its first one that says something, which isn't prose."""
     if found.block.kind == "code":
-        code = next((line for line in map(str.strip, code_lines(found.block.text)) if line and "`" not in line), "")
+        code = next(filter(_tells, map(str.strip, code_lines(found.block.text))), "")
         if code:
             return f"`{cut_short(code, LONGEST_LINE)}`"
     return cut_short(line_of(found.hit.chunk, found.unit), LONGEST_LINE)
+
+
+def _tells(line: str) -> bool:
+    """True for a line of code that has a word, and more than the name of its language."""
+    return any(map(str.isalpha, line)) and "`" not in line and not line.startswith(("#!", "<?"))

@@ -160,6 +160,15 @@ def test_a_further_passage_has_its_line_without_the_code_below_it() -> None:
     assert further.endswith("[3] – `make disk larger`")
 
 
+@pytest.mark.parametrize("first", ["#!/bin/sh", "{", "<?php", "---", "# `make` it"])
+def test_the_line_of_code_is_one_that_says_something(first: str) -> None:
+    """A brace or the name of an interpreter is the same on all pages. Code that has nothing else keeps it."""
+    code = f"```\n{first}\n\nmake disk larger\n```"
+    text = extracted("How do I make the disk larger?", guide(1, f"{GUIDE}\n\nMake the disk larger here."), hit(2, code))
+    assert text.endswith("[2] – `make disk larger`")
+    assert extracted("disk?", guide(), hit(2, f"```\n{first}\n```")).count("[2] – ") == 1
+
+
 def test_units_are_sentences_items_rows_and_code() -> None:
     """Each with its place; labels of code and sentences that only announce something are none."""
     text = """\

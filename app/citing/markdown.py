@@ -331,11 +331,14 @@ def applied(text: str, edits: list[Edit]) -> str:
 
 def with_marks(text: str, reading: Reading, edits: Iterable[Edit]) -> list[Edit]:
     """The edits in order; an ellipsis replaces a removed part if the rest of its line could begin another block, or
-    if a marker of a list would stand alone.
+    if a marker of a list would stand alone. The blank between it and a word goes with it.
     """
     in_order: list[Edit] = []
     for edit in sorted(set(edits), reverse=True):
         bares = not edit.text and edit.start in reading.line_starts
+        behind, alone = text[edit.end : edit.end + 2], not in_order or in_order[-1].start > edit.end + 1
+        if bares and alone and behind[:1] == " " and behind[1:].isalpha():
+            edit = edit._replace(end=edit.end + 1)  # noqa: PLW2901
         marked = bares and (_may_begin(text, edit.end, in_order) or _empties_item(text, edit))
         in_order.append(edit._replace(text="…") if marked else edit)
     return in_order[::-1]

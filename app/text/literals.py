@@ -11,6 +11,7 @@ _CITATION = re.compile(r"\[\d{1,3}\]")  # as answers have it; [80, 443] is a val
 _LIST_MARK = re.compile(r"^[^\S\n]*\d+[.)]\s", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>()\[\]`\"'|]+")
 
+MONEY = "$€£¥"  # also before a number
 _PREFIXES = {"k": "kilo", "m": "mega", "g": "giga", "t": "tera", "p": "peta"}
 _SYMBOLS: Mapping[str, str] = {
     "%": "%",
@@ -27,6 +28,7 @@ _SYMBOLS: Mapping[str, str] = {
     "day": r"(?<=\d)d",
     "week": r"(?<=\d)w",
     **dict.fromkeys(("month", "year"), ""),
+    "money": rf"[{MONEY}]|usd|eur|gbp|czk",
 }
 """Units, each with the symbols that every language writes; the words are those of `[units]` in language.toml."""
 
@@ -49,7 +51,9 @@ def _unit() -> str:
 
 @cache
 def _amount() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.,])(?P<number>{_DIGITS})(?:[\s-]?(?:{_unit()}))?(?!\w)", re.IGNORECASE)
+    return re.compile(
+        rf"(?<![\w.,])(?:(?P<sign>[{MONEY}])\s?)?(?P<number>{_DIGITS})(?:[\s-]?(?:{_unit()}))?(?!\w)", re.IGNORECASE
+    )
 
 
 @cache
@@ -174,7 +178,9 @@ def unit_in(unit: str, text: str) -> bool:
 
 def _unit_of(match: re.Match[str]) -> str:
     group = match.lastgroup or ""
-    return [*_units()][int(group[1:])] if group.startswith("u") else ""
+    if group.startswith("u"):
+        return [*_units()][int(group[1:])]
+    return "money" if match.groupdict().get("sign") else ""
 
 
 def _with_unit(match: re.Match[str]) -> str:

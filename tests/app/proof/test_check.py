@@ -263,6 +263,34 @@ def test_what_follows_from_a_sentence_and_values_of_options_need_no_passage(sent
     assert kinds(sentence, passages=(MANUAL,)) == expected
 
 
+PRICES = """An account has at most 100 checks.
+
+A seat costs 20 dollars a month, a phone call 5 EUR, the setup $1,500 once.
+
+| plan | price (CZK) |
+|---|---|
+| small | 450 |"""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language", "expected"),
+    [
+        ("An account costs $100 a month.", "en", ["number"]),
+        ("An account costs 100 dollars a month.", "en", ["number"]),
+        ("Účet stojí 100 Kč měsíčně.", "cs", ["number"]),
+        ("A seat costs $20 a month.", "en", []),
+        ("A phone call costs €5 or € 5 or 5 €.", "en", []),
+        ("The setup costs 1500 USD once.", "en", []),
+        ("The small plan has a price of 450 CZK.", "en", []),
+        ("Malý tarif stojí 450 Kč.", "cs", []),
+        ("An account has at most 100 checks.", "en", []),
+    ],
+)
+def test_a_price_is_no_other_number(sentence: str, language: str, expected: list[str]) -> None:
+    """Its sign stands before or behind it, or in its paragraph or the head of its table."""
+    assert kinds(sentence, language=language, passages=(PRICES,), languages=("en",)) == expected
+
+
 def test_the_meaning_decides_where_words_leave_doubt() -> None:
     """A paraphrase stays that is near to its pages, and a foreign sentence doesn't; across languages only one that is far away."""
 

@@ -460,7 +460,7 @@ class Turn:
     choices: tuple[Hit, ...] = ()
     passages: tuple[Passage, ...] = ()
     events: Events | None = None
-    quotation: Callable[[], Awaitable[Sequence[Event]]] | None = None
+    quotation: Callable[[Literal["", "meanwhile"]], Awaitable[Sequence[Event]]] | None = None
     trace: tuple[StepRecord, ...] = ()
     calls: Calls = field(default_factory=Calls)
     citing: CitingTrace | None = None

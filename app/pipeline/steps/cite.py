@@ -161,7 +161,7 @@ class _Answer:
         quotation, waited = self._quotation, asyncio.get_running_loop().time() - self._began
         if quotation is None or waited < LONGEST_WAIT:
             return ""
-        shown = [await self.shown(event) for event in await quotation() if isinstance(event, Text)]
+        shown = [await self.shown(event) for event in await quotation("meanwhile") if isinstance(event, Text)]
         self._after = f"\n\n{self._language.texts.written_after}\n\n" if shown else ""
         return "".join(shown)
 
@@ -235,10 +235,9 @@ class _Answer:
         if isinstance(event, Done):
             event = self._counted(event if event.extractive else self._stated(event, answer), answer)
         if isinstance(event, Done) and event.refused and not event.extractive:
-            if event.ending:
-                shown = not self._turn.request.whole and answer.strip()  # readers have a part of it already
-                rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
-            rest += await self._nearest()
+            if event.ending and self._turn.request.whole and self._turn.quotation:
+                return await self._quotation_instead(event)
+            rest = await self._refusal(event, rest, answer)
         elif isinstance(event, Done) and not self._turn.choices:
             sources = self._sources(turn, "".join([answer, *(one.text for one in self._quoted)]))
             event = self._followed(event, sources)
@@ -250,6 +249,24 @@ class _Answer:
         if listed and (self._turn.request.links or not sources):
             rest += source_list(listed, self._language, heading)
         return [*([Text(rest)] if rest else []), *(source for source, _ in sources), event]
+
+    async def _refusal(self, event: Done, rest: str, answer: str) -> str:
+        """The end of an answer that is none, or that the pages don't support: readers of a stream have a part of it already."""
+        if event.ending:
+            shown = not self._turn.request.whole and answer.strip()
+            rest = (f"{rest}\n\n" if shown else "") + self._language.texts.refuted
+        return rest + await self._nearest()
+
+    async def _quotation_instead(self, refuted: Done) -> list[Event]:
+        """The quotation in the place of an answer that nobody has seen, with what was wrong with that."""
+        assert self._turn.quotation
+        answer = _Answer(self._turn.changed(quotation=None), self._step)
+        answer._prover = None
+        *quoted, end = await self._turn.quotation("")
+        shown = [await answer.shown(event) for event in quoted if isinstance(event, Text)]
+        assert isinstance(end, Done)
+        end = replace(end, ending=refuted.ending, unsupported=refuted.unsupported)
+        return [Text("".join(shown)), *await answer.closing(end)]
 
     async def _nearest(self) -> str:
         """The list of the sections that are nearest to a question without an answer."""

@@ -102,7 +102,7 @@ class Synthesize(Step):
         return {
             "passages": passages,
             "events": self._answer(read),
-            "quotation": partial(self._extracted, read, "meanwhile"),
+            "quotation": partial(self._extracted, read),
         }
 
     def _answer(self, turn: Turn) -> Events:

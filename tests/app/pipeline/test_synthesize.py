@@ -243,6 +243,28 @@ async def test_an_answer_that_repeats_the_question_is_a_quotation(
     assert ("Each notebook gets 4 GB." in text_of(events)) is quoted
 
 
+async def test_an_unproved_answer_that_nobody_has_seen_is_a_quotation(llm: FakeLLM, model: Model) -> None:
+    """It has its links, and says what was wrong with the answer; whoever reads along has seen that, and is told so."""
+    llm.reply = lambda _: Reply("Each notebook gets 64 GB [1]. Memory costs 12 crowns a day [2]. It takes 3 weeks [1].")
+    seen = dict[bool, tuple[str, Done]]()
+    for whole in (True, False):
+        asked = turn(
+            "How much memory?", hits=HITS, request=Request((Message("user", "How much memory?"),), whole=whole)
+        )
+        asked = asked.changed(**await Synthesize(model, PROMPTS, SETTINGS)(asked))
+        events = [event async for event in (await Cite(PROMPTS, unproven="mark")(asked))["events"]]
+        assert isinstance(events[-1], Done)
+        seen[whole] = text_of(events), events[-1]
+        assert any(isinstance(event, Source) for event in events) is whole
+    (text, done), (streamed, end) = seen[True], seen[False]
+    assert text.startswith(PROMPTS.language("en").texts.extractive_intro)
+    assert "> Each notebook gets 4 GB." in text
+    assert not any(said in text for said in ("64", PROMPTS.language("en").texts.refuted))
+    assert PROMPTS.language("en").texts.refuted in streamed
+    assert (done.extractive, done.refused, done.ending) == (True, False, "unproven")
+    assert done.unsupported == end.unsupported
+
+
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM, model: Model) -> None:
     """A reader who leaves costs the model nothing more."""
     llm.reply = lambda _: Reply("word " * 50, piece_delay=0.02)

@@ -62,7 +62,7 @@ def test_too_few_helper_calls_are_a_warning(cli, configured: Path, caplog: pytes
     said = "steps may make up to 2 helper calls a question, but DOCS_TUNING__HELPER_CALLS is 1"
     assert f"{said}: if the others use them up" in cli("assistants", DOCS_TUNING__HELPER_CALLS="1").ok
     log_left_out(build(Settings.load(None, helper_calls=1)))
-    (line,) = caplog.messages
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert line.startswith(said)
     assert line.endswith(" assistant=docs")
 

@@ -63,10 +63,10 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
         }
         steps = file.known_steps()
 
-        def examined(exams: Mapping[str, Exam]) -> dict[str, Assistant]:
+        def heeding(exams: Mapping[str, Exam]) -> dict[str, Assistant]:
             return _by_id(file, _heeding(bare, exams, settings), _Extras(models, indices, steps, exams))
 
-        by_id = examined(exams)
+        by_id = heeding(exams)
     if settings.prompts:
         check_folder(settings.prompts, settings.languages, placeholders(), own_prompts(steps.values()))
     asked = [part for part in (model, reranker) if part] + [named.model for named in models.values()]
@@ -81,7 +81,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
         breakers=tuple(breaker for guard in (*parts, *processors) for breaker in getattr(guard, "breakers", ())),
         exams=dict(exams),
         timeout=max([settings.llm_timeout, *(named.settings.llm_timeout for named in models.values())]),
-        examined=examined,
+        heeding=heeding,
     )
 
 

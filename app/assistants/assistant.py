@@ -191,7 +191,7 @@ class Assistants:
 
     `indices` are by name, which is empty for the configured one. `parts` are the stores and models to close at the end.
     `timeout` is the longest that is set for a model, in seconds. `exams` has the results of those that are heeded, by the model's name;
-    `examined` builds the assistants that heed these.
+    `heeding` makes the assistants that heed the results that it is given.
     """
 
     by_id: dict[str, Assistant]
@@ -200,7 +200,7 @@ class Assistants:
     parts: tuple[Closable, ...]
     breakers: tuple[Breaker, ...]
     timeout: float
-    examined: Callable[[Mapping[str, Exam]], Mapping[str, Assistant]] = field(repr=False)
+    heeding: Callable[[Mapping[str, Exam]], Mapping[str, Assistant]] = field(repr=False)
     exams: dict[str, Exam] = field(default_factory=dict)
     created: int = field(default_factory=lambda: int(time.time()))
     checks: dict[str, IndexCheck] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class Assistants:
     def heed(self, exam: Exam) -> None:
         """Answer the next questions as this exam says, in place of an earlier one of its model."""
         exams = {**self.exams, exam.model: exam}
-        self.by_id.update(self.examined(exams))
+        self.by_id.update(self.heeding(exams))
         self.exams.update(exams)
 
     def get(self, name: str) -> Assistant:

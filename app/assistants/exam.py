@@ -1,4 +1,4 @@
-"""The exam of a language model, and when it is taken again: what it makes of pages that exist nowhere, so that its answers are its own reading, and what follows.
+"""The exam of a language model about pages that exist nowhere, so that its answers are its own reading: what follows, and when it is taken again.
 
 Readers meet a model behind all the checks of an answer, so the exam asks through the same steps, and judges what is left.
 """

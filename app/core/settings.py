@@ -35,7 +35,7 @@ from app.core.settings_types import (
 
 VECTOR_WEIGHT = 0.6
 KEYWORDS_VECTOR_WEIGHT = 0.2  # if the words of a question have keywords beside them
-WHOLE = 10
+WHOLE_ANSWER = 10
 """Time limit for a whole answer, in timeouts of the language model: 1,500 tokens of a slow one."""
 SECRET = ("_key", "_keys", "_extra_body", "_args")
 

@@ -15,7 +15,7 @@ from app.core.errors import AnswerTimeout, StoreError
 from app.core.language import Language, Traits
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
-from app.core.settings import WHOLE, Settings
+from app.core.settings import WHOLE_ANSWER, Settings
 from app.core.turn import Message, Question, Turn
 from app.core.types import Passage, PlainText
 from app.index.protocols import Generation
@@ -251,7 +251,7 @@ def reads_little(settings: Settings) -> bool:
     return form == "short" or (form == "auto" and settings.llm_context_window < SMALL_WINDOW)
 
 
-def rules_of(settings: Settings, prompts: Prompts, language: str) -> int:
+def length_of_rules(settings: Settings, prompts: Prompts, language: str) -> int:
     """The number of characters of the prompt of answers without its passages."""
     return len(prompts.render(language, prompt_of(settings), passages=""))
 
@@ -264,15 +264,15 @@ def prompt_of(settings: Settings) -> str:
 def with_patience(
     settings: Settings, prompts: Prompts, written: Settings, *, characters: float, writes: float
 ) -> Settings:
-    """The settings with a time-out in which a model reads its longest prompt at so many characters a second, and in whose `WHOLE` it
+    """The settings with a time-out in which a model reads its longest prompt at so many characters a second, and in `WHOLE_ANSWER` of which it
     also writes its longest answer at so many tokens a second; 0 is an unknown speed. A time-out that the operator has `written` stays.
     """
     if not characters or "llm_timeout" in written.model_fields_set:
         return settings
-    rules = max(rules_of(settings, prompts, code) for code in prompts.languages)
+    rules = max(length_of_rules(settings, prompts, code) for code in prompts.languages)
     reading = max(SLOW_READS / characters, READING_SECONDS) + rules / characters
     writing = settings.tuning.llm_max_tokens / writes if writes else 0.0
-    timeout = max(settings.llm_timeout, SLACK * reading, SLACK * (reading + writing) / WHOLE)
+    timeout = max(settings.llm_timeout, SLACK * reading, SLACK * (reading + writing) / WHOLE_ANSWER)
     return settings.model_copy(update={"llm_timeout": math.ceil(timeout)})
 
 
@@ -298,7 +298,7 @@ async def read_passages(
         budget = min(budget, max(SLOW_READS, speed.characters_in(READING_SECONDS)))
         in_time = speed.characters_in(settings.llm_timeout / SLACK)
         if in_time < budget + LONGEST_STYLE:  # what else is read counts only for a slow model
-            rest = in_time - rules_of(settings, prompts, turn.asked.language)
+            rest = in_time - length_of_rules(settings, prompts, turn.asked.language)
             budget = min(budget, max(SLOW_READS / SLACK, rest))
     hits = turn.hits
     if reads_little(settings):

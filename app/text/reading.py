@@ -220,6 +220,7 @@ class Reading:
     """
 
     def __init__(self, text: str, *, returns: bool = True) -> None:
-        self.parts = [part_of(text) for text in _SECTIONS.split(text)] if returns else [Part(text)]
+        read = part_of if returns else Part
+        self.parts = [read(part) for part in _SECTIONS.split(text)]
         self.small = " ".join([part.small for part in self.parts])
         self.stems = frozenset[str]().union(*[part.stems for part in self.parts])

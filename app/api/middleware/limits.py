@@ -30,7 +30,7 @@ from app.core.breaker import Breaker
 from app.core.errors import AnswerTimeout, LimitReached, LimitsUnavailable, SettingsError
 from app.core.gate import Gate
 from app.core.log_message import masked
-from app.core.settings import WHOLE, Settings
+from app.core.settings import WHOLE_ANSWER, Settings
 from app.core.settings_types import parse_rates
 
 if TYPE_CHECKING:
@@ -477,7 +477,7 @@ class AnswerLimits:
 
     def follow(self, llm_timeout: float) -> None:
         """Change the times of the next answers to those of this timeout of a language model."""
-        self.first_text, self.whole = UNTIL_FIRST_TEXT * llm_timeout, WHOLE * llm_timeout
+        self.first_text, self.whole = UNTIL_FIRST_TEXT * llm_timeout, WHOLE_ANSWER * llm_timeout
 
     @asynccontextmanager
     async def answer(self) -> AsyncIterator[Callable[[], None]]:

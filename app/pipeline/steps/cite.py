@@ -125,9 +125,10 @@ class Cite(Step):
 class _Answer:
     """Takes the events of one answer through the judges of its segments: proof, wording, citations, safe Markdown."""
 
-    def __init__(self, turn: Turn, step: Cite) -> None:
+    def __init__(self, turn: Turn, step: Cite, *, proves: bool = True) -> None:
         prompts = step.prompts
-        self._turn, self._step, self._prover = turn, step, step.prover(turn, self._nearness)
+        self._turn, self._step = turn, step
+        self._prover = step.prover(turn, self._nearness) if proves else None
         self._language = prompts.language(turn.asked.language)
         self._chunks: list[tuple[str, str, int]] | None = None  # of the passages; empty after a failure
         self._citations = Citations(
@@ -260,8 +261,7 @@ class _Answer:
     async def _quotation_instead(self, refuted: Done) -> list[Event]:
         """The quotation in the place of an answer that nobody has seen, with what was wrong with that."""
         assert self._turn.quotation
-        answer = _Answer(self._turn.changed(quotation=None), self._step)
-        answer._prover = None
+        answer = _Answer(self._turn.changed(quotation=None), self._step, proves=False)
         *quoted, end = await self._turn.quotation("")
         shown = [await answer.shown(event) for event in quoted if isinstance(event, Text)]
         assert isinstance(end, Done)

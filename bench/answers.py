@@ -13,14 +13,13 @@ from pathlib import Path
 
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Completion, Event, Message, Question, Request, Source, Text, Turn
+from app.core.turn import Event, Message, Question, Request, Source, Text, Turn
 from app.core.types import Chunk, Hit, Section
 from app.models import Model
-from app.models.protocols import CallOptions
-from app.models.responses import Piece
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import Synthesize
 from eval.measure.tables import as_table
+from tests.scripted_llm import Piece, ScriptedLLM
 
 SITE = "https://docs.example.org"
 PHRASES = Path(__file__).parents[1] / "tests" / "answers"
@@ -92,25 +91,15 @@ class Script:
     question: str = "How many objects fit into a bucket?"
 
 
-class ScriptedAnswer:
+def scripted(text: str) -> ScriptedLLM:
     """A model that writes one text, word by word."""
 
-    name = "scripted"
+    async def says(*_: object) -> AsyncGenerator[str | Piece, None]:
+        for piece in re.findall(r"\S+\s*|\s+", text):
+            yield piece
+        yield Piece(finish="stop")
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    async def completion(self, _: Sequence[Message], options: CallOptions) -> Completion:
-        """All at once."""
-        del options
-        return Completion(self._text)
-
-    async def pieces(self, _: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
-        """In pieces."""
-        del options
-        for piece in re.findall(r"\S+\s*|\s+", self._text):
-            yield [Piece(piece)]
-        yield [Piece(finish="stop")]
+    return ScriptedLLM(says)
 
 
 def page(name: str, *, title: str = "", parts: Sequence[tuple[str, str, str]] = SECTIONS) -> Hit:
@@ -288,7 +277,7 @@ async def said(script: Script, cite: Cite, settings: Settings) -> Said:
     """What readers get."""
     request = Request((Message("user", script.question),), id="bench")
     turn = Turn(request=request, asked=Question(script.question, script.language), hits=script.hits)
-    written = await Synthesize(Model(ScriptedAnswer(script.answer)), cite.prompts, settings)(turn)
+    written = await Synthesize(Model(scripted(script.answer)), cite.prompts, settings)(turn)
     events: list[Event] = [event async for event in (await cite(replace(turn, **written)))["events"]]
     text = "".join(event.text for event in events if isinstance(event, Text))
     heading = f"**{cite.prompts.language(script.language).texts.sources}**"

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Se
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
@@ -27,14 +27,13 @@ from app.core.settings import Settings
 from app.core.turn import Message, Request
 from app.index.protocols import Generation
 from app.models import Model
-from app.models.protocols import CallOptions
-from app.models.responses import Piece
 from app.text.blocks import blocks, sentences
 from eval.commands.options import quiet_pipeline
 from eval.measure.tables import as_table
 from eval.questions.cases import Case, load_cases, sample
 from eval.questions.evidence import holds, share
 from eval.questions.own_docs import indexed_docs, own_set
+from tests.scripted_llm import Piece, ScriptedLLM
 
 REPEATED = 80  # characters that stand in two passages
 SIZES = (30, 12, 6, 4)  # words by which a border is found in its page
@@ -56,23 +55,28 @@ _GAP = re.compile(r"\n[ \t]*…(?: \([^\n]*\))?[ \t]*(?=\n|$)")  # "..." is a pa
 _NUMBER = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 
 
-class Listener:
+class Listener(ScriptedLLM):
     """A model that keeps what it is asked to answer from; without its help the other steps are skipped."""
 
-    name = "listener"
+    _heard: list[Sequence[Message]]
 
     def __init__(self) -> None:
-        self.heard: list[Sequence[Message]] = []
+        super().__init__(self.say, "listener")
+        self._heard = []
 
-    async def completion(self, *_: object) -> NoReturn:
+    @property
+    def heard(self) -> list[Sequence[Message]]:
+        """The messages of each answer."""
+        return self._heard
+
+    async def achat(self, *_: object, **__: object) -> NoReturn:
         """Fails."""
         raise ModelError("It only listens.")
 
-    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
+    async def say(self, messages: Sequence[Message], _: Mapping[str, Any]) -> AsyncGenerator[Piece, None]:
         """A word."""
-        del options
-        self.heard.append(messages)
-        yield [Piece("Yes [1].", finish="stop")]
+        self._heard.append(messages)
+        yield Piece("Yes [1].", finish="stop")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import asyncio
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,14 +25,13 @@ from app.conversations.queries import QuestionLog
 from app.conversations.store import ConversationStore
 from app.core.generation import Recipe
 from app.core.settings import Settings
-from app.core.turn import Completion, Message, Usage
+from app.core.turn import Message, Usage
 from app.core.types import Derived, Page
 from app.models import Model
-from app.models.protocols import CallOptions
-from app.models.responses import Piece
 from ingestion.split import open_splitter
 from ingestion.split.chunks import plain_text
 from tests.app.api.scripted import CHAT, chat, client_of
+from tests.scripted_llm import Piece, ScriptedLLM
 
 ROOT = Path(__file__).parents[1]
 OURS = tuple(str(ROOT / room) for room in ("app", "plugins"))
@@ -57,19 +56,12 @@ Each step of the limits needs the project [2], and you ask an administrator for 
 """
 
 
-class ScriptedModel:
-    """Streams the same answer word by word."""
-
-    name = "scripted"
-
-    async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        return Completion(ANSWER)
-
-    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
-        for word in ANSWER.split(" "):
-            await asyncio.sleep(0)
-            yield [Piece(f"{word} ")]
-        yield [Piece(finish="stop", usage=Usage(1000, 60))]
+async def say(messages: Sequence[Message], options: Mapping[str, Any]) -> AsyncGenerator[str | Piece, None]:
+    """The same answer, word by word."""
+    for word in ANSWER.split(" "):
+        await asyncio.sleep(0)
+        yield f"{word} "
+    yield Piece(finish="stop", usage=Usage(1000, 60))
 
 
 def pages() -> list[Page]:
@@ -116,7 +108,7 @@ async def client(tmp_path: Path, figure: str) -> AsyncIterator[httpx.AsyncClient
         (tmp_path / "assistants.toml").write_text(PLANS[figure], encoding="utf-8")
     named = str(tmp_path / "assistants.toml") if PLANS[figure] else ""
     settings = Settings.load(None, store=str(tmp_path / "index"), assistants=named, languages=("en", "cs"))
-    splitter, model = open_splitter(settings), Model(ScriptedModel())  # type: ignore[arg-type]  # called like ours
+    splitter, model = open_splitter(settings), Model(ScriptedLLM(say))
     conversations = ConversationStore(Database(url_of("", tmp_path)), 30, question_log=QuestionLog())
     async with opened(settings, model=model) as assistants:
         embedder = assistants.embedder

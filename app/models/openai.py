@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible server, and embeddings from it; LlamaIndex's classes are in `openai_chat` and `openai_embedder`.
+"""Any OpenAI-compatible server; LlamaIndex's classes over it are in `openai_chat` and `openai_embedder`.
 
 Uses aiohttp: httpx, and so the official client, scans its whole connection pool for each request and
 becomes unusable at a hundred open streams.
@@ -6,9 +6,9 @@ becomes unusable at a hundred open streams.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -19,9 +19,7 @@ import orjson
 from app.core import spans
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.log_message import upstream_headers
-from app.core.types import Vector
 from app.models import responses
-from app.models.protocols import MOST_TEXTS, recorded_name
 
 CONNECT_TIMEOUT = 10.0
 HINTS: Mapping[int, str] = {
@@ -155,49 +153,3 @@ class OnServer:
     async def aclose(self) -> None:
         """Close all connections of this event loop."""
         await self._endpoint.close()
-
-
-class Embeddings(OnServer):
-    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model. Raises `ModelError`.
-
-    Has what the guard calls of LlamaIndex's classes: a run of indexing uses it alone, because their import takes .25 s.
-    """
-
-    provider: ClassVar[str] = "openai"
-    embed_batch_size = MOST_TEXTS
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        name: str,
-        *,
-        prefixes: tuple[str, str] = ("", ""),
-        max_chars: int = 8000,
-        extra_body: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.index_name = recorded_name(name, prefixes[1], extra_body)
-        self._endpoint = endpoint
-        self._prefixes = prefixes
-        self._max_chars = max_chars
-        self._name = name
-        self._extra = dict(extra_body or {})
-        self._packed = {"encoding_format": "base64"}
-
-    async def _aget_query_embedding(self, query: str) -> Vector:
-        return (await self._embed([self._prefixes[0] + query], {}))[0]
-
-    async def _aget_text_embeddings(self, texts: list[str]) -> list[Vector]:
-        prefixed = [self._prefixes[1] + text for text in texts]
-        try:
-            return await self._embed(prefixed, self._packed)
-        except ModelError as error:
-            if type(error) is not ModelError or not self._packed:
-                raise
-            self._packed = {}  # it may know numbers only
-            return await self._embed(prefixed, self._packed)
-
-    async def _embed(self, texts: Sequence[str], form: Mapping[str, str]) -> list[Vector]:
-        body = {"model": self._name, "input": [text[: self._max_chars] for text in texts], **form, **self._extra}
-        async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
-            answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
-        return responses.embeddings(answer, len(texts), self._endpoint.url)

@@ -2,23 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, ClassVar
 
 import aiohttp
-from llama_index.core.base.llms import generic_utils, types
-from llama_index.core.llms.llm import LLM
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ChatResponseAsyncGen
 
-from app.core.errors import ModelError
-from app.core.turn import Completion, Message, Text
+from app.core.errors import ModelError, ModelUnavailable
+from app.core.turn import Reasoning, Text, Usage
 from app.models import responses
-from app.models.loop_thread import LoopThread
+from app.models.llm import ChatLLM
 from app.models.openai import Endpoint, OnServer
-from app.models.protocols import CallOptions, callback_manager
-from app.models.responses import Events, Piece, ThinkFilter
+from app.models.responses import NO_USAGE, Piece, ThinkFilter
 from app.models.window import listed_identity, listed_window, of_ollama, ollama_window
 
 TOGETHER = 0.04
@@ -29,19 +26,17 @@ RUNS = 100  # characters from which on a text runs: before, each piece may be th
 FEW = 3  # pieces that arrive together; of more, enough are gathered already
 
 
-class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't typed
-    """A chat model at `<url>/chat/completions`. The guard calls `completion` and `pieces`; other programs call LlamaIndex's methods,
-    whose options are those of `CallOptions`.
-    """
+class OpenAIModel(OnServer, ChatLLM):
+    """A chat model at `<url>/chat/completions`. Its options are those of `CallOptions`."""
 
     provider: ClassVar[str] = "openai"
-    name: str
+    options: tuple[str, ...] = ("temperature", "max_tokens", "stop", "seed", "timeout")
     _open: int = 0
     _window: int = 0
 
     def __init__(self, endpoint: Endpoint, name: str, extra_body: Mapping[str, Any] | None = None) -> None:
-        super().__init__(name=name, callback_manager=callback_manager())
-        self._endpoint, self._loop = endpoint, LoopThread(self, endpoint)
+        super().__init__(endpoint, name=name)
+        self._endpoint = endpoint
         self._extra = dict(extra_body or {})
 
     @property
@@ -74,93 +69,81 @@ class OpenAIModel(OnServer, LLM):  # type: ignore[misc]  # LlamaIndex isn't type
             first = dict(first.items() & second.items())
         return " ".join(f"{key}={first[key]}" for key in sorted(first))
 
-    async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        """The whole answer, with its reasoning where that is part of the text. Raises `ModelError`."""
+    async def achat(self, messages: Sequence[ChatMessage], **options: Any) -> ChatResponse:
+        """The whole answer without its reasoning. Raises `ModelError`."""
+        total = options.pop("timeout", None) or self._endpoint.timeout
         body = self._body(messages, options)
-        total = options.timeout or self._endpoint.timeout
         async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
-            return responses.completion(await responses.read_body(response), self._endpoint.url)
+            answer = responses.completion(await responses.read_body(response), self._endpoint.url)
+        return _response(ThinkFilter.remove(answer.text), raw=_raw(answer.usage, answer.finish_reason))
 
-    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncGenerator[list[Piece], None]:
-        """The answer, in lists of pieces that arrived together. Raises `ModelError`, after the pieces before it.
+    async def astream_chat(self, messages: Sequence[ChatMessage], **options: Any) -> ChatResponseAsyncGen:
+        """The answer, as a response for all pieces that arrived together: `delta`, and reasoning as
+        `additional_kwargs["thinking_delta"]`. `raw` has usage and the reason of the end. Closing the generator cancels the call.
 
-        Closing the iterator cancels the call.
+        The generator raises `ModelError`, after the pieces before it.
         """
-        body = self._body(messages, options, stream=True, stream_options={"include_usage": True})
-        async with self._endpoint.post("chat/completions", body, wait=options.timeout) as response:
+        wait = options.pop("timeout", None)
+        body = self._body(messages, options) | {"stream": True, "stream_options": {"include_usage": True}} | self._extra
+        return self._streamed(body, wait)
+
+    async def _streamed(self, body: Mapping[str, Any], wait: float | None) -> ChatResponseAsyncGen:
+        text, ended, think = "", False, ThinkFilter()
+        async with self._endpoint.post("chat/completions", body, wait=wait) as response:
             self._open += 1
             try:
                 async for pieces in _stream_pieces(response, self._endpoint.url, self._together):
-                    yield pieces
+                    if pieces:
+                        made = _of_pieces(pieces, text, think)
+                        text, ended = text + made.delta, ended or "finish_reason" in made.raw
+                        yield made
             finally:
                 self._open -= 1
+        if not ended:
+            raise ModelUnavailable(f"{self.name} broke off in mid-answer.")
+        for event in think.flush():
+            said = isinstance(event, Text)
+            yield _delta(event.text if said else "", "" if said else event.text, text, {})
 
     def _together(self) -> float:
         return min(TOGETHER * max(1.0, self._open / MANY), LONGEST)
 
-    def _body(self, messages: Sequence[Message], options: CallOptions, **more: Any) -> dict[str, Any]:
+    def _body(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": m.role, "content": m.content} for m in messages],
-            "temperature": options.temperature,
-            "max_tokens": options.max_tokens,
-            "stop": list(options.stop) or None,
-            "seed": options.seed,
-            **more,
+            "messages": [{"role": message.role.value, "content": message.content or ""} for message in messages],
+            **options,
             **self._extra,
         }
         return {key: value for key, value in body.items() if value is not None}
 
-    @property
-    def metadata(self) -> types.LLMMetadata:
-        return types.LLMMetadata(model_name=self.name, is_chat_model=True)
 
-    async def achat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponse:
-        answer = await self.completion(_plain(messages), CallOptions(**options))
-        return _response(ThinkFilter.remove(answer.text), raw={"usage": asdict(answer.usage)})
-
-    async def astream_chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponseAsyncGen:
-        return _responses(responses.events(self.pieces(_plain(messages), CallOptions(**options)), self.name))
-
-    def chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponse:
-        return self._loop.run(self.achat(messages, **options))
-
-    def stream_chat(self, messages: Sequence[types.ChatMessage], **options: Any) -> types.ChatResponseGen:
-        return self._loop.each(self._loop.run(self.astream_chat(messages, **options)))
-
-    def complete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponse:  # noqa: ARG002
-        return generic_utils.chat_to_completion_decorator(self.chat)(prompt, **options)
-
-    def stream_complete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponseGen:  # noqa: ARG002
-        return generic_utils.stream_chat_to_completion_decorator(self.stream_chat)(prompt, **options)
-
-    async def acomplete(self, prompt: str, formatted: bool = False, **options: Any) -> types.CompletionResponse:  # noqa: ARG002
-        return await generic_utils.achat_to_completion_decorator(self.achat)(prompt, **options)
-
-    async def astream_complete(
-        self,
-        prompt: str,
-        formatted: bool = False,  # noqa: ARG002
-        **options: Any,
-    ) -> types.CompletionResponseAsyncGen:
-        return await generic_utils.astream_chat_to_completion_decorator(self.astream_chat)(prompt, **options)
+def _response(text: str, **more: Any) -> ChatResponse:
+    return ChatResponse(message=ChatMessage(text, role="assistant"), **more)
 
 
-def _plain(messages: Sequence[types.ChatMessage]) -> list[Message]:
-    return [Message(message.role.value, message.content or "") for message in messages]
+def _of_pieces(pieces: Sequence[Piece], before: str, think: ThinkFilter) -> ChatResponse:
+    """The pieces as one response, which also has the text before them."""
+    text, thought = "".join([piece.text for piece in pieces]), "".join([piece.reasoning for piece in pieces])
+    if text and not think.answering:
+        events = think.feed(text)
+        text = "".join([event.text for event in events if isinstance(event, Text)])
+        thought += "".join([event.text for event in events if isinstance(event, Reasoning)])
+    usage = next((piece.usage for piece in reversed(pieces) if piece.usage is not NO_USAGE), NO_USAGE)
+    finish = next((piece.finish for piece in pieces if piece.finish), "")
+    return _delta(text, thought, before, _raw(usage, finish))
 
 
-def _response(text: str, **more: Any) -> types.ChatResponse:
-    return types.ChatResponse(message=types.ChatMessage(text, role="assistant"), **more)
+def _delta(text: str, thought: str, before: str, raw: Mapping[str, Any]) -> ChatResponse:
+    return _response(
+        before + text, delta=text, additional_kwargs={"thinking_delta": thought} if thought else {}, raw=raw
+    )
 
 
-async def _responses(stream: Events) -> types.ChatResponseAsyncGen:
-    text = ""
-    async with aclosing(stream) as events:
-        async for event in events:
-            if isinstance(event, Text):
-                text += event.text
-                yield _response(text, delta=event.text)
+def _raw(usage: Usage, finish: str) -> dict[str, Any]:
+    """What tracers of LlamaIndex and the guard read beside the text."""
+    raw: dict[str, Any] = {"finish_reason": finish} if finish else {}
+    return raw if usage is NO_USAGE else raw | {"usage": asdict(usage)}
 
 
 async def _stream_pieces(

@@ -1,28 +1,63 @@
 """Embeddings of an OpenAI-compatible server as a class of LlamaIndex."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from app.core.errors import ModelError
 from app.core.types import Vector
+from app.models import responses
 from app.models.loop_thread import LoopThread
-from app.models.openai import Embeddings, Endpoint
-from app.models.protocols import MOST_TEXTS, callback_manager
+from app.models.openai import Endpoint, OnServer
+from app.models.protocols import MOST_TEXTS, recorded_name
 
 
-class OpenAIEmbedder(Embeddings, BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
-    """See `Embeddings`. Callers that block have an event loop of their own."""
+class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
+    """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model. Raises `ModelError`.
 
+    Callers that block have an event loop of their own.
+    """
+
+    provider: ClassVar[str] = "openai"
     index_name: str
 
-    def __init__(self, endpoint: Endpoint, name: str, **options: Any) -> None:
-        made = {"index_name": "", "embed_batch_size": MOST_TEXTS, "callback_manager": callback_manager()}
-        BaseEmbedding.__init__(self, model_name=name, **made)
-        Embeddings.__init__(self, endpoint, name, **options)
-        self._loop = LoopThread(self, endpoint)
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        name: str,
+        *,
+        prefixes: tuple[str, str] = ("", ""),
+        max_chars: int = 8000,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        recorded = recorded_name(name, prefixes[1], extra_body)
+        super().__init__(model_name=name, index_name=recorded, embed_batch_size=MOST_TEXTS)
+        self._endpoint, self._loop = endpoint, LoopThread(self, endpoint)
+        self._prefixes = prefixes
+        self._max_chars = max_chars
+        self._extra = dict(extra_body or {})
+        self._packed = {"encoding_format": "base64"}
+
+    async def _aget_query_embedding(self, query: str) -> Vector:
+        return (await self._embed([self._prefixes[0] + query], {}))[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[Vector]:
-        return [list(map(float, row)) for row in await super()._aget_text_embeddings(texts)]
+        prefixed = [self._prefixes[1] + text for text in texts]
+        try:
+            rows = await self._embed(prefixed, self._packed)
+        except ModelError as error:
+            if type(error) is not ModelError or not self._packed:
+                raise
+            self._packed = {}  # it may know numbers only
+            rows = await self._embed(prefixed, self._packed)
+        return [list(map(float, row)) for row in rows]
+
+    async def _embed(self, texts: Sequence[str], form: Mapping[str, str]) -> list[Vector]:
+        body = {"model": self.model_name, "input": [text[: self._max_chars] for text in texts], **form, **self._extra}
+        async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
+            answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
+        return responses.embeddings(answer, len(texts), self._endpoint.url)
 
     def _get_query_embedding(self, query: str) -> Vector:
         return self._loop.run(self._aget_query_embedding(query))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from app.core.gate import away, busy
 from app.core.plugins import made
 from app.core.types import Hit
 from app.models.guarded import breaker, closed, probe_of
-from app.models.llamaindex import in_thread
+from app.models.threads import in_thread
 
 if TYPE_CHECKING:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -26,6 +25,14 @@ Scores = Literal["relative", "0..1", "sigmoid"]
 def is_postprocessor(class_: type) -> bool:
     """True if the class is a `BaseNodePostprocessor`. Doesn't import LlamaIndex, which takes seconds."""
     return _derives(class_, "BaseNodePostprocessor")
+
+
+def _has_no_async_code(class_: type) -> bool:
+    """True if the class leaves it to LlamaIndex to run it in a thread, which a program that ends would wait for."""
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+
+    name = "_apostprocess_nodes"  # there is no public way to know
+    return getattr(class_, name) is getattr(BaseNodePostprocessor, name)
 
 
 def _derives(class_: type, name: str) -> bool:
@@ -70,7 +77,7 @@ class Postprocessor:
 
     def __init__(self, inner: BaseNodePostprocessor, name: str, sigmoid: str, *, label: str = "") -> None:
         self.name, self._inner, self._sigmoid = name, inner, sigmoid
-        self._blocks = inspect.unwrap(type(inner)._apostprocess_nodes).__qualname__.startswith("BaseNodePostprocessor.")  # noqa: SLF001  # there is no public way to know
+        self._blocks = _has_no_async_code(type(inner))
         self.asks_model = any(_derives(type(value), "BaseLLM") for value in vars(inner).values())
         self._breaker = breaker("reranker", label or name, inner, probe_of(inner))
         self._place = busy if getattr(inner, "in_process", False) else away

@@ -1,7 +1,6 @@
 """Options of calls to language models, and the names and prefixes of embedders."""
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -61,17 +60,3 @@ class Closable(Protocol):
 
     async def close(self) -> None:
         """Close the connections."""
-
-
-def callback_manager() -> Any:
-    """LlamaIndex's manager of callbacks for a model, with the global handlers if there can be any.
-
-    One without handlers asks `llama_index.core.settings` for them, which imports 180 modules; until somebody else does, there are none.
-    """
-    from llama_index.core.callbacks.base import CallbackManager
-
-    if "llama_index.core.settings" in sys.modules:
-        return CallbackManager([])
-    manager = CallbackManager([None])  # so that it doesn't ask
-    manager.handlers.remove(None)
-    return manager

@@ -6,8 +6,8 @@ Sizes are those after decompression, which aiohttp does piece by piece as the bo
 import asyncio
 import math
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence, Sized
-from contextlib import aclosing, suppress
+from collections.abc import Iterator, Sequence, Sized
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ import orjson
 from numpy.typing import NDArray
 
 from app.core.errors import ModelError, ModelUnavailable
-from app.core.turn import Completion, Done, Reasoning, Text, Usage
+from app.core.turn import Completion, Reasoning, Text, Usage
 from app.core.types import Vector
 
 OPEN, CLOSE = "<think>", "</think>"
@@ -89,13 +89,11 @@ WHOLE_BYTES = 16_000_000
 ROW_BYTES = 500_000  # for one vector: 16,000 numbers
 LINE_BYTES = 1_000_000  # for one line of a stream
 STREAM_BYTES = 32_000_000
-TEXT_LENGTH = 2_000_000  # characters of a streamed answer
 MAX_TOKENS = 2**31 - 1
 MAX_COMPONENT = 1e30  # largest number in a vector: its norm must fit into 32 bits
 MAX_RETRY_AFTER = 86_400.0
 NUMBERS = (int, float, np.number)
 NO_USAGE = Usage()
-Events = AsyncGenerator[Text | Reasoning | Usage | Done, None]
 
 T = TypeVar("T")
 
@@ -107,44 +105,6 @@ class Piece(NamedTuple):
     reasoning: str = ""
     finish: str = ""
     usage: Usage = NO_USAGE
-
-
-async def events(stream: AsyncGenerator[list[Piece], None], name: str) -> Events:
-    """The pieces of the model of this name as events, with its reasoning apart. Raises `ModelError` if they don't end as they should."""
-    think, finish, length = ThinkFilter(), "", 0
-    async with aclosing(stream) as batches:
-        async for pieces in batches:
-            for event in _merged(pieces, think):
-                yield event
-            for piece in pieces:
-                finish = piece.finish or finish
-                length += len(piece.text)
-            if length > TEXT_LENGTH:
-                raise ModelError(f"{name} doesn't end its answer: over {TEXT_LENGTH} characters.")
-    for event in think.flush():
-        yield event
-    if not finish:
-        raise ModelUnavailable(f"{name} broke off in mid-answer.")
-    yield Done("length" if finish == "length" else "stop")
-
-
-def _merged(pieces: Iterable[Piece], think: ThinkFilter) -> list[Text | Reasoning | Usage]:
-    """The pieces as events; adjacent texts become one, because passing each on costs more than the text itself."""
-    merged: list[Text | Reasoning | Usage] = []
-    text = ""
-    for piece in pieces:
-        counted = piece.usage is not NO_USAGE and piece.usage != NO_USAGE  # mostly the same object
-        if text and (counted or piece.reasoning):
-            merged += think.feed(text)
-            text = ""
-        if counted:
-            merged.append(piece.usage)
-        if piece.reasoning:
-            merged.append(Reasoning(piece.reasoning))
-        text += piece.text
-    if text:
-        merged += [Text(text)] if think.answering else think.feed(text)
-    return merged
 
 
 async def read_body(response: aiohttp.ClientResponse, most: int = WHOLE_BYTES) -> bytes:

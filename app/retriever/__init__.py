@@ -3,7 +3,6 @@
 Imported by programs that use LlamaIndex, not by the service; imports app.api, app.assistants and app.index.
 """
 
-import app.core.llamaindex_import  # noqa: F401  # before LlamaIndex
 from app.retriever.retriever import DocsAssistantQueryEngine, DocsAssistantRetriever, open_embedding
 
 __all__ = ["DocsAssistantQueryEngine", "DocsAssistantRetriever", "open_embedding"]

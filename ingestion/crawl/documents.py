@@ -35,7 +35,7 @@ async def list_documents(source: Source) -> Listing:
     """The reader's documents as pages, those of one address as one page. Raises `ReaderError`, whatever happens in the
     reader; the source's pages then stay as they are.
     """
-    from app.models.llamaindex import in_thread
+    from app.models.threads import in_thread
 
     def read() -> Sequence[Any]:
         try:

@@ -265,8 +265,6 @@ class PageReader:
             assert known is not None
             report = PageReport(known.url, "unchanged", language=known.language)
             return self._in_other_language(entry, known, known, report) or unchanged(entry, known)
-        if known is not None and (known.fetch.etag or known.fetch.last_modified):  # so it has changed
-            self.chunker.embedder.warm()
         if reason := self._addresses.conflict(entry, fetched, settings.tuning.collection):
             return removed(entry, known, self.listed, reason)
         document, fetched = await self.documents.read(entry, fetched)

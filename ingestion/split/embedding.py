@@ -6,13 +6,12 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from app.core import spans
 from app.core.errors import ModelError, StoreError
 from app.core.types import Vector
 from app.index.vector_cache import VectorCache
-from app.models.guarded import Embedder, Unopened
+from app.models.guarded import Embedder
 from ingestion.report import Report
 
 log = logging.getLogger("ingestion")
@@ -28,16 +27,9 @@ class BatchEmbedder:
     calls: int = 0
     texts: int = 0
     _slots: asyncio.Semaphore = field(init=False)
-    _opening: asyncio.Future[Any] | None = None
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.parallel)
-
-    def warm(self) -> None:
-        """Import and make the embedding class now, in a thread, because texts will come; a failure is met again by their call."""
-        if self._opening is None:
-            opening = asyncio.to_thread(getattr, self.embedder, "embedding", None)
-            self._opening = asyncio.gather(opening, return_exceptions=True)
 
     async def embed(self, texts: Mapping[str, str]) -> Mapping[str, Vector]:
         """A vector for each text, by its key. The first failing call cancels the others and raises its `ModelError`."""
@@ -59,8 +51,6 @@ class BatchEmbedder:
             "docs_assistant.texts": len(texts),
         }
         async with self._slots:
-            if self._opening:
-                await self._opening
             with spans.call("embedder", self.embedder.name, "embed_passages", facts):
                 vectors = await self.embedder.embed_passages(list(texts))
         if len(vectors) != len(texts):
@@ -90,7 +80,7 @@ class ResumingEmbedder(Embedder):
     """
 
     def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
-        super().__init__(Unopened(embedder.name, lambda: embedder.embedding), embedder.timeout)
+        super().__init__(embedder.embedding, embedder.timeout)
         self.resumed = 0
         self._cache = cache
         self._keeps = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,13 @@ from app.assistants.exam import FILE, Exam, Marks, keep, kept, sheet_of, take
 from app.core.errors import ModelError, SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
-from app.core.turn import Completion, Done, Message, Usage
+from app.core.turn import Done, Message, Usage
 from app.models import Model
-from app.models.protocols import CallOptions
-from app.models.responses import Piece
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
 from tests.app.pipeline.turns import hit, turn
 from tests.fake_llm import FakeLLM, Reply
+from tests.scripted_llm import Piece, ScriptedLLM
 from tests.virtual_time import in_virtual_time
 
 LANGUAGES = ("cs", "en", "de")
@@ -150,12 +149,10 @@ async def test_a_quotation_that_stands_in_for_a_slow_model_is_no_answer_of_it(
 class Timed:
     """A model in this process that reads and writes so many tokens a second, but for the beginning of a prompt that its cache knows."""
 
-    name = "timed"
-
     def __init__(self, reads: float, writes: float) -> None:
         self.reads, self.writes, self.known, self.reply = reads, writes, list[str](), obeying()
 
-    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncIterator[list[Piece]]:
+    async def says(self, messages: Sequence[Message], options: Mapping[str, Any]) -> AsyncIterator[str | Piece]:
         prompt = "".join(message.content for message in messages)
         alike = (takewhile(lambda two: two[0] == two[1], zip(prompt, one, strict=False)) for one in self.known)
         cached = max((sum(1 for _ in beginning) for beginning in alike), default=0)
@@ -163,15 +160,16 @@ class Timed:
         await asyncio.sleep((len(prompt) - cached) / 4 / self.reads)
         wanted = "again, word for word" in prompt
         text = prompt if wanted else self.reply({"messages": [vars_of(message) for message in messages]}).text
-        words = text.split()[: options.max_tokens]
+        words = text.split()[: options.get("max_tokens")]
         for number, word in enumerate(words):
             await asyncio.sleep(bool(number) / self.writes)
-            yield [Piece(f"{word} ")]
-        yield [Piece(finish="stop", usage=Usage(len(prompt) // 4, len(words)))]
+            yield f"{word} "
+        yield Piece(finish="stop", usage=Usage(len(prompt) // 4, len(words)))
 
-    async def completion(self, messages: Sequence[Message], options: CallOptions) -> Completion:
-        pieces = [piece async for batch in self.pieces(messages, options) for piece in batch]
-        return Completion("".join(piece.text for piece in pieces).strip(), pieces[-1].usage)
+    @property
+    def model(self) -> Model:
+        """As the service calls it."""
+        return Model(ScriptedLLM(self.says, "timed"))
 
 
 def vars_of(message: Message) -> dict[str, str]:
@@ -181,9 +179,9 @@ def vars_of(message: Message) -> dict[str, str]:
 @in_virtual_time
 async def test_the_speeds_are_those_of_the_model_and_not_of_its_cache(tmp_path: Path) -> None:
     """Also when it is examined again, and although readers see an answer only when it is judged."""
-    inner: Any = Timed(reads=120, writes=8)
+    inner = Timed(reads=120, writes=8)
     for _ in range(2):
-        exam = await take(Model(inner), settings(tmp_path), load_prompts(("en",)), DETECTOR)
+        exam = await take(inner.model, settings(tmp_path), load_prompts(("en",)), DETECTOR)
         assert exam.grades == {"en": "full"}
         assert exam.reads == pytest.approx(120, rel=0.2)
         assert exam.writes == pytest.approx(8, rel=0.2)
@@ -261,9 +259,9 @@ def test_a_result_is_kept_by_model_and_heeded(tmp_path: Path) -> None:
 LONG = tuple(hit(n, f"Volumes are kept for {n} days. " + "Each notebook has some memory. " * 40) for n in range(1, 9))
 
 
-def writer(own: Settings, inner: Any) -> tuple[Synthesize, float]:
+def writer(own: Settings, inner: Timed) -> tuple[Synthesize, float]:
     """The step that writes answers after a start with these settings, and the time limit of a whole answer."""
-    assistants = build(own, model=Model(inner))
+    assistants = build(own, model=inner.model)
     assistant = assistants.by_id["docs-assistant"]
     (step,) = [step for group in assistant.plans.answer for step in group if isinstance(step, Synthesize)]
     return step, AnswerLimits.of(own, assistants.llm_timeout).whole
@@ -282,7 +280,7 @@ async def first_answer(step: Synthesize, whole: float) -> tuple[bool, float]:
 async def test_the_first_question_after_a_start_waits_for_a_model_that_its_exam_found_slow(tmp_path: Path) -> None:
     """Its prompt is shorter, and its time-out longer; without the exam, readers got a quotation after a minute."""
     own, speed = Settings.load(None, store=str(tmp_path)), {"reads": 15.0, "characters": 60.0, "writes": 1.0}
-    inner: Any = Timed(reads=15, writes=1)
+    inner = Timed(reads=15, writes=1)
     inner.reply = lambda _: Reply("Volumes are kept for 1 days [1]. " + "They are kept on a disk. " * 20)
     assert await first_answer(*writer(own, inner)) == (False, 60)
     keep(result("timed", grades={}, marks={}, form="full", left_out=(), **speed), own)
@@ -296,7 +294,7 @@ async def test_the_first_question_after_a_start_waits_for_a_model_that_its_exam_
 async def test_a_time_out_of_the_operator_stays_and_its_prompt_is_read_in_it(tmp_path: Path) -> None:
     """It is half of that of a short prompt; a quick model has the time-out and the passages of before."""
     own = Settings.load(None, store=str(tmp_path), llm_timeout=30.0)
-    inner: Any = Timed(reads=60, writes=20)
+    inner = Timed(reads=60, writes=20)
     inner.reply = lambda _: Reply("Volumes are kept for 1 days [1].")
     assert await first_answer(*writer(own, inner)) == (False, 30)
     none = {"grades": {}, "marks": {}, "form": "full", "left_out": ()}

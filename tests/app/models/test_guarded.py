@@ -4,11 +4,13 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from app.core import breaker as breaking
 from app.core.errors import ModelTimeout, ModelUnavailable, StoreUnavailable
 from app.core.gate import Gate
-from app.core.turn import Completion, Done, Message, Text
+from app.core.turn import Done, Message, Text
 from app.core.types import Query
 from app.index.guarded import GuardedStore
 from app.models.guarded import THINKING_FACTOR, Embedder, Model
@@ -16,9 +18,9 @@ from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from app.models.postprocessor import Postprocessor
 from app.models.protocols import CallOptions
-from app.models.responses import Piece
 from tests.app.pipeline.turns import hit
 from tests.fake_llm import Reply, fake_llm
+from tests.scripted_llm import Piece, ScriptedLLM
 from tests.virtual_time import in_virtual_time
 
 QUESTION = [Message("user", "How much?")]
@@ -34,21 +36,23 @@ SILENT = {
 class Endless:
     """A model whose server keeps sending something, as a real one did over HTTP."""
 
-    name = "endless"
-
     def __init__(self, *events, pause=0.01):
         self.events, self.pause, self.closed = events, pause, False
 
-    async def pieces(self, messages, options):
+    async def says(self, messages, options):
         try:
             for event in self.events[:-1]:
-                yield [event]
+                yield event
             while True:
                 await asyncio.sleep(self.pause)
                 if self.events:
-                    yield [self.events[-1]]
+                    yield self.events[-1]
         finally:
             self.closed = True
+
+    @property
+    def model(self):
+        return Model(ScriptedLLM(self.says, "endless"))
 
 
 async def until_it_stalls(model, options=QUICK):
@@ -76,31 +80,28 @@ async def test_what_is_no_text_does_not_outwait_the_timeout(form):
 @in_virtual_time
 async def test_a_model_that_stalls_in_mid_answer_is_ended_and_closed():
     endless = Endless(Piece("A"), Piece(" "))
-    heard, _ = await until_it_stalls(Model(endless))
+    heard, _ = await until_it_stalls(endless.model)
     assert heard[0] == Text("A")
     assert endless.closed
 
 
 @in_virtual_time
 async def test_thinking_counts_as_text_for_some_time_only():
-    heard, took = await until_it_stalls(Model(Endless(Piece(reasoning="hm"))))
+    heard, took = await until_it_stalls(Endless(Piece(reasoning="hm")).model)
     assert len(heard) > 1
     assert took > THINKING_FACTOR * QUICK.timeout
 
 
 @in_virtual_time
 async def test_text_that_keeps_coming_and_a_slow_reader_are_no_stall():
-    class Slow:
-        name = "slow"
-
-        async def pieces(self, messages, options):
-            for _ in range(4):
-                await asyncio.sleep(0.08)
-                yield [Piece("a")]
-            yield [Piece(finish="stop")]
+    async def slow(messages, options):
+        for _ in range(4):
+            await asyncio.sleep(0.08)
+            yield "a"
+        yield Piece(finish="stop")
 
     heard = []
-    async for event in Model(Slow()).stream(QUESTION, QUICK):
+    async for event in Model(ScriptedLLM(slow)).stream(QUESTION, QUICK):
         heard.append(event)
         if len(heard) == 2:
             await asyncio.sleep(0.4)  # the reader's own time
@@ -126,7 +127,7 @@ async def test_a_model_that_keeps_failing_is_not_asked_and_short_calls_are_count
 
 @in_virtual_time
 async def test_streams_that_break_off_or_stall_are_not_begun_any_more():
-    model = Model(Endless(pause=60))
+    model = Endless(pause=60).model
     for _ in range(breaking.FAILURES):
         await until_it_stalls(model, CallOptions(timeout=0.01))
     with pytest.raises(ModelUnavailable, match=r"endless is skipped .* said nothing new for 0.01 s"):
@@ -135,14 +136,16 @@ async def test_streams_that_break_off_or_stall_are_not_begun_any_more():
 
 @in_virtual_time
 async def test_an_embedder_that_hangs_ends_in_time_and_is_then_not_asked():
-    class Hangs:
-        index_name, asked = "e", 0
+    asked = []
+
+    class Hangs(BaseEmbedding):
+        index_name: str = "e"
 
         async def _aget_query_embedding(self, query):
-            self.asked += 1
+            asked.append(query)
             await asyncio.sleep(60)
 
-        _aget_text_embeddings = _aget_query_embedding
+        _get_query_embedding = _get_text_embedding = _aget_query_embedding
 
     hangs = Hangs()
     embedder = Embedder(hangs, 0.01)
@@ -151,7 +154,7 @@ async def test_an_embedder_that_hangs_ends_in_time_and_is_then_not_asked():
             await embedder.embed_queries(["a"])
     with pytest.raises(ModelUnavailable):
         await embedder.embed_queries(["a"])
-    assert hangs.asked == breaking.FAILURES
+    assert len(asked) == breaking.FAILURES
 
 
 async def test_a_store_that_keeps_failing_is_not_asked_although_its_pointer_is_remembered():
@@ -179,30 +182,33 @@ async def test_calls_to_servers_take_no_place_and_a_stream_gives_its_place_back(
     gate = Gate(10, at_once=1)
     seen = []
 
-    class Looks:
-        name = index_name = "m"
+    async def looks(messages, options):
+        seen.append(gate.working)
+        yield Piece("a", finish="stop")
 
-        async def pieces(self, messages, options):
+    class Embeds(BaseEmbedding):
+        index_name: str = "m"
+
+        async def _aget_query_embedding(self, query):
             seen.append(gate.working)
-            yield [Piece("a", finish="stop")]
+            return [1.0]
 
-        async def completion(self, *given):
+        _get_query_embedding = _get_text_embedding = _aget_query_embedding
+
+    class Ranks(BaseNodePostprocessor):
+        async def _apostprocess_nodes(self, nodes, query_bundle=None):
             seen.append(gate.working)
-            return Completion("")
-
-        async def apostprocess_nodes(self, nodes, query_str):
-            await self.completion()
             return nodes
 
-        _apostprocess_nodes = _aget_query_embedding = _aget_text_embeddings = completion
+        _postprocess_nodes = _apostprocess_nodes
 
-    looks = Looks()
+    model = Model(ScriptedLLM(looks))
     async with gate.place():
-        await Model(looks).complete(QUESTION, QUICK)
-        await Embedder(looks, 1).embed_queries(["a"])
-        await Postprocessor(looks, "m", "").chosen("a", [hit(1)], "0..1", 60)
+        await model.complete(QUESTION, QUICK)
+        await Embedder(Embeds(), 1).embed_queries(["a"])
+        await Postprocessor(Ranks(), "m", "").chosen("a", [hit(1)], "0..1", 60)
         assert gate.working == 1
-        async for _ in Model(looks).stream(QUESTION, QUICK):
+        async for _ in model.stream(QUESTION, QUICK):
             pass
         assert gate.working == 0
     assert seen == [0, 0, 0, 0]
@@ -213,14 +219,14 @@ async def test_the_speed_of_reading_is_that_of_the_last_long_prompts():
     """A call that ran out of time counts, a short prompt doesn't."""
     long = [Message("user", "x" * 8000)]
     patient = CallOptions(timeout=60)
-    quick, slow = (Model(Endless(Piece("a"), pause=pause)) for pause in (0.1, 40))
+    quick, slow = (Endless(Piece("a"), pause=pause).model for pause in (0.1, 40))
     for model in (quick, slow):
         await first_of(model, QUESTION, patient)
         assert model.reading.characters_in(20) == float("inf")
         await first_of(model, long, patient)
     assert quick.reading.characters_in(20) > 100_000
     assert slow.reading.characters_in(20) == pytest.approx(4000, rel=0.01)
-    silent = Model(Endless(pause=100))
+    silent = Endless(pause=100).model
     with pytest.raises(ModelTimeout):
         await first_of(silent, long, patient)
     assert silent.reading.characters_in(20) == pytest.approx(8000 / 3, rel=0.01)

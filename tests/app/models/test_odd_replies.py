@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from llama_index.core.embeddings import BaseEmbedding
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.turn import Completion, Message, Text, Usage
@@ -181,22 +182,24 @@ async def test_odd_scores_are_model_errors():
 
 
 async def test_a_class_of_llamaindex_with_odd_vectors_is_a_model_error():
-    class Odd:
-        model_name = "odd"
-        rows: object = None
+    class Odd(BaseEmbedding):
+        rows: Any = None
 
-        embed_batch_size = 10
-
-        async def _aget_query_embedding(self, query: str) -> object:
+        def _get_query_embedding(self, query: str) -> Any:
             return None
 
-        async def _aget_text_embeddings(self, texts: list[str]) -> object:
+        async def _aget_query_embedding(self, query: str) -> Any:
+            return None
+
+        def _get_text_embedding(self, text: str) -> Any:
+            return None
+
+        async def _aget_text_embeddings(self, texts: list[str]) -> Any:
             return self.rows
 
     for rows in ([[1.0], [2.0, 3.0]], [["1"], ["2"]], [[float("nan")], [1.0]], [None, None], [[1.0]]):
-        Odd.rows = rows
         with pytest.raises(ModelError):
-            await Embedder(Odd(), 60).embed_passages(["a", "b"])
+            await Embedder(Odd(rows=rows), 60).embed_passages(["a", "b"])
 
 
 async def test_a_question_is_answered_from_the_pages_whatever_the_models_reply(tmp_path: Path):

@@ -11,7 +11,7 @@ from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUna
 from app.core.turn import Done, Message, Reasoning, Text, Usage
 from app.models import Model, openai_chat
 from app.models.guarded import Embedder
-from app.models.openai import Embeddings, Endpoint
+from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from app.models.openai_embedder import OpenAIEmbedder
 from app.models.protocols import CallOptions
@@ -67,9 +67,9 @@ async def test_many_streams_pass_on_longer_pieces(llm: FakeLLM, client: OpenAIMo
     llm.reply = lambda _: Reply(words, piece_delay=0.005)
 
     async def batches() -> int:
-        lists = [pieces async for pieces in client.pieces(QUESTION, CallOptions())]
-        assert "".join(piece.text for pieces in lists for piece in pieces).strip() == words
-        return len(lists)
+        said = [one async for one in await client.astream_chat([ChatMessage("How much memory?")])]
+        assert "".join(one.delta for one in said).strip() == said[-1].message.content.strip() == words
+        return len(said)
 
     alone = await batches()
     monkeypatch.setattr(openai_chat, "MANY", 2)
@@ -88,13 +88,13 @@ async def test_many_streams_pass_on_longer_pieces(llm: FakeLLM, client: OpenAIMo
     ],
 )
 async def test_every_refusal_has_a_name(llm: FakeLLM, client: OpenAIModel, reply: Reply, error: type) -> None:
-    """Statuses and silence become our errors, whole and streamed, and name the address."""
+    """Statuses and silence become our errors, whole and streamed, and name the address, or the model."""
     llm.reply = lambda _: reply
     options = CallOptions(timeout=0.1 if reply.delay else None)
     with pytest.raises(error, match=llm.url) as whole:
         await Model(client).complete(QUESTION, options)
-    with pytest.raises(error, match=llm.url):
-        [piece async for piece in client.pieces(QUESTION, options)]
+    with pytest.raises(error, match="m said nothing new" if reply.delay else llm.url):
+        [event async for event in Model(client).stream(QUESTION, options)]
     if isinstance(whole.value, ModelRateLimited):
         assert whole.value.retry_after == 7
 
@@ -157,7 +157,7 @@ async def test_embeddings_come_in_the_order_of_the_texts_with_prefixes(llm: Fake
 async def test_a_run_takes_vectors_in_the_form_that_the_server_knows(llm: FakeLLM, forms: set[str]) -> None:
     """Base64 takes a quarter of the bytes of numbers; a server that refuses it is asked for numbers from then on."""
     llm.forms = forms
-    opened = Embeddings(Endpoint(llm.url, timeout=60), "e")
+    opened = OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e")
     async with aclosing(opened):
         for _ in range(2):
             vectors = await Embedder(opened, 60).embed_passages(["alpha", "beta"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,11 @@ from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.turn import Done, Event, Message, Source, Text, Turn
 from app.models.guarded import Model
-from app.models.protocols import CallOptions
-from app.models.responses import Piece
 from app.pipeline.runner import run
 from app.pipeline.steps.cite import LONGEST_WAIT, Cite
 from app.pipeline.steps.synthesize import Synthesize
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
+from tests.scripted_llm import Piece, ScriptedLLM
 from tests.virtual_time import in_virtual_time
 
 PROMPTS = load_prompts(("cs", "en"))
@@ -29,30 +28,27 @@ HITS = (hit(1, "Each notebook gets 4 GB of memory. It is counted by the hour.", 
 class Slow:
     """A model that says this text after so many seconds, or fails."""
 
-    name = "slow"
-
     def __init__(self, seconds: float, *texts: str, thinks: bool = False) -> None:
         self.seconds, self.texts, self.thinks, self.closed = seconds, texts, thinks, False
 
-    async def pieces(self, messages: Sequence[Message], options: CallOptions) -> AsyncIterator[list[Piece]]:
+    async def says(self, messages: Sequence[Message], options: Mapping[str, Any]) -> AsyncIterator[str | Piece]:
         try:
             for _ in range(int(self.seconds * 2)):
                 await asyncio.sleep(0.5)
                 if self.thinks:
-                    yield [Piece(reasoning="hm")]
+                    yield Piece(reasoning="hm")
             if not self.texts:
                 raise ModelUnavailable("gone")
             for text in self.texts:
-                yield [Piece(text)]
-            yield [Piece(finish="stop")]
+                yield text
+            yield Piece(finish="stop")
         finally:
             self.closed = True
 
 
 async def read(model: Slow, *, whole: bool = False) -> tuple[list[Event], float]:
     """The events, and the seconds until the first text."""
-    guarded: Any = model
-    plan = ((Synthesize(Model(guarded), PROMPTS, SETTINGS),), (Cite(PROMPTS, unproven="mark"),))
+    plan = ((Synthesize(Model(ScriptedLLM(model.says)), PROMPTS, SETTINGS),), (Cite(PROMPTS, unproven="mark"),))
     asked = turn(hits=HITS)
     made: Turn = await run(plan, replace(asked, request=replace(asked.request, whole=whole)))
     clock, events, first = asyncio.get_running_loop().time, list[Event](), 0.0

@@ -79,6 +79,7 @@ def importers() -> dict[str, set[str]]:
 
 APART = {
     "app/api": ("openid",),
+    "app/assistants": ("query_engine",),
     "app/cli": ("server", "settings_file"),
     "plugins/gaps": ("routes",),
     "plugins/more_apis": ("llms_txt",),
@@ -86,7 +87,7 @@ APART = {
     "plugins/formats/office": ("docx",),
 }
 """Short modules that stand apart from their only importer, which stands beside them: converters of one generator each, commands
-that `app.cli.commands` names, and what is loaded only when it is needed (a store, a server, a description, an embedder, a reranker, a provider of sign-in). None is to
+that `app.cli.commands` names, and what is loaded only when it is needed (a store, a server, a description, an embedder, a reranker, a provider of sign-in), and the assistant as LlamaIndex's query engine. None is to
 be added without such a reason."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from app.assistants.exam import Exam
 from app.assistants.file import AssistantTable, NamedIndex
 from app.assistants.health import Health, IndexCheck, IndexState, embedder_mismatch, look_at_servers, part_states
+from app.assistants.query_engine import AnswerStream, AskedBundle, AssistantQueryEngine
 from app.core.breaker import Breaker
 from app.core.errors import IndexMismatch, NoIndex, RequestError, StillReading, StoreError, quoted
 from app.core.process import peak_mb
@@ -74,13 +75,24 @@ class Assistant:
         """The name by which clients select it."""
         return self.table.id
 
+    @property
+    def engine(self) -> AssistantQueryEngine:
+        """The query engine of LlamaIndex that answers."""
+        return AssistantQueryEngine(self._events)
+
     async def answer(self, request: Request, record: AnswerRecord | None = None) -> Events:
         """Answer a question from the live generation of the index, as events. `record` gets what the steps find out.
 
         Raises an `AssistantError` if it fails before the first text; a later failure is a `Failure` event. Closing the
         iterator cancels the upstream calls.
         """
-        record = record or AnswerRecord()
+        bundle = AskedBundle(request.question, request=request, record=record or AnswerRecord())
+        response: AnswerStream = await self.engine.aquery(bundle)
+        async with aclosing(response.events) as events:
+            async for event in events:
+                yield event
+
+    async def _events(self, request: Request, record: AnswerRecord) -> Events:
         recorder = Recorder(record.began) if request.trace else None
         try:
             record.turn = await self.begin(request, record.calls)

@@ -13,18 +13,13 @@ from app.core.gate import away, busy
 from app.core.plugins import made
 from app.core.types import Hit
 from app.models.guarded import breaker, closed, probe_of
+from app.models.nodes import node_of
 from app.models.threads import in_thread
 
 if TYPE_CHECKING:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
-    from llama_index.core.schema import NodeWithScore
 
 Scores = Literal["relative", "0..1", "sigmoid"]
-
-
-def is_postprocessor(class_: type) -> bool:
-    """True if the class is a `BaseNodePostprocessor`. Doesn't import LlamaIndex, which takes seconds."""
-    return _derives(class_, "BaseNodePostprocessor")
 
 
 def _has_no_async_code(class_: type) -> bool:
@@ -40,22 +35,25 @@ def _derives(class_: type, name: str) -> bool:
 
 
 def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], what: str) -> Postprocessor:
-    """The postprocessor at `module:Class` for the step of this name. Raises `SettingsError`, which begins with `what`.
-
-    An argument `{"class": "module:Class", "args": {...}}` is an object of that class, such as a language model.
-    """
+    """The postprocessor at `module:Class` for the step of this name. Raises `SettingsError`, which begins with `what`."""
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-    values = {key: _argument(value, f"{what}={path}: {key}") for key, value in arguments.items()}
-    inner = made(path, BaseNodePostprocessor, values, what)
+    inner = made(path, BaseNodePostprocessor, objects(arguments, f"{what}={path}"), what)
     sigmoid = (
         'write scores = "sigmoid" in its [[step]] if these are logits; without `scores`, they only compare passages'
     )
     return Postprocessor(inner, f"{type(inner).__module__}:{type(inner).__name__}", sigmoid, label=f"step {name}")
 
 
+def objects(arguments: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """The arguments, in which `{"class": "module:Class", "args": {...}}` is an object of that class, such as a language model.
+
+    Raises `SettingsError`, which begins with `what`.
+    """
+    return {key: _argument(value, f"{what}: {key}") for key, value in arguments.items()}
+
+
 def _argument(value: Any, what: str) -> Any:
-    """The value, or the object that it describes."""
     if not (isinstance(value, Mapping) and "class" in value):
         return value
     path, arguments = value["class"], value.get("args", {})
@@ -90,7 +88,7 @@ class Postprocessor:
         "0..1" says how well a passage answers, and "sigmoid" the same as logits. Raises `OutsideScores` for others than 0..1, `ModelTimeout` after that many seconds, `ModelUnavailable` at once if it failed that way several times, and
         `ModelError` for an error of its own or a result that hits can't have.
         """
-        nodes = [_node(hit) for hit in hits]
+        nodes = [node_of(hit) for hit in hits]
         with self._breaker.call("rerank"), self._place():
             try:
                 async with asyncio.timeout(seconds) as limit:
@@ -144,24 +142,3 @@ class Postprocessor:
 
 def _all_within(scores: Sequence[float]) -> bool:
     return all(0 <= score <= 1 for score in scores)
-
-
-def _node(hit: Hit) -> NodeWithScore:
-    """The chunk as LlamaIndex sees it: of the metadata, models read the context, so that they read what embedders read."""
-    from llama_index.core.schema import NodeWithScore, TextNode
-
-    chunk = hit.chunk
-    facts = {
-        "title": chunk.title, "headings": " > ".join(chunk.heading_path),
-        "url": chunk.link, "language": chunk.language, "collection": chunk.collection, "date": chunk.dated,
-        "published": chunk.published, "modified": chunk.modified, "versions": list(chunk.versions),
-    }  # fmt: skip
-    node = TextNode(
-        id_=chunk.id,
-        text=chunk.text,
-        metadata={"context": chunk.context, **facts},
-        metadata_template="{value}",
-        excluded_embed_metadata_keys=list(facts),
-        excluded_llm_metadata_keys=list(facts),
-    )
-    return NodeWithScore(node=node, score=hit.score)

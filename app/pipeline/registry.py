@@ -10,19 +10,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.retrievers import BaseRetriever
+
 from app.core.errors import SettingsError, StepError, did_you_mean
 from app.core.hooks import registered
-from app.core.plugins import check_arguments, instance, load
+from app.core.plugins import check_arguments, instance, load, made
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Turn
 from app.index.protocols import Store
 from app.models import Model
 from app.models.guarded import Embedder
-from app.models.postprocessor import Postprocessor, Scores, is_postprocessor, open_postprocessor
+from app.models.postprocessor import Postprocessor, Scores, objects, open_postprocessor
 from app.pipeline.runner import Changes, Plan, Step
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.first_search import FirstSearch
+from app.pipeline.steps.own_retriever import OwnRetrieve
 from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.steps.relevance import Overview, Relevance
 from app.pipeline.steps.retrieve import Detect, Keywords, Probe, Refine, Retrieve
@@ -383,8 +387,10 @@ def _prompts_beside(step: Any) -> Path:
 
 def _loaded(name: str, table: OwnStep, what: str) -> StepFactory:
     loaded = load(table.path, object, what)
-    if is_postprocessor(loaded):
+    if issubclass(loaded, BaseNodePostprocessor):
         return _postprocess(name, table, what)
+    if issubclass(loaded, BaseRetriever):
+        return _retrieve(name, table, what)
     return _factory(loaded, name, table, f"{what}={table.path}")
 
 
@@ -416,12 +422,25 @@ def _postprocess(name: str, table: OwnStep, what: str) -> StepFactory:
     return StepFactory(named, make)
 
 
+def _retrieve(name: str, table: OwnStep, what: str) -> StepFactory:
+    retriever = made(table.path, BaseRetriever, objects(table.arguments, f"{what}={table.path}"), what)
+    named: Any = type(OwnRetrieve.__name__, (OwnRetrieve,), {"name": name})
+
+    def make(tools: Tools) -> Any:
+        seconds = table.timeout or tools.settings.tuning.helper_timeout
+        return named(tools.embedder, tools.prompts, tools.settings, retriever, seconds)
+
+    return StepFactory(named, make)
+
+
 def _check_declaration(found: type, what: str) -> None:
     """Raises `SettingsError` if the class doesn't declare what a step declares, or no turn has the fields."""
     lacking = [name for name in DECLARED if not hasattr(found, name)]
     lacking += [] if iscoroutinefunction(found.__call__) else ["async def __call__(self, turn)"]
     if lacking:
-        raise SettingsError(f"{what} is neither a step nor a LlamaIndex postprocessor: it lacks {', '.join(lacking)}.")
+        raise SettingsError(
+            f"{what} is neither a step nor a postprocessor or retriever of LlamaIndex: it lacks {', '.join(lacking)}."
+        )
     if named := [name for name in ("name", *DECLARED) if name in signature(found).parameters]:
         raise SettingsError(f"{what}: write {', '.join(named)} without a type, else it is an argument.")
     for name, kind in DECLARED.items():

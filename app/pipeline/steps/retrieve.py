@@ -14,14 +14,15 @@ from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
 from app.core.turn import Message, Question, Search, Turn
-from app.core.types import Candidate, Chunk, Filters, Legs, LexicalText, Query, Vector
+from app.core.types import Candidate, Chunk, Filters, Hit, Legs, LexicalText, Query, Vector
 from app.index.protocols import Generation
-from app.index.ranking.fuse import near_page, rank, with_indirect
+from app.index.ranking.fuse import near_page, with_indirect
 from app.index.ranking.legs import offsets
-from app.index.ranking.units import with_units
+from app.index.retriever import GenerationRetriever, SearchBundle
 from app.index.vocabulary import tokens_of
 from app.models import Embedder
 from app.models.guarded import is_multilingual
+from app.models.nodes import hits_of
 from app.pipeline.calls import unquoted
 from app.pipeline.conversation import Asking, Searching, ask_about, off_loop, referred, searched
 from app.pipeline.rewriting import (
@@ -173,10 +174,14 @@ class Retrieve(Searching):
         if query.vector is not None and is_multilingual(generation.info.recipe.embedder):
             centres = await generation.language_centres()
             query = replace(query, language_offsets=offsets(centres, query.vector, query.language))
-        legs = await with_units(generation, legs, query)
-        hits = await rank(generation, legs, query)
+        bundle = SearchBundle(question.text, query=query, legs=legs)
+        hits = await self._ranked(generation, bundle)
         headed = headed_first(hits, question.text, self.prompts.language(question.language))
-        return {"search": Search(query, legs), "hits": headed}
+        return {"search": Search(query, bundle.legs or legs), "hits": headed}
+
+    async def _ranked(self, generation: Generation, bundle: SearchBundle) -> Sequence[Hit]:
+        """The best hits of the legs; the bundle gets the legs as they were ranked."""
+        return hits_of(await GenerationRetriever(generation).aretrieve(bundle))
 
     async def _searched(self, turn: Turn) -> tuple[Question, Query, Legs]:
         """What is searched, and its legs: those of `probe` as far as it searched for the same."""

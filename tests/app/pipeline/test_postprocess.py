@@ -182,7 +182,7 @@ TABLES_AND_ERRORS = {
     f'class = "{MODULE}:Asks"\nargs = {{ llm = {{ class = "a:B", args = 5 }} }}': "llm: write it as",
     f'class = "{MODULE}:First"\nscores = "sigmoid"': "`scores` is for postprocessors of LlamaIndex, and this is none",
     f'class = "{MODULE}:First"\nargs = {{ hits = 5 }}': "refuses its arguments: First() takes no arguments",
-    f'class = "{MODULE}:NoStep"': "is neither a step nor a LlamaIndex postprocessor: it lacks uses, writes, optional",
+    f'class = "{MODULE}:NoStep"': "is neither a step nor a postprocessor or retriever of LlamaIndex: it lacks uses, writes, optional",
     f'class = "{MODULE}:Blocking"': "it lacks async def __call__(self, turn)",
     f'class = "{MODULE}:OneName"': """reads must be a tuple, as ("hits",), not 'hits'.""",
     f'class = "{MODULE}:NoField"': "a turn has no glossary. It has: asked, calls, choices",

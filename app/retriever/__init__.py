@@ -3,6 +3,7 @@
 Imported by programs that use LlamaIndex, not by the service; imports app.api, app.assistants and app.index.
 """
 
+from app.index.opensearch.vector_store import open_vector_store
 from app.retriever.retriever import DocsAssistantQueryEngine, DocsAssistantRetriever, open_embedding
 
-__all__ = ["DocsAssistantQueryEngine", "DocsAssistantRetriever", "open_embedding"]
+__all__ = ["DocsAssistantQueryEngine", "DocsAssistantRetriever", "open_embedding", "open_vector_store"]

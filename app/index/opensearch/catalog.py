@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
@@ -169,10 +170,11 @@ class Catalog:
             target.pages: page_index(recipe.dimension if recipe.summaries else 0, self._layout),
         }
         for name, body in bodies.items():
-            answer = await self._connection.call(
-                "PUT", f"/{name}", body, allow=("resource_already_exists_exception",), timeout=60
-            )
-            if answer is not None and not answer.get("shards_acknowledged"):
+            make = partial(_made, self._connection.url.partition(",")[0], name, recipe.dimension, body)
+            await self._connection.run(f"PUT /{name}", make, timeout=60)
+            path, params = f"/_cluster/health/{name}", {"wait_for_active_shards": "1", "timeout": "30s"}
+            health = await self._connection.call("GET", path, params=params, allow=(408,), timeout=60)
+            if health["timed_out"]:
                 raise StoreUnavailable(
                     f"OpenSearch at {self._connection.url} made the index {name}, but no node took it. "
                     "See its cluster health: disks may be full."
@@ -255,3 +257,11 @@ def _to_state(source: Mapping[str, Any]) -> State:
         for name in ("kept", "fading")
     )
     return State(source["last_id"], source["last_index"], kept, fading)
+
+
+async def _made(host: str, name: str, dimension: int, body: Mapping[str, Any], client: Any) -> None:
+    """Make the index by LlamaIndex's client, with our mapping, unless it is there."""
+    from llama_index.vector_stores.opensearch import OpensearchVectorClient  # half a second, for a new index alone
+
+    made = OpensearchVectorClient(host, name, dimension, idx_conf=dict(body), os_async_client=client)
+    await made.aindex_results([])

@@ -6,7 +6,7 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -231,6 +231,15 @@ class Connection:
             if allow and isinstance(answer, dict) and ("error" in answer or answer.get("found") is False):
                 return None
             return answer
+
+    async def run(self, doing: str, call: Callable[[AsyncOpenSearch], Awaitable[None]], *, timeout: float) -> None:  # noqa: ASYNC109
+        """Let a library use a client of its own, which tries each host. Raises as `call` does."""
+        waits = {"timeout": max(timeout, self.timeout), "max_retries": self._hosts - 1}
+        async with AsyncOpenSearch(**self._arguments | waits) as client:
+            try:
+                await call(client)
+            except (OpenSearchException, ValueError) as error:
+                raise self._error_from(error, doing) from error
 
     async def bulk(self, lines: bytes) -> None:
         """Send bulk operations. Raises `StoreError` with the first failure and the number of failures."""

@@ -43,11 +43,11 @@ OF_CHUNKS = {"excludes": ["*embedding", "tokens", "units"]}
 
 
 class OpenSearchGeneration:
-    """See `app.index.protocols.Generation`."""
+    """See `app.index.protocols.Generation`. `published` says in which indices its rows are."""
 
     def __init__(self, connection: Connection, published: Published, ef_search: int = 0) -> None:
         self._connection = connection
-        self._published = published
+        self.published = published
         self._ef_search = ef_search
         self._rows = Rows(connection, published.info.id)
         self._translation_sets: Shared[TranslationSets] = Shared()
@@ -58,7 +58,7 @@ class OpenSearchGeneration:
     @property
     def info(self) -> GenerationInfo:
         """The facts about this generation."""
-        return self._published.info
+        return self.published.info
 
     async def search(self, query: Query) -> Legs:
         """The lexical and the vector leg, each best first, with raw scores."""
@@ -79,7 +79,7 @@ class OpenSearchGeneration:
     async def _found(self, query: Query) -> tuple[dict[str, tuple[Candidate, ...]], Mapping[str, float]]:
         """The candidates of each leg, and the pages with the nearest summaries with their cosines."""
         known = await self._facts.get(self._read_facts)
-        names, lines = _searches(self._published, query, self._ef_search, SHOWN[:1] if known else SHOWN)
+        names, lines = _searches(self.published, query, self._ef_search, SHOWN[:1] if known else SHOWN)
         if not names:
             return {}, {}
         answer = await self._connection.call("POST", "/_msearch", lines, params={"filter_path": ANSWER})
@@ -102,7 +102,7 @@ class OpenSearchGeneration:
         """The leg of the summaries, whose chunks are those of the vector leg, and for pages without one the nearest of the page."""
         if urls := pages_without_chunks(leg, summaries):
             body, params = _best_of_pages(urls, query, self.info.id), ALL_SHARDS
-            answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+            answer = await self._connection.call("POST", f"/{self.published.chunks}/_search", body, params=params)
             leg = (*leg, *_candidates("vector", answer))
         return of_summaries(summaries, leg)
 
@@ -116,7 +116,7 @@ class OpenSearchGeneration:
         selected = {"terms": {"metadata.url": sorted(urls)}}
         chunks, pages = await asyncio.gather(
             self._chunks(MOST_CHUNKS, selected),
-            self._sources(self._published.pages, len(urls), ["chunk_ids", "metadata.url"], selected),
+            self._sources(self.published.pages, len(urls), ["chunk_ids", "metadata.url"], selected),
         )
         ids = {page["metadata"]["url"]: page.get("chunk_ids", ()) for page in pages}
         return {url: tuple(chunks[id_] for id_ in own if id_ in chunks) for url, own in ids.items() if own}
@@ -124,13 +124,13 @@ class OpenSearchGeneration:
     async def vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """The vectors of the texts of these chunks."""
         fields = ["chunk", "embedding"]
-        found = await self._sources(self._published.chunks, len(ids), fields, {"terms": {"chunk": ids}})
+        found = await self._sources(self.published.chunks, len(ids), fields, {"terms": {"chunk": ids}})
         return {row["chunk"]: row["embedding"] for row in found if "embedding" in row}
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
         """The plain texts of the pages with these addresses."""
         fields = ["metadata.url", "plain"]
-        pages = await self._sources(self._published.pages, len(urls), fields, {"terms": {"metadata.url": urls}})
+        pages = await self._sources(self.published.pages, len(urls), fields, {"terms": {"metadata.url": urls}})
         return {page["metadata"]["url"]: PlainText.of_json(page["plain"]) for page in pages}
 
     async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
@@ -139,13 +139,13 @@ class OpenSearchGeneration:
             return {}
         body = {"size": len(ids), "stored_fields": "_none_", "docvalue_fields": ["chunk", "units"]}
         selected = {"terms": {"chunk": ids}}
-        hits = await self._rows.hits(self._published.chunks, body, selected, parts="fields")
+        hits = await self._rows.hits(self.published.chunks, body, selected, parts="fields")
         # the server leaves out the padding
         fields = [hit["fields"] for hit in hits]
         return {row["chunk"][0]: b64decode(row["units"][0] + "==") for row in fields if "units" in row}
 
     async def _chunks(self, most: int, selected: dict[str, Any]) -> dict[str, Chunk]:
-        found = await self._sources(self._published.chunks, most, OF_CHUNKS, selected)
+        found = await self._sources(self.published.chunks, most, OF_CHUNKS, selected)
         return {row["chunk"]: to_chunk(row) for row in found}
 
     async def _sources(
@@ -167,7 +167,7 @@ class OpenSearchGeneration:
         body = {"size": PAGES_AT_ONCE, "stored_fields": "_none_", "docvalue_fields": SET_FACTS}
         body["sort"] = [{"metadata.url": "asc"}]
         selected = {"exists": {"field": "metadata.translation_set"}}
-        async for hits in self._rows.batches(self._published.pages, body, selected, parts="fields"):
+        async for hits in self._rows.batches(self.published.pages, body, selected, parts="fields"):
             facts += (tuple(hit["fields"][name][0] for name in SET_FACTS) for hit in hits)
         return TranslationSets.read(facts)
 
@@ -175,7 +175,7 @@ class OpenSearchGeneration:
         """The counterparts of each of these pairs."""
         urls = sorted({url for pair in pairs for url in pair})
         fields = ["metadata.url", "chunk_ids", "record.counterparts"]
-        rows = await self._sources(self._published.pages, len(urls), fields, {"terms": {"metadata.url": urls}})
+        rows = await self._sources(self.published.pages, len(urls), fields, {"terms": {"metadata.url": urls}})
         pages = {row["metadata"]["url"]: Derived.compared(row | row.get("record", {})) for row in rows}
         return await counterparts_of(pairs, pages, self.chunks_of)
 
@@ -185,7 +185,7 @@ class OpenSearchGeneration:
 
     async def _read_language_centres(self) -> Mapping[str, Vector]:
         languages, has_vector = self.info.languages, {"exists": {"field": "embedding"}}
-        chunks, lowest = self._published.chunks, [{"chunk": "asc"}]
+        chunks, lowest = self.published.chunks, [{"chunk": "asc"}]
         of_languages = [{"term": {"metadata.language": code}} for code in languages]
         samples = await asyncio.gather(
             *(self._sources(chunks, SAMPLE, ["embedding"], one, has_vector, sort=lowest) for one in of_languages)
@@ -203,7 +203,7 @@ class OpenSearchGeneration:
             "aggs": {"tokens": {"filters": {"filters": filters}}},
         }
         params = {"filter_path": "aggregations", **ALL_SHARDS}
-        answer = await self._connection.call("POST", f"/{self._published.chunks}/_search", body, params=params)
+        answer = await self._connection.call("POST", f"/{self.published.chunks}/_search", body, params=params)
         buckets = answer["aggregations"]["tokens"]["buckets"]
         return {token: buckets[str(number)]["doc_count"] for number, token in enumerate(tokens)}
 
@@ -215,7 +215,7 @@ class OpenSearchGeneration:
         counts: Counter[str] = Counter()
         body = {"size": TOKENS_AT_ONCE, "_source": ["tokens"], "sort": [{"chunk": "asc"}]}
         read = 0
-        async for hits in self._rows.batches(self._published.chunks, body, parts="_source.tokens"):
+        async for hits in self._rows.batches(self.published.chunks, body, parts="_source.tokens"):
             counts.update(await asyncio.to_thread(chunks_with, [hit["_source"]["tokens"] for hit in hits]))
             if (read := read + len(hits)) >= MOST_READ:
                 break
@@ -224,12 +224,12 @@ class OpenSearchGeneration:
     async def page(self, url: str) -> Page | None:
         """A page with its Markdown, by its public address."""
         this = {"term": {"metadata.url": url}}
-        pages = await self._sources(self._published.pages, 1, {"excludes": ["plain", "*embedding"]}, this)
+        pages = await self._sources(self.published.pages, 1, {"excludes": ["plain", "*embedding"]}, this)
         return to_page(pages[0]) if pages else None
 
     async def pages(self) -> tuple[Page, ...]:
         """All pages, by address, without Markdown."""
-        sources = self._rows.all(self._published.pages, leave_out=("markdown", "plain"))
+        sources = self._rows.all(self.published.pages, leave_out=("markdown", "plain"))
         return tuple([to_page(source) async for _, source in sources])
 
     async def first_chunks(self) -> tuple[Candidate, ...]:
@@ -240,7 +240,7 @@ class OpenSearchGeneration:
     async def _listed(self, order: str, *selected: dict[str, Any]) -> tuple[Candidate, ...]:
         """The chunks that match, without a score, from doc values: reading the rows of 15,000 takes the server 5 s."""
         body = {"size": FIRST_AT_ONCE, "stored_fields": "_none_", "docvalue_fields": SHOWN, "sort": [{order: "asc"}]}
-        batches = self._rows.batches(self._published.chunks, body, *selected, parts="fields")
+        batches = self._rows.batches(self.published.chunks, body, *selected, parts="fields")
         return tuple([_unscored(hit) async for hits in batches for hit in hits])
 
     async def lost(self) -> str:

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from app.core.errors import SettingsError, StoreError
 from app.core.generation import Recipe
+from app.core.settings import Settings
 from app.core.types import Chunk, Page, Section
 from app.index.opensearch.rows import OPEN
 from app.index.opensearch.store import OpenSearchStore
@@ -20,6 +22,7 @@ from llama_index.core.vector_stores import FilterOperator, MetadataFilter, Metad
 from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryMode
 from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
 
+from app.index.opensearch.vector_store import open_vector_store
 from tests.opensearch import opensearch_address, own_name, store_at
 
 pytestmark = [pytest.mark.opensearch, pytest.mark.server]
@@ -181,3 +184,30 @@ async def test_a_filter_on_gen_to_leaves_no_place_to_ended_rows(index):
         await publish(store, chunk("/en/storage", f"Storage has a quota of {number} TB."))
     found = await texts(theirs, "storage quota", ENDED, top=2)
     assert set(found) == {"Storage has a quota of 1 TB.", "Úložiště (storage) má kvótu."}
+
+
+async def test_the_store_that_we_open_reads_the_published_generation_alone(index):
+    """With the chunks' own ids, filters of its own, and no way to write; what a later run changes doesn't reach it."""
+    store, theirs = index
+    name = theirs.client._index
+    settings = Settings.load(None, store=f"{opensearch_address().replace('http', 'opensearch')}/{name}")
+    opened = open_vector_store(settings)
+    await publish(store, chunk("/en/storage", "Storage has no quota any more."))
+    retriever = VectorStoreIndex.from_vector_store(opened, embed_model=TopicEmbedding()).as_retriever(
+        similarity_top_k=2, filters=MetadataFilters(filters=[MetadataFilter(key="language", value="en")])
+    )
+    nodes = await retriever.aretrieve("storage")
+    assert nodes[0].text == "Storage has a quota."
+    assert nodes[0].node.node_id == chunk("/en/storage", "Storage has a quota.").id
+    now = await texts(open_vector_store(settings), "storage")
+    assert "Storage has no quota any more." in now
+    assert "Storage has a quota." not in now
+    with pytest.raises(StoreError, match="read-only"):
+        opened.add([])
+    with pytest.raises(StoreError, match="read-only"):
+        await opened.aclear()
+
+
+def test_a_store_elsewhere_is_named():
+    with pytest.raises(SettingsError, match="isn't in OpenSearch"):
+        open_vector_store(Settings.load(None, store="data"))

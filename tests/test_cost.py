@@ -115,7 +115,7 @@ async def client(tmp_path: Path, figure: str) -> AsyncIterator[httpx.AsyncClient
         recipe = Recipe(embedder.name, await embedder.dimension(), "s", "a")
         async with await assistants.store.draft(recipe) as draft:
             for page in pages():
-                chunks = splitter.split(page, ())
+                chunks = splitter.split(page)
                 vectors = await embedder.embed_passages([chunk.embedded_text for chunk in chunks])
                 derived = Derived(tuple(chunk.id for chunk in chunks), plain_text(page.markdown, chunks))
                 by_id = {chunk.id: vector for chunk, vector in zip(chunks, vectors, strict=True)}

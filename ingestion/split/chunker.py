@@ -16,7 +16,7 @@ from ingestion.entry import Entry
 from ingestion.errors import ConversionError
 from ingestion.split import Splitter, open_splitter
 from ingestion.split.embedding import BatchEmbedder
-from ingestion.split.splitters import prepare_and_cut, windows_or_chunks, with_plain_text
+from ingestion.split.splitters import prepare_and_cut, with_plain_text
 from ingestion.split.translate import NotFaithful, Translator, open_translator
 from ingestion.split.written import PageWriter, Questioner, Summariser, open_questioner, open_summariser
 from ingestion.workers import Workers
@@ -55,7 +55,7 @@ class Chunker:
     async def prepared(
         self, document: Document, fetched: Fetched, entry: Entry, settings: Settings, known_hash: str
     ) -> Prepared:
-        """The page, with chunks when its text is not the known one and cutting it needs no vectors."""
+        """The page, with chunks when its text is not the known one and cutting it needs no embedder."""
         entry = entry.without_text()
         made = await self.workers.run(prepare_and_cut, self.splitter, known_hash, document, fetched, entry, settings)
         self._check(made.chunks)
@@ -136,10 +136,10 @@ class Chunker:
         return self.translator.wanted(page) if self.translator else {}
 
     async def _chunks(self, page: Page) -> tuple[Chunk, ...]:
-        windows, chunks = await self.workers.run(windows_or_chunks, self.splitter, page)
-        if windows:
-            self._check(windows)
-            chunks = await self.workers.run(self.splitter.split, page, await self.embedder.vectors(windows))
+        if self.splitter.embeds:
+            chunks = await self.splitter.split_by(self.embedder.embedding, page)
+        else:
+            chunks = await self.workers.run(self.splitter.split, page)
         self._check(chunks)
         return chunks
 

@@ -84,14 +84,12 @@ class Cut:
     lines: tuple[int, int] = (0, 0)
 
 
-def make_chunks(page: Page, groups: Iterable[Sequence[Piece]]) -> tuple[Chunk, ...]:
-    """A chunk of each group, in order, with the page's facts on it."""
-    cuts: list[Cut] = []
+def cuts_of(groups: Iterable[Sequence[Piece]]) -> Iterator[Cut]:
+    """The text of each group with its sections and lines, in order."""
     trail: Trail = ()
     for group in groups:
         text, sections, trail = _joined(group, trail)
-        cuts.append(Cut(text, sections, (group[0].lines[0], max(piece.lines[1] for piece in group))))
-    return chunks_of(page, cuts)
+        yield Cut(text, sections, (group[0].lines[0], max(piece.lines[1] for piece in group)))
 
 
 def chunks_of(page: Page, cuts: Iterable[Cut]) -> tuple[Chunk, ...]:

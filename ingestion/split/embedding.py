@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from app.core import spans
 from app.core.errors import ModelError, StoreError
@@ -13,6 +15,9 @@ from app.core.types import Vector
 from app.index.vector_cache import VectorCache
 from app.models.guarded import Embedder
 from ingestion.report import Report
+
+if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
 
 log = logging.getLogger("ingestion")
 
@@ -60,6 +65,13 @@ class BatchEmbedder:
         self.calls += 1
         self.texts += len(texts)
         return vectors
+
+    @cached_property
+    def embedding(self) -> BaseEmbedding:
+        """The same as a class of LlamaIndex, for splitters that embed sentences."""
+        from ingestion.split.parsers import CountedEmbedding
+
+        return CountedEmbedding(self.vectors)
 
 
 @dataclass

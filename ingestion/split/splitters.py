@@ -1,272 +1,258 @@
-"""The ways to cut a page: along headings, not at all, by length alone, or where the topic changes. Only computing, without models, for workers."""
+"""Cuts pages with a `NodeParser` of LlamaIndex. Nodes of a class that knows nothing of sections are found in the page again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from typing import Protocol
+import hashlib
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
-from app.core.errors import SettingsError
+from app.core.errors import AssistantError, SettingsError
+from app.core.language import vocabulary
+from app.core.plugins import made
 from app.core.settings import Settings
-from app.core.types import Chunk, Page, Vector
+from app.core.types import Chunk, Page, Section
 from ingestion.convert.document import Document
+from ingestion.convert.markdown.structure import heading_of, top_level
 from ingestion.convert.prepare import Prepared, prepare
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
-from ingestion.split.chunks import Limits, Part, bounds, make_chunks, plain_text, with_neighbours
-from ingestion.split.pieces import ANNOUNCED, STACKED, Piece, pieces
+from ingestion.errors import ConversionError
+from ingestion.split.chunks import Cut, Trail, below, chunks_of, plain_text, section_of, with_neighbours
 
+if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
 
-class Splitter(Protocol):
-    """One way to cut pages. Each of ours keeps sections with their anchors, closes fences and loses no line."""
-
-    @property
-    def name(self) -> str:
-        """The splitter's name in the recipe: it changes when the same page would get other chunks."""
-
-    def windows(self, page: Page) -> Sequence[str]:
-        """Texts whose vectors `split` needs, in order; none when the text alone decides."""
-        del page
-        return ()
-
-    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
-        """The page's chunks in order; `vectors` are those of its `windows`."""
+VERSIONS: Mapping[str, str] = {"markdown": "markdown-5", "semantic": "semantic-3", "fixed": "fixed-3", "page": "page-3"}
+"""The names in recipes, which change when the same page would get other chunks."""
+_Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class MarkdownSplitter(Splitter):
-    """Chunks of at most `size` characters."""
+class Splitter:
+    """Cuts pages with the parser that `kind` names: one of `VERSIONS`, or `module:Class` with `arguments` (JSON).
 
-    size: int
-    abbreviations: frozenset[str] | None = None
-
-    @property
-    def name(self) -> str:
-        """See `Splitter`."""
-        return f"markdown-5/{self.size}"
-
-    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
-        """The page's chunks, none longer than the size but for single rows of tables."""
-        del vectors
-        page_pieces = pieces(page.markdown, self.size, abbreviations=self.abbreviations)
-        parts = [Part(len(piece.text), len(piece.gap), piece.cost) for piece in page_pieces]
-        # above half of the size the length doesn't matter, so that breaks fall where sections end
-        limits = Limits(self.size, self.size / 2, shortness=1.0)
-        groups = [page_pieces[first:last] for first, last in bounds(parts, limits)]
-        return make_chunks(page, groups)
-
-
-@dataclass(frozen=True, slots=True)
-class PageSplitter(Splitter):
-    """One chunk per page with all its sections. Embedders see only as much of it as they take."""
-
-    @property
-    def name(self) -> str:
-        """See `Splitter`."""
-        return "page-2"
-
-    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
-        """One chunk; none for a page without text."""
-        del vectors
-        page_pieces = pieces(page.markdown, max(1, len(page.markdown)))
-        return make_chunks(page, [page_pieces] if page_pieces else [])
-
-
-CHARACTERS_A_TOKEN = (4, 3, 2, 1)
-"""Tried in this order: English prose has about four, code three, languages that tokenizers know less two."""
-
-
-def count(text: str) -> int:
-    """Returns the number of tokens of the text."""
-    return len(_encoder()(text))
-
-
-@lru_cache(maxsize=32)  # each page is needed twice: for the texts to embed, and with their vectors
-def small_pieces(
-    markdown: str, most: int, abbreviations: frozenset[str] | None = None
-) -> tuple[Sequence[Piece], Sequence[int]]:
-    """The page in sentences, list items and blocks of at most `most` tokens with their headings, each with its tokens.
-
-    Single rows of tables may be longer, as no row is ever cut.
+    Chunks of `markdown` have at most `size` characters. Each chunk is also found by so many characters, `neighbours`, of the chunks
+    beside it; readers and the language model get its text alone. The process that cuts makes the parser.
     """
-    coarse: tuple[Sequence[Piece], Sequence[int]] | None = None
-    for characters in CHARACTERS_A_TOKEN:
-        parts = tuple(pieces(markdown, most * characters, sentences_apart=True, abbreviations=abbreviations))
-        lengths = tuple(count(piece.text) for piece in parts)
-        if _longest(parts, lengths) <= most:
-            return parts, lengths
-        coarse = coarse or (parts, lengths)
-    assert coarse is not None
-    return coarse
+
+    kind: str = "markdown"
+    size: int = 1200
+    abbreviations: frozenset[str] | None = None
+    arguments: str = "{}"
+    neighbours: int = 0
+
+    @property
+    def name(self) -> str:
+        """The splitter's name in the recipe. Arguments are hashed, as they may be secret."""
+        if self.kind in VERSIONS:
+            name = VERSIONS[self.kind] + (f"/{self.size}" if self.kind == "markdown" else "")
+        else:
+            name = f"node-1/{self.kind}/{hashlib.sha256(self.arguments.encode()).hexdigest()[:8]}"
+        return f"{name}+{self.neighbours}" if self.neighbours else name
+
+    @property
+    def embeds(self) -> bool:
+        """True if an embedder decides where to cut."""
+        return self.kind == "semantic"
+
+    def check(self) -> None:
+        """Raises `SettingsError` for a class that isn't there, is no `NodeParser` or refuses its arguments."""
+        if self.kind not in VERSIONS:
+            _own(self.kind, self.arguments)
+
+    def split(self, page: Page) -> tuple[Chunk, ...]:
+        """The page's chunks in order, by a parser without an embedder. Raises `ConversionError` when the parser fails."""
+        parser = _parser(self)
+        text = None if getattr(parser, "reads_anchors", False) else _Text(page.markdown)
+        document = _document(page, text.text if text else page.markdown)
+        try:
+            nodes = parser.get_nodes_from_documents([document])
+        except Exception as error:  # anything can happen in a class from outside
+            raise ConversionError(f"{self.kind} can't split it ({type(error).__name__}: {error})") from error
+        return self._chunks(page, nodes, text, str(getattr(parser, "window_metadata_key", "")))
+
+    async def split_by(self, embedding: BaseEmbedding, page: Page) -> tuple[Chunk, ...]:
+        """The same by a parser that embeds sentences. Raises `ModelError` when embedding fails."""
+        from ingestion.split.parsers import EMBEDDING
+
+        text = _Text(page.markdown)
+        parser = EMBEDDING[self.kind](self.abbreviations, embedding)
+        try:
+            nodes = await parser.aget_nodes_from_documents([_document(page, text.text)]) if text.text.strip() else []
+        except AssistantError:
+            raise
+        except Exception as error:
+            raise ConversionError(f"{self.kind} can't split it ({type(error).__name__}: {error})") from error
+        return self._chunks(page, nodes, text, "")
+
+    def _chunks(self, page: Page, nodes: Sequence[Any], text: _Text | None, window: str) -> tuple[Chunk, ...]:
+        chunks = chunks_of(page, _cuts(nodes, text, window) if text else _own_cuts(nodes))
+        return with_neighbours(chunks, self.neighbours) if self.neighbours else chunks
 
 
-def _longest(found: Sequence[Piece], lengths: Sequence[int]) -> int:
-    """Tokens of the longest piece, with the headings that it can't be parted from."""
-    longest = headed = 0
-    for piece, length in zip(found, lengths, strict=True):
-        longest = max(longest, headed + length)
-        headed = headed + length + 1 if piece.heading is not None else 0
-    return longest
+def open_splitter(settings: Settings) -> Splitter:
+    """The splitter that DOCS_SPLITTER names. Raises `SettingsError` for an unknown one, and for arguments that it refuses."""
+    kind = settings.splitter
+    if ":" not in kind and settings.splitter_args:
+        raise SettingsError("DOCS_SPLITTER_ARGS are for a splitter of your own: set DOCS_SPLITTER=module:Class.")
+    if ":" not in kind and kind not in VERSIONS:
+        raise SettingsError(f"DOCS_SPLITTER is {kind!r}. Known are: {', '.join(VERSIONS)}, and module:Class.")
+    splitter = Splitter(
+        kind,
+        settings.tuning.chunk_size,
+        vocabulary(settings.languages, settings.prompts).abbreviations,
+        json.dumps(settings.splitter_args, sort_keys=True),
+        settings.tuning.chunk_neighbours,
+    )
+    splitter.check()
+    return splitter
 
 
 @cache
-def _encoder() -> Callable[[str], Sequence[int]]:
-    from llama_index.core.utils import get_tokenizer
+def _parser(splitter: Splitter) -> Any:
+    from ingestion.split.parsers import PARSERS
 
-    try:
-        encoder: Callable[[str], Sequence[int]] = get_tokenizer()
-        encoder("")
-    except (OSError, ValueError) as error:
-        raise SettingsError(
-            f"Tokens can't be counted ({error}): the tokenizer inside llama-index-core is missing. "
-            "Install llama-index-core again, or set DOCS_SPLITTER=markdown."
-        ) from error
-    return encoder
+    if splitter.kind in PARSERS:
+        return PARSERS[splitter.kind](splitter.size, splitter.abbreviations)
+    return _own(splitter.kind, splitter.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class FixedSplitter(Splitter):
-    """Chunks of at most `tokens`, each beginning with whole sentences, up to `overlap` tokens, of the one before.
+@cache
+def _own(path: str, arguments: str) -> Any:
+    from llama_index.core.node_parser import NodeParser
 
-    Nothing is repeated across a heading, where it would be in the wrong section.
-    """
-
-    tokens: int
-    overlap: int
-    abbreviations: frozenset[str] | None = None
-
-    @property
-    def name(self) -> str:
-        """See `Splitter`."""
-        return f"fixed-2/{self.tokens}/{self.overlap}"
-
-    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
-        """The page's chunks."""
-        del vectors
-        page_pieces, lengths = small_pieces(page.markdown, self.tokens, self.abbreviations)
-        groups: list[Sequence[Piece]] = []
-        start = begin = 0
-        while begin < len(page_pieces):
-            end = self._end(page_pieces, lengths, start, begin)
-            groups.append(page_pieces[start:end])
-            start, begin = self._repeated(page_pieces, lengths, begin, end), end
-        return make_chunks(page, groups)
-
-    def _end(self, found: Sequence[Piece], lengths: Sequence[int], start: int, begin: int) -> int:
-        """Returns the end of the chunk from `start`: after the piece at `begin`, with no heading or announcement last."""
-        end, room = begin + 1, self.tokens - sum(lengths[start : begin + 1]) - (begin - start)
-        while end < len(found) and lengths[end] + 1 <= room:
-            room -= lengths[end] + 1  # the gap is a token at most
-            end += 1
-        last = end
-        while begin + 1 < last < len(found) and found[last].cost >= ANNOUNCED:
-            last -= 1
-        return end if last < len(found) and found[last].cost >= ANNOUNCED else last
-
-    def _repeated(self, found: Sequence[Piece], lengths: Sequence[int], begin: int, end: int) -> int:
-        """Returns the start of the next chunk: as far back as the overlap reaches, but after the last heading."""
-        if end == len(found) or found[end].heading is not None:
-            return end
-        at, room = end, min(self.overlap, self.tokens - lengths[end] - 1)
-        start = end
-        while at > begin and found[at - 1].heading is None and lengths[at - 1] + 1 <= room:
-            room -= lengths[at - 1] + 1
-            at -= 1
-            start = at if found[at].cost < ANNOUNCED else start
-        return start
+    return made(path, NodeParser, json.loads(arguments), "DOCS_SPLITTER", by="from_defaults")
 
 
-@dataclass(frozen=True, slots=True)
-class NeighbourSplitter(Splitter):
-    """The chunks of another splitter, which are also found by so many `characters` of the chunks beside them.
+def _document(page: Page, text: str) -> Any:
+    from llama_index.core.schema import Document
 
-    Readers and the language model get the text of a chunk alone, so nothing is shown twice.
-    """
-
-    splitter: Splitter
-    characters: int
-
-    @property
-    def name(self) -> str:
-        """See `Splitter`."""
-        return f"{self.splitter.name}+{self.characters}"
-
-    def windows(self, page: Page) -> Sequence[str]:
-        """Those of the other splitter."""
-        return self.splitter.windows(page)
-
-    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
-        """The page's chunks."""
-        return with_neighbours(self.splitter.split(page, vectors), self.characters)
+    facts = {"title": page.title, "url": page.url, "language": page.language}
+    # left out of the texts of nodes, which have them as the context of the chunk; parsers count their length else
+    return Document(
+        text=text,
+        id_=page.url,
+        metadata=facts,
+        excluded_embed_metadata_keys=[*facts],
+        excluded_llm_metadata_keys=[*facts],
+    )
 
 
-WINDOW = 3
-"""Sentences or blocks on each side of a point that are compared."""
-
-_WANTED, _UNWANTED = -0.3, 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class SemanticSplitter(Splitter):
-    """Chunks of `least` to `most` tokens. The `percentile` % of points where a page is least alike are where it's cut.
-
-    The windows are those of TextTiling (Hearst 1997), compared by embeddings with a percentile of the page as threshold,
-    as LlamaIndex's SemanticSplitterNodeParser does; that one itself cuts through code and tables and knows no lengths.
-    """
-
-    least: int
-    most: int
-    percentile: int
-    abbreviations: frozenset[str] | None = None
-
-    @property
-    def name(self) -> str:
-        """See `Splitter`."""
-        return f"semantic-2/{self.least}-{self.most}/{self.percentile}"
-
-    def windows(self, page: Page) -> Sequence[str]:
-        """One text from each sentence or block on."""
-        page_pieces, _ = small_pieces(page.markdown, self.most, self.abbreviations)
-        return [_text(page_pieces[at : at + WINDOW]) for at in range(len(page_pieces))] if len(page_pieces) > 1 else []
-
-    def split(self, page: Page, vectors: Sequence[Vector] = ()) -> tuple[Chunk, ...]:
-        """The page's chunks; only the first or last of a page, or one between long blocks, may be shorter than `least`."""
-        page_pieces, lengths = small_pieces(page.markdown, self.most, self.abbreviations)
-        costs = self._costs(page_pieces, vectors) if len(page_pieces) > 1 else [0.0] * len(page_pieces)
-        parts = [Part(length, 1, cost) for length, cost in zip(lengths, costs, strict=True)]
-        groups = [
-            page_pieces[first:last] for first, last in bounds(parts, Limits(self.most, self.least, shortness=3.0))
-        ]
-        return make_chunks(page, groups)
-
-    def _costs(self, found: Sequence[Piece], vectors: Sequence[Vector]) -> list[float]:
-        """Returns the cost of a break before each piece, by how alike the windows before and after it are."""
-        import numpy as np
-
-        matrix = np.asarray(vectors, dtype=np.float32)
-        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-        matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
-        before = matrix[[max(0, at - WINDOW) for at in range(1, len(found))]]
-        alike = np.einsum("ij,ij->i", before, matrix[1:])
-        threshold = float(np.percentile(alike, self.percentile))
-        costs = [0.0]
-        for piece, likeness in zip(found[1:], alike.tolist(), strict=True):
-            cost = 2.0 * (likeness - threshold) + (_WANTED if likeness <= threshold else _UNWANTED)
-            costs.append(piece.cost if piece.cost >= STACKED else cost)
-        return costs
+def _own_cuts(nodes: Iterable[Any]) -> Iterator[Cut]:
+    """A part for each node of a `SectionParser`, which knows its place."""
+    for node in nodes:
+        sections = tuple(Section(at, tuple(path), anchor) for at, path, anchor in node.metadata["sections"])
+        first, last = node.metadata["lines"]
+        yield Cut(node.text, sections, (first, last))
 
 
-def _text(found: Sequence[Piece]) -> str:
-    return "".join((piece.gap if number else "") + piece.text for number, piece in enumerate(found))
+def _cuts(nodes: Iterable[Any], text: _Text, window: str) -> Iterator[Cut]:
+    """A part for each node: its window where it has one, which is searched better than its sentence alone."""
+    from llama_index.core.schema import MetadataMode
+
+    after, seen = 0, set[tuple[str, _Place]]()
+    for node in nodes:
+        content = node.get_content(metadata_mode=MetadataMode.NONE).strip()
+        if not content or node.child_nodes:
+            continue
+        around = str(node.metadata.get(window, "")).strip()
+        place = text.place(around, None, after) if around else None
+        if place is None:
+            place = text.place(content, getattr(node, "start_char_idx", None), after)
+            after = place[0] + 1 if place else after
+        else:
+            content, after = around, place[0]
+        if place is None:
+            # nothing can be read around it, so it has what its parser gives for reading
+            yield Cut(around or content)
+        elif (content, place) not in seen:  # on a short page, many windows are the whole page
+            seen.add((content, place))
+            yield Cut(content, tuple(text.sections(content, place)), text.lines(place))
+
+
+@dataclass
+class _Text:
+    """A page's Markdown without the ids of its headings, and where in it the lines and sections of the original begin."""
+
+    markdown: str
+    text: str = ""
+    _lines: list[tuple[int, int]] = field(default_factory=list)  # (first, the one after) of the original, by line
+    _starts: list[int] = field(default_factory=list)
+    _headings: list[int] = field(default_factory=list)
+    _trails: list[Trail] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        lines, trail = self.markdown.split("\n"), Trail()
+        blocks = [block for block in top_level(lines) if block[0] is not None and block[0].type == "heading"]
+        written, parts = 0, list[str]()
+        for block, start, end in blocks:
+            assert block is not None
+            heading, shown = heading_of(block, lines[start:end])
+            parts += [*lines[written:start], shown]
+            self._lines += [*((number, number + 1) for number in range(written, start)), (start, end)]
+            trail = below(trail, heading)
+            self._headings.append(len(parts) - 1)
+            self._trails.append(trail)
+            written = end
+        parts += lines[written:]
+        self._lines += [(number, number + 1) for number in range(written, len(lines))]
+        self._starts = list(accumulate((len(part) + 1 for part in parts), initial=0))[:-1]
+        self._headings = [self._starts[number] for number in self._headings]
+        self.text = "\n".join(parts)
+
+    def place(self, content: str, given: int | None, after: int) -> _Place | None:
+        """Finds the content: where its parser says, else from `after` on, else anywhere; blanks may differ."""
+        at = -1 if given is None else given
+        while 0 <= at < len(self.text) and self.text[at].isspace():
+            at += 1
+        if at < 0 or not self.text.startswith(content, at):
+            at = self.text.find(content, after)
+            at = self.text.find(content) if at < 0 else at
+        if at >= 0:
+            return at, at + len(content)
+        squeezed, offsets = self._squeezed
+        wanted = "".join(content.split())
+        at = squeezed.find(wanted, bisect_left(offsets, after))
+        at = squeezed.find(wanted) if at < 0 else at
+        return (offsets[at], offsets[at + len(wanted) - 1] + 1) if at >= 0 else None
+
+    def lines(self, place: _Place) -> tuple[int, int]:
+        """The lines of the original (first, and the one after) in which the place is."""
+        first, last = bisect_right(self._starts, place[0]) - 1, bisect_left(self._starts, place[1]) - 1
+        return self._lines[first][0], self._lines[last][1]
+
+    def sections(self, content: str, place: _Place) -> Iterator[Section]:
+        """The section that the place begins in, and those that begin in it, at their offsets in the content."""
+        first = bisect_right(self._headings, place[0])
+        yield section_of(0, self._trails[first - 1] if first else ())
+        for number in range(first, bisect_left(self._headings, place[1])):
+            yield section_of(self._offset(content, place[0], self._headings[number]), self._trails[number])
+
+    def _offset(self, content: str, start: int, offset: int) -> int:
+        """Returns the position in the content, whose blanks may differ from the page's, of this offset of the page."""
+        if self.text.startswith(content[: offset - start + 1], start):
+            return offset - start
+        before = len("".join(self.text[start:offset].split()))
+        return [at for at, character in enumerate(content) if not character.isspace()][before]
+
+    @cached_property
+    def _squeezed(self) -> tuple[str, list[int]]:
+        """The text without blanks, and the offset of each of its characters."""
+        offsets = [at for at, character in enumerate(self.text) if not character.isspace()]
+        return "".join(self.text[at] for at in offsets), offsets
 
 
 def prepare_and_cut(  # one call to another process instead of two
     splitter: Splitter, known_hash: str, document: Document, fetched: Fetched, entry: Entry, settings: Settings
 ) -> Prepared:
-    """The page, with chunks when its text is not the known one and cutting it needs no vectors."""
+    """The page, with chunks when its text is not the known one and cutting it needs no embedder."""
     prepared = prepare(document, fetched, entry, settings)
-    if prepared.page.hash == known_hash or splitter.windows(prepared.page):
+    if prepared.page.hash == known_hash or splitter.embeds:
         return prepared
     chunks = splitter.split(prepared.page)
     return replace(prepared, page=with_plain_text(prepared.page, chunks), chunks=chunks)
@@ -275,9 +261,3 @@ def prepare_and_cut(  # one call to another process instead of two
 def with_plain_text(page: Page, chunks: Sequence[Chunk]) -> Page:
     """The page with its plain text, in which these chunks have their places."""
     return replace(page, derived=replace(page.derived, plain=plain_text(page.markdown, chunks)))
-
-
-def windows_or_chunks(splitter: Splitter, page: Page) -> tuple[Sequence[str], tuple[Chunk, ...]]:
-    """The texts to embed first, or the chunks where there are none."""
-    windows = splitter.windows(page)
-    return windows, () if windows else splitter.split(page)

@@ -39,7 +39,7 @@ def documentation() -> list[Cut]:
             text = (find_docs() / language / f"{name}.md").read_text("utf-8").split("---", 2)[2]
             of_set = Derived(translation_set=f"{SITE}/en/{name}")
             page = Page(f"{SITE}/{language}/{name}", "docs", name, language, text, name, derived=of_set)
-            made.append((page, splitter.split(page, ())))
+            made.append((page, splitter.split(page)))
     return made
 
 

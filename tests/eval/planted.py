@@ -8,7 +8,7 @@ import pytest
 
 from eval.measure.gate import judge
 from eval.measure.result import Result
-from ingestion.split.splitters import MarkdownSplitter
+from ingestion.split import Splitter
 from ingestion.workers import Workers
 
 HALVES = 20
@@ -31,16 +31,16 @@ def _half(result: Result, seed: int) -> Result:
 
 def lose_headings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks forget the path of their headings."""
-    split = MarkdownSplitter.split
+    split = Splitter.split
 
-    def headless(self, page, vectors=()):
+    def headless(self, page):
         return tuple(
             replace(chunk, sections=tuple(replace(section, path=()) for section in chunk.sections))
-            for chunk in split(self, page, vectors)
+            for chunk in split(self, page)
         )
 
     async def here(self, work, /, *arguments, **named):
         return await asyncio.to_thread(work, *arguments, **named)
 
-    monkeypatch.setattr(MarkdownSplitter, "split", headless)
+    monkeypatch.setattr(Splitter, "split", headless)
     monkeypatch.setattr(Workers, "run", here)  # a process of its own would know nothing of it

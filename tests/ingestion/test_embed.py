@@ -11,8 +11,8 @@ from ingestion.convert.prepare import Prepared
 from ingestion.publish.change import PageChange
 from ingestion.publish.draft import DryRunDraft, Writer
 from ingestion.report import PageReport
+from ingestion.split import Splitter
 from ingestion.split.embedding import BatchEmbedder
-from ingestion.split.splitters import MarkdownSplitter
 from tests.fakes import FakeEmbedder
 
 
@@ -81,7 +81,7 @@ def change(number: int) -> PageChange:
     """A new page of one chunk."""
     text = f"Text {number}."
     page = Page(f"https://docs.example.org/{number}/", "docs", "T", "en", text, hash=str(number))
-    chunks = MarkdownSplitter(100).split(page)
+    chunks = Splitter(size=100).split(page)
     return PageChange(PageReport(page.url, "new"), put=Prepared(page, chunks), page=page)
 
 

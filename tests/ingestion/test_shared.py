@@ -16,8 +16,7 @@ from app.core.settings import Settings
 from app.core.types import Page
 from app.text.blocks import blocks, sentences
 from ingestion.convert import Document, SourceText, convert
-from ingestion.split import SPLITTERS, open_splitter
-from tests.fakes import FakeEmbedder
+from ingestion.split import open_splitter
 from tests.ingestion.local_site import load
 
 SHARED = Path(__file__).parents[2] / "../shared"
@@ -73,15 +72,14 @@ def headless(markdown: str) -> int:
     return sum("|" not in lines[n - 1] for n in rows)
 
 
-@pytest.mark.parametrize("kind", list(SPLITTERS))
-async def test_splitting_the_corpus_loses_and_breaks_nothing(kind: str) -> None:
+async def test_splitting_the_corpus_loses_and_breaks_nothing() -> None:
     """No fence more left open than in the sources, no headless table, no line lost, no chunk begun in mid-sentence."""
     fence = re.compile(r"(?m)^[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)*(?:```+|~~~+)")
-    splitter, embedder = open_splitter(Settings.load(None, splitter=kind)), FakeEmbedder()
+    splitter = open_splitter(Settings.load(None))
     odd = source_odd = middle = without_header = 0
     for name, markdown in corpus():
         page = Page(f"https://docs.example.org/{name}", "docs", "T", "en", markdown, "")
-        chunks = splitter.split(page, await embedder.embed_passages(splitter.windows(page)))
+        chunks = splitter.split(page)
         source_odd += len(fence.findall(markdown)) % 2
         odd += sum(len(fence.findall(chunk.text)) % 2 for chunk in chunks)
         middle += sum(chunk.text[0].islower() for chunk in chunks)

@@ -10,9 +10,8 @@ import pytest
 from app.core.types import Chunk, Page
 from app.text.blocks import sentences
 from ingestion.convert.markdown import structure
-from ingestion.split import pieces
+from ingestion.split import Splitter, pieces
 from ingestion.split.chunks import Limits, Part, bounds
-from ingestion.split.splitters import MarkdownSplitter
 
 SENTENCE = "This sentence number {} has about sixty characters in all of it. "
 
@@ -23,7 +22,7 @@ def page(markdown: str, **more: str) -> Page:
 
 
 def split(page: Page, size: int) -> tuple[Chunk, ...]:
-    return MarkdownSplitter(size).split(page)
+    return Splitter(size=size).split(page)
 
 
 def cut(markdown: str, size: int = 300) -> tuple[Chunk, ...]:

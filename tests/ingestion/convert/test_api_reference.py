@@ -8,7 +8,7 @@ import pytest
 
 from app.core.types import Chunk, Page
 from ingestion.convert import SourceText, convert
-from ingestion.split.splitters import MarkdownSplitter
+from ingestion.split import Splitter
 
 PAGES = Path(__file__).parents[1] / "api_reference"
 URL = "https://docs.example.org/api/box.html"
@@ -21,7 +21,7 @@ def markdown(name: str) -> str:
 
 def chunks(name: str, size: int) -> tuple[Chunk, ...]:
     made = convert(SourceText(URL, (PAGES / f"{name}.html").read_text("utf-8")))
-    return MarkdownSplitter(size).split(Page(URL, "docs", made.title, "en", made.markdown, ""))
+    return Splitter(size=size).split(Page(URL, "docs", made.title, "en", made.markdown, ""))
 
 
 def section_at(chunk: Chunk, text: str) -> tuple[str, str]:

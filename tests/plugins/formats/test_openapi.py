@@ -15,7 +15,7 @@ from ingestion.convert import ConversionError, SourceText, convert
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 from ingestion.sources import RENDERERS, Source
-from ingestion.split.splitters import MarkdownSplitter
+from ingestion.split import Splitter
 from tests.app.api.scripted import client_of
 from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import LocalSite
@@ -145,7 +145,7 @@ def test_only_documents_that_say_so_are_read_as_openapi() -> None:
 def test_no_chunk_holds_parameters_without_their_operation() -> None:
     """Each chunk of an operation, however small, has the operation in its heading path."""
     made = convert(SourceText(URL, PETSTORE, "application/yaml", anchors="swagger"))
-    chunks = MarkdownSplitter(300).split(Page(URL, "docs", made.title, "en", made.markdown, ""))
+    chunks = Splitter(size=300).split(Page(URL, "docs", made.title, "en", made.markdown, ""))
     assert len(chunks) > 50
     for chunk in chunks:
         for found in re.finditer(r"(?m)^- `\w+` \((?:path|query|header),", chunk.text):

@@ -10,7 +10,7 @@ import pytest
 from app.core.types import Page
 from ingestion.convert import ConversionError, SourceText, convert
 from ingestion.sources import Source
-from ingestion.split.splitters import MarkdownSplitter
+from ingestion.split import Splitter
 from ingestion.workers import Workers
 from tests.ingestion.index import Index, outcomes
 
@@ -94,7 +94,7 @@ def test_a_page_does_not_change_how_the_next_one_is_read() -> None:
 def test_no_chunk_loses_its_symbol() -> None:
     """Parameters of a function are in a chunk whose heading path ends with it."""
     made = page("api.rst")
-    chunks = MarkdownSplitter(200).split(Page(URL, "docs", "Reference", "en", made, ""))
+    chunks = Splitter(size=200).split(Page(URL, "docs", "Reference", "en", made, ""))
     found = [one for one in chunks if "Where the box is" in one.text]
     section = [one for one in found[0].sections if one.offset <= found[0].text.index("Where the box is")][-1]
     assert (section.path[-1], section.anchor) == ("lumora.open()", "lumora.open")

@@ -38,7 +38,7 @@ _GREETING = re.compile(r"^welcome to (?:the )?", re.IGNORECASE)
 
 async def keep_brand(store: Store, settings: Settings, sources: Sequence[Source]) -> None:
     """Keeps with the index what the first of the sources that is a site says of itself; what was known stays if it can't be read."""
-    site = next((one for one in sources if one.requested and not (one.git or one.archive or one.reader)), None)
+    site = next((one for one in sources if one.requested and not (one.git or one.reader)), None)
     if site is None or urlsplit(site.requested).scheme not in {"http", "https"}:
         return
     try:

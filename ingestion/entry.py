@@ -28,9 +28,8 @@ class Entry:
     """A page that a sitemap or a directory lists, or that a reader gives.
 
     `source` is the address of the sitemap that the operator's `site` begins with. A page of a directory is read from
-    `file`, a path below `root`, that of a reader is `given`; both send readers to `public`. The page is the same as long
-    as the file is, and the digest of all that it may have `included`. `links` are the addresses that following links found by this
-    page first. `repeated` is what most pages of the site repeat.
+    `file`, a path below `root`, that of a reader is `given`; both send readers to `public`. `links` are the addresses
+    that following links found by this page first. `repeated` is what most pages of the site repeat.
     """
 
     url: str
@@ -40,7 +39,6 @@ class Entry:
     alternates: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
     root: str = ""
-    included: str = ""
     public: str = ""
     given: Given | None = None
     links: tuple[str, ...] = ()

@@ -18,14 +18,12 @@ class Format:
     """A form of page. `endings` are those of its files, with the media types by which the converter knows them.
 
     A converter that takes its time to import is named as module:Class: only processes that convert pages need it.
-    Of a `binary` one, the converter reads the download as it is: it isn't decoded to text first. A page that `includes`
-    others gets the texts beside it.
+    Of a `binary` one, the converter reads the download as it is: it isn't decoded to text first.
     """
 
     converter: Converter | str
     endings: Mapping[str, str] = field(default_factory=dict)
     binary: bool = False
-    includes: bool = False
 
 
 _MARKDOWN = {".md": "text/markdown", ".mdx": "text/mdx", ".markdown": "text/markdown"}
@@ -47,9 +45,3 @@ def file_types() -> Mapping[str, str]:
 def binary_types() -> frozenset[str]:
     """Types whose converters read the download as it is."""
     return frozenset(kind for form in formats() if form.binary for kind in form.endings.values())
-
-
-@cache
-def including() -> tuple[str, ...]:
-    """The endings of pages that may include other files."""
-    return tuple(ending for form in formats() if form.includes for ending in form.endings)

@@ -231,12 +231,11 @@ FOR_ALL = ("collection", "language", "languages")
 
 
 class Source(BaseModel):
-    """A site, a directory, a git repository, an archive or a LlamaIndex reader, and how to read it. Empty fields take
+    """A site, a directory, a git repository or a LlamaIndex reader, and how to read it. Empty fields take
     their value from the settings.
 
     `url` is the address of a sitemap or of a site. With `openapi`, the address of an OpenAPI document, it is the page that
-    shows the document. With `directory`, `git` or `archive` it is the address at which the
-    files are published, those of Markdown with `ending` after their names. With `reader` (`module:Class`, made with `reader_args` and asked
+    shows the document. With `directory` or `git` it is the address at which the files are published, those of Markdown with `ending` after their names. With `reader` (`module:Class`, made with `reader_args` and asked
     with `load_args`, both JSON) it names the source; `link` makes the addresses of documents without one.
     """
 
@@ -247,7 +246,6 @@ class Source(BaseModel):
     openapi: str = ""
     git: Annotated[str, _REPOSITORY] = ""
     branch: Annotated[str, _BRANCH] = ""
-    archive: str = ""
     folder: Annotated[str, AfterValidator(inner_folder)] = ""
     ending: Literal["", "/", ".html"] = ""
     reader: str = ""
@@ -301,19 +299,19 @@ class Source(BaseModel):
         return self
 
     def _check_kind(self) -> None:
-        kinds = [kind for kind in ("directory", "git", "archive", "reader", "openapi") if getattr(self, kind)]
+        kinds = [kind for kind in ("directory", "git", "reader", "openapi") if getattr(self, kind)]
         if len(kinds) > 1:
             raise ValueError(f"it has both {kinds[0]} and {kinds[1]}: make two sources of it")
         for wrong, told in (
             (
                 self.ending and (self.is_site or self.reader or self.openapi),
-                "ending is for a directory, git or archive only",
+                "ending is for a directory or git only",
             ),
             (self.branch and not self.git, "branch is for git only"),
-            (self.folder and not (self.git or self.archive), "folder is for git or archive only"),
+            (self.folder and not self.git, "folder is for git only"),
             (self.follow and not self.is_site, "follow is for a site only"),
             (
-                has_token(self.archive) or has_token(self.openapi),
+                has_token(self.openapi),
                 "its address has a token, which reports and the index would show: give it as a header (`headers`)",
             ),
             (self.headers != NO_HEADERS and not is_web(self.requested), "headers are for what is read over HTTP only"),
@@ -324,12 +322,12 @@ class Source(BaseModel):
     @property
     def is_site(self) -> bool:
         """True when its pages are read from the web."""
-        return not (self.directory or self.git or self.archive or self.reader or self.openapi)
+        return not (self.directory or self.git or self.reader or self.openapi)
 
     @property
     def place(self) -> str:
         """The place that its pages are read from, for messages."""
-        return self.directory or self.git or self.archive or self.openapi or self.url
+        return self.directory or self.git or self.openapi or self.url
 
     @property
     def requested(self) -> str:
@@ -363,7 +361,7 @@ class Source(BaseModel):
 
     def without_login(self) -> Source:
         """The same source without the passwords in its addresses, headers and certificates."""
-        clean = {name: without_login(getattr(self, name)) for name in ("url", "git", "archive", "openapi")}
+        clean = {name: without_login(getattr(self, name)) for name in ("url", "git", "openapi")}
         none = {key: NO_HEADERS if key == "headers" else "" for key in LOGIN}
         return self.model_copy(update={**clean, **none})
 
@@ -480,12 +478,10 @@ def _of_table(file: Path, number: int, table: dict[str, Any]) -> Source:
         check_reader(source, f"{file}, source {number} ({shown}): reader")
     secrets = {key: _absolute(getattr(source, key), file.parent) for key in LOGIN if key != "headers"}
     headers = {name: _absolute(value, file.parent) for name, value in json.loads(source.headers).items()}
-    source = source.model_copy(update={"headers": json.dumps(headers), **secrets})
-    paths = {key: getattr(source, key) for key in ("directory", "archive")}
-    local = {key: str((file.parent / path).resolve()) for key, path in paths.items() if path and not is_web(path)}
-    if "directory" in local and not Path(local["directory"]).is_dir():
-        raise SettingsError(f"{file}, source {number} ({source.url}): directory: {local['directory']} is no directory.")
-    return source.model_copy(update=local)
+    directory = str((file.parent / source.directory).resolve()) if source.directory else ""
+    if directory and not Path(directory).is_dir():
+        raise SettingsError(f"{file}, source {number} ({source.url}): directory: {directory} is no directory.")
+    return source.model_copy(update={"headers": json.dumps(headers), **secrets, "directory": directory})
 
 
 SourceReader = Callable[["Source", Any], Awaitable[Any]]
@@ -504,7 +500,7 @@ def reader_of(source: Source) -> SourceReader | None:
 
     Raises `SettingsError` where no loaded plugin has it.
     """
-    name = "git" if source.git else "archive" if source.archive else source.reader
+    name = "git" if source.git else source.reader
     if not name or ":" in name:
         return None
     if name not in _readers():

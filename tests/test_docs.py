@@ -161,6 +161,18 @@ def test_every_decision_is_in_the_index():
     assert listed == sorted(file.name for file in decisions.glob("[0-9]*.md"))
 
 
+def test_what_left_is_on_no_page():
+    """The words of each row of the list, as they stand there; a word doesn't count within a longer one."""
+    rows = re.findall(
+        r"^\| .+? \| (`.+?`) \| .+ \| \d{4}-\d\d \|$", read(DOCS / "decisions/071-what-left.md"), re.MULTILINE
+    )
+    words = [word for row in rows for word in CODE_SPAN.findall(row)]
+    assert len(words) >= len(rows) > 3
+    for file in (*PAGES, ROOT / "README.md"):
+        left = [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", read(file))]
+        assert left == [], file
+
+
 def test_a_page_begins_with_its_front_matter_and_title():
     """Title, description and place in the navigation are there; the title is the only heading of the first level."""
     for file in PAGES:

@@ -288,7 +288,7 @@ class Indexed:
         return ", ".join(map(self._with_pages, records))
 
     def _with_pages(self, record: SourceRecord) -> str:
-        named = (record.options.get(key) for key in ("directory", "git", "archive"))
+        named = (record.options.get(key) for key in ("directory", "git"))
         where = str(next(filter(None, named), record.url))
         count = sum(self.pages.get((record.collection, root), 0) for root in record.roots)
         return where if self.damage else f"{where} ({count} {'page' if count == 1 else 'pages'})"

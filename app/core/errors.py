@@ -144,7 +144,7 @@ class ReaderError(CrawlError):
 
 
 class SourceUnavailable(CrawlError):
-    """A git repository or an archive can't be read. The pages of its source stay as they are."""
+    """A git repository can't be read. The pages of its source stay as they are."""
 
 
 class NotPublished(CrawlError):

@@ -39,8 +39,7 @@ class SourceText:
     of it is content in any case. `repeated` is what most pages of the site repeat, `robots` the X-Robots-Tag header,
     which counts as little as that of the page where the source `ignores_noindex`.
     `words` are those by which a page tells of its dates and scripts. `body` is the download as it is; of a binary type,
-    `text` is empty. `anchors` says how the source addresses sections. `file` is the path of the page among the files of
-    its source, `root` where they are (see `Tree`).
+    `text` is empty. `anchors` says how the source addresses sections.
     """
 
     url: str
@@ -52,8 +51,6 @@ class SourceText:
     base: str = ""
     body: bytes = b""
     anchors: str = ""
-    file: str = ""
-    root: str = ""
     keep_selectors: tuple[str, ...] = ()
     repeated: tuple[RepeatedBlock, ...] = ()
     robots: str = ""

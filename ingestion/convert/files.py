@@ -1,14 +1,10 @@
-"""Parts that converters of files share: the files beside a page, names of fonts, and HTML that is written from a file."""
+"""Parts that converters of files share: names of fonts, and HTML that is written from a file."""
 
 import html
-import posixpath
 import re
 from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path
 
 from ingestion.convert.document import Document, SourceText
-from ingestion.crawl.directory import LARGEST, files_below
 
 _MONO = re.compile(
     r"mono|courier|consolas|typewriter|menlo|terminal|lucida ?sans ?type|(?:cm|sf|lm|ec|tx)(?:sl|it|b)?tt|(?:fira|source) ?code",
@@ -31,41 +27,6 @@ def is_bold(font: str) -> bool:
 def is_code_style(style: str) -> bool:
     """True for the name of a style for code, as office programs and converters name them."""
     return _CODE.search(style.replace("_20_", " ").replace("_", " ")) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """The files below `root`, the directory of a source, which may be empty for none."""
-
-    root: str
-
-    def place(self, path: str) -> Path | None:
-        """Returns the path of the file on this machine; None if it isn't there, or not below the root."""
-        path = posixpath.normpath(path)
-        if not self.root or path.startswith(("../", "/")) or "\0" in path:
-            return None
-        try:
-            target = (Path(self.root) / path).resolve()
-            return target if target.is_relative_to(Path(self.root).resolve()) and target.is_file() else None
-        except (OSError, RuntimeError, ValueError):
-            return None
-
-    def text(self, path: str) -> str:
-        """The text of the file; empty if it isn't there, or is larger than `LARGEST` bytes."""
-        file = self.place(path) if path else None
-        try:
-            if file is None or file.stat().st_size > LARGEST:
-                return ""
-            return file.read_text("utf-8-sig", "replace")
-        except OSError:
-            return ""
-
-    def paths(self, endings: tuple[str, ...], most: int) -> list[str]:
-        """The paths of files with these endings, at most so many, in order."""
-        files = files_below(Path(self.root)) if self.root else ()
-        shown = (path for path in files if not any(folder.startswith("_") for folder in path.parts[:-1]))
-        named = (path.as_posix() for path in shown if path.name.endswith(endings))
-        return sorted(islice(named, most))
 
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-\w+)*")

@@ -55,8 +55,6 @@ def source_of(fetched: Fetched, entry: Entry, words: Vocabulary, base: str = "")
         repeated=entry.repeated,
         base=base,
         anchors=site.anchors,
-        file=entry.file,
-        root=entry.root,
         ignores_noindex=site.noindex == "ignore",
     )
 

@@ -113,7 +113,7 @@ class Fetched:
 class PageRequest:
     """A request for a page. Validators of the known copy make it conditional; types None takes any.
 
-    `max_bytes` and `seconds` are limits of the answer; 0 stands for those of the settings.
+    `max_bytes` is the limit of the answer; 0 stands for that of the settings.
     """
 
     url: str
@@ -123,7 +123,6 @@ class PageRequest:
     max_bytes: int = 0
     robots: bool = True
     accept: str = ACCEPT_HTML
-    seconds: float = 0.0
 
     @property
     def headers(self) -> dict[str, str]:

@@ -344,7 +344,7 @@ class Fetcher:
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
-        limit = wanted.seconds or self.settings.tuning.crawl_timeout
+        limit = self.settings.tuning.crawl_timeout
         try:
             async with (
                 self._pace(url).turn(),

@@ -95,7 +95,7 @@ def _within(listing: Listing, source: Source, most: int) -> Listing:
 
 
 async def _one(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page]) -> Listing:
-    if source.reader or source.git or source.archive:
+    if source.reader or source.git:
         return await (reader(source, fetcher) if (reader := reader_of(source)) else list_documents(source))
     if source.openapi:
         return Listing.of(source, [Entry(source.openapi, source.url, source, public=source.url)])

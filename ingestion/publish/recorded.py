@@ -43,7 +43,7 @@ def uses_this_machine(record: SourceRecord) -> bool:
     options = record.options
     if options.get("directory") or options.get("reader"):
         return True
-    return any(options.get(key) and not is_web(str(options[key])) for key in ("git", "archive"))
+    return bool(options.get("git")) and not is_web(str(options["git"]))
 
 
 def _record(source: Source, roots: frozenset[str], settings: Settings) -> SourceRecord:

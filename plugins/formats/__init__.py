@@ -1,4 +1,4 @@
-"""PDF, DOCX and ODT, OpenAPI, reStructuredText and AsciiDoc as pages."""
+"""PDF, DOCX and OpenAPI as pages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-ODT = "application/vnd.oasis.opendocument.text"
-RST = "text/x-rst"
-ASCIIDOC = "text/asciidoc"
 
 
 @hookimpl
@@ -24,8 +21,6 @@ def register_formats() -> Iterable[Format]:
 
     return (
         Format("plugins.formats.pdf:PdfConverter", {".pdf": PDF}, binary=True),
-        Format("plugins.formats.office:OfficeConverter", {".docx": DOCX, ".odt": ODT}, binary=True),
+        Format("plugins.formats.office:OfficeConverter", {".docx": DOCX}, binary=True),
         Format("plugins.formats.openapi:OpenApiConverter"),
-        Format("plugins.formats.rst:RstConverter", {".rst": RST}, includes=True),
-        Format("plugins.formats.asciidoc:AsciiDocConverter", {".adoc": ASCIIDOC, ".asciidoc": ASCIIDOC}, includes=True),
     )

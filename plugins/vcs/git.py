@@ -1,6 +1,6 @@
 """A git repository as a source: the files of one folder of one commit, fetched with the git program.
 
-What others put into a repository runs nothing here: only regular files that are pages, or that these may include, are written,
+What others put into a repository runs nothing here: only regular files that are pages are written,
 so there are no attributes, filters, links or submodules, and the commands that are used have no hooks.
 The program runs without prompts and settings of users, and within limits of time and size.
 """
@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from app.core.errors import SourceUnavailable
 from app.core.log_message import masked
-from ingestion.crawl.directory import beside, is_page_name, pages_among
+from ingestion.crawl.directory import is_page_name, pages_among
 from ingestion.sources import Source
 from plugins.vcs.kept_files import Kept, KeptFiles
 
@@ -85,7 +85,9 @@ class Git:
                 start_new_session=True,
             )
         except FileNotFoundError as error:
-            raise SourceUnavailable("the program git isn't installed: install it, or use `archive`") from error
+            raise SourceUnavailable(
+                "the program git isn't installed: install it, or index the site that is built of the repository"
+            ) from error
         try:
             output, told = await self._ended(arguments[0], process.communicate(given or None))
         finally:
@@ -190,9 +192,7 @@ async def _read(git: Git, ref: str, source: Source, kept: KeptFiles) -> Kept:
     folder = [f"{source.folder}/"] if source.folder else []
     tree = await git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *folder)
     files, skipped = _listed(tree, "".join(folder))
-    pages = _pages(files)
-    others = beside(pages, set(map(PurePosixPath, files)) - set(pages))
-    rows = "".join(f"{files[path.as_posix()]}\t{path}\0" for path in (*pages, *others)).encode()
+    rows = "".join(f"{files[path.as_posix()]}\t{path}\0" for path in _pages(files)).encode()
     kept.change()
     # a tree of these files alone: git asks with one request for all of them that aren't here, and has no others to write
     kept.discard(f"{git.directory.name}/{_CHOSEN}")

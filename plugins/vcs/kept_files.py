@@ -1,4 +1,4 @@
-"""Files of a git repository or an archive, kept between runs under the data directory."""
+"""Files of a git repository, kept between runs under the data directory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from shutil import rmtree
-from tempfile import NamedTemporaryFile, mkdtemp
-from typing import IO, cast
 
 from app.core.errors import SourceUnavailable
 from app.core.settings import Settings
@@ -22,23 +20,20 @@ from ingestion.crawl.exchange import BUILT_TYPES
 from ingestion.formats import file_types
 from ingestion.sources import Source
 
-_FORMAT = 3
-_TEMPORARY = "unfinished-"
+_FORMAT = 4
 _TRIES, _INTERVAL = 9000, 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of a repository or an archive: its `version`, and reasons of the files that are left out.
+    """What is kept of a repository: its `version`, and reasons of the files that are left out.
 
-    `how` is what decides which files are taken. The validators are those of a download.
+    `how` is what decides which files are taken.
     """
 
     version: str = ""
     how: str = ""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    etag: str = ""
-    last_modified: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +63,9 @@ class KeptFiles:
                     await asyncio.sleep(_INTERVAL)
                 else:
                     raise SourceUnavailable(f"another run is still reading it after {_TRIES * _INTERVAL:.0f} s")
-                for leftover in self.directory.glob(f"{_TEMPORARY}*"):  # of a run that was killed
-                    self.discard(leftover.name)
                 yield
         except OSError as error:
             raise SourceUnavailable(f"{self.directory} can't be used to keep its files: {error.strerror}") from error
-
-    def temporary(self, what: str) -> IO[bytes]:
-        """A file that is deleted when it is closed, or else by the next run."""
-        return cast("IO[bytes]", NamedTemporaryFile(dir=self.directory, prefix=f"{_TEMPORARY}{what}-"))
-
-    def new_tree(self) -> Path:
-        """A directory that is moved into its place when it is complete, or else deleted by the next run."""
-        return Path(mkdtemp(dir=self.directory, prefix=_TEMPORARY))
 
     @property
     def tree(self) -> Path:

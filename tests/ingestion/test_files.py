@@ -1,4 +1,4 @@
-"""PDF, DOCX and ODT files are pages like others, wherever they come from: a sitemap, links, or a directory."""
+"""PDF and DOCX files are pages like others, wherever they come from: a sitemap, links, or a directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.errors import NotPublished
 from app.core.types import Chunk
 from ingestion.crawl.exchange import FILE_FACTOR
 from ingestion.sources import Source
-from plugins.formats import DOCX, ODT, PDF
+from plugins.formats import DOCX, PDF
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite
 
@@ -55,12 +55,12 @@ async def test_a_sitemap_lists_files_and_links_lead_to_the_page_where_the_sectio
 @pytest.mark.plugins
 async def test_links_to_files_are_followed(site: LocalSite, index: Index) -> None:
     put(site, "/docs/manual.pdf", "manual.pdf", PDF)
-    put(site, "/docs/handbook.odt", "writer.odt", ODT)
+    put(site, "/docs/handbook.docx", "writer.docx", DOCX)
     put(site, "/elsewhere.docx", "writer.docx", DOCX)
-    links = "".join(f'<a href="{link}">x</a>' for link in ("manual.pdf", "handbook.odt", "/elsewhere.docx", "a.zip"))
+    links = "".join(f'<a href="{link}">x</a>' for link in ("manual.pdf", "handbook.docx", "/elsewhere.docx", "a.zip"))
     site.put("/docs/", f"<html lang=en><main><h1>Files</h1><p>Read these two files first.</p>{links}</main></html>")
     await index.run(Source(url=f"{site.url}/docs/", follow=True))
-    assert set(await index.pages()) == {f"/docs/{name}" for name in ("", "manual.pdf", "handbook.odt")}
+    assert set(await index.pages()) == {f"/docs/{name}" for name in ("", "manual.pdf", "handbook.docx")}
 
 
 @pytest.mark.plugins
@@ -68,7 +68,7 @@ async def test_files_of_a_directory_are_published_under_their_own_names(index: I
     root = tmp_path / "docs"
     root.mkdir()
     (root / "index.md").write_text("# Start\n\nThe first page has some words.")
-    for name in ("manual.pdf", "writer.docx", "writer.odt"):
+    for name in ("manual.pdf", "pandoc.docx", "writer.docx"):
         shutil.copy(FILES / name, root)
     url = "https://docs.example.org/"
     await index.run(Source(url=url, directory=str(root), ending="/"))

@@ -25,11 +25,11 @@ def test_the_example_can_be_used(tmp_path: Path) -> None:
     assert [source.url for source in sources][:2] == [SITEMAP, "https://handbook.example.org/"]
     whole = EXAMPLE.read_text("utf-8").replace("\n#[[", "\n[[")
     of_readers = ("reader", "reader_args", "load_args", "link")
-    for key in ("directory", "git", "branch", "folder", "archive", "url", "ending", *of_readers, *LOGIN):
+    for key in ("directory", "git", "branch", "folder", "url", "ending", *of_readers, *LOGIN):
         whole = whole.replace(f"\n#{key} =", f"\n{key} =")
     (tmp_path / "handbook/docs").mkdir(parents=True)
     (tmp_path / "deploy").mkdir()
-    last, _, _, reader = load_sources(written(tmp_path / "deploy", whole))[-4:]
+    last, _, reader = load_sources(written(tmp_path / "deploy", whole))[-3:]
     assert last.directory == str(tmp_path / "handbook/docs")
     assert reader.arguments[0] == {"input_dir": "files", "recursive": True}
     used = {key for key in Source.model_fields if f"\n{key} = " in whole}
@@ -99,7 +99,7 @@ KEYS = {
     'delay = "x"': "delay: 'x': it must be a number, at least 0",
     "include = [1]": "include.0: 1: it must be a text",
     'ending = "x"': "ending: 'x': it must be empty, / or .html",
-    'ending = "/"': "ending is for a directory, git or archive only",
+    'ending = "/"': "ending is for a directory or git only",
     'exlude = "x"': r"unknown key exlude\. Did you mean exclude\? Known are url, ",
     'anchors = "x"': "anchors: 'x': is not one of auto, github, mkdocs, none",
     'content_selector = "div["': r"content_selector: 'div\[': isn't a CSS selector",

@@ -153,9 +153,7 @@ class Sites:
             roots = record.roots if record else ()
             read = max((history.sources[root].read for root in roots if root in history.sources), default=0.0)
             added, paused = kept.added.get(url), kept.paused.get(url)
-            place = next(
-                (str(options[key]) for key in ("directory", "git", "archive", "openapi") if options.get(key)), ""
-            )
+            place = next((str(options[key]) for key in ("directory", "git", "openapi") if options.get(key)), "")
             data.append({
                 "url": url, "place": place, "origin": origin, "options": options,
                 "added_at": added.at if added else "", "added_by": added.by if added else "",

@@ -1,4 +1,4 @@
-"""DOCX and ODT files -> documents. The HTML that `docx` and `odt` write goes the way of any HTML page.
+"""DOCX files -> documents. The HTML that `docx` writes goes the way of any HTML page.
 
 A link leads to the file, because no program opens one at a heading.
 """
@@ -11,27 +11,25 @@ from app.text.blocks import breadcrumb
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.files import written_document
 from ingestion.errors import ConversionError
-from plugins.formats import DOCX, ODT
+from plugins.formats import DOCX
 from plugins.formats.office.docx import docx_html
-from plugins.formats.office.odt import odt_html
 from plugins.formats.office.package import open_package
 
 _HEADINGS = {f"h{level}": f"h{min(level + 1, 6)}" for level in range(1, 7)}
 
 
 class OfficeConverter:
-    """Reads DOCX and ODT files."""
+    """Reads DOCX files."""
 
     def matches(self, source: SourceText) -> bool:
-        """True for the files of word processors."""
-        return source.media_type in (DOCX, ODT)
+        """True for the files of Word."""
+        return source.media_type == DOCX
 
     def convert(self, source: SourceText) -> Document:
         """The document; raises `ConversionError` for a file that is damaged, encrypted, too large or without text."""
         package = open_package(source.body, source.url)
-        body = docx_html(package) if source.media_type == DOCX else odt_html(package)
         facts = package.facts()
-        root = lxml.html.fragment_fromstring(body, create_parent="main")
+        root = lxml.html.fragment_fromstring(docx_html(package), create_parent="main")
         if not root.text_content().strip():
             raise ConversionError(f"{source.url} holds no text: it is empty")
         title = _titled(root, facts.title or breadcrumb(source.url))

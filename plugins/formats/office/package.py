@@ -1,4 +1,4 @@
-"""A DOCX or ODT file: a ZIP archive of XML, opened within limits."""
+"""A DOCX file: a ZIP archive of XML, opened within limits."""
 
 import io
 import re
@@ -21,7 +21,6 @@ MOST_PARTS = 5_000
 _OLE = b"\xd0\xcf\x11\xe0"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _TERMS = "{http://purl.org/dc/terms/}"
-_META = "{urn:oasis:names:tc:opendocument:xmlns:meta:1.0}"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 
@@ -34,30 +33,26 @@ class Package:
     body: bytes
     archive: zipfile.ZipFile
 
-    def xml(self, *names: str) -> etree._Element | None:
-        """The root of the first of these parts that the file has. Raises `ConversionError` if it isn't XML."""
-        for name in names:
-            if name in self.archive.namelist():
-                try:
-                    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-                    return etree.fromstring(self.archive.read(name), parser)
-                except (etree.LxmlError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-                    raise ConversionError(f"{self.url} is damaged: {name} can't be read ({error})") from error
-        return None
+    def xml(self, name: str) -> etree._Element | None:
+        """The root of the part with this name, if the file has it. Raises `ConversionError` if it isn't XML."""
+        if name not in self.archive.namelist():
+            return None
+        try:
+            parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+            return etree.fromstring(self.archive.read(name), parser)
+        except (etree.LxmlError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise ConversionError(f"{self.url} is damaged: {name} can't be read ({error})") from error
 
     def facts(self) -> Facts:
         """Returns the file's own metadata."""
-        root = self.xml("docProps/core.xml", "meta.xml")
+        root = self.xml("docProps/core.xml")
         if root is None:
             return Facts()
 
-        def said(*tags: str) -> str:
-            return next(
-                (" ".join(element.text.split()) for tag in tags for element in root.iter(tag) if element.text), ""
-            )
+        def said(tag: str) -> str:
+            return next((" ".join(element.text.split()) for element in root.iter(tag) if element.text), "")
 
-        created = _DATE.match(said(f"{_TERMS}created", f"{_META}creation-date"))
-        modified = _DATE.match(said(f"{_TERMS}modified", f"{_DC}date"))
+        created, modified = _DATE.match(said(f"{_TERMS}created")), _DATE.match(said(f"{_TERMS}modified"))
         language = said(f"{_DC}language")
         return Facts(
             said(f"{_DC}title"),
@@ -91,5 +86,3 @@ def _check(xml: bytes, url: str) -> None:
     plain = xml.replace(b"\0", b"")  # UTF-16
     if b"<!DOCTYPE" in plain or b"<!ENTITY" in plain:
         raise ConversionError(f"{url} declares XML entities: no word processor writes them")
-    if b"manifest:encryption-data" in plain:
-        raise ConversionError(f"{url} is encrypted: it opens only with a password")

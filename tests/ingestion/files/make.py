@@ -21,12 +21,9 @@ def main() -> None:
     """Write all files."""
     printed(PRINTED, "manual.pdf", "--generate-pdf-document-outline")
     printed(COLUMNS, "columns.pdf", "--no-pdf-header-footer")
-    pandoc = ["pandoc", str(HERE / "handbook.md"), "-o"]
-    subprocess.run([*pandoc, str(HERE / "pandoc.docx")], check=True)
-    subprocess.run([*pandoc, str(HERE / "pandoc.odt")], check=True)
-    office("pandoc.odt", "docx", "writer.docx")
-    office("pandoc.docx", "odt", "writer.odt")
-    office("writer.odt", "pdf", "writer.pdf")
+    subprocess.run(["pandoc", str(HERE / "handbook.md"), "-o", str(HERE / "pandoc.docx")], check=True)
+    office("pandoc.docx", "docx", "writer.docx")
+    office("pandoc.docx", "pdf", "writer.pdf")
     scanned()
     encrypted()
 

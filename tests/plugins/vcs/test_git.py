@@ -99,8 +99,6 @@ async def test_branches_tags_and_files_are_read_and_what_is_damaged_is_fetched_a
     newest = Source(url=f"{URL}main/", git=address, folder="docs")
     assert len((await index.run(newest)).pages) == 3
     kept = KeptFiles.of(newest, index.settings())
-    Path(kept.temporary("archive").name).write_bytes(b"half")  # as by a run that was killed
-    (kept.new_tree() / "a.md").write_bytes(b"half")
     for pack in kept.directory.glob("git/objects/*/*"):
         pack.chmod(0o600)
         pack.write_bytes(b"broken")
@@ -182,11 +180,9 @@ def test_an_index_on_a_server_chooses_no_keys_and_files_of_this_machine() -> Non
     """What is read over HTTP is read again; a record with another transport is no source of this release."""
     for more, local in (
         ({"git": "https://host/x"}, False),
-        ({"archive": "https://host/x.zip"}, False),
         ({"git": "file:///x"}, True),
         ({"git": "ssh://git@host/x"}, True),
         ({"git": "git@host:x"}, True),
-        ({"archive": "/etc/x.zip"}, True),
         ({"directory": "/etc"}, True),
         ({}, False),
     ):
@@ -266,20 +262,20 @@ async def test_a_repository_that_fails_leaves_its_pages_as_they_are(
         assert "git ls-remote did not end within" in await failure(source)
     with monkeypatch.context() as without:
         without.setenv("PATH", str(tmp_path))
-        assert "the program git isn't installed: install it, or use `archive`" in await failure(source)
+        assert "the program git isn't installed: install it, or index the site" in await failure(source)
 
 
 def test_mistakes_of_a_source_are_told(tmp_path: Path) -> None:
     """One kind of source each; keys belong to theirs."""
     file = tmp_path / "sites.toml"
     for written, told in (
-        ('git = "https://h/x"\narchive = "x.zip"', "it has both git and archive"),
+        ('git = "https://h/x"\nopenapi = "https://h/x.json"', "it has both git and openapi"),
         ('branch = "x"', "branch is for git only"),
-        ('folder = "x"', "folder is for git or archive only"),
+        ('folder = "x"', "folder is for git only"),
         ('git = "git@h:x"\nheaders = { A = "env:X" }', "headers are for what is read over HTTP only"),
         ('git = "ext::sh -c x"', "isn't the address of a repository"),
         ('git = "https://h/x"\nfollow = true', "follow is for a site only"),
-        ('archive = "https://h/x.zip?v=1&private_token=s3cr3t"', "its address has a token, which reports"),
+        ('openapi = "https://h/x.json?v=1&private_token=s3cr3t"', "its address has a token, which reports"),
         ('openapi = "https://h/x.json?X-Sig-Signature=s3cr3t"', "its address has a token, which reports"),
     ):
         file.write_text(f'[[source]]\nurl = "{URL}"\n{written}\n')

@@ -1,9 +1,12 @@
 """API references of Sphinx, TypeDoc, JSDoc, Javadoc, Doxygen and rustdoc: each symbol is a section with its anchor, its
-signature as code, and lists. A new generator is one function in `GENERATORS`.
+signature as code, and lists. A new generator is a row of `GENERATORS`. Of Sphinx, the symbols are definitions within each other.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from urllib.parse import unquote
 
 from lxml.html import HtmlElement
 from lxml.html.builder import E
@@ -17,7 +20,6 @@ from ingestion.convert.api_reference.symbols import (
     section,
     settle_headings,
     signature_of,
-    unwrap_lists,
     write_fields,
 )
 from ingestion.convert.html.blocks import code_block
@@ -34,6 +36,333 @@ from ingestion.convert.html.dom import (
     text_of,
 )
 
+
+def _returned(label: HtmlElement) -> None:
+    """`Returns string` -> the word in bold, the type as code."""
+    made, label.text = bold((label.text or "").strip()), None
+    if told := signature_of(label):
+        made[0].tail = " "
+        made.append(E.code(told))
+    replace(label, made)
+
+
+def _parameter(entry: HtmlElement) -> None:
+    """Make code of the name and type at the beginning of the entry, and put its flags and what is said of it on the same line."""
+    for title in select(entry, "/h5|/h4"):
+        title.tag = "span"
+    if len(entry) and entry[0].tag == "span":
+        flags = [text_of(flag) for flag in select(entry[0], "//code[{tsd-tag}]")]
+        drop_all(entry[0], "//code[{tsd-tag}]")
+        name = E.code(
+            signature_of(entry[0]),
+        )
+        name.tail = f" ({', '.join(flags)})" if flags else None
+        entry.replace(entry[0], name)
+    for said in select(entry, "/*[{tsd-comment}][*[1][self::p]]"):
+        said.tag = said[0].tag = "span"
+        if (before := said.getprevious()) is not None:
+            before.tail = (before.tail or "").rstrip() + " – "
+
+
+def _inherited(member: HtmlElement) -> None:
+    """Make an item of a member that another page of the site describes, with the link to it."""
+    for source in select(member, "//*[{tsd-sources}]/p[starts-with(., 'Inherited from')]"):
+        links = [link for link in source.iter("a") if "://" not in (link.get("href") or "://")]
+        if links:
+            entry = item(f"{signature_of(select(member, '/h3')[0])}()", "inherited from ")
+            entry.append(E.a(text_of(source).removeprefix("Inherited from").strip(), href=links[-1].get("href")))
+            list_items(member, [entry])
+            return
+
+
+def _typed(told: HtmlElement) -> None:
+    """Make a list of the types that a method returns or throws, with what is said of each before it."""
+    before = told.getprevious()
+    outside = [before] if before is not None and before.get("class") == "param-desc" else []
+    listing, said = E.ul(), " ".join(map(text_of, outside))
+    for part in select(told, "//*[{param-desc} or {param-type}]"):
+        if has_class(part, "param-type"):
+            listing.append(item(text_of(part), said))
+        said = text_of(part) if has_class(part, "param-desc") else ""
+    for part in outside:
+        drop(part)
+    replace(told, listing)
+
+
+def _deeper(title: HtmlElement) -> None:
+    """Make a heading one of level 3, with the anchor that its permalink has."""
+    title.tag = "h3"
+    for link in select(title, "//*[{permalink}]//a[@href]"):
+        title.set("data-anchor", link.get("href").rpartition("#")[2])
+
+
+def _unlisted(outer: HtmlElement) -> None:
+    outer.tag = "div"
+
+
+def _overloaded(signature: HtmlElement) -> None:
+    """Lead the title of the page of a function to its first signature."""
+    for title in select(signature.getroottree().getroot(), "//h1[not(@data-anchor)]"):
+        title.set("data-anchor", signature.get("id"))
+
+
+def _packaged(package: HtmlElement) -> None:
+    """Write the package before the name in the title: `Class lumora.Box`, `Struct lumora::Crate`."""
+    title = package.getnext()
+    kind, _, name = text_of(title).partition("<")[0].rpartition(" ")
+    if kind and (path := text_of(package).split()):
+        separator = "::" if has_class(package, "rustdoc-breadcrumbs") else "."
+        text = f"{kind} {path[-1]}{separator}{name}{text_of(title)[len(f'{kind} {name}') :]}"
+        for child in list(title):
+            drop(child)
+        title.text = text
+        drop(package)
+
+
+def _ended(line: HtmlElement) -> None:
+    """Drop the list of the files that the page was made from."""
+    drop(line.getnext())
+    line.tail = None
+
+
+Change = tuple[str, Callable[[HtmlElement], None]]
+_NOTHING = "/self::*[false()]"
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """The selectors of a generator, by which it is known (`marks`, classes of which a page has one) and read.
+
+    `changes` come first. `title` is the heading of a symbol; from it lead `whole` to the element with all that is said of the symbol,
+    and `name` to its name, which is else the title without what is `aside`. From the whole lead `signature`, `flags` and `called`,
+    which is there if the symbol takes parameters. A `value` is a symbol of which so little is `said` that it is an item of a list.
+    A `summary` has rows that link to symbols of this page, which go, or of others. `code` is signatures that stay where they are.
+    """
+
+    marks: frozenset[str]
+    language: str
+    title: str
+    changes: tuple[Change, ...] = ()
+    whole: str = "/.."
+    name: str = _NOTHING
+    aside: str = _NOTHING
+    signature: str = _NOTHING
+    flags: str = _NOTHING
+    called: str = _NOTHING
+    value: str = _NOTHING
+    said: str = _NOTHING
+    summary: str = _NOTHING
+    code: str = _NOTHING
+
+
+_OWN = "[not(ancestor::section[1][{impl}])]"
+GENERATORS = (
+    Generator(
+        marks=frozenset({"tsd-panel", "tsd-panel-group"}),
+        language="typescript",
+        changes=(
+            ("//section[{tsd-member} and {tsd-is-inherited}][h3][not(*[{tsd-signature}])]", _inherited),
+            ("//*[{tsd-breadcrumb} or {tsd-index-group} or {tsd-sources} or {tsd-anchor-icon}]", drop),
+            ("//*[{tsd-navigation} or {site-menu}]", drop),
+            ("//h4[{tsd-returns-title}]", _returned),
+            ("//h4[not(@data-anchor)]|//*[{tsd-comment}]/div/h4", bold_paragraph),
+            ("//ul[{tsd-parameter-list} or {tsd-type-parameter-list} or {tsd-parameters}]/li", _parameter),
+            ("//*[{tsd-signature}]/ancestor::*[self::ul or self::li]", _unlisted),
+            (
+                "/*[{tsd-signatures}]//*[{tsd-signature}][@id]|/section/*[{tsd-signatures}]//*[{tsd-signature}][@id]",
+                _overloaded,
+            ),
+        ),
+        title="//section[{tsd-member}]/h3",
+        aside="//code[{tsd-tag}]",
+        signature="/*[{tsd-signature}]",
+        flags="/h3/code[{tsd-tag}]",
+        called="//*[{tsd-kind-call-signature}]",
+        value="//section[{tsd-member}][*[{tsd-signature}]]",
+        said="/*[not(self::h3) and not({tsd-signature})]",
+        code="//*[{tsd-signature}]",
+    ),
+    Generator(
+        marks=frozenset({"subsection-title", "container-overview"}),
+        language="javascript",
+        changes=(
+            ("//dl[{details}]/*[{tag-source}]|//header/h2[.//*[{signature} or {type-signature}]]", drop),
+            ("//dl[dt and not(ancestor::dl)][.//*[{param-type}]]", _typed),
+            ("//div[{container-overview}]/h2", _deeper),
+        ),
+        title="//*[self::h3 or self::h4][{name}]",
+        whole="/self::*",
+        aside="//*[{signature} or {type-signature}]",
+        signature="/self::*",
+        called="//*[{signature}]",
+    ),
+    Generator(
+        marks=frozenset({"member-signature", "class-description", "package-signature"}),
+        language="java",
+        changes=(
+            ("//section/ancestor::*[self::ul or self::li]", _unlisted),
+            ("//div[{inherited-list} or {inheritance} or {caption}]|//*[{summary-table}]/*[{table-header}]", drop),
+            ("//section[contains(@id, '-summary')][not(.//div[{summary-table}])]", drop),
+            ("//*[{sub-title}][following-sibling::*[1][self::h1]]", _packaged),
+            ("//*[{sub-title}]", drop),
+        ),
+        title="//section[{detail}]/*[1][self::h3 or self::h4]",
+        signature="/*[{member-signature}]",
+        called="/*[{member-signature}][contains(., '(')]",
+        value="//section[{detail}][*[{member-signature}][not(contains(., '('))]]",
+        said="/*[position() > 1][not({member-signature})]",
+        summary="//div[{summary-table}]",
+        code="//div[{type-signature} or {package-signature}]",
+    ),
+    Generator(
+        marks=frozenset({"memproto", "memberdecls"}),
+        language="cpp",
+        changes=(
+            ("//hr[following-sibling::*[1][self::ul][not(following-sibling::*)]]", _ended),
+            ("//h2[{memtitle}]", _deeper),
+        ),
+        title="//h3[{memtitle}]",
+        whole="/following-sibling::*[1][{memitem}]",
+        signature="/*[{memproto}]",
+        flags="//*[{mlabel}]",
+        summary="//table[{memberdecls}]",
+    ),
+    Generator(
+        marks=frozenset({"code-header", "item-decl"}),
+        language="rust",
+        changes=(
+            ("//*[{src} or {doc-anchor} or {hideme} or {rightside}]|//a[{anchor}]", drop),
+            ("//rustdoc-toolbar|//*[@id='copy-path']", drop),
+            ("//*[starts-with(@id, 'synthetic-impl') or starts-with(@id, 'blanket-impl')]", drop),  # of every type
+            ("//*[{rustdoc-breadcrumbs}][following-sibling::*[1][self::h1]]", _packaged),
+        ),
+        title="//section/*[{code-header}][not(ancestor::li or ancestor::table)]",
+        name=f"//a[{{fn}} or {{fnname}} or {{associatedtype}} or {{constant}}]{_OWN}",
+        signature="/*[{code-header}]",
+        called=f"//a[{{fn}} or {{fnname}}]{_OWN}",
+        value="//span[{structfield} or {section-header}]"
+        "|//section[{variant}][not(following-sibling::*[position() < 3][{sub-variant}])]",
+        said="/following-sibling::*[1][{docblock}]",
+    ),
+)
+_SPHINX = frozenset({"sig", "descname"})
+_FLAGS = frozenset(
+    {"abstract", "constexpr", "explicit", "inline", "optional", "protected", "readonly", "static", "virtual"}
+)
+"""Labels beside a declaration that a source has before it."""
+
+
+def write_api_reference(root: HtmlElement, present: frozenset[str]) -> None:
+    """Make sections of the symbols below `root`, and lists of what is said of their parameters.
+
+    `present` are the classes in `root`.
+    """
+    keep_headings(root)
+    found = [generator for generator in GENERATORS if not generator.marks.isdisjoint(present)]
+    is_sphinx = not _SPHINX.isdisjoint(present)
+    if is_sphinx:
+        _write_sphinx(root)
+    for generator in found:
+        _write(root, generator)
+    write_fields(root, present)
+    if found or is_sphinx:
+        settle_headings(root)
+        for link in root.iter("a", "abbr"):  # its tooltip
+            link.attrib.pop("title", None)
+
+
+def _write(root: HtmlElement, generator: Generator) -> None:
+    """Write the page as the generator's selectors say."""
+    for path, change in generator.changes:
+        for element in select(root, path):
+            change(element)
+    described = {unquote(title.get("data-anchor", "")) for title in select(root, generator.title)} - {""}
+    for summary in select(root, generator.summary):
+        _write_summary(summary, described)
+    for value in select(root, generator.value):
+        _write_value(value, generator)
+    for title in select(root, generator.title):
+        _write_symbol(title, generator)
+    for signature in select(root, generator.code):
+        replace(signature, code_block(signature_of(signature), generator.language))
+
+
+def _write_symbol(title: HtmlElement, generator: Generator) -> None:
+    """Make a section of a symbol."""
+    whole = next(iter(select(title, generator.whole)), title)
+    shown = select(whole, generator.signature)
+    signatures = [_declared(one, whole, generator) for one in shown]
+    called = bool(select(whole, generator.called))
+    drop_all(title, generator.aside)
+    named = select(title, generator.name)
+    name = re.sub(r" \[\d+/\d+\]$", "", signature_of(named[0] if named else title))
+    for one in shown:
+        if one is not title:
+            drop(one)
+    section(title, name + ("()" if called else ""), signatures, generator.language)
+
+
+def _declared(signature: HtmlElement, whole: HtmlElement, generator: Generator) -> str:
+    """The signature with the flags beside it before it, where a source has them, and with the blanks of a source."""
+    text = signature_of(signature)
+    flags = [flag for one in select(whole, generator.flags) if (flag := text_of(one).lower()) in _FLAGS]
+    if generator.language == "cpp":
+        text = "\n".join(" ".join(line.split()) for line in text.split("\n"))
+        text = re.sub(r"<([^<>]*)>", lambda given: f"<{given[1].strip()}>", text)
+        text = re.sub(r" ?\( ?", "(", text.replace(" )", ")"))
+        text = re.sub(r"([*&]) (?=\w)", r"\1", text)
+    before, line, declared = text.partition("\n") if text.startswith("template") else ("", "", text)
+    return before + line + " ".join([*flags, declared])
+
+
+def _write_value(value: HtmlElement, generator: Generator) -> None:
+    """Make an item of a list of a symbol of which little is said."""
+    said = select(value, generator.said)
+    if all(map(is_short, said)):
+        signature = next(iter(select(value, generator.signature)), value)
+        told = _declared(signature, value, generator)
+        text = " ".join(map(text_of, said))
+        for part in said:
+            drop(part)
+        list_items(value, [item(told, text)])
+
+
+def _write_summary(summary: HtmlElement, described: AbstractSet[str]) -> None:
+    """Make a list of the rows that link to other pages; without any, the summary goes with its heading."""
+    items = list[HtmlElement]()
+    for row in _rows(summary):
+        links = [link for cell in row for link in cell.iter("a")]
+        if described.isdisjoint(unquote(str(link.get("href")).rpartition("#")[2]) for link in links):
+            made = E.li()
+            for cell in filter(text_of, row):
+                for block in cell.iter("div"):
+                    block.tag = "span"
+                if len(made) and has_class(cell, "col-last"):
+                    made[-1].tail = " – "
+                cell.tag, cell.tail = "span", " "
+                made.append(cell)
+            items += [made] if len(made) else []
+    if not items:
+        drop(next((outer for outer in summary.iterancestors("section") if "-summary" in outer.get("id", "")), summary))
+        return
+    for title in list(summary.iter("h2")):
+        summary.addprevious(title)
+    list_items(summary, items)
+
+
+def _rows(summary: HtmlElement) -> Iterator[list[HtmlElement]]:
+    """The cells of each row of a table, or of a grid, in which a class ends a row."""
+    if summary.tag == "table":
+        yield from (list(row) for row in summary.iter("tr") if not has_class(row, "heading"))
+        return
+    row = list[HtmlElement]()
+    for cell in list(summary):
+        row.append(cell)
+        if has_class(cell, "col-last"):
+            yield row
+            row = []
+
+
 _LANGUAGES = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rst": "rst", "php": "php", "rb": "ruby"}
 _VALUES = frozenset({"attribute", "data", "member", "var", "enumerator", "value", "field"})
 """Kinds of symbols without parameters."""
@@ -42,57 +371,36 @@ _TYPES = frozenset({"class", "exception", "struct", "union", "enum", "enum-struc
 """Kinds of symbols that have parentheses but aren't called by their name alone."""
 
 
-def write_sphinx(root: HtmlElement) -> None:
+def _write_sphinx(root: HtmlElement) -> None:
     """Make sections of the symbols that have an id; the signature of others is a term in code."""
-    around, levels, names = 1, dict[HtmlElement, int](), dict[HtmlElement, str]()
+    around, known = 1, dict[HtmlElement, tuple[int, str]]()  # the level and full name of the symbol of a list
     for element in list(root.iter("dl", *HEADINGS)):
-        outer = next((ancestor for ancestor in element.iterancestors("div") if ancestor in levels), None)
+        outer = next((known[ancestor] for ancestor in element.iterancestors("div") if ancestor in known), None)
         if element.tag != "dl":
             around = int(element.tag[1]) if outer is None else around
-            continue
-        _mend(element)
-        groups = list(_groups(element))
-        if not groups:
-            continue
-        if outer is not None and _values(element, groups, names[outer]):
-            continue
-        levels[element] = (around if outer is None else levels[outer]) + 1
-        names[element] = _write(element, groups, levels[element], names.get(outer, "") if outer is not None else "")
-
-
-def _mend(element: HtmlElement) -> None:
-    """Put a signature of several lines together: to the parser, the list of its parameters ends the term."""
-    for term in [child for child in element if child.tag == "dt" and has_class(child, "sig")]:
-        while (following := term.getnext()) is not None and following.tag not in ("dt", "dd"):
-            term.append(following)
+        elif groups := list(_groups(element)):
+            level, name = outer or (around, "")
+            if outer is None or not _values(element, groups, name):
+                known[element] = level + 1, _write_definitions(element, groups, level + 1, name)
 
 
 def _groups(element: HtmlElement) -> Iterator[tuple[list[HtmlElement], HtmlElement | None]]:
     """The signatures that share a description, with it. Signatures without any id are made terms in code."""
+    for term in select(element, "/dt[{sig}]"):  # to the parser, a list of parameters on several lines ends the term
+        while (following := term.getnext()) is not None and following.tag not in ("dt", "dd"):
+            term.append(following)
     terms: list[HtmlElement] = []
     for child in [*element, None]:
         if child is not None and child.tag == "dt":
             terms.append(child)
             continue
         if terms and all(has_class(term, "sig") or "descname" in class_names(term) for term in terms):
-            if _anchor(terms):
+            if any(term.get("id") for term in terms):
                 yield terms, child if child is not None and child.tag == "dd" else None
             else:
                 for term in terms:
-                    _coded(term)
+                    replace(term, E.dt(E.code(signature_of(term)), dict(term.attrib)))
         terms = []
-
-
-def _anchor(terms: list[HtmlElement]) -> str:
-    return next((str(term.get("id")) for term in terms if term.get("id")), "")
-
-
-def _coded(term: HtmlElement) -> None:
-    text = signature_of(term)
-    for child in list(term):
-        drop(child)
-    term.text = None
-    term.append(E.code(text))
 
 
 def _values(element: HtmlElement, groups: list[tuple[list[HtmlElement], HtmlElement | None]], outer: str) -> bool:
@@ -107,7 +415,7 @@ def _values(element: HtmlElement, groups: list[tuple[list[HtmlElement], HtmlElem
     return True
 
 
-def _write(
+def _write_definitions(
     element: HtmlElement, groups: list[tuple[list[HtmlElement], HtmlElement | None]], level: int, outer: str
 ) -> str:
     """The full name of the (last) symbol, of which a section was made."""
@@ -124,9 +432,10 @@ def _write(
             full = f"{outer}.{_own(terms[0])}" if outer else shown[0]
             marks = ["()" if called and select(term, "//*[{sig-paren}]") else "" for term in terms]
             shown = [f"{name}{mark}" for name, mark in zip(shown, marks, strict=True)]
+        anchor = next(str(term.get("id")) for term in terms if term.get("id"))
         for term in terms[1:]:
             drop(term)
-        section(terms[0], ", ".join(dict.fromkeys(shown)), signatures, language, level, _anchor(terms))
+        section(terms[0], ", ".join(dict.fromkeys(shown)), signatures, language, level, anchor)
         if body is not None:
             body.tag = "div"
     element.tag = "div"
@@ -150,389 +459,3 @@ def _name(term: HtmlElement, outer: str, inside: bool) -> str:
         own = text_of(before).replace(" ", "") + own
     anchor = str(term.get("id") or "")
     return anchor if anchor.endswith(f".{own}") and not has_class(term, "c") else own
-
-
-def write_jsdoc(root: HtmlElement) -> None:
-    """Make sections of the members of a page, and lists of what they take, return and throw."""
-    drop_all(root, "//dl[{details}]/*[{tag-source}]|//header/h2[.//*[{signature} or {type-signature}]]")
-    for title in select(root, "//div[{container-overview}]/h2"):
-        title.tag = "h3"  # as of the other kinds of members, which would stand below it
-    for mark in select(root, "//*[{signature-attributes}]"):
-        mark.text = "?" if "opt" in text_of(mark) else ""
-    for title in select(root, "//*[self::h3 or self::h4][{name}]"):
-        _jsdoc_member(title)
-    for told in select(root, "//dl[dt and not(ancestor::dl)][.//*[{param-type}]]"):
-        _typed(told)
-
-
-def _jsdoc_member(title: HtmlElement) -> None:
-    told = signature_of(title).replace("…", "...")
-    drop_all(title, "//*[{type-signature}]")
-    called = select(title, "//*[{signature}]")
-    for part in called:
-        drop(part)
-    name = signature_of(title) + ("()" if called else "")
-    section(title, name, [told], "javascript")
-
-
-def _typed(told: HtmlElement) -> None:
-    """The types that a method returns or throws, with what is said of each."""
-    listing = E.ul()
-    said = ""
-    for part in select(told, "//*[{param-desc} or {param-type}]"):
-        if "param-desc" in (part.get("class") or "").split():
-            said = text_of(part)
-            continue
-        listing.append(item(text_of(part), said))
-        said = ""
-    before = told.getprevious()
-    if len(listing) and before is not None and before.get("class") == "param-desc" and not listing[0][0].tail:
-        listing[0][0].tail = f" – {text_of(before)}"
-        drop(before)
-    replace(told, listing)
-
-
-_TYPEDOC_DROPPED = "//*[{tsd-breadcrumb} or {tsd-index-group} or {tsd-sources} or {tsd-anchor-icon} or {tsd-navigation} or {site-menu}]"
-_ENTRIES = "//ul[{tsd-parameter-list} or {tsd-type-parameter-list} or {tsd-parameters}]/li"
-_LABELS = "//h4[not(@data-anchor)]|//*[{tsd-comment}]/div/h4"
-
-
-def write_typedoc(root: HtmlElement) -> None:
-    """Make sections of the members of a class, and of functions; short properties are items of a list."""
-    inherited = dict(filter(None, map(_inherited, select(root, "//section[{tsd-member} and {tsd-is-inherited}]"))))
-    drop_all(root, _TYPEDOC_DROPPED)
-    for title in select(root, "//h4[{tsd-returns-title}]"):
-        _returns(title)
-    for label in select(root, _LABELS):
-        bold_paragraph(label)
-    for entry in select(root, _ENTRIES):
-        _parameter(entry)
-    for member in select(root, "//section[{tsd-member}]"):
-        _typedoc_member(member, inherited.get(member))
-    _function(root)
-    for signature in select(root, "//*[{tsd-signature}]"):
-        unwrap_lists(signature)
-        replace(signature, code_block(signature_of(signature), "typescript"))
-
-
-def _function(root: HtmlElement) -> None:
-    """The page of a function: its title leads to the first of its signatures."""
-    for title in select(root, "//h1[not(@data-anchor)]"):
-        if overloads := select(
-            root, "/ul[{tsd-signatures}]//*[{tsd-signature}][@id]|/section/ul//*[{tsd-signature}][@id]"
-        ):
-            title.set("data-anchor", overloads[0].get("id"))
-
-
-def _returns(title: HtmlElement) -> None:
-    """`Returns string` -> the word as a label, the type as code."""
-    label = (title.text or "").strip()
-    word = bold(label)
-    title.text = None
-    if told := signature_of(title):
-        word[0].tail = " "
-        word.append(E.code(told))
-    replace(title, word)
-
-
-def _parameter(entry: HtmlElement) -> None:
-    for title in select(entry, "/h5|/h4"):
-        title.tag = "span"
-    if len(entry) and entry[0].tag == "span":
-        flags = [text_of(flag) for flag in select(entry[0], "//code[{tsd-tag}]")]
-        drop_all(entry[0], "//code[{tsd-tag}]")
-        name = E.code(signature_of(entry[0]))
-        name.tail = f" ({', '.join(flags)})" if flags else None
-        entry.replace(entry[0], name)
-    for comment in select(entry, "/*[{tsd-comment}]"):
-        if len(comment) and comment[0].tag == "p":
-            comment.tag = comment[0].tag = "span"
-            before = comment.getprevious()
-            if before is not None:
-                before.tail = (before.tail or "").rstrip() + " – "
-
-
-def _inherited(member: HtmlElement) -> tuple[HtmlElement, HtmlElement] | None:
-    """The member, and the link to the page of the site that describes it for the class that it is inherited from."""
-    for source in select(member, "//*[{tsd-sources}]/p"):
-        links = [link for link in source.iter("a") if "://" not in (link.get("href") or "://")]
-        if links and text_of(source).startswith("Inherited from"):
-            links[-1].text = text_of(source).removeprefix("Inherited from").strip()
-            return member, links[-1]
-    return None
-
-
-def _typedoc_member(member: HtmlElement, inherited: HtmlElement | None) -> None:
-    """A member with a signature of its own is a value, one with a list of them is called."""
-    title = next(iter(select(member, "/h3")), None)
-    if title is None:
-        return
-    values = select(member, "/*[{tsd-signature}]")
-    if not values and inherited is not None:
-        entry = item(f"{signature_of(title)}()", "inherited from ")
-        inherited.tail = None
-        entry.append(inherited)
-        list_items(member, [entry])
-        return
-    if not values:
-        _headed(title, "()" if select(member, "//*[{tsd-kind-call-signature}]") else "")
-        return
-    flags = [text_of(flag).lower() for flag in select(title, "//code[{tsd-tag}]")]
-    told = " ".join([*flags, signature_of(values[0])])
-    said = [part for part in member if part is not title and part is not values[0]]
-    if all(map(is_short, said)):
-        list_items(member, [item(told, " ".join(map(text_of, said)))])
-        return
-    replace(values[0], code_block(told, "typescript"))
-    _headed(title, "")
-
-
-def _headed(title: HtmlElement, parentheses: str) -> None:
-    drop_all(title, "//code[{tsd-tag}]")
-    section(title, signature_of(title) + parentheses, (), "typescript")
-
-
-_SPECIFIERS = frozenset({"static", "explicit", "virtual", "inline", "constexpr"})
-"""Labels beside a declaration that the source has before it."""
-
-
-def write_doxygen(root: HtmlElement) -> None:
-    """Make sections of the members of a page; tables that only list these go."""
-    described = {str(link.get("href")).rpartition("#")[2] for link in select(root, "//*[{permalink}]//a[@href]")}
-    for table in select(root, "//table[{memberdecls}]"):
-        _without_described(table, described)
-    for title in select(root, "//h2[{memtitle}]"):
-        _doxygen_member(title)
-    for line in select(root, "/hr[following-sibling::*[1][self::ul][not(following-sibling::*)]]"):
-        drop(line.getnext())  # the names of the files that the page was made from
-        line.tail = None
-
-
-def _without_described(table: HtmlElement, described: set[str]) -> None:
-    """Take from the table what has a section of its own below, and the whole table when that is all."""
-    remaining = 0
-    for row in list(table.iter("tr")):
-        links = [str(link.get("href")).rpartition("#")[2] for link in select(row, "//a[@href]")]
-        if described.intersection(links) or not row.text_content().strip():
-            drop(row)
-        else:
-            remaining += not has_class(row, "heading")
-    if remaining:
-        _doxygen_listed(table)
-    else:
-        drop(table)
-
-
-def _doxygen_listed(table: HtmlElement) -> None:
-    """The rest as a heading and a list, with the links to the other pages."""
-    for title in list(table.iter("h2")):
-        table.addprevious(title)
-    items = list[HtmlElement]()
-    for row in table.iter("tr"):
-        item = E.li()
-        for cell in row:
-            if text_of(cell):
-                cell.tag, cell.tail = "span", " "
-                item.append(cell)
-        if len(item) and not has_class(row, "heading"):
-            items.append(item)
-    list_items(table, items)
-
-
-def _doxygen_member(title: HtmlElement) -> None:
-    links = select(title, "//*[{permalink}]//a[@href]")
-    anchor = str(links[0].get("href")).rpartition("#")[2] if links else ""
-    name = re.sub(r" \[\d+/\d+\]$", "", signature_of(title))
-    details = title.getnext()
-    signatures = list[str]()
-    if details is not None and has_class(details, "memitem"):
-        for declared in select(details, "/*[{memproto}]"):
-            signatures.append(_declaration(declared))
-            drop(declared)
-    section(title, name, signatures, "cpp", 3, anchor)
-
-
-def _declaration(declared: HtmlElement) -> str:
-    """Returns what a table of parameters says as one line, with the blanks of the source."""
-    labels = [signature_of(label) for label in select(declared, "//*[{mlabel}]")]
-    drop_all(declared, "//*[{mlabels-right}]")
-    lines = [signature_of(line) for line in select(declared, "//*[{memtemplate}]")]
-    drop_all(declared, "//*[{memtemplate}]")
-    said = " ".join(label for label in labels if label in _SPECIFIERS)
-    lines.append(f"{said} {' '.join(signature_of(declared).split())}".strip())
-    text = re.sub(r"<([^<>]*)>", lambda given: f"<{given[1].strip()}>", "\n".join(lines))
-    text = re.sub(r" ?\( ?", "(", text.replace(" )", ")"))
-    return re.sub(r"([*&]) (?=\w)", r"\1", text)
-
-
-def write_javadoc(root: HtmlElement) -> None:
-    """Make sections of the members of a class; summaries of members that the page describes go."""
-    _javadoc_title(root)
-    drop_all(root, "//div[{inherited-list} or {inheritance} or {caption}]")
-    for signature in select(root, "//div[{type-signature} or {package-signature}]"):
-        replace(signature, code_block(signature_of(signature), "java"))
-    described = {section.get("id") for section in root.iter("section")}
-    for summary in select(root, "//section[contains(@id, '-summary')]"):
-        _summary(summary, described)
-    for table in select(root, "//div[{summary-table}]"):
-        _listed(table)
-    for title in select(root, "//section[{details} or contains(@class, '-details')]/h2"):
-        unwrap_lists(title)
-    for member in select(root, "//section[{detail}]"):
-        _javadoc_member(member)
-
-
-def _javadoc_title(root: HtmlElement) -> None:
-    """`Class Box` of the package `lumora` -> `Class lumora.Box`."""
-    titles = select(root, "//h1[@title]")
-    packages = select(root, "//*[{sub-title}]")
-    if not titles or not packages or not len(packages[-1]):
-        return
-    package = text_of(packages[-1][-1])
-    kind = (titles[0].get("title") or "").rpartition(" ")[0]
-    text = text_of(titles[0])
-    if package and kind and text.startswith(f"{kind} "):
-        for child in list(titles[0]):
-            drop(child)
-        titles[0].text = f"{kind} {package}.{text[len(kind) + 1 :]}"
-        for element in packages:
-            drop(element)
-
-
-def _summary(summary: HtmlElement, described: Collection[str | None]) -> None:
-    """Drop a summary of what the page describes in full, and one of nothing."""
-    title = next(iter(select(summary, "/h2")), None)
-    if title is not None:
-        unwrap_lists(title)
-    details = str(summary.get("id")).removesuffix("-summary") + "-detail"
-    if details in described or not select(summary, "//div[{summary-table}]"):
-        outer = summary.getparent()
-        drop(outer if outer is not None and outer.tag == "li" and len(outer) == 1 else summary)
-
-
-def _listed(table: HtmlElement) -> None:
-    """A summary of what other pages describe as a list, with the links to them."""
-    drop_all(table, "/*[{table-header}]")
-    items, item = list[HtmlElement](), E.li()
-    for cell in list(table):
-        for block in cell.iter("div"):
-            block.tag = "span"
-        if has_class(cell, "col-last"):
-            if len(item) and text_of(cell):
-                item[-1].tail = " – "
-            items, item = [*items, _with(item, cell)], E.li()
-        else:
-            _with(item, cell)
-    list_items(table, items)
-
-
-def _with(made: HtmlElement, cell: HtmlElement) -> HtmlElement:
-    cell.tail = " "
-    made.append(cell)
-    return made
-
-
-def _javadoc_member(member: HtmlElement) -> None:
-    signatures = select(member, "/*[{member-signature}]")
-    title = next(iter(member), None)
-    if title is None or title.tag not in ("h3", "h4"):
-        return
-    called = any(select(signature, "//*[{parameters}]") or "(" in text_of(signature) for signature in signatures)
-    told = [signature_of(signature) for signature in signatures]
-    for signature in signatures:
-        drop(signature)
-    said = [part for part in member if part is not title]
-    if told and not called and all(map(is_short, said)):
-        unwrap_lists(title)
-        list_items(member, [item(told[0], " ".join(map(text_of, said)))])
-        return
-    name = text_of(title) + ("()" if called else "")
-    section(title, name, told, "java")
-
-
-_RUSTDOC_DROPPED = (
-    "//*[{src} or {doc-anchor} or {hideme} or {rightside}]|//a[{anchor}]|//rustdoc-toolbar|//*[@id='copy-path']"
-    "|//*[@id='synthetic-implementations' or @id='synthetic-implementations-list']"
-    "|//*[@id='blanket-implementations' or @id='blanket-implementations-list']"
-)
-"""Among them what the compiler implements for every type."""
-
-_NAME = re.compile(r"\b(?:fn|type|const|static|macro_rules!)\s+([\w:]+)")
-
-
-def write_rustdoc(root: HtmlElement) -> None:
-    """Make sections of methods and implementations; fields and variants are items of a list."""
-    drop_all(root, _RUSTDOC_DROPPED)
-    _title(root)
-    for field in select(root, "//span[{structfield}]|//span[{section-header}]"):
-        _value(field)
-    for variant in select(root, "//section[{variant}]"):
-        _value(variant)
-    for title in select(root, "//section/*[{code-header}]"):
-        _rustdoc_member(title)
-
-
-def _title(root: HtmlElement) -> None:
-    """`Struct Crate` of the module `lumora` -> `Struct lumora::Crate`."""
-    for crumbs in select(root, "//*[{rustdoc-breadcrumbs}]"):
-        path = text_of(crumbs).replace(" ", "")
-        title = crumbs.getnext()
-        if title is not None and title.tag == "h1" and len(title):
-            title[0].text = f"{path}::{title[0].text or ''}"
-            drop(crumbs)
-
-
-def _value(element: HtmlElement) -> None:
-    """A field or variant with the text after it; one of which more is said is a section."""
-    body = element.getnext()
-    if body is None or not has_class(body, "docblock"):
-        body = None
-    after = body.getnext() if body is not None else element.getnext()
-    inner = after is not None and has_class(after, "sub-variant")
-    if is_short(body) and not inner:
-        said = text_of(body) if body is not None else ""
-        if body is not None:
-            drop(body)
-        list_items(element, [item(signature_of(element), said)])
-
-
-def _rustdoc_member(title: HtmlElement) -> None:
-    outer = title.getparent()
-    if outer is None or next(title.iterancestors("li", "table"), None) is not None:
-        return
-    for toggle in title.iterancestors("summary", "details"):
-        toggle.tag = "div"
-    for where in select(title, "//*[{where}]"):
-        where.text = f" {where.text or ''}"
-    told = signature_of(title)
-    named = _NAME.search(told)
-    name = named[1] + ("()" if "fn " in told[: named.end()] else "") if named else signature_of(title)
-    level = int(title.tag[1]) if title.tag[1:].isdecimal() else 4
-    section(title, name, [told] if named else [], "rust", level, str(outer.get("id") or ""))
-
-
-GENERATORS: tuple[tuple[frozenset[str], Callable[[HtmlElement], None]], ...] = (
-    (frozenset({"sig", "descname"}), write_sphinx),
-    (frozenset({"tsd-panel", "tsd-panel-group"}), write_typedoc),
-    (frozenset({"subsection-title", "container-overview"}), write_jsdoc),
-    (frozenset({"member-signature", "class-description", "package-signature"}), write_javadoc),
-    (frozenset({"memproto", "memberdecls"}), write_doxygen),
-    (frozenset({"code-header", "item-decl"}), write_rustdoc),
-)
-"""By classes of which a page of the generator has one."""
-
-
-def write_api_reference(root: HtmlElement, present: frozenset[str]) -> None:
-    """Make sections of the symbols below `root`, and lists of what is said of their parameters.
-
-    `present` are the classes in `root`.
-    """
-    keep_headings(root)
-    writers = [write for classes, write in GENERATORS if not classes.isdisjoint(present)]
-    for write in writers:
-        write(root)
-    write_fields(root, present)
-    if writers:
-        settle_headings(root)
-        for link in root.iter("a", "abbr"):  # its tooltip
-            link.attrib.pop("title", None)

@@ -1,7 +1,7 @@
 """The section of a symbol (a heading with its name and anchor, its signature as code), and its parameters, returns and errors as lists."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 
 from lxml.html import HtmlElement
@@ -26,10 +26,17 @@ LONGEST_ITEM = 300
 """Characters of what is said of a constant or attribute that is an item of a list; one with more is a section."""
 
 _NO_SIGNATURE = (
-    "//*[{headerlink} or {viewcode-link} or {tsd-anchor-icon} or {permalink} or {src} or {doc-anchor}]"
+    "//*[{headerlink} or {viewcode-link} or {tsd-anchor-icon} or {permalink} or {src} or {doc-anchor} or {mlabels-right}]"
     "|//a[{anchor}]|//button|//svg"
 )
 _BREAK = "\u2028"
+_WRITTEN: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("//*[{sig-return-icon}]", lambda _: "->"),
+    ("//*[{signature-attributes}]", lambda text: "?" if "opt" in text else ""),
+    ("//*[{where}]", lambda text: f" {text}"),
+    ("//*[{memtemplate}]", lambda text: f"{text}{_BREAK}"),
+)
+"""What stands in a signature for what a page shows otherwise."""
 _BLOCKS = "//dl|//ul|//ol|//pre|//table|//h1|//h2|//h3|//h4|//h5|//h6|//blockquote"
 
 
@@ -39,8 +46,9 @@ def signature_of(element: HtmlElement) -> str:
     element.tail = None
     for mark in select(element, _NO_SIGNATURE):
         drop(mark)
-    for arrow in select(element, "//*[{sig-return-icon}]"):
-        arrow.text = "->"
+    for path, written in _WRITTEN:
+        for mark in select(element, path):
+            mark.text = written(mark.text or "")
     for line in element.iter("br", "dd"):
         indent = "\xa0" * 4 if line.tag == "dd" else ""
         if indent:
@@ -50,7 +58,7 @@ def signature_of(element: HtmlElement) -> str:
         else:
             line.tail = _BREAK + (line.tail or "")
     text = re.sub(r"[ \t\r\n]+", " ", re.sub("[\u200b\u00ad\ufeff]", "", element.text_content()))
-    lines = (re.sub(r"^ ", "", line).replace("\xa0", " ").rstrip() for line in text.split(_BREAK))
+    lines = (re.sub(r"^ ", "", line).replace("\xa0", " ").rstrip() for line in text.replace("…", "...").split(_BREAK))
     return "\n".join(line for line in lines if line.strip()).strip()
 
 

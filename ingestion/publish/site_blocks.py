@@ -102,38 +102,35 @@ class _Finder:
         return self.sample[0].site
 
     async def find(self) -> Found:
-        known = self.known
-        enough = 2 * known.compared >= len(self.sample)  # else the site has grown since the comparison
-        answers = await asyncio.gather(*(self._answer(entry, enough) for entry in self.sample))
-        read = [(entry, *answer) for entry, answer in zip(self.sample, answers, strict=True) if answer]
-        read = [(entry, fetched, page) for entry, fetched, page in read if fetched.status != 304]
-        if len(read) < max(FEWEST, sum(answer is not None for answer in answers) - len(read)):
-            return known
-        pages = [page for _, _, page in read]
-        if enough:
-            pages = await asyncio.gather(*(self._page(entry, fetched) for entry, fetched, _ in read))
+        """What is known, unless most pages of the sample changed, or the site has grown since."""
+        conditional = self.conditional and 2 * self.known.compared >= len(self.sample)
+        asked = [entry for entry in self.sample if not (conditional and entry.url in self.held)]
+        answers = await asyncio.gather(*(self._answer(entry, conditional=conditional) for entry in asked))
+        read = [
+            (entry, answer) for entry, answer in zip(asked, answers, strict=True) if answer and answer.status != 304
+        ]
+        same = len(self.sample) - len(asked) + sum(answer is not None and answer.status == 304 for answer in answers)
+        if len(read) < max(FEWEST, same):
+            return self.known
+        pages = await asyncio.gather(*(self._page(entry, fetched) for entry, fetched in read))
         try:
-            blocks = await self.documents.workers.run(repeated_in, list(filter(None, pages)), known.blocks)
+            blocks = await self.documents.workers.run(repeated_in, list(filter(None, pages)))
         except ConversionError as error:  # pages made to be too much for a process
             self.documents.notes[f"{masked(self.site.url)}: blocks that repeat can't be found ({error})"] += len(read)
-            return known
+            return self.known
         return Found(blocks, len(read))
 
-    async def _answer(self, entry: Entry, enough: bool) -> tuple[Fetched, bytes] | None:
-        """The answer; where all pages are read, also what is told of this one, while others are fetched."""
-        if enough and entry.url in self.held:
-            return Fetched(entry.url, 304), b""
+    async def _answer(self, entry: Entry, *, conditional: bool) -> Fetched | None:
         page = self.states.get((self.site.collection or self.documents.settings.tuning.collection, entry.url))
         validators = ("", "")
-        if enough and page and self.conditional and settings_of(page.fetch.reading) == self.site.reading:
+        if conditional and page and settings_of(page.fetch.reading) == self.site.reading:
             validators = page.fetch.etag, page.fetch.last_modified
         try:
-            fetched = await self.documents.fetch_early(entry, *validators)
+            return await self.documents.fetch_early(entry, *validators)
         except Exception as error:
             if not is_of_page(error):
                 raise
             return None  # reading the page will meet it again
-        return fetched, b"" if enough else await self._page(entry, fetched)
 
     async def _page(self, entry: Entry, fetched: Fetched) -> bytes:
         try:

@@ -156,6 +156,9 @@ def test_what_repeats_and_is_content_stays() -> None:
         "next steps of four pages": lambda n: (
             f"<h1>T{n}</h1>{own}<p>All of them say the same here.</p>" if n < 4 else ""
         ),
+        "pages of links": lambda n: (
+            f"<h1>T{n}</h1><ul><li><a href=/x{n}/>Word{n} of it</a><li><a href=/y{n}/>Other</a></ul>"
+        ),
         "what pages are about": lambda n: f"<h1>T{n}</h1><p>n{n}</p><p>{'They say it all again. ' * 9}</p>",
     }
     for name, body in cases.items():

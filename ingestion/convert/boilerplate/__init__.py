@@ -5,7 +5,7 @@ pages on as they come, so it needn't import what reads them.
 """
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from app.core.generation import RepeatedBlock
 from app.core.language import Vocabulary
@@ -24,8 +24,8 @@ def sampled_page(fetched: Fetched, entry: Entry, words: Vocabulary) -> bytes:
     return pickle.dumps(page) if page else b""
 
 
-def repeated_in(pages: Sequence[bytes], known: Iterable[RepeatedBlock]) -> tuple[RepeatedBlock, ...]:
+def repeated_in(pages: Sequence[bytes]) -> tuple[RepeatedBlock, ...]:
     """The `repeated_blocks` of these pages."""
     from ingestion.convert.boilerplate.compare import repeated_blocks
 
-    return repeated_blocks([pickle.loads(page) for page in pages], known)  # noqa: S301  # of `sampled_page`
+    return repeated_blocks([pickle.loads(page) for page in pages])  # noqa: S301  # of `sampled_page`

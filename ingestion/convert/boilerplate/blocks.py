@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from lxml.etree import strip_elements
 from lxml.html import HtmlElement
@@ -24,13 +23,11 @@ _UNSEEN = frozenset(["button", "embed", "form", "hr", "input", "link", "meta", "
 _MOSTLY = 0.8
 """The least share of links in the text of a block of links."""
 
-_DATE = re.compile(r"\b(?:19|20)\d\d\b")
 _ADDRESS = re.compile(r"(?<!\S)(?:https?://|/)\S++")
 _NOTE_WORDS = 8
 """From so many words on, a text is the same whatever address is in it: `GET /volumes` is not a note with an address."""
 
 _NO_WORD = re.compile(r"[\W_]+")
-_DATE_WORDS = 14
 TITLE = "h1"
 """The value of `under` for blocks that follow the heading of the page."""
 
@@ -47,8 +44,7 @@ class Leaf:
     """One block. `path` has the tags from the content's root to it, `text` its beginning, `key` stands for path and text.
 
     `under` is the heading above it in the same element; empty in elements beside the one with the headings. A heading is
-    `own` if readers can link to it, as they can to those that authors wrote. `links` are the targets, texts and `rel` of
-    a block of links.
+    `own` if readers can link to it, as they can to those that authors wrote. A block of `links` has hardly any other text.
     """
 
     path: str
@@ -59,7 +55,7 @@ class Leaf:
     heading: str = ""
     own: bool = False
     code: bool = False
-    links: tuple[tuple[str, str, str], ...] = ()
+    links: bool = False
 
     @property
     def is_title(self) -> bool:
@@ -70,11 +66,6 @@ class Leaf:
     def is_section(self) -> bool:
         """True for a heading of the page's own text."""
         return self.is_title or self.own
-
-    @property
-    def is_date(self) -> bool:
-        """True for a line such as "Last updated on 3 May 2024"."""
-        return self.words <= _DATE_WORDS and _DATE.search(self.text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +84,17 @@ class Found:
             drop(self.element)
 
 
-def leaves(root: HtmlElement, places: Collection[str] | None = None) -> list[Found]:
-    """The blocks of a page in whose headings their anchors are noted (`data-anchor`).
-
-    The links of a block are looked at where its path is one of the `places`, or everywhere if none are given.
-    """
+def leaves(root: HtmlElement) -> list[Found]:
+    """The blocks of a page in whose headings their anchors are noted (`data-anchor`)."""
     strip_elements(root, "script", "style", "noscript", "template", with_tail=False)
     title = next(root.iter("h1"), None)
-    walk = _Walk(places, " ".join(title.text_content().split()) if title is not None else "")
+    walk = _Walk(" ".join(title.text_content().split()) if title is not None else "")
     walk.over(root, "", "")
     return walk.found
 
 
 @dataclass(slots=True)
 class _Walk:
-    places: Collection[str] | None
     title: str
     found: list[Found] = field(default_factory=list)
 
@@ -135,8 +122,8 @@ class _Walk:
         leaf.heading = str(element.tag) if element.tag in HEADINGS else ""
         leaf.own = bool(leaf.heading) and "data-anchor" in element.attrib
         leaf.code = element.tag == "pre" or (len(element) > 0 and next(element.iter("pre"), None) is not None)
-        if not leaf.heading and not leaf.code and (self.places is None or path in self.places):
-            leaf.links = _links(element, text.removesuffix(self.title))  # where breadcrumbs end
+        if not leaf.heading and not leaf.code:
+            leaf.links = _is_of_links(element, text.removesuffix(self.title))  # where breadcrumbs end
         self.found.append(Found(element, leaf))
 
     def _add_text(self, element: HtmlElement, part: str, path: str, under: str) -> None:
@@ -166,14 +153,9 @@ def _key(path: str, text: str) -> str:
     return hashlib.sha256(f"{path}\n{text}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _links(element: HtmlElement, text: str) -> tuple[tuple[str, str, str], ...]:
-    links = [link for link in element.iter("a") if link.get("href")]
-    if not links:
-        return ()
-    said = [" ".join(link.text_content().split()) for link in links]
-    if _letters("".join(said)) < _MOSTLY * _letters(text):
-        return ()
-    return tuple((link.get("href"), text, link.get("rel") or "") for link, text in zip(links, said, strict=True))
+def _is_of_links(element: HtmlElement, text: str) -> bool:
+    links = [link.text_content() for link in element.iter("a") if link.get("href")]
+    return bool(links) and _letters("".join(links)) >= _MOSTLY * _letters(text)
 
 
 def _letters(text: str) -> int:
@@ -183,9 +165,6 @@ def _letters(text: str) -> int:
 LABEL = 3
 """Words of a label such as "Parameters", which belongs to the block after it."""
 
-SURE = 4
-"""From so many words on, a known text is removed wherever it is on a page."""
-
 _ASIDE = 0.3
 """The largest share of a page's words beside the element with its headings."""
 
@@ -193,46 +172,36 @@ _ASIDE = 0.3
 Test = Callable[[Leaf], bool]
 
 
-class Around(NamedTuple):
-    """The numbers of repeated blocks above the page's heading, between it and the page's own text, and after that."""
+def around(page: Sequence[Leaf], is_repeated: Test) -> dict[int, str]:
+    """The numbers of the repeated blocks around the page's own text with their places, which are the same on other pages.
 
-    above: frozenset[int]
-    before: frozenset[int]
-    after: frozenset[int]
-
-    @property
-    def all(self) -> frozenset[int]:
-        """All of them."""
-        return self.above | self.before | self.after
-
-    def place(self, page: Sequence[Leaf], number: int) -> str:
-        """Returns the place of a block, the same for the same block of other pages; empty in the page's own text."""
-        region = next((name for name in self._fields if number in getattr(self, name)), "")
-        return region and f"{region} {page[number].path}"
-
-
-def around(page: Sequence[Leaf], is_repeated: Test) -> Around:
-    """Finds the repeated blocks that are around the page's own text."""
+    The links of a page that has nothing else below its heading are its own text.
+    """
     passed = _passable(page, is_repeated)
     begin = next((number for number, leaf in enumerate(page) if leaf.is_title), -1) + 1
     end = next((number for number in range(begin, len(page)) if not passed(page[number])), len(page))
     last = next((number for number in range(len(page) - 1, end - 1, -1) if not passed(page[number])), end - 1)
-    repeated = frozenset(number for number, leaf in enumerate(page) if is_repeated(leaf))
-    before = repeated.intersection(range(begin, end))
-    if begin < end < len(page) and _is_label(page[end - 1], page[end]):
-        before -= {end - 1}
-    return Around(repeated.intersection(range(begin)), before, repeated.intersection(range(last + 1, len(page))))
+    label = end - 1 if begin < end < len(page) and _is_label(page[end - 1], page[end]) else -1
+    regions = ("above", range(begin)), ("before", range(begin, end)), ("after", range(last + 1, len(page)))
+    return {
+        number: f"{region} {page[number].path}"
+        for region, numbers in regions
+        for number in numbers
+        if number != label
+        and is_repeated(page[number])
+        and (region != "before" or end < len(page) or not page[number].links)
+    }
 
 
 def _passable(page: Sequence[Leaf], is_repeated: Test) -> Test:
-    """Returns a test for blocks before the page's own text: dates, and blocks beside the element with the headings."""
+    """Returns a test for blocks before the page's own text: also those beside the element with the headings."""
     aside = sum(leaf.words for leaf in page if not leaf.under and not leaf.heading)
     beside = aside <= _ASIDE * sum(leaf.words for leaf in page)
 
     def test(leaf: Leaf) -> bool:
         if leaf.is_section:
             return False
-        return is_repeated(leaf) or leaf.is_date or (beside and not leaf.under and not leaf.heading)
+        return is_repeated(leaf) or (beside and not leaf.under and not leaf.heading)
 
     return test
 
@@ -242,36 +211,14 @@ def _is_label(leaf: Leaf, following: Leaf) -> bool:
     return same and leaf.words <= LABEL and not following.is_section
 
 
-def matching(texts: Collection[str], places: Collection[str]) -> Test:
-    """Returns a test whether a block has one of these texts or links at one of these places, regardless of other blocks."""
-    paths = {place.partition(" ")[2] for place in places}
-    return lambda leaf: leaf.key in texts or bool(leaf.links and leaf.path in paths)
-
-
-def to_remove(page: Sequence[Leaf], known: Sequence[RepeatedBlock]) -> set[int]:
-    """The numbers of the page's blocks that are known to repeat."""
-    texts, places = (frozenset(block.key for block in known if block.kind == kind) for kind in ("text", "links"))
-    is_known = matching(texts, places)
-    hits = [number for number, leaf in enumerate(page) if is_known(leaf)]
-    if not hits:
-        return set()
-    edges = around(page, is_known)
-    return {
-        number
-        for number in hits
-        if (
-            page[number].key in texts
-            and (number in edges.all or (page[number].words >= SURE and not page[number].heading))
-        )
-        or edges.place(page, number) in places
-    }
-
-
 def remove_repeated(root: HtmlElement, known: Sequence[RepeatedBlock], kept: Collection[HtmlElement] = ()) -> None:
     """Drop the `known` blocks from around the page's own text, except those that are `kept`. Headings have their `data-anchor`."""
     if not known:
         return
-    blocks = leaves(root, {repeated.key.partition(" ")[2] for repeated in known if repeated.kind == "links"})
-    for number in to_remove([block.leaf for block in blocks], known):
-        if blocks[number].element not in kept:
+    texts, places = (frozenset(block.key for block in known if block.kind == kind) for kind in ("text", "links"))
+    paths = {place.partition(" ")[2] for place in places}
+    blocks = leaves(root)
+    page = [block.leaf for block in blocks]
+    for number, place in around(page, lambda leaf: leaf.key in texts or (leaf.links and leaf.path in paths)).items():
+        if (page[number].key in texts or place in places) and blocks[number].element not in kept:
             blocks[number].drop()

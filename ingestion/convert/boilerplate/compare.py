@@ -3,23 +3,21 @@
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from lxml.html import HtmlElement
 
 from app.core.generation import RepeatedBlock
 from app.core.language import Vocabulary
 from ingestion.convert.boilerplate import FEWEST
-from ingestion.convert.boilerplate.blocks import TITLE, Leaf, around, leaves, matching
+from ingestion.convert.boilerplate.blocks import TITLE, Leaf, around, leaves
 from ingestion.convert.html.clean import note_anchors
 from ingestion.convert.html.page import HtmlConverter, content_of, left_out, parse
 from ingestion.convert.reader import source_of
 from ingestion.crawl.exchange import Fetched
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError
-from ingestion.urls import joined
 
 MOST = 0.6
 """The share of pages from which on a block is one of the site."""
@@ -72,73 +70,6 @@ def _selector(element: HtmlElement) -> str:
     return str(element.tag)
 
 
-_PAGER = 3
-"""Links of a pager at most, in one block or in several."""
-
-_MOST_ALIKE = 3
-"""Blocks of links that elements of the same kind hold on a page: where there are more, they are the page's own."""
-
-Link = tuple[str, str]
-
-
-def link_places(pages: Sequence[Sampled], texts: Collection[str]) -> Counter[str]:
-    """On how many pages each place has such links; `texts` are the keys of blocks that are on most pages."""
-    counted = Counter(
-        link for page in pages for link in {link for leaf in page.leaves for link in _targets(page, leaf)}
-    )
-    common = {link for link, count in counted.items() if count >= max(FEWEST, MOST * len(pages))}
-    return Counter(place for page in pages for place in set(_places(page, texts, common)))
-
-
-def _places(page: Sampled, texts: Collection[str], common: Collection[Link]) -> Iterator[str]:
-    blocks = Counter(leaf.path for leaf in page.leaves if leaf.links)
-    leading = {
-        number
-        for number, leaf in enumerate(page.leaves)
-        if leaf.links and blocks[leaf.path] <= _MOST_ALIKE and not (number and page.leaves[number - 1].own)
-        if _leads_around(page, leaf, common)
-    }
-    ids = {id(page.leaves[number]) for number in leading}
-    edges = around(page.leaves, lambda leaf: leaf.key in texts or id(leaf) in ids or _is_pager(page, leaf))
-    for number in sorted(edges.all):
-        leaf = page.leaves[number]
-        beside = number in edges.before or (number and page.leaves[number - 1].own)
-        if number in leading or (_is_pager(page, leaf) and not beside):
-            yield edges.place(page.leaves, number)
-
-
-def _leads_around(page: Sampled, leaf: Leaf, common: Collection[Link]) -> bool:
-    """True for links to the neighbours by their `rel`, to what is above the page, and to what most pages link to."""
-    if all({"prev", "next"} & set(rel.lower().split()) for _, _, rel in leaf.links):
-        return True
-    links = _targets(page, leaf)
-    return all(_is_above(target, page.url) for target, _ in links) or 2 * sum(link in common for link in links) > len(
-        links
-    )
-
-
-def _is_pager(page: Sampled, leaf: Leaf) -> bool:
-    here = urlsplit(page.url).netloc
-    links = _targets(page, leaf)
-    return 0 < len(links) <= _PAGER and all(
-        urlsplit(target).netloc == here and not target.startswith(f"{page.url}#") for target, _ in links
-    )
-
-
-def _targets(page: Sampled, leaf: Leaf) -> list[Link]:
-    return [(joined(page.url, href), text) for href, text, _ in leaf.links]
-
-
-def _is_above(target: str, url: str) -> bool:
-    """True for the page itself and for those of the folders around it."""
-    folder = target.partition("#")[0].partition("?")[0]
-    folder = folder[: folder.rfind("/") + 1] if folder.rpartition("/")[2].startswith("index") else folder
-    return url == folder or url.startswith(folder.rstrip("/") + "/")
-
-
-STILL = 0.3
-"""The share of pages down to which a block that was found earlier stays one of the site."""
-
 MOST_BLOCKS = 1_000
 """Blocks of a site at most: each goes with every page to its conversion, and is stored with the index."""
 
@@ -149,12 +80,8 @@ _CONTENT = 0.5
 """A text that is more than this share of its pages is what they are about."""
 
 
-def repeated_blocks(pages: Sequence[Sampled], known: Iterable[RepeatedBlock] = ()) -> tuple[RepeatedBlock, ...]:
-    """Returns the blocks that most pages of a template repeat around their own text, whatever the order of the pages.
-
-    What is `known` stays as long as it isn't rare, so that a few pages more or less change nothing.
-    """
-    before = frozenset(known)
+def repeated_blocks(pages: Sequence[Sampled]) -> tuple[RepeatedBlock, ...]:
+    """Returns the blocks that most pages of a template repeat around their own text, whatever the order of the pages."""
     templates: dict[str, list[Sampled]] = defaultdict(list)
     seen: set[tuple[str, ...]] = set()
     for page in sorted(pages, key=lambda page: page.url):
@@ -165,48 +92,35 @@ def repeated_blocks(pages: Sequence[Sampled], known: Iterable[RepeatedBlock] = (
     repeated: dict[RepeatedBlock, None] = {}
     for _, group in sorted(templates.items()):
         if len(group) >= FEWEST:
-            repeated |= dict.fromkeys(_Group(group, before).repeated())
+            repeated |= dict.fromkeys(_of_template(group))
     most = sorted(repeated, key=lambda one: (-one.share, one.kind, one.key))[:MOST_BLOCKS]
     return tuple(sorted(most, key=lambda one: (one.kind, one.key)))
 
 
-@dataclass(slots=True)
-class _Group:
-    pages: Sequence[Sampled]
-    known: frozenset[RepeatedBlock]
+def _of_template(pages: Sequence[Sampled]) -> list[RepeatedBlock]:
+    least = max(FEWEST, math.ceil(MOST * len(pages)))
+    keys = ({leaf.key for leaf in page.leaves if not leaf.code and not leaf.is_section} for page in pages)
+    texts = {key for key, count in Counter(key for of_page in keys for key in of_page).items() if count >= least}
+    seen: dict[RepeatedBlock, dict[str, tuple[Sampled, int]]] = defaultdict(dict)
+    for page in pages:
+        for number, place in around(page.leaves, lambda leaf: leaf.key in texts or leaf.links).items():
+            key = page.leaves[number].key
+            block = RepeatedBlock("text", key) if key in texts else RepeatedBlock("links", place)
+            seen[block].setdefault(page.url, (page, number))
+    found = ((block, list(on.values())) for block, on in seen.items() if len(on) >= least)
+    return [_described(block, on, len(pages)) for block, on in found if _is_of_site(on)]
 
-    def repeated(self) -> list[RepeatedBlock]:
-        keys = ({leaf.key for leaf in page.leaves if not leaf.code and not leaf.is_section} for page in self.pages)
-        texts = self._often(Counter(key for page_keys in keys for key in page_keys if key), "text")
-        places = self._often(link_places(self.pages, texts), "links")
-        seen: dict[RepeatedBlock, dict[str, tuple[Sampled, int]]] = defaultdict(dict)
-        for page in self.pages:
-            edges = around(page.leaves, matching(texts, places))
-            for number in sorted(edges.all):
-                key, place = page.leaves[number].key, edges.place(page.leaves, number)
-                if key in texts or place in places:
-                    block = RepeatedBlock("text", key) if key in texts else RepeatedBlock("links", place)
-                    seen[block].setdefault(page.url, (page, number))
-        candidates = ((block, list(places.values())) for block, places in seen.items())
-        return [self._described(block, places) for block, places in candidates if self._is_of_site(block, places)]
 
-    def _often(self, counted: Counter[str], kind: str) -> frozenset[str]:
-        return frozenset(key for key, count in counted.items() if count >= self._least(RepeatedBlock(kind, key)))
+def _is_of_site(places: Sequence[tuple[Sampled, int]]) -> bool:
+    shares = (0 if page.leaves[n].links else page.leaves[n].words / page.words for page, n in places)
+    if statistics.median(shares) > _CONTENT:
+        return False
+    under = Counter(page.leaves[number].under for page, number in places)
+    del under[""], under[TITLE]
+    return not under or under.most_common(1)[0][1] <= _SAME_SECTION * len(places)
 
-    def _least(self, one: RepeatedBlock) -> int:
-        return max(FEWEST, math.ceil((STILL if one in self.known else MOST) * len(self.pages)))
 
-    def _is_of_site(self, one: RepeatedBlock, places: Sequence[tuple[Sampled, int]]) -> bool:
-        if len(places) < self._least(one):
-            return False
-        shares = (0 if page.leaves[n].links else page.leaves[n].words / page.words for page, n in places)
-        if statistics.median(shares) > _CONTENT:
-            return False
-        under = Counter(page.leaves[number].under for page, number in places)
-        del under[""], under[TITLE]
-        return not under or under.most_common(1)[0][1] <= _SAME_SECTION * len(places)
-
-    def _described(self, one: RepeatedBlock, places: Sequence[tuple[Sampled, int]]) -> RepeatedBlock:
-        page, number = places[0]
-        share = round(100 * len(places) / len(self.pages))
-        return RepeatedBlock(one.kind, one.key, page.leaves[number].text, page.selectors[number], share)
+def _described(one: RepeatedBlock, places: Sequence[tuple[Sampled, int]], pages: int) -> RepeatedBlock:
+    page, number = places[0]
+    share = round(100 * len(places) / pages)
+    return RepeatedBlock(one.kind, one.key, page.leaves[number].text, page.selectors[number], share)

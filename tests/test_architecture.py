@@ -85,9 +85,8 @@ APART = {
     "plugins/more_apis": ("llms_txt",),
     "app/models": ("openai_embedder", "rerank"),
     "ingestion/convert/boilerplate": ("compare",),
-    "plugins/formats/office": ("docx",),
 }
-"""Short modules that stand apart from their only importer, which stands beside them: converters of one generator each, commands
+"""Short modules that stand apart from their only importer, which stands beside them: commands
 that `app.cli.commands` names, what is loaded only when it is needed (a store, a server, a description, an embedder, a reranker, a provider of sign-in, a
 comparison of pages), and the assistant as LlamaIndex's query engine. None is to
 be added without such a reason."""

@@ -21,6 +21,6 @@ def register_formats() -> Iterable[Format]:
 
     return (
         Format("plugins.formats.pdf:PdfConverter", {".pdf": PDF}, binary=True),
-        Format("plugins.formats.office:OfficeConverter", {".docx": DOCX}, binary=True),
+        Format("plugins.formats.docx:DocxConverter", {".docx": DOCX}, binary=True),
         Format("plugins.formats.openapi:OpenApiConverter"),
     )

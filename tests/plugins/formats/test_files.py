@@ -13,9 +13,8 @@ import pytest
 from ingestion.convert import ConversionError, Document, SourceText, convert
 from ingestion.formats import file_types
 from ingestion.workers import Workers
-from plugins.formats import DOCX, PDF
+from plugins.formats import DOCX, PDF, docx
 from plugins.formats import pdf as pdf_room
-from plugins.formats.office import package
 
 FILES = Path(__file__).parents[2] / "ingestion/files"
 URL = "https://docs.example.org/files/a"
@@ -137,4 +136,4 @@ def test_without_its_library_a_file_is_skipped_with_what_to_install(
 
 
 def test_limits_of_files_are_those_that_the_documentation_names() -> None:
-    assert (pdf_room.MOST_PAGES, package.MOST_UNPACKED, package.MOST_XML) == (3_000, 200_000_000, 40_000_000)
+    assert (pdf_room.MOST_PAGES, docx.MOST_UNPACKED, docx.MOST_XML) == (3_000, 200_000_000, 40_000_000)

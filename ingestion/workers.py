@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from app.core.errors import WorkersUnavailable
-from app.core.process import end_with_parent
+from app.core.process import data_bytes, end_with_parent
 from ingestion.errors import ConversionError
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ _WALL_CLOCK_FACTOR = 15
 """The limit of elapsed time, as a multiple of the limit of CPU time: other programs may use the CPU meanwhile."""
 
 MEMORY = 1 << 30
-"""The limit of a process's own memory in bytes: 20 times the need of the largest page of most sites."""
+"""The limit of what a process takes beside its modules, in bytes: 20 times the need of the largest page of most sites."""
 
 _START = 60.0
 """Seconds after which a process that hasn't started is told of; it is waited for as long as it lives."""
@@ -404,5 +404,6 @@ def _limit(memory: int) -> None:
 
         os.nice(_NICE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        most = data_bytes() + memory
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     end_with_parent()

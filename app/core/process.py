@@ -46,6 +46,15 @@ def peak_mb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT // 1_000_000
 
 
+def data_bytes() -> int:
+    """The memory that RLIMIT_DATA counts of this process now, in bytes; 0 where the system doesn't say it."""
+    try:
+        lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), 0)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep all who lock this folder waiting, in other processes and in this one, until the end. Raises `OSError` if it can't be opened."""

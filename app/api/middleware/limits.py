@@ -1,18 +1,16 @@
 """Limits how often each key and each address may ask, search and store, and how many answers it may get at the same time; all answers
 together have a limit of their own, and each has a longest duration.
 
-Requests are counted in this process, or in Redis for all instances.
+Requests over time are counted in this process, or in Redis for all instances; answers in progress always in this process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import secrets
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -120,107 +118,6 @@ class Rates:
         return Standing(rate, max(0, remaining), max(0.0, reset - time.time()))
 
 
-LEASE = 30.0
-"""Seconds for which a lease in Redis is valid without being renewed."""
-
-# sorted sets of leases by the time at which they end, on the clock of Redis
-ACQUIRE = """
-local time = redis.call('TIME')
-local now = time[1] + time[2] / 1000000
-for i, key in ipairs(KEYS) do
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
-  if redis.call('ZCARD', key) >= tonumber(ARGV[2 + i]) then return i end
-end
-for _, key in ipairs(KEYS) do
-  redis.call('ZADD', key, now + ARGV[2], ARGV[1])
-  redis.call('EXPIRE', key, math.ceil(ARGV[2]))
-end
-return 0
-"""
-# XX: a renewal doesn't bring back a lease that was released meanwhile
-RENEW = """
-local time = redis.call('TIME')
-for _, key in ipairs(KEYS) do
-  redis.call('ZADD', key, 'XX', time[1] + time[2] / 1000000 + ARGV[2], ARGV[1])
-  redis.call('EXPIRE', key, math.ceil(ARGV[2]))
-end
-"""
-LEASE_PREFIX = "docs-assistant:answers:"
-
-Places = Sequence[tuple[str, int]]
-"""Things that an answer takes a place of, with the number of places: names of keys, and addresses."""
-
-
-class MemoryLeases:
-    """Counts in this process."""
-
-    def __init__(self) -> None:
-        self._taken = Counter[str]()
-        self._held: dict[str, list[str]] = {}
-        self._number = 0
-
-    def acquire(self, places: Places) -> str:
-        """Take one of each of the places and return the id of the lease; empty if one has none left, and none is taken then."""
-        if any(self._taken[name] >= limit for name, limit in places):
-            return ""
-        self._number += 1
-        lease = str(self._number)
-        self._held[lease] = [name for name, _ in places]
-        self._taken.update(self._held[lease])
-        return lease
-
-    def release(self, lease: str) -> None:
-        """Give the places of this lease back."""
-        for name in self._held.pop(lease):
-            self._taken[name] -= 1
-            if not self._taken[name]:
-                del self._taken[name]
-
-
-class RedisLeases:
-    """Counts in Redis. Raises the errors of its client."""
-
-    def __init__(self, redis: Redis, seconds: float = LEASE) -> None:
-        self._redis = redis
-        self._seconds = seconds
-        self._acquire = redis.register_script(ACQUIRE)
-        self._renew = redis.register_script(RENEW)
-        self._held: dict[str, list[str]] = {}
-        self._renewing: asyncio.Task[None] | None = None
-
-    async def acquire(self, places: Places) -> str:
-        """As `MemoryLeases.acquire`."""
-        lease, names = secrets.token_hex(8), [LEASE_PREFIX + name for name, _ in places]
-        if await self._acquire(names, [lease, self._seconds, *(limit for _, limit in places)]):
-            return ""
-        self._held[lease] = names
-        if not self._renewing or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew_all())
-        return lease
-
-    async def release(self, lease: str) -> None:
-        """As `MemoryLeases.release`."""
-        for name in self._held.pop(lease):
-            await self._redis.zrem(name, lease)
-
-    async def close(self) -> None:
-        """Stop renewing."""
-        if self._renewing:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
-
-    async def _renew_all(self) -> None:
-        from redis.exceptions import RedisError
-
-        while self._held:
-            await asyncio.sleep(self._seconds / 3)
-            for lease, names in list(self._held.items()):
-                if lease in self._held:
-                    # an error here also shows in the next request; the lease lives for two more renewals
-                    with contextlib.suppress(RedisError, TimeoutError, OSError):
-                        await self._renew(names, [lease, self._seconds])
-
-
 T = TypeVar("T")
 PATIENCE = 2.0
 """Seconds after which Redis doesn't answer."""
@@ -242,48 +139,39 @@ class Shared:
         # 1,000 requests at the same time wait here, so that their patience begins with their call, and ends with the first
         # failures of others
         self._turns = asyncio.Semaphore(CONNECTIONS)
-        # a place that is given back doesn't wait behind those who want one
-        self._returns = asyncio.Semaphore(CONNECTIONS)
         try:
-            pool = BlockingConnectionPool.from_url(address, max_connections=2 * CONNECTIONS + 1)  # one to renew leases
+            pool = BlockingConnectionPool.from_url(address, max_connections=CONNECTIONS)
         except ValueError:
             raise SettingsError(
                 "DOCS_LIMITS_STORE is no address of a Redis server, such as redis://:password@host:6379/0."
             ) from None  # its text may have a part of the password
         self._redis: Redis = Redis(connection_pool=pool)
         storage = RedisStorage(f"async+{address}", implementation="redispy", key_prefix=PREFIX, connection_pool=pool)  # type: ignore[arg-type]  # documented, but typed as an option
-        self.leases = RedisLeases(self._redis)
-        self.rates = Rates(storage)
+        self._rates = Rates(storage)
         self.breaker = Breaker("limits", masked(address), (LimitsUnavailable,), LimitsUnavailable)
 
-    async def release(self, id_: str) -> None:
-        """Give the places of this lease back."""
-        async with self._returns:
-            await self._ask("release", lambda: self.leases.release(id_))
-
-    async def call(self, operation: str, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of this work with Redis."""
-        async with self._turns:
-            return await self._ask(operation, work)
-
-    async def _ask(self, operation: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def hit(self, rates: Sequence[Rate]) -> Standing:
+        """As `Rates.hit`, in Redis."""
         from redis.exceptions import RedisError
 
-        with self.breaker.call(operation):
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    return await work()
-            except (RedisError, OSError) as error:  # TimeoutError is an OSError
-                reason = str(error) or f"no answer within {PATIENCE:g} s"
-                raise LimitsUnavailable(f"{self.breaker.name} can't be reached: {reason}") from error
+        async with self._turns:
+            with self.breaker.call("hit"):
+                try:
+                    async with asyncio.timeout(PATIENCE):
+                        return await self._rates.hit(rates)
+                except (RedisError, OSError) as error:  # TimeoutError is an OSError
+                    reason = str(error) or f"no answer within {PATIENCE:g} s"
+                    raise LimitsUnavailable(f"{self.breaker.name} can't be reached: {reason}") from error
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.leases.close()
         await self._redis.aclose(close_connection_pool=True)
 
 
-Lease = Callable[[], None]
+Places = Sequence[tuple[str, int]]
+"""Things that an answer takes a place of, with the number of places: names of keys, and addresses."""
+
+Release = Callable[[], None]
 """Gives the places of an answer back."""
 
 
@@ -293,46 +181,33 @@ class Counters:
     def __init__(self, store: str) -> None:
         self._shared = None if store == "memory" else Shared(store)
         self._rates = Rates(Windows())
-        self._leases = MemoryLeases()
-        self._releasing = set[asyncio.Task[None]]()
+        self._taken = Counter[str]()
         self.breakers = (self._shared.breaker,) if self._shared else ()
 
     async def hit(self, rates: Sequence[Rate]) -> Standing:
         """Count a request for all of these rates, or for none if one doesn't admit it."""
-        if shared := self._shared:
+        if self._shared:
             try:
-                return await shared.call("hit", lambda: shared.rates.hit(rates))
+                return await self._shared.hit(rates)
             except LimitsUnavailable:
                 pass  # the breaker logs it, and /health shows it
         return await self._rates.hit(rates)
 
-    async def acquire(self, places: Places) -> Lease | None:
-        """Take one of each of these places; None if one of them has none left."""
-        if shared := self._shared:
-            try:
-                id_ = await shared.call("acquire", lambda: shared.leases.acquire(places))
-            except LimitsUnavailable:
-                pass  # as above
-            else:
-                return partial(self._release, shared, id_) if id_ else None
-        own = self._leases.acquire(places)
-        return partial(self._leases.release, own) if own else None
+    def acquire(self, places: Places) -> Release | None:
+        """Take one of each of these places; None if one of them has none left, and none is taken then."""
+        if any(self._taken[name] >= limit for name, limit in places):
+            return None
+        names = [name for name, _ in places]
+        self._taken.update(names)
+        return partial(self._release, names)
 
     async def close(self) -> None:
-        """Close the connections, after the last places were given back."""
-        await asyncio.gather(*self._releasing)
+        """Close the connections."""
         if self._shared:
             await self._shared.close()
 
-    def _release(self, shared: Shared, id_: str) -> None:
-        # not awaited: the task of a cancelled request must not wait for Redis
-        task = asyncio.create_task(self._release_in(shared, id_))
-        self._releasing.add(task)
-        task.add_done_callback(self._releasing.discard)
-
-    async def _release_in(self, shared: Shared, id_: str) -> None:
-        with contextlib.suppress(LimitsUnavailable):  # then the lease ends by itself
-            await shared.release(id_)
+    def _release(self, names: Sequence[str]) -> None:
+        self._taken -= Counter(names)  # drops names of which no place is taken
 
 
 QUESTIONS = frozenset({"/v1/chat/completions", "/v1/responses"})
@@ -365,7 +240,7 @@ class Limits:
         self._counters = counters
         self._access = access
 
-    async def enter(self, request: Request) -> Lease | None:
+    async def enter(self, request: Request) -> Release | None:
         """Count the request; returns what gives its place back. Raises `Overloaded` or `LimitReached`."""
         kind = _kind(request.scope)
         if not kind:
@@ -375,20 +250,20 @@ class Limits:
         if self._gate.full and route_path(request.scope) in ANSWER_PATHS:
             raise self._gate.refusal()
         holders = list(self._holders(access, request.scope))
-        lease = await self._place(holders) if kind == "questions" else None
+        release = self._place(holders) if kind == "questions" else None
         try:
             rates = [(rate, name) for name, text, _ in holders for rate in _rates(text, kind)]
             standing = await self._counters.hit(rates) if rates else None
         except BaseException:
-            if lease:
-                lease()
+            if release:
+                release()
             raise
         if standing and not standing.admitted:
-            if lease:
-                lease()
+            if release:
+                release()
             raise _too_many(standing)
         info_of(request).headers.update(_headers(standing) if standing else {})
-        return lease
+        return release
 
     def _holders(self, access: Access, scope: Scope) -> Iterator[Holder]:
         """The key, and the address if nobody else uses the key or everybody does."""
@@ -401,13 +276,13 @@ class Limits:
         if access.role == "widget" or not (access.owner or access.role == "admin"):
             yield f"address:{network(scope)}", rate, concurrency
 
-    async def _place(self, holders: Sequence[Holder]) -> Lease | None:
+    def _place(self, holders: Sequence[Holder]) -> Release | None:
         """A place for an answer; None if nobody limits them. Raises `LimitReached`."""
         places = [(name, concurrency) for name, _, concurrency in holders if concurrency]
         if not places:
             return None
-        if lease := await self._counters.acquire(places):
-            return lease
+        if release := self._counters.acquire(places):
+            return release
         fewest = min(limit for _, limit in places)
         raise LimitReached(
             f"At most {fewest} answer{'s' if fewest > 1 else ''} at the same time {'are' if fewest > 1 else 'is'} allowed for your key or"

@@ -17,7 +17,7 @@ import pytest
 from app.api.middleware import limits
 from app.api.middleware.door import Door
 from app.api.middleware.keys import Keys
-from app.api.middleware.limits import SEARCHES_PER_QUESTION, WAIT, Counters, Limits, RedisLeases
+from app.api.middleware.limits import SEARCHES_PER_QUESTION, WAIT, Counters, Limits
 from app.api.server import create_app
 from app.core.errors import SettingsError
 from app.core.gate import Gate
@@ -149,13 +149,10 @@ async def test_of_1000_requests_of_5_keys_at_once_each_key_gets_exactly_its_rate
         assert (found[name, 200], found[name, 429]) == (100 + n, 100 - n)
 
 
-@STORES
-async def test_of_1000_requests_of_5_keys_at_once_none_has_more_answers_in_progress_than_it_may(
-    store, number, tmp_path
-):
+async def test_of_1000_requests_of_5_keys_at_once_none_has_more_answers_in_progress_than_it_may(tmp_path):
     keys = write(tmp_path / "k", *(entry(name, concurrency=n + 1) for n, name in enumerate(KEYS)))
-    settings, answers = Settings.load(None, keys=keys, limits_store=store, rate_limit=""), Answers()
-    async with replicas(number, settings, answers) as clients:
+    settings, answers = Settings.load(None, keys=keys, rate_limit=""), Answers()
+    async with replicas(1, settings, answers) as clients:
         found = await ask_all(clients, answers, 200)
         most = {name: answers.most[f"Bearer {name}-key"] for name in KEYS}
         assert most == {name: n + 1 for n, name in enumerate(KEYS)}  # never over, and every place was used
@@ -288,9 +285,9 @@ def test_an_invalid_address_of_redis_is_named_without_its_password():
         assert "geheim" not in str(caught.value)
 
 
-def test_a_client_that_hangs_up_gives_its_place_back_at_once(store, tmp_path):
+def test_a_client_that_hangs_up_gives_its_place_back_at_once(tmp_path):
     keys, assistant = write(tmp_path / "k", entry("k", concurrency=2)), Scripted(script=(60.0,))
-    app = create_app(ScriptedAssistants((assistant,)), Settings.load(None, keys=keys, limits_store=store))
+    app = create_app(ScriptedAssistants((assistant,)), Settings.load(None, keys=keys))
 
     def asking(base):
         connection = socket.create_connection(("127.0.0.1", urlsplit(base).port))
@@ -310,28 +307,6 @@ def test_a_client_that_hangs_up_gives_its_place_back_at_once(store, tmp_path):
         wait_for(lambda: len(assistant.closed) == 2)
         assistant.script = Scripted().script
         wait_for(lambda: client.post(CHAT, json=ASKED).status_code == 200)
-
-
-async def test_places_of_a_killed_instance_are_free_again_soon_and_those_of_a_living_one_stay_taken(redis):
-    from redis.asyncio import Redis
-
-    async with Redis.from_url(redis) as client:
-        killed, living = RedisLeases(client, 1.5), RedisLeases(client, 1.5)
-        places = [("key:k", 2), ("address:a", 9)]
-        assert await killed.acquire(places)
-        lease = await living.acquire(places)
-        assert lease
-        assert not await living.acquire(places)
-        await killed.close()  # nobody renews its lease from now on
-        async with asyncio.timeout(60):
-            while not (second := await living.acquire(places)):
-                await asyncio.sleep(0.02)
-        await asyncio.sleep(2)  # longer than a lease
-        assert not await living.acquire(places)
-        await living.release(lease)
-        await living.release(second)
-        assert await client.keys("docs-assistant:*") == []
-        await living.close()
 
 
 @pytest.mark.usefixtures("needs_redis")

@@ -80,7 +80,7 @@ def importers() -> dict[str, set[str]]:
 APART = {
     "app/api": ("openid",),
     "app/assistants": ("query_engine",),
-    "app/cli": ("server", "settings_file"),
+    "app/cli": ("server",),
     "plugins/gaps": ("routes",),
     "plugins/more_apis": ("llms_txt",),
     "app/models": ("openai_embedder", "rerank"),

@@ -56,7 +56,7 @@ class Group(click.Group):
 root = Group(
     "docs-assistant",
     {
-        "init": ("app.cli.init:init", "ask five questions, try the answers, and write docs-assistant.toml"),
+        "init": ("app.cli.init:init", "write docs-assistant.toml, the commented file of settings"),
         "run": ("app.cli.run:run", "start the service, index a site, and print the next steps"),
         "serve": ("app.cli.serve:serve", "serve the OpenAI chat API and the documentation site"),
         "ask": ("app.cli.ask:ask", "ask a question and read the answer as it is written"),
@@ -71,8 +71,8 @@ root = Group(
         "key": ("app.cli.commands:key", "make, list and revoke the keys of clients"),
     },
     help="Answers questions about a documentation site from its own pages, with links.",
-    epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant init asks for the"
-    " important ones, docs-assistant check lists all.",
+    epilog="Settings are environment variables, or lines of .env or docs-assistant.toml. docs-assistant init writes"
+    " the file, docs-assistant check tries what it configures.",
     params=[click.Option(["--debug"], is_flag=True, help="show the traceback of an error")],
 )
 click.version_option(package_name="docs-assistant", message="docs-assistant %(version)s", help="print the version")(

@@ -128,7 +128,6 @@ HANGING: dict[str, Callable[[Place], object]] = {
     "reader": lambda place: place.source(f'reader = "{place.own("Reader")}"\nlink = "{DOCS}{{file_name}}"'),
     "git": lambda place: place.source(f'git = "{place.url}/docs.git"'),
     "site": lambda _: None,
-    "its model": lambda _: None,
 }
 """What never comes, by the name behind a command."""
 CASES = {
@@ -144,8 +143,6 @@ CASES = {
     "ingest, git": "ingest sources.toml",
     "run, site": "run {url}/sitemap.xml --port {port}",
     "run, splitter in a worker": "run {sitemap} --port {port}",
-    "init, site": "init --yes --force --site {url}/sitemap.xml",
-    "init, its model": "init --yes --force --site {sitemap} --model-url {url}/v1 --model x",
     "eval retrieval, store": "eval retrieval questions.jsonl",
     "eval run, model": "eval run questions.jsonl --out answers",
 }

@@ -74,7 +74,7 @@ COMMANDS = (
     Mistake("no command", "", "a command is missing. The commands are init, run,", 2),
     Mistake("a port that isn't a number", "serve --port eight", "'--port': 'eight' is not a valid integer.", 2),
     Mistake("no question", "ask", "No question: pass it as an argument or on standard input."),
-    Mistake("init without a terminal", "init --language en", "In a script: docs-assistant init --yes with --site"),
+    Mistake("a port out of range, given to init", "init --port 70000", "DOCS_PORT"),
 )  # fmt: skip
 SETTINGS = (
     Mistake("DOCS_API_KEY for DOCS_API_KEYS", "serve", "Did you mean DOCS_API_KEYS?", settings={"DOCS_API_KEY": "secret"}),

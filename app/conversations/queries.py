@@ -86,7 +86,7 @@ def _answer_row(one: KeptAnswer) -> dict[str, Any]:
 
 def add_conversation(connection: Connection, one: Conversation) -> None:
     """Add a conversation."""
-    row = {"id": one.id, "owner": one.owner, "title": one.title, "metadata": one.metadata, "created": one.created}
+    row = {"id": one.id, "owner": one.owner, "title": "", "metadata": {}, "created": one.created}
     connection.execute(insert(conversations), row)
 
 
@@ -100,16 +100,6 @@ def list_conversations(connection: Connection, owner: str, paging: Paging) -> Pa
     """A part of the owner's conversations, by the time they were made; None if there is none with the id `after`."""
     place, mine = (conversations.c.created, conversations.c.id), conversations.c.owner == owner
     return _part(connection, _conversations(owner), paging, place, _conversation, mine)
-
-
-def change_conversation(
-    connection: Connection, owner: str, id_: str, *, title: str | None, metadata: Mapping[str, str] | None
-) -> Conversation | None:
-    """The conversation with this title and this metadata, if they are given; None if the owner has none of this id."""
-    values: dict[str, Any] = {"title": title, "metadata": metadata}
-    if values := {name: value for name, value in values.items() if value is not None}:
-        connection.execute(update(conversations).where(*_owned(owner, id_)).values(**values))
-    return conversation(connection, owner, id_)
 
 
 def delete_conversation(connection: Connection, owner: str, id_: str) -> bool:
@@ -172,7 +162,7 @@ def _conversations(owner: str) -> Select[Any]:
 
 
 def _conversation(row: Row[Any]) -> Conversation:
-    return Conversation(row.id, row.owner, row.created, row.title or row.first or "", row.metadata)
+    return Conversation(row.id, row.owner, row.created, row.first or "")
 
 
 # ---- answers ---------------------------------------------------------------------------------
@@ -191,17 +181,10 @@ def delete_answer(connection: Connection, owner: str, id_: str) -> bool:
     return connection.execute(delete(answers).where(*which)).rowcount > 0
 
 
-def answers_of(
-    connection: Connection, conversation_id: str, paging: Paging, *, number: int | None = None
-) -> Part[KeptAnswer]:
-    """A part of the answers of a conversation, which begins with that of this `number`."""
-    column = answers.c.number
-    query = _answers().where(answers.c.conversation == conversation_id)
-    if number is not None:
-        query = query.where(column >= number if paging.order == "asc" else column <= number)
-    part = _part(connection, query, dataclasses.replace(paging, after=""), (column,), _answer)
-    assert part is not None  # there was no id to look for
-    return part
+def answers_of(connection: Connection, conversation_id: str, paging: Paging) -> Part[KeptAnswer] | None:
+    """A part of the answers of a conversation, by number; None if there is none with the id `after`."""
+    place, which = (answers.c.number, answers.c.id), answers.c.conversation == conversation_id
+    return _part(connection, _answers().where(which), paging, place, _answer, which)
 
 
 def turns_of(connection: Connection, owner: str, conversation_id: str) -> Sequence[KeptAnswer] | None:

@@ -84,13 +84,12 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation. `title` is the one it was given, else its first question."""
+    """A conversation. `title` is its first question."""
 
     id: str
     owner: str
     created: float
     title: str = ""
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

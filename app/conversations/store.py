@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from functools import wraps
@@ -278,15 +278,14 @@ class ConversationStore:
 
     # ---- conversations ----
 
-    async def create(self, owner: str, title: str, metadata: Mapping[str, str]) -> Conversation:
+    async def create(self, owner: str) -> Conversation:
         """A new conversation."""
-        conversation = Conversation(new_conversation_id(), owner, self.clock(), title, metadata)
+        conversation = Conversation(new_conversation_id(), owner, self.clock())
         await self._write(queries.add_conversation, conversation)
         return conversation
 
     conversation = _reading(queries.conversation)
     conversations = _reading(queries.list_conversations)
-    change = _writing(queries.change_conversation)
     delete = _writing(queries.delete_conversation)
     reset = _writing(queries.reset_conversation)
     answers_of = _reading(queries.answers_of)

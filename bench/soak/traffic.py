@@ -205,7 +205,7 @@ class Traffic:
     async def _conversations(self, seen: Seen) -> None:
         if self._talks and self.random.random() < 0.5:
             talk, seen.since, _ = self.random.choice(self._talks)
-            await self._plain(seen, "GET", f"/v1/conversations/{talk}/items")
+            await self._plain(seen, "GET", f"/v1/conversations/{talk}/answers")
         else:
             await self._plain(seen, "GET", "/v1/conversations?limit=20")
 

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API and Conversations API, and the pages for other assistants."""
+"""OpenAI's Responses API, conversations, and the pages for other assistants."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from app.api.bodies import (
 from app.api.chat import ROLES, InputMessage, earlier, request_of
 from app.api.description import ANSWER_FAILURES, add_routes, answers, body_of
 from app.api.errors import api_error
-from app.api.feedback import ListPart
 from app.api.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id
 from app.api.middleware.door import info_of
 from app.api.middleware.keys import Access
@@ -82,16 +81,6 @@ class ResponsesRequest(AnswerRequest):
         return value
 
 
-class ConversationRequest(RequestModel):
-    """A new conversation, or what changes in one."""
-
-    title: str | None = Field(None, max_length=200, description="Without one, the first question is the title.")
-    metadata: dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]] | None = Field(
-        None, max_length=16, description="Up to 16 texts of the client, returned unchanged."
-    )
-    items: None = Field(None, description="Refused: send earlier messages with the question.")
-
-
 ResponseStatus = Literal["completed", "incomplete", "in_progress", "failed"]
 
 
@@ -112,42 +101,6 @@ class ResponseStreamEvent(TypedDict):
 
     type: str
     sequence_number: int
-
-
-class ConversationObject(TypedDict):
-    """A conversation."""
-
-    id: str
-    object: Literal["conversation"]
-    created_at: int
-    title: Annotated[str, Field(description="The title it was given, else its first question.")]
-    metadata: Mapping[str, str]
-
-
-class ConversationList(ListPart):
-    """A part of the list of conversations."""
-
-    data: list[ConversationObject]
-
-
-class ConversationItem(TypedDict):
-    """A question or an answer. Answers have fields that OpenAI's don't have, from `answer` on."""
-
-    id: str
-    type: Literal["message"]
-    status: Literal["completed", "incomplete"]
-    role: Literal["user", "assistant"]
-    content: Annotated[list[Any], Field(description="One `input_text` or `output_text`.")]
-    answer: NotRequired[Annotated[str, Field(description="Id of the answer, for feedback.")]]
-    created_at: NotRequired[int]
-    sources: NotRequired[Sources]
-    rating: NotRequired[Annotated[str, Field(description="up, down, or empty.")]]
-
-
-class ItemList(ListPart):
-    """A part of the questions and answers of a conversation."""
-
-    data: Sequence[ConversationItem]
 
 
 log = logging.getLogger("app.api")

@@ -36,8 +36,8 @@ def postgres():
 
 def answers_of(base: str, conversation: str) -> list[str]:
     """The questions of the conversation that are kept, the oldest first."""
-    items = httpx.get(f"{base}/v1/conversations/{conversation}/items?limit=100&order=asc").json()["data"]
-    return [item["content"][0]["text"] for item in items if item["role"] == "user"]
+    kept = httpx.get(f"{base}/v1/conversations/{conversation}/answers?limit=100&order=asc").json()["data"]
+    return [one["question"] for one in kept]
 
 
 @pytest.mark.slow

@@ -44,12 +44,8 @@ class Reader(threading.Thread):
 
     def kept(self) -> set[str]:
         """The questions in the conversation."""
-        address = f"{self.url}/v1/conversations/{self.conversation}/items?limit=100"
-        return {
-            item["content"][0]["text"]
-            for item in httpx.get(address, timeout=60).json()["data"]
-            if item["role"] == "user"
-        }
+        address = f"{self.url}/v1/conversations/{self.conversation}/answers?limit=100"
+        return {one["question"] for one in httpx.get(address, timeout=60).json()["data"]}
 
 
 def wait_until(url: str, status: int) -> None:

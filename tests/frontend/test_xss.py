@@ -293,13 +293,14 @@ def test_no_message_of_a_model_runs_anything_among_the_errors(page: Page, attack
 
 
 def test_stored_comments_titles_and_answers_are_shown_by_a_browser_as_text(page: Page, attacked: Hostile, llm: FakeLLM):
-    """An operator may open the JSON in a tab: conversations, their items, feedback, pages, and what a search finds."""
+    """An operator may open the JSON in a tab: conversations, their answers, feedback, pages, and what a search finds."""
     writes(llm, PAYLOADS)
     with httpx.Client(base_url=attacked.url, trust_env=False, timeout=60) as client:
-        begun = {"title": PAYLOADS[0], "metadata": {"x": PAYLOADS[0]}}
-        conversation = client.post("/v1/conversations", json=begun).json()["id"]
-        for text in PAYLOADS:
-            client.post("/v1/conversations", json={"title": text, "metadata": {"x": text}}).raise_for_status()
+        conversation = client.post("/v1/conversations").json()["id"]
+        for text in PAYLOADS:  # each is the title of a conversation
+            own = client.post("/v1/conversations").json()["id"]
+            asked = {"model": "docs", "messages": [{"role": "user", "content": text}], "conversation": own}
+            client.post("/v1/chat/completions", json=asked).raise_for_status()
         question = {"model": "docs", "messages": [{"role": "user", "content": ASKED}], "conversation": conversation}
         answer = client.post("/v1/chat/completions", json=question).json()["id"]
         for text in PAYLOADS:
@@ -309,7 +310,7 @@ def test_stored_comments_titles_and_answers_are_shown_by_a_browser_as_text(page:
             assert listed[0]["comment"] == text
     for path in (
         "v1/conversations?limit=100",
-        f"v1/conversations/{conversation}/items",
+        f"v1/conversations/{conversation}/answers",
         "v1/admin/feedback",
         "v1/admin/errors",
         f"v1/admin/page?url={quote(attacked.everything)}",

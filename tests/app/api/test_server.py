@@ -113,7 +113,7 @@ async def test_the_description_knows_every_route_and_never_says_422():
     admin |= {"keys", "keys/limits", "keys/revoke"}
     paths |= {f"/v1/admin/{path}" for path in admin | {"errors", "prompts", "gaps", "questions", "views", "feedback"}}
     talk = "/v1/conversations/{id}"
-    paths |= {"/v1/conversations", talk, f"{talk}/items", f"{talk}/reset", "/v1/responses/{id}"}
+    paths |= {"/v1/conversations", talk, f"{talk}/answers", f"{talk}/reset", "/v1/responses/{id}"}
     paths |= {"/v1/answers/{id}/feedback", "/v1/answers/{id}/link", "/v1/shared/{token}"}
     assert set(schema["paths"]) == paths
     assert set(schema["paths"]["/v1/ingest"]) == {"get", "post"}

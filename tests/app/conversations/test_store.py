@@ -58,7 +58,7 @@ async def opened(address, days=30, clock=lambda: NOW, log=None):
 
 async def test_what_was_kept_is_read_as_it_was_and_only_by_its_owner(database):
     async with opened(database) as store:
-        talk = await store.create("k", "", {"a": "b"})
+        talk = await store.create("k")
         odd = "NUL \0, a surrogate \ud800, čeština 🙂 'quoted' %s ?"
         await store.keep(kept(1, question=odd, sources=(SOURCE,), conversation=talk.id, generation=7, language="cs"))
         await store.keep(kept(2, previous="chatcmpl-1"))
@@ -68,14 +68,13 @@ async def test_what_was_kept_is_read_as_it_was_and_only_by_its_owner(database):
         assert (one.answer, one.sources, one.generation, one.language) == ("A1.", [SOURCE], 7, "cs")
         found = await store.conversation("k", talk.id)
         assert found
-        assert (found.metadata, found.title) == ({"a": "b"}, one.question)
+        assert found.title == one.question
         assert [turn.id for turn in await store.turns_until("k", "chatcmpl-2") or ()] == ["chatcmpl-1", "chatcmpl-2"]
         others = [
             await store.answer("x", "chatcmpl-1"),
             await store.turns_until("x", "chatcmpl-1"),
             await store.turns_of("x", talk.id),
             await store.conversation("x", talk.id),
-            await store.change("x", talk.id, title="t", metadata=None),
             await store.reset("x", talk.id),
             await store.rate("x", "chatcmpl-1", "up", ""),
         ]
@@ -91,7 +90,7 @@ async def test_what_was_kept_is_read_as_it_was_and_only_by_its_owner(database):
 
 async def test_resetting_and_deleting_take_answers_and_feedback_with_them(database):
     async with opened(database) as store:
-        talk = await store.create("k", "", {})
+        talk = await store.create("k")
         for number in (1, 2):
             await store.keep(kept(number, conversation=talk.id))
             assert await store.rate("k", f"chatcmpl-{number}", "down", "wrong")
@@ -126,7 +125,7 @@ async def test_pages_are_counted_by_the_last_answers_of_an_assistant_that_cite_t
 async def test_lists_come_in_parts_in_both_orders(database):
     times = iter([NOW, NOW, NOW, NOW + 1, NOW + 2])  # three at the same time
     async with opened(database, clock=lambda: next(times, NOW)) as store:
-        made = {(await store.create("k", f"t{n}", {})).id for n in range(5)}
+        made = {(await store.create("k")).id for _ in range(5)}
         for order in ("asc", "desc"):
             seen, after, more = [], "", True
             while more:
@@ -141,7 +140,7 @@ async def test_lists_come_in_parts_in_both_orders(database):
 async def test_what_is_older_than_the_retention_is_gone_after_the_clock_has_moved(database, tmp_path):
     now = [NOW]
     async with opened(database, days=30, clock=lambda: now[0]) as store:
-        talk, empty = await store.create("k", "", {}), await store.create("k", "", {})
+        talk, empty = await store.create("k"), await store.create("k")
         await store.keep(kept(1, conversation=talk.id, question="an old secret", created=NOW))
         await store.rate("k", "chatcmpl-1", "up", "another secret")
         await store.keep(kept(2, conversation=talk.id, created=NOW + DAY))
@@ -413,10 +412,11 @@ async def test_another_program_that_holds_the_file_does_not_end_the_deletion_of_
 
 async def test_texts_that_no_database_takes_are_found_nowhere_and_stop_nobody(database):
     async with opened(database) as store:
-        talk = await store.create("k", "title \0", {"a": "\0"})
-        changed = await store.change("k", talk.id, title="other \0", metadata={"b": "\0"})
-        assert changed
-        assert changed.title == "other \ufffd"
+        talk = await store.create("k")
+        await store.keep(kept(1, conversation=talk.id, question="other \0"))
+        found = await store.conversation("k", talk.id)
+        assert found
+        assert found.title == "other \ufffd"
         for _ in range(10):  # an open breaker would refuse
             assert await store.conversation("k", "\0") is None
             assert await store.turns_until("k", "resp_\0") is None
@@ -523,7 +523,7 @@ async def test_hashed_questions_have_neither_text_nor_vector(database):
 async def test_logged_questions_go_with_their_answers_and_with_time(database, tmp_path):
     now = [NOW]
     async with opened(database, log=QuestionLog(), clock=lambda: now[0]) as store:
-        first, second = await store.create("k", "", {}), await store.create("k", "", {})
+        first, second = await store.create("k"), await store.create("k")
         for number, talk in ((1, ""), (2, first.id), (3, second.id), (4, "")):
             about = {"conversation": talk, "found": Found(), "outcome": "written"}
             await store.keep(kept(number, question=f"zebra {number}", **about))

@@ -15,7 +15,7 @@ from app.conversations.records import conversation_id_of
 from app.core.errors import ModelTimeout
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Text, Usage
-from plugins.more_apis.responses import ConversationList, ConversationObject, ItemList
+from plugins.more_apis.conversations import ConversationList, ConversationObject, KeptAnswerList
 from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)
@@ -46,11 +46,12 @@ class Caller:
     async def respond(self, question, **fields):
         return await self.send("POST", "/v1/responses", {"model": "docs-assistant", "input": question, **fields})
 
-    async def new(self, **fields):
-        return (await self.send("POST", "/v1/conversations", fields)).json()["id"]
+    async def new(self):
+        return (await self.send("POST", "/v1/conversations")).json()["id"]
 
-    async def items(self, id_, query=""):
-        return (await self.send("GET", f"/v1/conversations/{id_}/items{query}")).json()
+    async def kept(self, id_, query=""):
+        """The questions and answers of a conversation."""
+        return (await self.send("GET", f"/v1/conversations/{id_}/answers{query}")).json()
 
     @property
     def asked(self):
@@ -78,9 +79,9 @@ def is_error(response, status, code, *words):
 
 async def test_a_conversation_is_begun_asked_in_read_reset_and_deleted(database):
     async with service(database) as caller:
-        made = (await caller.send("POST", "/v1/conversations", {"metadata": {"topic": "x"}})).json()
+        made = (await caller.send("POST", "/v1/conversations")).json()
         assert TypeAdapter(ConversationObject).validate_python(made, extra="forbid")
-        assert (made["title"], made["metadata"]) == ("", {"topic": "x"})
+        assert made["title"] == ""
         id_, path = made["id"], f"/v1/conversations/{made['id']}"
         first = (await caller.chat("What is a volume?", conversation=id_)).json()
         await caller.chat("And how large?", conversation={"id": id_}, stream=True)
@@ -90,21 +91,19 @@ async def test_a_conversation_is_begun_asked_in_read_reset_and_deleted(database)
         # a client that sends what was said before is believed
         await caller.chat("My own", "answer", "And then?", conversation=id_)
         assert caller.asked == ["My own", "answer", "And then?"]
-        found = await caller.items(id_, "?order=asc")
-        assert TypeAdapter(ItemList).validate_python(found, extra="forbid")
-        assert [item["role"] for item in found["data"]] == ["user", "assistant"] * 4
-        assert found["data"][0]["content"] == [{"type": "input_text", "text": "What is a volume?"}]
-        answer = found["data"][1]
-        assert (answer["answer"], answer["sources"][0]["url"]) == (first["id"], SOURCE.url)
-        assert answer["content"][0]["annotations"][0]["url"] == SOURCE.url
-        assert (await caller.send("GET", path)).json()["title"] == "What is a volume?"
-        changed = (await caller.send("POST", path, {"title": "Disks"})).json()
-        assert (changed["title"], changed["metadata"]) == ("Disks", {"topic": "x"})
+        found = await caller.kept(id_, "?order=asc")
+        assert TypeAdapter(KeptAnswerList).validate_python(found, extra="forbid")
+        questions = ["What is a volume?", "And how large?", "And now?", "And then?"]
+        assert [one["question"] for one in found["data"]] == questions
+        answer = found["data"][0]
+        assert (answer["id"], answer["text"], answer["sources"][0]["url"]) == (first["id"], "Ahoj [1].", SOURCE.url)
+        changed = (await caller.send("GET", path)).json()
+        assert changed == {**made, "title": "What is a volume?"}
         listed = (await caller.send("GET", "/v1/conversations")).json()
         assert TypeAdapter(ConversationList).validate_python(listed, extra="forbid")
         assert (listed["data"], listed["first_id"], listed["has_more"]) == ([changed], id_, False)
-        assert (await caller.send("POST", f"{path}/reset")).json() == changed
-        assert (await caller.items(id_))["data"] == []
+        assert (await caller.send("POST", f"{path}/reset")).json() == made
+        assert (await caller.kept(id_))["data"] == []
         await caller.chat("Who?", conversation=id_)
         assert caller.asked == ["Who?"]
         gone = await caller.send("DELETE", path)
@@ -113,22 +112,22 @@ async def test_a_conversation_is_begun_asked_in_read_reset_and_deleted(database)
         assert is_error(await caller.chat("Who?", conversation=id_), 404, "conversation_not_found", id_)
 
 
-async def test_items_come_in_parts_that_begin_anywhere(database):
+async def test_answers_come_in_parts_that_begin_anywhere(database):
     async with service(database) as caller:
         id_ = await caller.new()
         for number in range(4):
             await caller.chat(f"Question {number}?", conversation=id_)
         for order in ("asc", "desc"):
-            everything = [item["id"] for item in (await caller.items(id_, f"?order={order}"))["data"]]
+            everything = [one["id"] for one in (await caller.kept(id_, f"?order={order}"))["data"]]
             for limit in (1, 3):
                 seen, more = [], True
                 while more:
                     after = f"&after={seen[-1]}" if seen else ""
-                    part = await caller.items(id_, f"?order={order}&limit={limit}{after}")
-                    seen, more = [*seen, *(item["id"] for item in part["data"])], part["has_more"]
+                    part = await caller.kept(id_, f"?order={order}&limit={limit}{after}")
+                    seen, more = [*seen, *(one["id"] for one in part["data"])], part["has_more"]
                 assert seen == everything
-        for wrong in ("limit=0", "limit=x", "limit=101", "order=up", "after=msg_1"):
-            response = await caller.send("GET", f"/v1/conversations/{id_}/items?{wrong}")
+        for wrong in ("limit=0", "limit=x", "limit=101", "order=up", "after=chatcmpl-1"):
+            response = await caller.send("GET", f"/v1/conversations/{id_}/answers?{wrong}")
             assert (response.status_code, response.json()["error"]["param"]) == (400, wrong.partition("=")[0])
 
 
@@ -136,7 +135,7 @@ async def test_a_key_reaches_nothing_of_another_key(database):
     """One request for each route, by another reader and by an operator, each of whom could do the same with their own."""
     async with service(database, **KEYS, share_days=7) as caller:
         caller.key = "anna-key-of-tests"
-        id_ = await caller.new(title="Mine")
+        id_ = await caller.new()
         chat = (await caller.chat("A secret?", conversation=id_)).json()["id"]
         response = (await caller.respond("Another?")).json()["id"]
         assert (await caller.send("POST", f"/v1/answers/{chat}/feedback", {"rating": "up"})).status_code == 200
@@ -146,10 +145,9 @@ async def test_a_key_reaches_nothing_of_another_key(database):
         respond = {"model": "docs-assistant", "input": "Q"}
         routes = [
             ("GET", path, None),
-            ("POST", path, {"title": "Theirs"}),
             ("DELETE", path, None),
             ("POST", f"{path}/reset", None),
-            ("GET", f"{path}/items", None),
+            ("GET", f"{path}/answers", None),
             ("POST", "/v1/chat/completions", {**ask, "conversation": id_}),
             ("POST", "/v1/chat/completions", {**several, "conversation": id_}),
             ("POST", "/v1/responses", {**respond, "conversation": id_}),
@@ -179,8 +177,8 @@ async def test_a_key_reaches_nothing_of_another_key(database):
         assert (await caller.chat("Q", key="bert-key-of-tests", headers=headers)).status_code == 404
         assert len(caller.assistant.asked) == asked
         # all is as it was
-        assert (await caller.send("GET", path)).json()["title"] == "Mine"
-        assert [item.get("rating") for item in (await caller.items(id_))["data"]] == ["up", None]
+        assert (await caller.send("GET", path)).json()["title"] == "A secret?"
+        assert [one["rating"] for one in (await caller.kept(id_))["data"]] == ["up"]
 
 
 async def test_each_chat_of_open_webui_is_a_conversation_of_its_key_and_its_own_history_counts(database):
@@ -197,7 +195,7 @@ async def test_each_chat_of_open_webui_is_a_conversation_of_its_key_and_its_own_
         caller.key = "anna-key-of-tests"
         (talk,) = (await caller.send("GET", "/v1/conversations")).json()["data"]
         id_ = talk["id"]
-        assert len((await caller.items(id_))["data"]) == 6
+        assert len((await caller.kept(id_))["data"]) == 3
         for odd in ("1", "x" * 500):
             await caller.chat("Q?", headers={"x-openwebui-chat-id": odd})
         temporary = (await caller.chat("Q?", headers={"x-openwebui-chat-id": "local:abc"})).json()["id"]
@@ -205,7 +203,7 @@ async def test_each_chat_of_open_webui_is_a_conversation_of_its_key_and_its_own_
         assert (await caller.send("POST", f"/v1/answers/{temporary}/feedback", {"rating": "up"})).status_code == 404
         title = "### Task:\nGenerate a concise title of <chat_history>\nUSER: Q\n</chat_history>"
         await caller.chat(title, headers={"x-owui-task": "title_generation", "x-owui-chat-id": CHAT_ID})
-        assert len((await caller.items(id_))["data"]) == 6
+        assert len((await caller.kept(id_))["data"]) == 3
 
 
 async def test_the_official_client_keeps_up_a_conversation(database):
@@ -223,20 +221,17 @@ async def test_the_official_client_keeps_up_a_conversation(database):
         events = [event async for event in stream]
         assert len(caller.asked) == 5
         assert events[-1].response.previous_response_id == two.id
-        talk = await client.conversations.create(metadata={"a": "b"})
+        talk = await caller.new()
         for question in ("Q1?", "Q2?"):
-            response = await client.responses.create(**ask, input=question, conversation=talk.id)
+            response = await client.responses.create(**ask, input=question, conversation=talk)
         assert caller.asked == ["Q1?", "Ahoj [1].", "Q2?"]
-        assert response.conversation.id == talk.id
+        assert response.conversation.id == talk
         after = await client.responses.create(**ask, input="Q3?", previous_response_id=response.id)
         assert after.conversation is None
         assert len(caller.asked) == 5
-        texts = [item.content[0].text async for item in client.conversations.items.list(talk.id, order="asc", limit=1)]
-        assert texts == ["Q1?", "Ahoj [1].", "Q2?", "Ahoj [1]."]
-        assert (await client.conversations.update(talk.id, metadata={"c": "d"})).metadata == {"c": "d"}
-        assert (await client.conversations.delete(talk.id)).deleted
+        assert (await caller.send("DELETE", f"/v1/conversations/{talk}")).json()["deleted"]
         with pytest.raises(openai.NotFoundError):
-            await client.responses.create(**ask, input="Q?", conversation=talk.id)
+            await client.responses.create(**ask, input="Q?", conversation=talk)
         await client.responses.delete(one.id)
         with pytest.raises(openai.NotFoundError):
             await client.responses.retrieve(one.id)
@@ -247,7 +242,7 @@ async def test_the_official_client_keeps_up_a_conversation(database):
                 await client.responses.create(**ask, input="Q?", previous_response_id=wrong)
             assert (caught.value.code, caught.value.param) == ("previous_response_not_found", "previous_response_id")
         with pytest.raises(openai.BadRequestError) as caught:
-            await client.responses.create(**ask, input="Q?", previous_response_id=two.id, conversation=talk.id)
+            await client.responses.create(**ask, input="Q?", previous_response_id=two.id, conversation=talk)
         assert caught.value.code == "mutually_exclusive_parameters"
 
 
@@ -322,7 +317,7 @@ async def test_in_an_open_service_the_id_gives_access_and_nobody_sees_the_list()
     async with service("sqlite:///c.db", open=True, host="0.0.0.0") as caller:
         id_ = await caller.new()
         await caller.chat("Q?", conversation=id_)
-        assert len((await caller.items(id_))["data"]) == 2
+        assert len((await caller.kept(id_))["data"]) == 1
         assert is_error(await caller.send("GET", "/v1/conversations"), 403, "listing_refused", "/v1/conversations/ID")
         # whoever knows the address of a chat of Open WebUI knows its id
         await caller.chat("Secret?", headers={"x-openwebui-chat-id": CHAT_ID})
@@ -361,9 +356,8 @@ async def test_what_was_asked_is_kept_even_if_the_answer_failed(database):
     async with service(database, (Text("Half"), ModelTimeout("x"))) as caller:
         id_ = await caller.new()
         await caller.chat("Q1?", conversation=id_, stream=True)
-        (asked, answered) = (await caller.items(id_, "?order=asc"))["data"]
-        assert asked["content"][0]["text"] == "Q1?"
-        assert (answered["status"], answered["content"][0]["text"]) == ("incomplete", "Half")
+        (answered,) = (await caller.kept(id_))["data"]
+        assert (answered["question"], answered["text"], answered["status"]) == ("Q1?", "Half", "incomplete")
         caller.assistant.script = (ModelTimeout("x"),)
         assert (await caller.chat("Q2?", conversation=id_)).status_code == 504
         caller.assistant.script = SCRIPT

@@ -218,7 +218,8 @@ def phrases(file: str) -> list[tuple[str, str]]:
 def _refusals() -> Iterator[Script]:
     for language, text in phrases("refusals.txt"):
         promise = "a refusal that cites, with sources" if "[" in text else "a refusal with sources"
-        yield Script(promise, text, lambda said: bool(said.sources), HITS, language, "Who won the election?")
+        own = tuple(replace(hit, chunk=replace(hit.chunk, language=language)) for hit in HITS)
+        yield Script(promise, text, lambda said: bool(said.sources), own, language, "Who won the election?")
         if MENTIONS.search(text):
             yield Script(
                 "passages mentioned to readers", text, lambda said: bool(MENTIONS.search(said.text)), HITS, language
@@ -227,7 +228,8 @@ def _refusals() -> Iterator[Script]:
 
 def _answers() -> Iterator[Script]:
     for language, text in phrases("no_refusals.txt"):
-        yield Script("an answer that lost its sources", text, lambda said: not said.sources, HITS, language)
+        stated = page("guide/notes", parts=[("Notes", "notes", re.sub(r" ?\[\d\]", "", text))])
+        yield Script("an answer that lost its sources", text, lambda said: not said.sources, (stated, *HITS), language)
 
 
 def _related() -> Iterator[Script]:
@@ -288,7 +290,7 @@ async def said(script: Script, cite: Cite, settings: Settings) -> Said:
 async def broken(chosen: Sequence[Script]) -> list[tuple[Script, Said]]:
     """The answers that break their promise, as readers get them."""
     settings = Settings.load(None, languages=LANGUAGES)
-    cite = Cite(load_prompts(LANGUAGES))
+    cite = Cite(load_prompts(LANGUAGES), unproven="mark")
     answers = [(script, await said(script, cite, settings)) for script in chosen]
     return [(script, answer) for script, answer in answers if script.broken(answer)]
 

@@ -38,10 +38,6 @@ def _spoken_addresses() -> re.Pattern[str]:
     return redaction._spoken(frozenset({"at"}), frozenset({"zavináč"}), frozenset({"dot"}))  # noqa: SLF001
 
 
-def _refusals() -> Patterns:
-    return [(re.compile(language.replies.no_answer), "search") for language in _prompts().languages.values()]
-
-
 def _words_of(way: str, *names: str) -> Patterns:
     for name in names:
         yield re.compile(getattr(_prompts().vocabulary, name), re.IGNORECASE), way
@@ -132,15 +128,12 @@ BUILT: Mapping[str, Callable[[], Patterns]] = {
     "app.text.redaction._told": lambda: [(redaction._told(frozenset({"password", "pin"})), "finditer")],  # noqa: SLF001
     "app.text.redaction._spoken": lambda: [(_spoken_addresses(), "finditer")],
     "app.core.types.Filters.admits": _filters,
-    "app.proof.check.Checker._refuses": _refusals,
     "app.proof.wording.Wording.__init__": lambda: [
         (pattern, "search") for pattern in Wording(_prompts().languages).numbers.values()
     ],
-    "app.core.language._pattern": _refusals,
+    "app.core.language._pattern": partial(_words_of, "fullmatch", "none"),
     "app.citing.citations._pattern": lambda: [(citations._pattern(("passage", "source"), ("and", "or")), "fullmatch")],  # noqa: SLF001
     "app.index.opensearch.catalog.Catalog._numbers_of_indices": _none,  # names of our own indices
-    "app.citing.citations._refuses": _refusals,
-    "app.citing.citations._any_of": lambda: [(citations._any_of(frozenset({"but", "yet"})), "finditer")],  # noqa: SLF001
     "app.citing.placement._pattern_of": lambda: [(placement._pattern_of(("passage", "passages")), "finditer")],  # noqa: SLF001
     "app.citing.sections._holds": lambda: [(re.compile(r"(?<![\d.])16(?!\d)"), "search")],
     "app.pipeline.calls._list": lambda: [

@@ -1,6 +1,5 @@
 """A language is a folder: German as shipped, and one that nobody speaks, made up in a temporary folder."""
 
-import re
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,9 +17,8 @@ from app.core.turn import Source as Cited
 from app.pipeline.calls import replied_numbers
 from app.pipeline.conversation import referred
 from app.pipeline.steps.relevance import ends, names
-from app.text.analysis import fold
-from app.text.answer_language import AnswerLanguage
-from app.text.blocks import informal_sentences, sentences
+from app.text.answer_language import AnswerLanguage, is_refusal
+from app.text.blocks import sentences
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import comparable
 from ingestion.crawl.fetch import Fetcher
@@ -41,7 +39,7 @@ extractive_failed = "Gromu nul, lo dokti skrivu:"
 example_question = "Wex du indeksu webru?"
 passage = "pasaqi"
 source_headings = "fontu"
-no_answer = 'lo\\ dokti\\ nul\\ skrivu'
+no_answer = 'lo dokti nul skrivu'
 none = "nulqi"
 labels = "pasaqi"
 and_or = "ut"
@@ -254,26 +252,19 @@ def test_an_abbreviation_ends_no_german_sentence():
     expected = ["Volumes lassen sich z.B. Mit NFS teilen.", "Das gilt bzw. Galt i. d. R. Für alle.", "Ende."]
     assert [sentence.rstrip() for sentence in sentences(text)] == expected
     abbreviations = load_prompts(("de",)).vocabulary.abbreviations
-    refusal = informal_sentences("Die Textstellen sagen z.B. über Kerberos nichts. Mehr weiß ich nicht.", abbreviations)
-    assert re.search(GERMAN.replies.no_answer, fold(refusal[0]))
     assert ends("Hallo. Wie kann ich z.B. MongoDB starten?", abbreviations) == ["Wie kann ich z.B. MongoDB starten?"]
 
 
 @pytest.mark.parametrize("language", ["cs", "de", "en"])
 def test_small_talk_and_refusals_are_known_in_every_shipped_language(language: str):
-    """A refusal lists no sources, also where its first sentence has an abbreviation."""
+    """A refusal lists no sources."""
     shipped = load_prompts((language,)).language(language)
     greetings = {"cs": "Ahoj, díky!", "de": "Hallo, danke schön!", "en": "Hello, thanks!"}
     assert is_smalltalk(greetings[language], shipped)
     assert not is_smalltalk(next(iter(QUESTIONS)), GERMAN)
-    refusals = {
-        "cs": "Dokumentace např. Kerberos nezmiňuje.",
-        "de": "Die Dokumentation enthält dazu leider keine Angaben.",
-        "en": "The documentation does not mention it.",
-    }
-    assert re.search(shipped.replies.no_answer, fold(refusals[language]))
+    assert is_refusal(f"{shipped.replies.no_answer} [1]", shipped)
     answers = {"cs": "Stránka popisuje kvóty [1].", "de": "Die Dokumentation nennt 4 GB [1].", "en": "It is 4 GB [1]."}
-    assert not re.search(shipped.replies.no_answer, fold(answers[language]))
+    assert not is_refusal(answers[language], shipped)
 
 
 def test_a_german_answer_is_german_and_its_units_are_known():

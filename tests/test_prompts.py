@@ -224,7 +224,6 @@ def test_a_persona_of_ones_own_needs_a_file_in_each_language(override: Callable[
         ("en/dates.toml", "months = [", "TOML"),
         ("en/language.toml", ENGLISH.replace("other = ", "another = "), "translated"),
         ("en/language.toml", ENGLISH.replace("name =", 'colour = "red"\nname ='), "colour"),
-        ("en/language.toml", ENGLISH.replace("no_answer = '''", "no_answer = '''("), r"en/language\.toml: no_answer"),
         ("en/nothing_found.md", "\udcff\udcfe\x00", r"en/nothing_found\.md"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Citations of an answer, numbered as in its list of sources, and answers that say that there is none."""
+"""Citations of an answer, numbered as in its list of sources."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-
-from app.core.language import Language
-from app.text.analysis import fold
-from app.text.blocks import informal_sentences
-from app.text.segments import LONGEST_SENTENCE
 
 LARGEST = 50  # more passages are never retrieved, so a larger number is a value, not a citation
 
@@ -110,51 +105,3 @@ def _pattern(words: Iterable[str], and_or: Iterable[str]) -> re.Pattern[str]:
     number = rf"(?:(?:{called})\.?\s*)?[\^#]?\d{{1,3}}" if called else r"[\^#]?\d{1,3}"
     between = "|".join((r"[,;&–—\u2011-]", *(rf"\b{re.escape(word)}\b" for word in sorted(and_or))))
     return re.compile(rf"\s*{number}(?:\s*(?:{between})\s*{number})*\s*(?:†.*)?", re.IGNORECASE)
-
-
-LONGEST = 450  # characters; a longer text is an answer
-LONGEST_CITING = 1500  # if its citations only show what the documentation is about
-GREETING = 3  # words of a sentence before the refusal: "I am sorry."
-_MARKS = re.compile(r"[*_`>#\\“”„]+")
-
-
-def is_refusal(answer: str, language: Language, citations: Citations) -> bool:
-    """True if the first sentence says that there is no answer, and no sentence that cites says anything else."""
-    if (
-        len(answer) > (LONGEST_CITING if citations.any else LONGEST)
-        or "```" in answer
-        or not language.replies.no_answer
-    ):
-        return False
-    lines = [line for line in answer.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    said = [sentence for line in lines for sentence in informal_sentences(line.strip(), language.shared.abbreviations)]
-    while len(said) > 1 and len(said[0].split()) <= GREETING and not _refuses(said[0], language, citations):
-        said.pop(0)
-    if not said or not _refuses(said[0], language, citations):
-        return False
-    parts = [
-        part
-        for sentence in said
-        for clause in fold(sentence).split(";")
-        for part in _any_of(language.replies.contrast).split(clause)
-        if _cites(part, citations)
-    ]
-    return all(_refuses(part, language, citations) or _any_of(language.replies.only).search(part) for part in parts)
-
-
-def _refuses(sentence: str, language: Language, citations: Citations) -> bool:
-    if len(sentence) > LONGEST_SENTENCE:
-        return False
-    uncited = BRACKET.sub(lambda found: "" if citations.numbers(inner(found[0])) else found[0], sentence)
-    plain = " ".join(_MARKS.sub(" ", fold(uncited)).replace("’", "'").split())
-    return bool(re.search(language.replies.no_answer, plain))
-
-
-def _cites(text: str, citations: Citations) -> bool:
-    return any(citations.numbers(inner(match[0])) for match in BRACKET.finditer(text))
-
-
-@lru_cache(maxsize=32)
-def _any_of(words: frozenset[str]) -> re.Pattern[str]:
-    joined = "|".join(re.escape(fold(word)) for word in sorted(words))
-    return re.compile(rf"\b(?:{joined})\b" if joined else r"(?!)")

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from app.citing.citations import BRACKET, LONGEST, Citations, inner
+from app.citing.citations import BRACKET, Citations, inner
 from app.text.blocks import ITEM
 from app.text.segments import Segment
 
 LONGEST_WAIT = 1000  # characters of code; longer code is shown at once
+LONGEST = 450  # characters of an answer in which words of models about passages are rewritten
 LONGEST_LIST = 4000  # characters; a longer text is more than a list of sources
 _INDENT = ("  ", "\t")
 _SOURCE = ("[", "【", "<", "http://", "https://")  # with which an item of a list of sources may begin

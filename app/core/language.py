@@ -31,11 +31,6 @@ def _with_other(texts: Mapping[str, str]) -> Mapping[str, str]:
     return texts
 
 
-def _long_pattern(text: str) -> str:
-    """Line breaks and spaces of a long pattern are only for its readers."""
-    return f"(?x){text}" if text.strip() else ""
-
-
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(part for name in text.split(",") if (part := name.strip()))
 
@@ -54,7 +49,6 @@ FoldedWords = Annotated[frozenset[str], BeforeValidator(_folded)]
 Letters = Annotated[frozenset[str], BeforeValidator(lambda text: frozenset(str(text)))]
 Phrases = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Pattern = Annotated[str, BeforeValidator(str.strip), AfterValidator(_pattern)]
-LongPattern = Annotated[str, BeforeValidator(_long_pattern), AfterValidator(_pattern)]
 ByLanguage = Annotated[Mapping[str, str], AfterValidator(_with_other)]
 Replacements = Annotated[
     Mapping[str, str], AfterValidator(lambda texts: {word.casefold(): other for word, other in texts.items()})
@@ -133,9 +127,7 @@ class Replies(Part):
 
     passage: Words = frozenset()
     source_headings: Phrases = ()
-    no_answer: LongPattern = ""
-    contrast: Words = frozenset()
-    only: Words = frozenset()
+    no_answer: str = ""
     readers: Replacements = {}
     negations: Words = frozenset()
     placeholders: Words = frozenset()

@@ -23,11 +23,10 @@ from app.proof.evidence import (
 )
 from app.proof.wording import Wording
 from app.text.analysis import WORD, fold, folded, roots, spoken, words
-from app.text.answer_language import AnswerLanguage
+from app.text.answer_language import AnswerLanguage, is_refusal
 from app.text.blocks import code_spans, plain, unmarked
 from app.text.literals import amounts, unit_in, without_addresses, without_code
 from app.text.reading import CLOSING
-from app.text.segments import LONGEST_SENTENCE
 
 SUPPORTED = 0.5  # share of its words for which a passage is taken for the source of a sentence
 MOST_FUNCTION = 10  # words for each function word of the answer's language: with more of these, the sentence is in it
@@ -35,7 +34,6 @@ IN_DOUBT = (
     3  # words that say something: below `SUPPORTED` of so many or more, a sentence is decided by the fitted numbers
 )
 UNCOMPARED = 0.08  # the cosine that a sentence counts with if nobody compares it: invented ones are about as near
-MOST_UNTOLD = 7  # words of a refusal that neither question nor passages have: with more, it says something else, too
 SMALL = 12  # larger numbers don't count what the answer itself lists
 
 CITATION = re.compile(r"[ \t]?(?:\[{1,2}\^?[^\[\]\n()]{0,20}\d[^\[\]\n()]{0,20}\]{1,2}(?!\()|【[^】\n]{1,40}】)")
@@ -88,17 +86,37 @@ class Checker:
         """What the evidence doesn't prove of a sentence, an item or a row; empty if it is proved or can't be judged."""
         plain = _plain(text)
         self.undecided = False
+        if is_refusal(plain, self._language):
+            return []
         if kind := next(self._unproven_literals(plain), None) or next(self._misplaced(plain), None):
             return [Unsupported(text, kind, *self._place(plain))]
         fault = self._statement(text, plain)
         return [fault] if fault else []
+
+    def held(self, text: str) -> bool:
+        """True if the passages have most words, at least two, or a number or code of what a sentence adds to the question.
+
+        One that adds at most a word, as "Yes [1].", is held if it cites.
+        """
+        plain = _plain(text)
+        codes = (plain[start:end].strip("` ").casefold() for start, end in code_spans(plain))
+        cites = plain != text.strip()
+        if cites and not self._own:  # words of another language can't tell
+            return True
+        if any(map(self._evidence.holds, codes)) or any(self._evidence.has_amount(*one) for one in amounts(plain)):
+            return True
+        added = self._stems(plain) - self._evidence.question.stems
+        if len(added) > cites:
+            share = self._evidence.near(added, range(len(self._evidence.passages)))[1]
+            return share >= SUPPORTED and (cites or share * len(added) > 1)
+        return cites
 
     def doubt(self, text: str) -> Unsupported | None:
         """A statement that words neither prove nor disprove: no passage in its language has enough of them."""
         plain = _plain(text)
         said = self._stems(plain)
         announces = plain.rstrip(CLOSING).endswith((":", "?"))
-        if announces or len(said) < IN_DOUBT or self._refuses(plain) or self.sentence(text):
+        if announces or len(said) < IN_DOUBT or self.sentence(text):
             return None
         share = self._evidence.near(said - self._evidence.question.stems, self._own)[1]
         return None if share >= SUPPORTED else Unsupported(text, "statement", *self._place(plain))
@@ -285,8 +303,6 @@ class Checker:
         comparable = self._compares and (self._across or not self._is_mixed)
         if share >= SUPPORTED or len(stems) < IN_DOUBT or end.endswith(":") or (self._is_mixed and not comparable):
             return None
-        if len(stems) * (1 - share) < MOST_UNTOLD and self._refuses(plain):
-            return None
         fault = Unsupported(text, "statement", index + 1, share)
         if comparable:  # by its meaning, unless any nearness says the same
             self.undecided = not fitted("stated").decides(self.features(text, {0: 0.0}))
@@ -325,13 +341,6 @@ class Checker:
     def _is_mixed(self) -> bool:
         """True if words can't decide, because passages in other languages may say it."""
         return len(self._own) < len(self._evidence.passages)
-
-    def _refuses(self, plain: str) -> bool:
-        """True if a sentence says that the documentation has no answer."""
-        pattern = self._language.replies.no_answer
-        return (
-            bool(pattern) and len(plain) <= LONGEST_SENTENCE and bool(re.search(pattern, " ".join(fold(plain).split())))
-        )
 
     def _place(self, plain: str) -> tuple[int, float]:
         """The number of the passage that is nearest to a text, and the share of its words that it has."""

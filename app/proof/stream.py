@@ -70,7 +70,8 @@ def _told(text: str) -> tuple[str, frozenset[str]]:
 class Prover:
     """Judges the segments of an answer, and returns what readers get of each: a statement is judged before it is shown.
 
-    `faults` is what isn't proved; `judged` counts the statements, of which a block of code is one, and `wrong` those that aren't proved;
+    `faults` is what isn't proved; `judged` counts the statements, of which a block of code is one, `wrong` those that aren't proved, and
+    `held` those that say what the passages say;
     `ending` says why the rest of the answer is left out.
     A statement that words leave in doubt is decided by its meaning, which `compare` tells.
     """
@@ -81,7 +82,7 @@ class Prover:
         self._checker, self._mode, self._sign = checker, mode, sign
         self._instructions, self._compare = instructions, compare
         self.faults: list[Unsupported] = []
-        self.judged = self.wrong = 0
+        self.judged = self.wrong = self.held = 0
         self.ending: Ending = ""
         self._open = ""  # the sentence that goes on; what isn't proved is marked at its end, or never shown
         self._code: list[Unsupported] | None = None  # of the block of code above, or that is being written
@@ -100,7 +101,12 @@ class Prover:
     @property
     def disproved(self) -> bool:
         """True if no statement of the answer is proved."""
-        return bool(self.wrong) and self.wrong >= self.judged
+        return bool(self.wrong) and (self.wrong >= self.judged or not self.held)
+
+    @property
+    def empty(self) -> bool:
+        """True if an answer says nothing that the passages say, and nothing else that can be judged: mostly, it refuses in other words."""
+        return bool(self.judged) and not self.held and not self.wrong
 
     async def feed(self, segment: Segment) -> list[Segment]:
         """What readers get of the segment."""
@@ -149,6 +155,7 @@ class Prover:
             self.judged += 1
         faults = self._checker.code(segment.text)
         self.wrong += bool(faults) and not self._code
+        self.held += not faults
         self.faults += faults
         self._code += faults
         return [] if faults and self._mode == "remove" else [segment]
@@ -191,6 +198,7 @@ class Prover:
         self.faults += faults
         self.wrong += bool(faults)
         if not faults:
+            self.held += self._checker.undecided or self._checker.held(sentence.strip())
             return text
         return nothing if self._mode == "remove" and not shown else self._marked(sentence, shown)
 

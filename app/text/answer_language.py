@@ -14,7 +14,7 @@ from typing import Literal
 
 from app.core.language import Language
 from app.core.turn import LanguageCheck
-from app.text.analysis import fold, spoken
+from app.text.analysis import fold, spoken, words
 from app.text.blocks import informal_sentences
 from app.text.letters import LIKELY, all_letters, profile_codes
 
@@ -177,3 +177,9 @@ def _windows(prose: str) -> Iterator[tuple[str, Sequence[str]]]:
                 yield " ".join(part), words
                 part, words = [], []
         yield " ".join(part), words
+
+
+def is_refusal(text: str, language: Language) -> bool:
+    """True if a text begins with the sentence by which models say that the documentation has no answer; only its words are compared."""
+    said, sentence = words(fold(text)), words(fold(language.replies.no_answer))
+    return bool(sentence) and said[: len(sentence)] == sentence

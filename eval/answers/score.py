@@ -12,6 +12,7 @@ from app.core.prompts import Prompts
 from app.core.types import Vector
 from app.models.guarded import Embedder
 from app.text.analysis import fold
+from app.text.answer_language import is_refusal
 from app.text.language import LanguageDetector
 from app.text.literals import claims, comparable, occurs
 from eval.judge import ANSWERS, COMPLETE, FAITHFUL, REFUSES, Criterion, Judgement, Task
@@ -110,7 +111,7 @@ class Scorer:
 
     def _says_nothing_found(self, text: str) -> bool:
         said = fold(" ".join(text.split()))
-        return any(
+        return any(is_refusal(text, language) for language in self.prompts.languages.values()) or any(
             fold(" ".join(self.prompts.render(code, "nothing_found").split())).split(". ")[0] in said
             for code in self.prompts.languages
         )

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
-from app.citing.citations import Citations, is_refusal
+from app.citing.citations import Citations
 from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
 from app.citing.placement import OwnList, Placement, Wording
@@ -44,6 +44,7 @@ from app.proof.evidence import Evidence
 from app.proof.stream import Compare, Instructions, Prover
 from app.proof.verbatim import word_for_word
 from app.proof.wording import Wording as ProofWording
+from app.text.answer_language import is_refusal
 from app.text.blocks import cut_short, readable
 from app.text.growth import chunks_in, site_of
 from app.text.segments import Line, Segment, Segmenter
@@ -243,7 +244,7 @@ class _Answer:
             sources = self._sources(turn, "".join([answer, *(one.text for one in self._quoted)]))
             event = self._followed(event, sources)
         listed, heading = tuple(source for source, _ in sources), ""
-        if self._prover and self._prover.disproved:  # a link would lend proof to what has none
+        if self._prover and (self._prover.disproved or self._prover.empty):  # a link would lend proof to what has none
             sources, heading = [], self._language.texts.related
         if turn.citing:
             turn.citing.links += cited_links(turn, sources, cited=self._citations.any)
@@ -287,7 +288,8 @@ class _Answer:
         ending = self._prover.ending if self._prover else event.ending
         answer = answer.replace(self._language.texts.unproven, "")  # which says what refusals say
         announced = answer.rstrip().endswith(":") and "\n" not in answer.strip()  # and nothing comes
-        if announced or is_refusal(answer, self._language, self._citations):  # then no page is a source
+        silent = bool(self._prover and self._prover.empty) and not self._citations.any  # a refusal in other words
+        if announced or silent or is_refusal(answer, self._language):  # then no page is a source
             return replace(event, refused=True, unsupported=faults)
         if self._prover and self._prover.refuted:
             return replace(event, refused=True, unsupported=faults, ending=ending or "unproven")

@@ -59,7 +59,7 @@ def value(families, name, **labels):
 
 async def test_what_happened_is_in_the_figures(tmp_path):
     async with indexed(tmp_path, assistants=helped(tmp_path)) as service:
-        replies = (Reply("Use a claim [1]."), Reply(REFUSAL), Reply(status=503))
+        replies = (Reply("Use a PersistentVolumeClaim [1]."), Reply(REFUSAL), Reply(status=503))
         for reply in replies:
             service.llm.reply = lambda _, reply=reply: reply
             await ask(service.app, QUESTION)

@@ -137,7 +137,7 @@ async def test_a_question_of_open_webui_is_answered_with_events(service, name, f
     """Status lines at once, then the text without a list of links, then each source as an event; 36 tools or not."""
     page, title = f"{URL}volumes#create", "Volumes – Create"
     spelled_out = "How large may a persistent volume be?"
-    service.llm.reply = lambda call: Reply("Use a claim [1]." if call.get("stream") else spelled_out)
+    service.llm.reply = lambda call: Reply("Use a PersistentVolumeClaim [1]." if call.get("stream") else spelled_out)
     chunks = events(await post(service, name))
     assert service.searches >= 1
     status = said(chunks, "status")
@@ -146,7 +146,7 @@ async def test_a_question_of_open_webui_is_answered_with_events(service, name, f
         (f"Reading sections: {found}…", False),
         (f"Pages found: {found}", True),
     ]
-    assert text(chunks).strip() == "Use a claim [1]."
+    assert text(chunks).strip() == "Use a PersistentVolumeClaim [1]."
     (source,) = said(chunks, "source")
     assert source == {
         "source": {"id": page, "name": title, "url": page},

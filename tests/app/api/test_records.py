@@ -50,7 +50,7 @@ async def leave(app, when):
 async def test_the_line_of_a_request_says_what_became_of_the_question(tmp_path, caplog):
     caplog.set_level(logging.INFO, "app.api")
     cases = (
-        (QUESTION, Reply("Use a claim [1]."), "written"),
+        (QUESTION, Reply("Use a PersistentVolumeClaim [1]."), "written"),
         (QUESTION, Reply(REFUSAL), "refused"),
         (QUESTION, Reply(status=503), "extractive"),
         (

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.citing.citations import Citations, is_refusal
+from app.citing.citations import Citations
 from app.citing.placement import LONGEST_WAIT, Placement, Wording
 from app.core.prompts import load_prompts
+from app.text.answer_language import is_refusal
 from app.text.segments import Line, Segment, Segmenter
 
 PAGES = ("a", "b", "a", "c")  # of the passages 1 to 4
@@ -98,17 +99,14 @@ def test_a_word_of_the_question_or_of_a_page_stays() -> None:
     assert said("A context has a name.", 4, known="kubectl config use-context") == "A context has a name."
 
 
-@pytest.mark.parametrize(
-    ("language", "answer"),
-    [
-        ("en", "I am sorry. The documentation doesn't say how to do that."),
-        ("en", "Sorry! I couldn't find this in the documentation."),
-        ("en", "Hello! The documentation does not contain this information."),
-        ("cs", "Omlouvám se. Dokumentace o tom nic neříká."),
-        ("cs", "Bohužel. V dokumentaci to není uvedeno."),
-    ],
-)
-def test_a_refusal_may_begin_with_a_greeting(language: str, answer: str) -> None:
-    """Then no page is a source of it."""
-    prompts = load_prompts(("cs", "en"), "")
-    assert is_refusal(answer, prompts.languages[language], Citations(("https://docs.example.org/a",)))
+@pytest.mark.parametrize("language", ["cs", "de", "en"])
+def test_the_sentence_that_the_prompts_ask_for_is_a_refusal(language: str) -> None:
+    """Whatever its case, spaces, quotation marks and end; only at the beginning."""
+    prompts = load_prompts(("cs", "de", "en"), "")
+    shipped, sentence = prompts.languages[language], prompts.languages[language].replies.no_answer
+    for name in ("synthesize", "synthesize_short"):
+        assert sentence in prompts.render(language, name, passages="")
+    for said in (sentence, f"**{sentence}**", f"„{sentence.upper()[:-1]}“", f"\n {sentence.replace(' ', '  ')} [1]"):
+        assert is_refusal(said, shipped), said
+    assert not is_refusal(f"A bucket takes 4 GB [1]. {sentence}", shipped)
+    assert not is_refusal(sentence.split()[0], shipped)

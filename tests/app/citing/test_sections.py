@@ -517,7 +517,7 @@ async def test_passages_behind_one_link_are_listed_each() -> None:
 
 async def test_pages_that_are_only_offered_have_no_number() -> None:
     """Those below a refusal, once each, as they are shown: those with more of the question first."""
-    links, sources = await answer("The passages do not answer that.", ONLY, ONLY, HEADED)
+    links, sources = await answer("The documentation does not answer this question.", ONLY, ONLY, HEADED)
     assert sources == []
     offered = [(None, None, one.chunk.url) for one in (HEADED, ONLY)]
     assert [(one.number, one.passage, one.url) for one in links] == offered

@@ -176,16 +176,17 @@ async def test_a_translated_source_is_told(language: str, source: str, told: str
     assert [one.translated_from for one in sources(events)] == ["", source]
 
 
-async def refused(text: str, *, language: str = "en", hits: tuple[Hit, ...] = HITS, **asked: str) -> tuple[str, int]:
+async def refused(text: str, *, language: str = "en", hits: tuple[Hit, ...] = HITS, **asked: object) -> tuple[str, int]:
     """What is said, and how many sources are told."""
     events = await say([text], language=language, hits=hits, **asked)
     return text_of(events), len(sources(events))
 
 
 NO_ANSWER = [
-    ("en", "The documentation has no answer to this question."),
-    ("en", "I could not find any information about `foo` in the documentation. Ask the help desk."),
+    ("en", "The documentation does not answer this question."),
+    ("en", "I could not find any information in the documentation. Ask the help desk."),
     ("en", "I don't know."),
+    ("cs", "Dokumentace na tuto otázku neodpovídá."),
     ("cs", "Na tuto otázku v dokumentaci odpověď není."),
     ("cs", "V dokumentaci jsem o tom nic nenašel. Zeptejte se podpory."),
     ("cs", "Dokumentace neuvádí, kolik to stojí."),
@@ -204,10 +205,11 @@ async def test_an_answer_that_only_announces_one_has_no_sources() -> None:
 
 
 async def test_a_refusal_of_the_model_has_no_sources() -> None:
-    """It offers at most five pages about what was asked, like a refusal without a model."""
+    """It offers at most five pages about what was asked, like a refusal without a model; in other words than the prompt's, it proves nothing."""
+    proving = replace(CITE, unproven="mark")
     for language, text in NO_ANSWER:
-        said, told = await refused(text, language=language, question="Which odd page on storage?")
-        assert await refused(text, language=language, question="Who won?") == (text, 0)
+        said, told = await refused(text, language=language, question="Which odd page on storage?", step=proving)
+        assert await refused(text, language=language, question="Who won?", step=proving) == (text, 0)
         heading = CITE.prompts.language(language).texts.related
         assert said.startswith(
             f"{text}\n\n{heading}\n\n- [Storage – Limits](https://docs.example.org/page-1#limits) – Text.\n- [Page 2"
@@ -230,6 +232,19 @@ async def test_an_answer_has_its_sources_also_where_it_says_no(language: str, te
     said, told = await refused(text, language=language)
     assert f"**{CITE.prompts.language(language).texts.sources}**" in said
     assert told > 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The documentation doesn't cover this topic [1].", "None of the pages say who founded the company [1][2]."],
+)
+async def test_an_answer_that_no_passage_proves_has_no_source_also_if_it_cites(text: str) -> None:
+    """What it cites is only offered; one that says what a passage says has that as its source."""
+    proving = replace(CITE, unproven="mark")
+    related = CITE.prompts.language("en").texts.related
+    said, told = await refused(text, step=proving)
+    assert (told, related in said) == (0, True)
+    assert (await refused("Backups are kept for 30 days [1].", hits=PASSAGES, step=proving))[1] == 1
 
 
 async def test_addresses_that_the_model_was_shown_stay() -> None:
@@ -380,9 +395,7 @@ async def test_an_answer_of_one_unproved_statement_has_no_sources() -> None:
 
 
 async def test_a_refusal_says_what_of_it_is_marked() -> None:
-    events = await answered(
-        "The documentation doesn't say who restores backups. Ask the tool Veeam or its 5 operators."
-    )
+    events = await answered("The documentation does not answer this question. Ask the tool Veeam or its 5 operators.")
     assert text_of(events).count(ENGLISH.unproven) == 1
     assert (done(events).refused, len(done(events).unsupported)) == (True, 1)
 

@@ -119,7 +119,7 @@ def _modules(room: str) -> Iterator[ModuleType]:
     package = importlib.import_module(room)
     yield package
     for info in pkgutil.walk_packages(package.__path__, f"{room}."):
-        if not info.name.endswith(("__main__", "migrations.env")):  # which only run, one of them inside of Alembic
+        if not info.name.endswith("__main__"):  # which only run
             yield importlib.import_module(info.name)
 
 

@@ -1,26 +1,25 @@
-"""The database: its connections, transactions and errors, and the migrations. All methods block."""
+"""The database: its connections, transactions and errors, and the version of its tables. All methods block."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
-from sqlalchemy import Connection, create_engine, event, exc, func, inspect, make_url, select, text
+from sqlalchemy import Connection, create_engine, event, exc, func, insert, inspect, make_url, select, text, update
 from sqlalchemy.engine import URL
 
-from app.conversations.tables import REVISION, answers
+from app.conversations import tables
+from app.conversations.tables import answers, metadata, question_key, version
 from app.core.errors import DatabaseError, DatabaseTooNew, DatabaseUnavailable, SettingsError
 from app.core.log_message import masked
 from app.core.process import locked
-
-if TYPE_CHECKING:
-    from alembic.config import Config
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,14 +77,13 @@ class Database:
             return query(connection, *args, **kwargs)
 
     def migrate(self) -> None:
-        """Make the tables, or bring them to the newest revision; other programs that do the same wait meanwhile.
+        """Make the tables, or bring them to the newest version; other programs that do the same wait meanwhile.
 
         Raises `DatabaseTooNew` if a newer version of this program has changed them.
         """
         with self._alone(), self._connection(writes=True) as connection:
             lock(connection, seconds=600)
-            if (current := revision(connection)) != REVISION:
-                _upgrade(connection, current)
+            _upgrade(connection, version_of(connection))
 
     def count(self) -> int:
         """The number of answers; 0 if there is no database yet, but it can be made. Raises `DatabaseTooNew` as `migrate` does."""
@@ -94,10 +92,8 @@ class Database:
             return 0
 
         def counted(connection: Connection) -> int:
-            current = revision(connection)
-            if current and current != REVISION:
-                _check_known(current)
-            return connection.execute(select(func.count()).select_from(answers)).scalar() or 0 if current else 0
+            found = version_of(connection)
+            return connection.execute(select(func.count()).select_from(answers)).scalar() or 0 if found else 0
 
         return self.read(counted)
 
@@ -224,11 +220,23 @@ def url_of(setting: str, folder: Path) -> URL:
     return url.set(drivername="sqlite")
 
 
-def revision(connection: Connection) -> str:
-    """The revision of the tables; empty if there are none."""
-    if not inspect(connection).has_table("alembic_version"):
-        return ""
-    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
+def version_of(connection: Connection) -> int:
+    """The version of the tables; 0 if there are none. Raises `DatabaseTooNew` for one that this program doesn't know."""
+    there = inspect(connection)
+    if not there.has_table(version.name):
+        if there.has_table(answers.name):
+            raise DatabaseError(
+                "The database of conversations was made before the first release, and can't be read: delete it, or set"
+                " DOCS_DATABASE to another database."
+            )
+        return 0
+    found, known = connection.execute(select(version.c.number)).scalar_one(), 1 + len(tables.CHANGES)
+    if found > known:
+        raise DatabaseTooNew(
+            f"The database of conversations has version {found}, which a newer version of this program made; this one"
+            f" knows {known}. Install that version again, or set DOCS_DATABASE to another database."
+        )
+    return int(found)
 
 
 def lock(connection: Connection, *, seconds: int = STATEMENT_SECONDS) -> None:
@@ -238,38 +246,17 @@ def lock(connection: Connection, *, seconds: int = STATEMENT_SECONDS) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
 
 
-def _upgrade(connection: Connection, found: str) -> None:
-    from alembic import command
-
-    if found:
-        _check_known(found)
-    config = _scripts()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-
-
-def _check_known(found: str) -> None:
-    """Raise `DatabaseTooNew` if this program doesn't know the revision."""
-    from alembic.script import ScriptDirectory
-    from alembic.util import CommandError
-
-    try:
-        ScriptDirectory.from_config(_scripts()).get_revision(found)
-    except CommandError as error:
-        raise DatabaseTooNew(
-            f"The database of conversations has revision {found}, which a newer version of this program made; this one"
-            f" knows {REVISION}. Install that version again, or set DOCS_DATABASE to another database."
-        ) from error
-
-
-def _scripts() -> Config:
-    from alembic.config import Config
-
-    config = Config()
-    folder = Path(__file__).parent / "migrations"
-    config.set_main_option("script_location", str(folder).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
+def _upgrade(connection: Connection, found: int) -> None:
+    """Make the tables with the key of the digests, or change those of an older version."""
+    newest = 1 + len(tables.CHANGES)
+    if not found:
+        metadata.create_all(connection)
+        connection.execute(insert(question_key).values(key=secrets.token_bytes(32)))
+        connection.execute(insert(version).values(number=newest))
+    elif found < newest:
+        for change in tables.CHANGES[found - 1 :]:
+            change(connection)
+        connection.execute(update(version).values(number=newest))
 
 
 def _postgresql(options: str) -> dict[str, Any]:

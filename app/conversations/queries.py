@@ -42,8 +42,6 @@ LONGEST_CHAIN = 25
 TITLE = 80
 KEPT = {field.name for field in dataclasses.fields(KeptAnswer)}
 FOUND = tuple(field.name for field in dataclasses.fields(Found))
-UNWRITTEN = frozenset({"number", "confidence"})
-"""Columns of answers that the database numbers, and that only versions before write."""
 NOTHING = Found()
 
 
@@ -55,7 +53,7 @@ def add_answers(connection: Connection, kept: Sequence[KeptAnswer]) -> Sequence[
     makers = {answer.conversation: answer for answer in kept if answer.makes}
     if makers:
         rows = [
-            {"id": id_, "owner": answer.owner, "title": "", "metadata": {}, "created": answer.created}
+            {"id": id_, "owner": answer.owner, "created": answer.created}
             for id_, answer in sorted(makers.items())  # in one order, so that two replicas don't wait for each other
         ]
         connection.execute(insert_new(connection.dialect.name, conversations), rows)
@@ -76,7 +74,7 @@ def insert_new(dialect: str, table: Table) -> Any:
 
 
 def _answer_row(one: KeptAnswer) -> dict[str, Any]:
-    values = {column.name: getattr(one, column.name) for column in answers.c if column.name not in UNWRITTEN}
+    values = {column.name: getattr(one, column.name) for column in answers.c if column.name != "number"}
     links = {"conversation": one.conversation or None, "previous": one.previous or None}
     return {**values, **links, "sources": list(one.sources), "unsupported": list(one.unsupported)}
 
@@ -86,7 +84,7 @@ def _answer_row(one: KeptAnswer) -> dict[str, Any]:
 
 def add_conversation(connection: Connection, one: Conversation) -> None:
     """Add a conversation."""
-    row = {"id": one.id, "owner": one.owner, "title": "", "metadata": {}, "created": one.created}
+    row = {"id": one.id, "owner": one.owner, "created": one.created}
     connection.execute(insert(conversations), row)
 
 

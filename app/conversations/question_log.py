@@ -91,8 +91,8 @@ def opened_log(settings: Settings, directory: Path | None) -> Iterator[Database]
         raise RequestError(
             "DOCS_RETENTION_DAYS is 0: no question is kept, so there is nothing to report.", code="no_log"
         )
-    from app.conversations.database import REPORTS, Database, revision, url_of
-    from app.conversations.tables import REVISION
+    from app.conversations.database import REPORTS, Database, url_of, version_of
+    from app.conversations.tables import CHANGES
 
     url = url_of(settings.database, directory or Path("data"))
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
@@ -102,7 +102,7 @@ def opened_log(settings: Settings, directory: Path | None) -> Iterator[Database]
         )
     database = Database(url, REPORTS)
     try:
-        if database.read(revision) != REVISION:
+        if database.read(version_of) != 1 + len(CHANGES):
             database.migrate()
         yield database
     finally:

@@ -223,7 +223,7 @@ class ConversationStore:
     # ---- life ----
 
     def prepare(self) -> None:
-        """Bring the tables to the newest revision; blocks. Raises `DatabaseUnavailable` once if the file was lost since."""
+        """Bring the tables to the newest version; blocks. Raises `DatabaseUnavailable` once if the file was lost since."""
         self._check_file()
         if not self._prepared:
             self._database.migrate()

@@ -1,9 +1,12 @@
-"""The tables of the newest revision; `migrations` has the way to them from each older one."""
+"""The tables of the newest version, and the changes that lead to it from each older one."""
+
+from collections.abc import Callable
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
+    Connection,
     Dialect,
     Double,
     ForeignKey,
@@ -17,8 +20,8 @@ from sqlalchemy import (
     types,
 )
 
-REVISION = "0007"
-"""The newest revision in `migrations/versions`."""
+CHANGES: tuple[Callable[[Connection], None], ...] = ()
+"""What makes the tables of version 2 of those of 1, those of 3 of those of 2, and so on. A change that was released stays as it is."""
 
 metadata = MetaData()
 
@@ -48,8 +51,6 @@ conversations = Table(
     metadata,
     Column("id", String(80), primary_key=True),
     Column("owner", String(200), nullable=False),
-    Column("title", Text, nullable=False),
-    Column("metadata", JSON, nullable=False),
     Column("created", Double, nullable=False),
     Index("conversations_by_owner", "owner", "created", "id"),
     Index("conversations_by_time", "created"),
@@ -71,7 +72,6 @@ answers = Table(
     Column("generation", BigInteger),
     Column("reader", Text, nullable=False),
     Column("created", Double, nullable=False),
-    Column("confidence", Double),  # of versions before
     Column("unsupported", JSON, nullable=False, server_default="[]"),
     Column("verbatim", JSON(none_as_null=True)),
     Index("answers_by_conversation", "conversation", "number"),
@@ -106,7 +106,6 @@ questions = Table(
     Column("vector", LargeBinary, nullable=False),
     Column("embedder", String(200), nullable=False),
     Column("rating", String(4), nullable=False),
-    Column("confidence", Double),  # of versions before
     Column("key", String(80), nullable=False, server_default=""),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
     # all that lists and figures choose by or add up, so that they read no row that they don't show
@@ -118,7 +117,6 @@ questions = Table(
         "rating",
         "language",
         "assistant",
-        "confidence",
         "key",
         "tokens",
     ),
@@ -127,3 +125,5 @@ questions = Table(
 """The question log. Feedback is written here too, so that a report reads one table."""
 question_key = Table("question_key", metadata, Column("key", LargeBinary, primary_key=True))
 """One row: the key of the digests."""
+version = Table("version", metadata, Column("number", Integer, primary_key=True))
+"""One row: the version of the tables, which is 1 and one for each of `CHANGES`."""

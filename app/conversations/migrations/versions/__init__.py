@@ -1,1 +1,0 @@
-"""One file for each revision. A revision that was released never changes."""

@@ -54,7 +54,7 @@ SERVER_ERRORS: Mapping[type[Exception], tuple[int, str, str]] = {
     errors.QuestionSetError: (
         500,
         "question_set_error",
-        "The question set can't be read or written in the directory that DOCS_TUNING__QUESTION_SETS names.",
+        "The question set can't be read or written in the directory question-sets, where the service was started.",
     ),
     errors.DatabaseError: (503, "database_unavailable", "The conversations can't be reached at the moment."),
     errors.AnswerTimeout: (504, "timeout", "The answer took too long."),

@@ -396,8 +396,7 @@ class Renewal:
 
     async def run(self) -> None:
         """Take the exam if it is due. One that fails leaves everything as it was until the next start, which is logged."""
-        tuning = self.settings.tuning
-        if not (tuning.heed_exam and tuning.renew_exam and self.assistants.model):
+        if not (self.settings.tuning.heed_exam and self.assistants.model):
             return
         name = self.assistants.model.name
         try:

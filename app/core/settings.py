@@ -171,14 +171,12 @@ class Tuning(BaseModel):
     share_days: int = Field(-1, ge=-1, le=3650, description="Days of links to answers. 0: none. -1: 30 without keys.")
     follow_ups: bool = Field(default=True, description="End answers with questions that the index answers, too.")
     crawl_parallel: int = Field(4, ge=1, le=64, description="Simultaneous requests to one host.")
-    crawl_delay: float = Field(0.0, ge=0, description="Minimum time between two requests to one host.")
     crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")
     crawl_max_bytes: int = Field(10_000_000, ge=1000, description="Maximum size of a page in bytes.")
     page_seconds: float = Field(
         30.0, gt=0, description="CPU time for one page, over all steps; a file may take 5 times as long."
     )
     page_chunks: int = Field(5_000, ge=1, description="Maximum number of chunks of one page.")
-    source_addresses: int = Field(50_000, ge=1, description="Number of addresses of one source that are read.")
     browser: str = Field("", description="Path of a Chromium browser. Empty: the installed one.")
     chunk_size: int = Field(1500, ge=200, le=20000, description="Maximum length of a markdown chunk in characters.")
     chunk_neighbours: int = Field(
@@ -193,16 +191,12 @@ class Tuning(BaseModel):
     embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")
     embedding_passage_prefix: str = Field("auto", description="Prefix of a passage. auto: what a known model needs.")
     llm_max_tokens: int = Field(1500, ge=16, description="Maximum length of an answer in tokens.")
-    longest_answer: int = Field(
-        50_000, ge=1000, description="Maximum length of an answer in characters; then it is cut."
-    )
     llm_form: Literal["auto", "full", "short"] = Field(
         "auto", description="Prompt of answers. auto: short for a small window."
     )
     heed_exam: bool = Field(
         default=True, description="Do what the exam of the model says (docs-assistant check --exam)."
     )
-    renew_exam: bool = Field(default=True, description="Examine another model than the last one after the start.")
     rerank_form: Literal["cohere", "tei", "voyage"] = Field("cohere", description="Form of requests to the reranker.")
     rerank_candidates: int = Field(20, ge=1, description="Number of passages to rerank.")
     rerank_sigmoid: bool = Field(default=False, description="Convert scores of the reranker that aren't 0..1.")
@@ -224,7 +218,6 @@ class Tuning(BaseModel):
     )
     helper_timeout: float = Field(6.0, gt=0, description="Timeout of each helper step; after it, the step is skipped.")
     helper_calls: int = Field(4, ge=0, description="Maximum number of helper calls to the language model per question.")
-    question_sets: Filled = Field("question-sets", description="Directory for questions that are added from a trace.")
     openwebui_tasks: bool = Field(default=False, description="Send tasks without a task header to the model, too.")
     key_sources: SourceForms = Field({}, description="Form of the sources by position or name of the client's key.")
     run_webhook: SecretUrl = Field(SecretStr(""), description="Address that is told when a run failed or none came.")

@@ -257,11 +257,10 @@ class Fetcher:
             return False
 
     def set_pace(self, url: str, parallel: int | None, delay: float | None) -> None:
-        """Set the limits of requests for the address's host; None keeps the value of the settings."""
+        """Set the limits of requests for the address's host; None is the number of the settings and no delay."""
         if origin(url) not in self._paces:
-            settings = self.settings
-            parallel = settings.tuning.crawl_parallel if parallel is None else parallel
-            self._paces[origin(url)] = Pace(parallel, settings.tuning.crawl_delay if delay is None else delay)
+            parallel = self.settings.tuning.crawl_parallel if parallel is None else parallel
+            self._paces[origin(url)] = Pace(parallel, delay or 0.0)
 
     async def robots(self, url: str) -> Robots:
         """The rules of the address's host, fetched once."""

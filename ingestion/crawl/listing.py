@@ -11,6 +11,7 @@ from app.core.errors import ReaderError, SitemapError, SourceUnavailable
 from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.types import Page
+from ingestion.crawl import sitemap
 from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.directory import list_files
 from ingestion.crawl.documents import list_documents
@@ -74,21 +75,21 @@ async def preview(sources: Sequence[Source], settings: Settings) -> Listing:
 
 async def _read(source: Source, fetcher: Fetcher, workers: Workers, known: Iterable[Page], *, alone: bool) -> Listing:
     try:
-        return _within(await _one(source, fetcher, workers, known), source, fetcher.settings.tuning.source_addresses)
+        return _within(await _one(source, fetcher, workers, known), source)
     except (ReaderError, SitemapError, SourceUnavailable) as error:
         if alone and isinstance(error, SitemapError):
             raise SitemapError(f"{str(error).rstrip('.')}. Nothing was changed.") from error
         return Listing((), (), frozenset({source.url}), frozenset(), (Skipped(source.url, str(error)),))
 
 
-def _within(listing: Listing, source: Source, most: int) -> Listing:
+def _within(listing: Listing, source: Source) -> Listing:
     """The listing with the first addresses of the source, among the failed ones if it lists more."""
-    count = len(listing.entries)
+    count, most = len(listing.entries), sitemap.MAX_ADDRESSES
     if count <= most:
         return listing
     told = (
-        f"lists {count:,} addresses, of which the first {most:,} are read: choose others with `include` and `exclude`, make several"
-        " sources of it, or raise DOCS_TUNING__SOURCE_ADDRESSES"
+        f"lists {count:,} addresses, of which the first {most:,} are read: choose others with `include` and `exclude`, or make several"
+        " sources of it"
     )
     failed = (*listing.failed, Skipped(source.url, told))
     return replace(listing, entries=listing.entries[:most], complete=frozenset(), failed=failed)

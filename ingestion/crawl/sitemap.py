@@ -180,6 +180,7 @@ def _alternates(element: etree._Element, url: str) -> dict[str, str]:
 OTHER_HOST = "on a host that isn't one of the given sites"
 MAX_DEPTH = 5
 MAX_SITEMAPS = 10_000
+MAX_ADDRESSES = 50_000  # that are read of one source
 
 NAMES = ("sitemap.xml", "sitemap-index.xml", "sitemap_index.xml")
 """Usual names of sitemaps: the second by Astro, the third by WordPress."""
@@ -304,8 +305,8 @@ def _refused(reading: _Reading, child: str, depth: int) -> str:
         return "sitemap on a host that isn't one of the given sites"
     if depth + 1 > MAX_DEPTH:
         return f"sitemap nested more than {MAX_DEPTH} deep"
-    if reading.listed > (most := reading.fetcher.settings.tuning.source_addresses):
-        return f"sitemap beyond {most:,} addresses (DOCS_TUNING__SOURCE_ADDRESSES)"
+    if reading.listed > MAX_ADDRESSES:
+        return f"sitemap beyond {MAX_ADDRESSES:,} addresses"
     return f"more than {MAX_SITEMAPS} sitemaps" if len(reading.seen) >= MAX_SITEMAPS else ""
 
 

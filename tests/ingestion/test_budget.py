@@ -71,7 +71,7 @@ async def test_pages_beyond_the_budget_are_named_and_the_others_published(site: 
 
 @pytest.mark.parametrize("kind", ["sitemap.xml", "llms.txt", "index", "links", "directory"])
 async def test_addresses_beyond_the_budget_are_named_and_the_first_are_read(
-    site: LocalSite, index: Index, tmp_path: Path, kind: str
+    site: LocalSite, index: Index, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However the source lists them; pages of the index that aren't read any longer stay."""
     paths = [f"/guide/p{n}" for n in range(6)]
@@ -93,15 +93,18 @@ async def test_addresses_beyond_the_budget_are_named_and_the_first_are_read(
         for number in range(6):
             (tmp_path / f"p{number}.md").write_text(f"# P{number}\n\nWords of page {number}.\n")
         source = Source(url="https://docs.example.org/", directory=str(tmp_path))
-    report = await index.run(source, source_addresses=4)
+    monkeypatch.setattr("ingestion.crawl.sitemap.MAX_ADDRESSES", 4)
+    report = await index.run(source)
     assert report.exit_code == EXIT_WITH_FAILURES
     (told,) = report.failed_sources
     assert "addresses, of which the first 4 are read: choose others with `include` and `exclude`" in told
     assert len(await index.pages()) == 4
+    monkeypatch.setattr("ingestion.crawl.sitemap.MAX_ADDRESSES", 100)
     await index.run(source)
     every = {path_of(page) for page in (await index.pages()).values()}
     assert len(every) == 6 + (kind == "links")
-    await index.run(source, source_addresses=4)
+    monkeypatch.setattr("ingestion.crawl.sitemap.MAX_ADDRESSES", 4)
+    await index.run(source)
     assert {path_of(page) for page in (await index.pages()).values()} == every
 
 

@@ -296,7 +296,7 @@ class QuestionObject(TypedDict):
     """A question that was added to the question set."""
 
     object: Literal["question"]
-    file: Annotated[str, Field(description="The file in the directory of DOCS_TUNING__QUESTION_SETS.")]
+    file: Annotated[str, Field(description="The file in the directory `question-sets`.")]
     row: Annotated[Mapping[str, Any], Field(description="The line of the file, as docs-assistant eval reads it.")]
 
 

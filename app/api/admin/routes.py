@@ -39,6 +39,9 @@ IN_SETTINGS = refusals({409: "The site is in the settings, or a run is under way
 FILES: Responses = {200: {"content": {media: {} for media in log.MEDIA.values()}}}
 KEPT = refusals({409: "The key is needed, or its file can't be changed, or was meanwhile."})
 
+QUESTION_SETS = Path("question-sets")
+"""Directory for questions that are added from a trace."""
+
 
 def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
     """Add the routes."""
@@ -134,7 +137,7 @@ class Operation:
         """201 with the row that was added, and the file that has it."""
         asked = await self.service.read(request, QuestionRequest)
         row = await self._row(request, asked)
-        file = await asyncio.to_thread(QuestionSet(Path(self.service.settings.tuning.question_sets)).add, row)
+        file = await asyncio.to_thread(QuestionSet(QUESTION_SETS).add, row)
         return unstored(bodies.QuestionObject(object="question", file=file, row=row), 201)
 
     async def _row(self, request: Request, asked: QuestionRequest) -> dict[str, Any]:

@@ -53,6 +53,7 @@ from app.text.letters import all_letters
 
 log = logging.getLogger("app.pipeline")
 
+LONGEST_ANSWER = 50_000  # characters; then it is cut
 OTHER_LANGUAGE = "it isn't in the language of the question: the model was asked again"
 STILL_OTHER = "it isn't in the language of the question either: the pages are quoted"
 SIGNS_OF_TURNS = ("<|im_", "<|e", "\n### Instruction", "\nUser:")
@@ -135,14 +136,13 @@ class Synthesize(Step):
         quoted, as many readers couldn't read a second such answer.
         """
         language, whole, options = turn.asked.language, turn.request.whole, self._options(turn)
-        longest = self.settings.tuning.longest_answer
         asked = partial(new_in, question=turn.asked.text, language=self.prompts.language(language))
         attempt, firmer = Attempt(AnswerLanguage(language, self.prompts.languages), whole=whole, says=asked), ""
         for _ in range(2):
             try:
                 with turn.calls.call(self.name) as call:
                     stream = model.stream(self._messages(turn, firmer), options)
-                    async with aclosing(stream), aclosing(bounded(stream, longest)) as events:
+                    async with aclosing(stream), aclosing(bounded(stream, LONGEST_ANSWER)) as events:
                         async for event in events:
                             for shown in attempt.read(event, call):
                                 yield shown

@@ -210,11 +210,10 @@ async def test_an_endless_answer_is_cut_and_holds_nobody_up(tmp_path, piece: str
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_an_answer_that_is_cut_says_so_in_each_api(tmp_path, *, stream: bool) -> None:
-    """Also below code that was open, and the setting is the limit."""
-    async with indexed(
-        tmp_path, with_model=True, min_evidence=0, tuning={"longest_answer": 1000, "unproven": "off"}
-    ) as service:
+async def test_an_answer_that_is_cut_says_so_in_each_api(tmp_path, monkeypatch, *, stream: bool) -> None:
+    """Also below code that was open."""
+    monkeypatch.setattr("app.pipeline.steps.synthesize.LONGEST_ANSWER", 1000)
+    async with indexed(tmp_path, with_model=True, min_evidence=0, tuning={"unproven": "off"}) as service:
         lines = "\n".join(f"export QUOTA_{number}=10" for number in range(500))
         service.llm.reply = lambda _: Reply(f"The quota [1]:\n\n```sh\n{lines}\n```\n")
         async with client_of(service.app) as client:

@@ -20,10 +20,11 @@ PROMPT = "Say it as a poem about $passages"
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
+async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Indexed]:
     keys = {"admin_keys": "admin-key-of-tests", "api_keys": "reader-key-of-tests"}
-    sets, steps = str(tmp_path / "sets"), helped(tmp_path)
-    async with indexed(tmp_path, more=MORE, question_sets=sets, assistants=steps, **keys) as made:
+    monkeypatch.setattr("app.api.admin.routes.QUESTION_SETS", tmp_path / "sets")
+    steps = helped(tmp_path)
+    async with indexed(tmp_path, more=MORE, assistants=steps, **keys) as made:
         made.llm.reply = lambda body: Reply("Use the class nfs-csi [1].") if body.get("stream") else Reply("en: volume")
         yield made
 

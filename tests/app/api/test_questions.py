@@ -26,8 +26,9 @@ ASKED: dict[str, Any] = {
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Indexed]:
-    async with indexed(tmp_path, admin_keys="admin-key-of-tests", question_sets=str(tmp_path / "sets")) as made:
+async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Indexed]:
+    monkeypatch.setattr("app.api.admin.routes.QUESTION_SETS", tmp_path / "sets")
+    async with indexed(tmp_path, admin_keys="admin-key-of-tests") as made:
         yield made
 
 
@@ -69,13 +70,16 @@ async def test_a_wrong_question_is_refused_by_name(service: Indexed, tmp_path: P
     assert len(load_cases(tmp_path / "sets" / ANSWERABLE)) == 1
 
 
-async def test_a_directory_that_cannot_be_written_is_a_named_error(tmp_path: Path) -> None:
+async def test_a_directory_that_cannot_be_written_is_a_named_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So is a file with a line that is no JSON; what it has stays."""
     (tmp_path / "file").write_text("x")
-    async with indexed(tmp_path, admin_keys="admin-key-of-tests", question_sets=str(tmp_path / "file")) as made:
+    monkeypatch.setattr("app.api.admin.routes.QUESTION_SETS", tmp_path / "file")
+    async with indexed(tmp_path, admin_keys="admin-key-of-tests") as made:
         response = await added(made)
     assert refused(response) == (500, "question_set_error")
-    assert "DOCS_TUNING__QUESTION_SETS" in response.json()["error"]["message"]
+    assert "question-sets" in response.json()["error"]["message"]
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / ANSWERABLE).write_text("not JSON\n")
     with pytest.raises(QuestionSetError, match="Expecting value"):

@@ -107,9 +107,7 @@ async def test_another_model_behind_the_same_name_is_examined_again(tmp_path: Pa
         assert kept(settings_for(first, tmp_path))["m"].fingerprint == "id=m n_params=70"
 
 
-@pytest.mark.parametrize(
-    ("examined_before", "more"), [(False, {}), (True, {"renew_exam": False}), (True, {"heed_exam": False})]
-)
+@pytest.mark.parametrize(("examined_before", "more"), [(False, {}), (True, {"heed_exam": False})])
 async def test_no_exam_is_taken_that_nobody_wants(
     llm: FakeLLM, tmp_path: Path, examined_before: bool, more: dict[str, Any]
 ) -> None:

@@ -189,7 +189,7 @@ def test_every_wrong_value_is_named_in_words_and_all_at_once() -> None:
         "DOCS_GENERATIONS": ("0", "has value '0': it must be a whole number, at least 1."),
         "DOCS_MAX_LOST": ("", "is empty: it must be a whole number from 0 to 100."),
         "DOCS_LLM_TIMEOUT": ("0", "has value '0': it must be a number above 0."),
-        "DOCS_TUNING__CRAWL_DELAY": ("inf", "has value 'inf': it must be a number, at least 0."),
+        "DOCS_TUNING__RUN_HOURS": ("inf", "has value 'inf': it must be a number, at least 0."),
         "DOCS_TUNING__EXACT": ("ture", "has value 'ture': it must be true or false."),
         "DOCS_LOG_LEVEL": ("warn", "has value 'warn': it must be debug, info, warning or error."),
         "DOCS_SPLITTER": ("words", "has value 'words': it must be markdown, semantic, fixed, page, or a LlamaIndex"),

@@ -201,11 +201,11 @@ def test_nobody_waits_for_a_task_in_an_attribute_and_reads_the_attribute_again()
 ANSWER = ("app/proof/", "app/citing/", "app/text/", "app/pipeline/")
 """The rooms between a model and its reader."""
 BUDGETS = {
-    "calls of regular expressions": 604,
+    "calls of regular expressions": 598,
     "calls of regular expressions in the answer": 190,
-    "numbers of modules": 806,
+    "numbers of modules": 794,
     "numbers of modules in the answer": 188,
-    "files whose constants stand in several places": 123,
+    "files whose constants stand in several places": 116,
 }
 """Rules that were made by hand. A budget only falls: who needs one more takes another away, and who needs fewer lowers it here."""
 

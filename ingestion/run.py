@@ -21,7 +21,7 @@ from app.index.protocols import Draft, Generation, Store
 from app.index.run_history import EndedRun, RunOrigin, RunResult, add_run, readable_runs_of
 from app.models.guarded import Embedder
 from ingestion.convert.prepare import without_build_dates
-from ingestion.convert.reader import DocumentReader
+from ingestion.convert.reader import PageLoader
 from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages
@@ -221,7 +221,7 @@ class _Order:
         stems = frozenset(stem(entry.address) for entry in entries if not entry.is_local)
         kind = CountingEmbedder if self.dry_run else BatchEmbedder
         embedder = kind(self.embedder, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
-        documents = DocumentReader(client, workers, settings, stems)
+        documents = PageLoader(client, workers, settings, stems)
         stack.push_async_callback(documents.close)
         chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
         stack.push_async_callback(chunker.close)

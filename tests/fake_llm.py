@@ -48,6 +48,7 @@ class FakeLLM:
         self.sent = 0  # pieces of streams
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
+        self.most_texts = 2048  # in one call
         self.forms = {"float", "base64"}  # of vectors; of others, it refuses the call
         self.models_status = 200
         self.listed = 0  # requests for the list of models
@@ -136,6 +137,8 @@ class FakeLLM:
 
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
+        if len(body["input"]) > self.most_texts:
+            return web.Response(text="batch size is too large", status=413)
         self.embedded.append(body["input"])
         self.embedding_models.append(body["model"])
         self.request_ids.append(request.headers.get("x-request-id", ""))

@@ -185,7 +185,7 @@ class Tuning(BaseModel):
     translate_from: Words = Field((), description="Languages to translate. Empty: all others than DOCS_LANGUAGES.")
     embedding_extra_body: Object = Field({}, description="JSON merged into each request to the embedding model.")
     embedding_timeout: float = Field(30.0, gt=0, description="Timeout of one call to the embedding model.")
-    embedding_batch: int = Field(32, ge=1, description="Texts in one call to the embedding model.")
+    embedding_batch: int = Field(100, ge=1, description="Texts in one call to the embedding model.")
     embedding_parallel: int = Field(4, ge=1, description="Simultaneous calls to the embedding model during indexing.")
     embedding_max_chars: int = Field(8000, ge=100, description="Texts are cut to this length before they are embedded.")
     embedding_query_prefix: str = Field("auto", description="Prefix of a question. auto: what a known model needs.")

@@ -12,6 +12,9 @@ from app.models.loop_thread import LoopThread
 from app.models.openai import Endpoint, OnServer
 from app.models.protocols import MOST_TEXTS, recorded_name
 
+SMALL = 32
+"""Texts in one call that every server takes: Text Embeddings Inference takes no more, unless `--max-client-batch-size` is set."""
+
 
 class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
     """An embedding model at `<url>/embeddings`. Prefixes and length limit depend on the model. Raises `ModelError`.
@@ -38,20 +41,35 @@ class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaInd
         self._max_chars = max_chars
         self._extra = dict(extra_body or {})
         self._packed = {"encoding_format": "base64"}
+        self._most = MOST_TEXTS
 
     async def _aget_query_embedding(self, query: str) -> Vector:
         return (await self._embed([self._prefixes[0] + query], {}))[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[Vector]:
         prefixed = [self._prefixes[1] + text for text in texts]
+        rows = [
+            row
+            for at in range(0, len(prefixed), self._most)
+            for row in await self._some(prefixed[at : at + self._most])
+        ]
+        return [list(map(float, row)) for row in rows]
+
+    async def _some(self, texts: list[str]) -> list[Vector]:
+        """The vectors of so many texts as the server takes, in the form that it knows, both of which its refusals tell."""
         try:
-            rows = await self._embed(prefixed, self._packed)
+            return await self._embed(texts, self._packed)
         except ModelError as error:
-            if type(error) is not ModelError or not self._packed:
+            if type(error) is not ModelError:
+                raise
+            if len(texts) > SMALL:
+                self._most = SMALL
+                parts = [await self._some(texts[at : at + SMALL]) for at in range(0, len(texts), SMALL)]
+                return [row for part in parts for row in part]
+            if not self._packed:
                 raise
             self._packed = {}  # it may know numbers only
-            rows = await self._embed(prefixed, self._packed)
-        return [list(map(float, row)) for row in rows]
+            return await self._embed(texts, self._packed)
 
     async def _embed(self, texts: Sequence[str], form: Mapping[str, str]) -> list[Vector]:
         body = {"model": self.model_name, "input": [text[: self._max_chars] for text in texts], **form, **self._extra}

@@ -6,8 +6,12 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import Document as LlamaDocument
+from pydantic import PrivateAttr
 
 from app.core.language import Vocabulary, vocabulary
 from app.core.settings import Settings
@@ -71,26 +75,55 @@ def _as_given(document: Document, given: Given) -> Document:
     )
 
 
-@dataclass
-class DocumentReader:
-    """Downloads pages and converts them. Close it when done.
+class PageDocument(LlamaDocument):  # type: ignore[misc]  # LlamaIndex isn't typed
+    """A page as clean Markdown. Its metadata has `url`, `title`, `language` (as the page declares it), `published`, `modified` and
+    `version`, without those that the page doesn't say.
+    """
+
+    _made: tuple[Document, Fetched] = PrivateAttr()
+
+    @classmethod
+    def of(cls, entry: Entry, document: Document, fetched: Fetched) -> PageDocument:
+        """The document of the page that the entry lists."""
+        facts = {
+            "url": entry.address,
+            "title": document.title,
+            "language": next(iter(document.languages.values()), ""),
+            "published": document.published,
+            "modified": document.modified or entry.lastmod,
+            "version": document.version,
+        }
+        told = {name: fact for name, fact in facts.items() if fact}
+        made = cls(id_=entry.address, text=document.markdown, metadata=told, excluded_embed_metadata_keys=[*told],
+                   excluded_llm_metadata_keys=[*told])  # fmt: skip
+        made._made = document, fetched
+        return made
+
+    @property
+    def made(self) -> tuple[Document, Fetched]:
+        """What a run goes on with, and the download that it is made of: a browser's, where JavaScript makes the page."""
+        return self._made
+
+
+class PageLoader(BaseReader):  # type: ignore[misc]
+    """Downloads listed pages and converts them, one by one, for a run. Close it when done.
 
     `stems` are those of all listed pages. `notes` counts messages for the operator about the settings of whole sites.
     """
 
-    fetcher: Fetcher
-    workers: Workers
-    settings: Settings
-    stems: frozenset[str] = frozenset()
-    notes: Counter[str] = field(default_factory=Counter)
-    words: Vocabulary = field(init=False)
-    _renderer: Renderer | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.words = vocabulary(self.settings.languages, self.settings.prompts)
+    def __init__(
+        self, fetcher: Fetcher, workers: Workers, settings: Settings, stems: frozenset[str] = frozenset()
+    ) -> None:
         from ingestion.crawl.render import Renderer  # with what fetches, which processes that convert don't need
 
-        self._renderer = Renderer(self.settings, self.fetcher) if self.settings.render == "auto" else None
+        self.fetcher, self.workers, self.settings, self.stems = fetcher, workers, settings, stems
+        self.notes: Counter[str] = Counter()
+        self.words: Vocabulary = vocabulary(settings.languages, settings.prompts)
+        self._renderer: Renderer | None = Renderer(settings, fetcher) if settings.render == "auto" else None
+
+    async def aload_data(self, entry: Entry, fetched: Fetched) -> list[PageDocument]:
+        """The page that was fetched for the entry, as one document. Raises `ConversionError`."""
+        return [PageDocument.of(entry, *await self._read(entry, fetched))]
 
     async def fetch(self, entry: Entry, etag: str = "", last_modified: str = "") -> Fetched:
         """The page itself, with status 304 where the validators still hold. Raises `PageError`."""
@@ -116,7 +149,11 @@ class DocumentReader:
         return fetched
 
     async def read(self, entry: Entry, fetched: Fetched) -> tuple[Document, Fetched]:
-        """The document and its download: a browser's, where JavaScript makes the page. Raises `ConversionError`."""
+        """What a document is made of. Raises `ConversionError`."""
+        (loaded,) = await self.aload_data(entry, fetched)
+        return loaded.made
+
+    async def _read(self, entry: Entry, fetched: Fetched) -> tuple[Document, Fetched]:
         try:
             document = await self._converted(entry, fetched)
         except NeedsJavaScript as error:

@@ -20,7 +20,7 @@ from app.core.types import Page
 from app.index.protocols import Draft
 from app.index.run_history import LeftOut, RunHistory
 from ingestion.convert.prepare import Addresses, Prepared, same_text, text_hash, without_targets
-from ingestion.convert.reader import DocumentReader
+from ingestion.convert.reader import PageLoader
 from ingestion.crawl.exchange import Fetched
 from ingestion.crawl.language_tags import counterparts, language_by_counterpart, primary_language
 from ingestion.crawl.lastmods import Lastmods, settled
@@ -64,7 +64,7 @@ class _Text(NamedTuple):
 class Originals:
     """The pages of a run that others may repeat; `listed` has its entries by public address."""
 
-    documents: DocumentReader
+    documents: PageLoader
     listed: Mapping[str, Entry]
     words: Vocabulary
     _texts: dict[str, _Text | None] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class PageReader:
     every page is read and written again, because nothing of the index can be reused. `runs` are those so far.
     """
 
-    documents: DocumentReader
+    documents: PageLoader
     chunker: Chunker
     settings: Settings
     states: Mapping[str, Page]

@@ -17,7 +17,7 @@ from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.types import Page
 from ingestion.convert.boilerplate import FEWEST, repeated_in, sampled_page
-from ingestion.convert.reader import DocumentReader
+from ingestion.convert.reader import PageLoader
 from ingestion.crawl.exchange import BUILT_TYPES, Fetched
 from ingestion.entry import Entry
 from ingestion.errors import ConversionError, is_of_page
@@ -93,7 +93,7 @@ class _Finder:
     known: Found
     sample: Sequence[Entry]
     held: Collection[str]
-    documents: DocumentReader
+    documents: PageLoader
     states: Mapping[tuple[str, str], Page]
     conditional: bool
 

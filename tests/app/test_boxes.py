@@ -8,34 +8,61 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.readers.base import BaseReader
 from llama_index.core.retrievers import VectorIndexRetriever
 from llama_index.core.schema import QueryBundle, TextNode
 
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.index.retriever import GenerationRetriever
+from app.models import open_embedder
+from ingestion.convert.reader import PageLoader
+from ingestion.split import open_splitter
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import CHAT, chat, client_of
+from tests.ingestion.index import Index
+from tests.ingestion.local_site import LocalSite, local_site
 
 QUESTION = "How do I create a persistent volume?"
 
 
+@pytest.fixture
+def site() -> Iterator[LocalSite]:
+    with local_site() as served:
+        yield served
+
+
+class Events(BaseEventHandler):
+    """Notes the names of events."""
+
+    names: set[str] = set()
+
+    def handle(self, event: BaseEvent, **_: object) -> None:
+        self.names.add(event.class_name())
+
+
 @contextmanager
 def traced() -> Iterator[set[str]]:
-    """The methods of LlamaIndex that are called, as `Class.method`."""
-    dispatcher, handler = get_dispatcher(), SimpleSpanHandler()
+    """The methods of LlamaIndex that are called, as `Class.method`, and the names of its events."""
+    dispatcher, handler, events = get_dispatcher(), SimpleSpanHandler(), Events()
     dispatcher.span_handlers.append(handler)
+    dispatcher.event_handlers.append(events)
     called: set[str] = set()
     try:
         yield called
     finally:
         dispatcher.span_handlers.remove(handler)
+        dispatcher.event_handlers.remove(events)
+        called |= events.names
         called |= {span.id_.partition("-")[0] for span in handler.completed_spans}
 
 
@@ -105,3 +132,26 @@ async def test_our_engine_answers_any_program(tmp_path: Path) -> None:
     assert response.source_nodes[0].node.node_id == "volumes"
     assert [source.url for source in response.metadata["sources"]]
     assert {"detect", "retrieve"} <= {step["step"] for step in response.metadata["trace"]}
+
+
+async def test_a_default_page_is_read_cut_and_embedded_by_the_boxes(site: LocalSite, tmp_path: Path) -> None:
+    """The run's loader of pages is a `BaseReader`, and what cuts them in its processes a `NodeParser`."""
+    site.page("/a", "Alpha", "Words of alpha.")
+    loaded: list[object] = []
+    load = PageLoader.aload_data
+
+    async def noted(self: PageLoader, *given: object) -> object:
+        loaded.append(self)
+        return await load(self, *given)
+
+    async with Index(tmp_path, site) as index:
+        index.embedder = open_embedder(Settings.load(None))  # type: ignore[assignment]
+        with pytest.MonkeyPatch.context() as patch, traced() as called:
+            patch.setattr(PageLoader, "aload_data", noted)
+            await index.run(site.sitemap("/a"))
+            page = await (await index.store.live()).page(f"{site.url}/a")
+            assert page
+            open_splitter(Settings.load(None)).split(page)
+    assert all(isinstance(one, BaseReader) for one in loaded)
+    assert loaded
+    assert {"SectionParser._parse_nodes", "EmbeddingEndEvent"} <= called

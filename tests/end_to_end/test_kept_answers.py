@@ -99,7 +99,7 @@ def test_a_service_that_keeps_nothing_loads_no_database(tmp_path: Path):
         from app.conversations.opening import open_conversations
         from app.core.settings import Settings
         kept = open_conversations(Settings.load(None, retention_days=0), Path("data"))
-        print(json.dumps([kept, [name for name in ("sqlalchemy",) if name in sys.modules]]))
+        print(json.dumps([kept, [name for name in ("app.conversations.database", "aiosqlite", "psycopg") if name in sys.modules]]))
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert json.loads(done.stdout) == [None, []]

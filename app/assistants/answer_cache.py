@@ -117,7 +117,7 @@ def _normalized(question: str) -> str:
 def _is_repeatable(turn: Turn, done: Done) -> bool:
     """True if the answer is complete, written by a model from pages, and nothing failed on the way."""
     complete = done.finish_reason == "stop" and not done.ending and done.language in ("", "corrected")
-    written = not (done.extractive or done.refused or turn.smalltalk or turn.curated or turn.choices)
+    written = not (done.extractive or done.refused or turn.reply or turn.choices)
     return complete and written and not any(record.error for record in turn.trace)
 
 

@@ -126,7 +126,7 @@ class Assistant:
         language, early = None, record.turn.request.early and self.plans.asks_model
         for group in plan:
             turn = record.turn
-            if not language and not turn.smalltalk and (language := self.prompts.languages.get(turn.asked.language)):
+            if not language and not turn.reply and (language := self.prompts.languages.get(turn.asked.language)):
                 yield Status(language.texts.searching)
             record.turn = turn = await run((group,), turn)
             if early and language and (hits := turn.first_hits or turn.hits):

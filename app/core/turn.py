@@ -339,11 +339,11 @@ class CitingTrace:
 
 
 @dataclass(frozen=True, slots=True)
-class CuratedAnswer:
-    """An answer that an editor wrote, as readers get it, and the page that it cites."""
+class OwnReply:
+    """A reply for which nothing is retrieved and no model is asked, as readers get it: to small talk, or one that an editor wrote."""
 
-    text: str
-    source: Source
+    kind: Literal["smalltalk", "curated"]
+    events: tuple[Event, ...]
 
 
 # ---- what the pipeline knows of a question -----------------------------------------------------
@@ -408,7 +408,7 @@ class Turn:
 
     Of the question:
 
-    - `asked`: the question, by `detect`; `smalltalk`: the reply if the user asked nothing, which ends the run
+    - `asked`: the question, by `detect`; `reply`: an answer that a step has at once, which ends the run
     - `refined`: the question on its own, by `refine` or `analyze`; its language is empty if it shows none
     - `dates`, `keywords`, `sections` (a boost for parts of the site): by `period`, `keywords` and `associate`
 
@@ -426,7 +426,6 @@ class Turn:
     - `rejected`: the ids of chunks that don't help, by `helpful`; a later search doesn't bring them back
     - `more_keywords`: those of a second search
     - `overview`: the question is about the documentation as a whole, and the hits are its top pages
-    - `curated`: the answer that an editor wrote for such questions, which ends the run
     - `choices`: hits for different readings of the question, by `clarify`
     - `passages`: what the model reads of the hits; `events`: the answer
 
@@ -437,7 +436,7 @@ class Turn:
     request: Request
     generation: Any = None
     asked: Question = Question()
-    smalltalk: str = ""
+    reply: OwnReply | None = None
     refined: Question | None = None
     dates: WantedDates = WantedDates()
     keywords: Mapping[str, str] = field(default_factory=dict)
@@ -456,7 +455,6 @@ class Turn:
     rejected: frozenset[str] = frozenset()
     more_keywords: Mapping[str, str] = field(default_factory=dict)
     overview: bool = False
-    curated: CuratedAnswer | None = None
     choices: tuple[Hit, ...] = ()
     passages: tuple[Passage, ...] = ()
     events: Events | None = None
@@ -540,8 +538,8 @@ class AnswerRecord:
             return "" if isinstance(self.error, RequestError | Overloaded) else "failed"
         if self.done is None:
             return "cancelled"
-        if self.turn is not None and (self.turn.smalltalk or self.turn.curated or self.turn.choices):
-            return "smalltalk" if self.turn.smalltalk else "curated" if self.turn.curated else "clarified"
+        if self.turn is not None and (self.turn.reply or self.turn.choices):
+            return self.turn.reply.kind if self.turn.reply else "clarified"
         if self.done.ending:
             return self.done.ending
         if self.done.refused or self.done.extractive:

@@ -81,11 +81,11 @@ async def _changes(step: Step, turn: Turn) -> Changes:
 async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
     """The turn after all groups, with the changes of each step in `trace`. The steps of a group run in parallel.
 
-    An error of a step that isn't optional fails the run and cancels the steps that still run. Small talk and a curated answer
-    end the run, unless it is a `search`, which looks for the words as they are.
+    An error of a step that isn't optional fails the run and cancels the steps that still run. A `reply` ends the run, unless
+    it is a `search`, which looks for the words as they are.
     """
     for group in plan:
-        if (turn.smalltalk or turn.curated) and not search:
+        if turn.reply and not search:
             break
         records = [await _timed(group[0], turn)] if len(group) == 1 else await _together(group, turn)
         changes = {key: value for record in records for key, value in record.changes.items()}
@@ -94,18 +94,14 @@ async def run(plan: Plan, turn: Turn, *, search: bool = False) -> Turn:
 
 
 async def answer(turn: Turn) -> Events:
-    """The events of the answer, after `run` has run the whole plan; for small talk, the reply to it, and for
-    a curated answer, that.
+    """The events of the answer, after `run` has run the whole plan; those of a `reply`, if
+    a step has given it.
 
     The tokens of the helper calls come before `Done`, so that those of all calls are counted.
     """
-    if turn.smalltalk:
-        yield Text(turn.smalltalk)
-        yield Done()
-        return
-    if turn.curated:
-        yield Text(turn.curated.text, own=True)
-        yield turn.curated.source
+    if turn.reply:
+        for event in turn.reply.events:
+            yield event
         if turn.calls.usage != Usage():
             yield turn.calls.usage
         yield Done()

@@ -176,7 +176,7 @@ async def _decided(finder: Finder, request: Request, case: Case, documents: Docu
     except AssistantError as error:
         message = f"{type(error).__name__}: {error}"
         return Outcome(case, "", {"refusal": None}, error=message, details={"kind": kind})
-    refused, smalltalk = not turn.hits, bool(turn.smalltalk)
+    refused, smalltalk = not turn.hits, turn.reply is not None
     evidence = turn.evidence or Evidence(0.0, 0.0)
     details: Mapping[str, Any] = {
         "kind": kind,

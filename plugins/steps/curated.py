@@ -20,7 +20,7 @@ from app.core.errors import IndexDamaged
 from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
-from app.core.turn import CuratedAnswer, Turn
+from app.core.turn import OwnReply, Text, Turn
 from app.core.types import Hit, Vector
 from app.index.protocols import Generation, Store
 from app.models import Embedder
@@ -159,7 +159,7 @@ class Curated(Step):
     name = "curated"
     reads = ("asked", "generation", "hits")
     uses = ("search",)
-    writes = ("hits", "curated")
+    writes = ("hits", "reply")
     optional = True
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -175,7 +175,7 @@ class Curated(Step):
             if entry.language == asked.language and (match := known.match(at, said, vector)).like:
                 hit = await self._hit(turn, entry, match)
                 if hit and entry.answer:
-                    return {"curated": self._answer(turn, entry, hit)}
+                    return {"reply": self._answer(turn, entry, hit)}
                 if hit:
                     return {"hits": (hit, *(one for one in turn.hits if one.chunk.id != hit.chunk.id))}
         return {}
@@ -211,10 +211,10 @@ class Curated(Step):
         best = max(chunks, key=lambda chunk: near.get(chunk.id, -1.0))
         return Hit(best, cosine=near.get(best.id), fused=max([match.cosine, *(hit.fused for hit in turn.hits)]))
 
-    def _answer(self, turn: Turn, entry: Entry, hit: Hit) -> CuratedAnswer:
+    def _answer(self, turn: Turn, entry: Entry, hit: Hit) -> OwnReply:
         language = self.prompts.language(turn.asked.language)
         number = turn.request.first_number
         source = replace(source_of(number, hit, None), url=entry.page)
         text = f"{quoted(entry.answer, (entry.page,))} [{number}]\n\n*{language.texts.curated}*"
         links = source_list((source,), language) if turn.request.links else ""
-        return CuratedAnswer(text + links, source)
+        return OwnReply("curated", (Text(text + links, own=True), source))

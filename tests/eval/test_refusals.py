@@ -8,7 +8,7 @@ import lxml.html
 import pytest
 
 from app.core.errors import StoreUnavailable
-from app.core.turn import Evidence, Turn
+from app.core.turn import Evidence, OwnReply, Turn
 from app.core.types import Chunk, Hit
 from eval.files import EvaluationError
 from eval.measure.refusals import ANSWERABLE, CROSS, Refusals, decide
@@ -95,7 +95,7 @@ class Weigher:
         hit = (Hit(Chunk("c", "docs", "u", 0, "text", "en", "u")),)
         turn = Turn(request, INDEX, evidence=None if word == "undecided" else Evidence(0.5, 0.0), hits=hit)
         if word == "hello":
-            return replace(turn, evidence=Evidence(0.0, 0.0), hits=(), smalltalk="Hello!")
+            return replace(turn, evidence=Evidence(0.0, 0.0), hits=(), reply=OwnReply("smalltalk", ()))
         return replace(turn, evidence=Evidence(0.1, 0.0), hits=(), related=hit) if word == "weak" else turn
 
 

@@ -13,7 +13,7 @@ from app.core.generation import Recipe, named_versions
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Message, Question, Search, Turn
+from app.core.turn import Message, OwnReply, Question, Search, Text, Turn
 from app.core.types import Candidate, Chunk, Filters, Hit, Legs, LexicalText, Query, Vector
 from app.index.protocols import Generation
 from app.index.ranking.fuse import near_page, with_indirect
@@ -55,7 +55,7 @@ class Detect(Step):
     prompts: Prompts
     name = "detect"
     reads = ("request",)
-    writes = ("asked", "smalltalk")
+    writes = ("asked", "reply")
 
     async def __call__(self, turn: Turn) -> Changes:
         """The question, and the reply to small talk."""
@@ -67,8 +67,11 @@ class Detect(Step):
         words = self.prompts.language(language)
         return {
             "asked": Question(question, language, not known, referred(turn.request.messages, words)),
-            "smalltalk": self.prompts.render(language, "smalltalk") if is_smalltalk(question, words) else "",
+            "reply": self._greeting(language) if is_smalltalk(question, words) else None,
         }
+
+    def _greeting(self, language: str) -> OwnReply:
+        return OwnReply("smalltalk", (Text(self.prompts.render(language, "smalltalk")),))
 
     def _shown(self, question: str, messages: Sequence[Message]) -> str:
         """The language that the question shows, else the newest question before it, else the newest answer; may be empty."""

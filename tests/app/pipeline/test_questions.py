@@ -23,7 +23,7 @@ async def told(*messages: str) -> tuple[str, bool]:
     """The language, and whether it is small talk."""
     lines = tuple(Message("assistant" if i % 2 else "user", text) for i, text in enumerate(messages))
     changes = await STEP(Turn(request=Request(lines)))
-    return changes["asked"].language, bool(changes["smalltalk"])
+    return changes["asked"].language, bool(changes["reply"])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ async def test_detect_takes_the_last_question_and_its_own_language() -> None:
     before = (("user", "Jak si požádám o projekt?"), ("assistant", "Takto."))
     for asked, language in ((" How long does it take? ", "en"), ("512", "cs")):
         found = await detect(*before, ("user", asked))
-        assert found == {"asked": Question(asked.strip(), language, referred=before[0][1]), "smalltalk": ""}
+        assert found == {"asked": Question(asked.strip(), language, referred=before[0][1]), "reply": None}
     assert (await detect(("user", "imagepullbackoff notebook")))["asked"].unsure
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import ModelTimeout, StoreUnavailable
-from app.core.turn import Call, Calls, Done, Message, Question, Request, Text, Turn, Usage
+from app.core.turn import Call, Calls, Done, Message, OwnReply, Question, Request, Text, Turn, Usage
 from app.pipeline.runner import answer, ran_early, run
 
 START = Turn(request=Request((Message("user", "q"),), id="t"))
@@ -86,7 +86,10 @@ async def test_a_step_that_does_not_apply_changes_nothing() -> None:
 
 async def test_small_talk_ends_a_run_that_is_no_search() -> None:
     """Its reply is the answer; a search of the same words goes on."""
-    plan = ((Box("detect", lambda _: {"smalltalk": "Hello!"}),), (Box("b", lambda _: {"sure": True}),))
+    plan = (
+        (Box("detect", lambda _: {"reply": OwnReply("smalltalk", (Text("Hello!"),))}),),
+        (Box("b", lambda _: {"sure": True}),),
+    )
     greeted = await run(plan, START)
     assert (greeted.sure, [r.step for r in greeted.trace]) == (False, ["detect"])
     assert [event async for event in answer(greeted)] == [Text("Hello!"), Done()]

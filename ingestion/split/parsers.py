@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
@@ -26,7 +27,6 @@ SEMANTIC_PERCENTILE = 95
 """Of the distances between neighbouring sentences; where one is larger, the topic changes, and the page may be cut."""
 FIXED_TOKENS, FIXED_OVERLAP = 512, 50
 """Length of a fixed chunk, and what of it the next one repeats, in tokens, as in other systems."""
-WHOLE_PAGE = 10**9  # tokens
 SECTIONS, LINES = "sections", "lines"
 """The keys of a node's metadata with what `SectionParser` knows of its place: the headings at offsets of its text, and the lines of the document."""
 
@@ -177,7 +177,7 @@ Make = Callable[[int, frozenset[str] | None], NodeParser]
 PARSERS: Mapping[str, Make] = {
     "markdown": lambda size, ends: SectionParser(size=size, abbreviations=ends),
     "fixed": lambda *_: TokenTextSplitter(chunk_size=FIXED_TOKENS, chunk_overlap=FIXED_OVERLAP),
-    "page": lambda *_: TokenTextSplitter(chunk_size=WHOLE_PAGE, chunk_overlap=0),
+    "page": lambda *_: TokenTextSplitter(chunk_size=sys.maxsize, chunk_overlap=0),
 }
 """By their names, made of the size of chunks and of the abbreviations that end no sentence."""
 EMBEDDING: Mapping[str, Callable[[frozenset[str] | None, BaseEmbedding], NodeParser]] = {"semantic": _semantic}

@@ -111,7 +111,7 @@ check: install-dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m bench.patterns
 	$(BIN)/python -m tests.bill
-	$(BIN)/codespell app ingestion eval plugins prompts/en docs/en deploy tests examples *.md
+	$(BIN)/codespell docs_assistant app ingestion eval plugins prompts/en docs/en deploy tests examples *.md
 
 # Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline
 eval: install

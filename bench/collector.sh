@@ -33,7 +33,7 @@ until grep -q "Everything is ready" "$OUT/log"; do kill -0 $collector; sleep 0.2
 OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:$PORT .venv/bin/python - <<'PYTHON'
 import asyncio, tempfile
 from pathlib import Path
-from app.cli import tracing
+from docs_assistant.cli import tracing
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import client_of
 

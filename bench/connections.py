@@ -118,7 +118,7 @@ def served(hard: int) -> Iterator[tuple[int, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     limited = f'ulimit -Sn {min(1024, hard)}; ulimit -Hn {hard}; exec "$@"'
-    command = [sys.executable, "-P", "-m", "app.cli", "serve", "--port", str(port)]
+    command = [sys.executable, "-P", "-m", "docs_assistant.cli", "serve", "--port", str(port)]
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "DOCS_LOG_LEVEL": "warning", "DOCS_STORE": f"{folder}/data"}
         service = subprocess.Popen(["sh", "-c", limited, "sh", *command], cwd=folder, env=environment)

@@ -15,7 +15,7 @@ from pathlib import Path
 PORT = 8831  # the same in each run: another address would be another site
 STARTS_WITHIN = 10.0  # seconds
 MISSING = {"skipped", "failed"}
-INGEST = [sys.executable, "-m", "app.cli", "ingest", "--json"]
+INGEST = [sys.executable, "-m", "docs_assistant.cli", "ingest", "--json"]
 
 
 @contextmanager

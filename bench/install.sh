@@ -6,7 +6,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 bench="${1:?Which benchmark? Say bench/install.sh DIRECTORY.}"
 python="${2:-$here/../.venv/bin/python}"
 [ -f "$bench/bench.py" ] || { echo "$bench has no bench.py: name a copy of the benchmark's directory." >&2; exit 1; }
-"$python" -c 'import app.cli, aiohttp' || { echo "$python has no Docs Assistant: run make install, or name another one." >&2; exit 1; }
+"$python" -c 'import docs_assistant.cli, aiohttp' || { echo "$python has no Docs Assistant: run make install, or name another one." >&2; exit 1; }
 contestant="$bench/contestants/ours"
 mkdir -p "$contestant"
 for file in contestant.json assistants.toml run.sh index.py; do

@@ -66,7 +66,7 @@ def index(folder: Path, site: Path, settings: dict[str, str]) -> None:
     sources = folder / "sources.toml"
     place = f'url = "https://docs.example.org/"\ndirectory = {json.dumps(str(site))}\nmax_pages = 100000\n'
     sources.write_text(f"[[source]]\n{place}", "utf-8")
-    command = [sys.executable, "-m", "app.cli", "ingest", "--json", str(sources)]
+    command = [sys.executable, "-m", "docs_assistant.cli", "ingest", "--json", str(sources)]
     run = subprocess.run(command, cwd=folder, env=environment(settings), check=False, capture_output=True, text=True)
     assert run.returncode in {0, 2}, run.stderr
     told = json.loads(run.stdout)

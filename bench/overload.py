@@ -111,7 +111,7 @@ def running(code: Path, folder: Path, llm_port: int) -> Iterator[tuple[int, int]
     settings = {"DOCS_STORE": str(folder / "index"), "DOCS_LOG_LEVEL": "info", "PYTHONPATH": str(code)}
     if llm_port:
         settings |= {"DOCS_LLM_URL": f"http://127.0.0.1:{llm_port}/v1", "DOCS_LLM_MODEL": "fake"}
-    command = [sys.executable, "-P", "-m", "app.cli", "serve", "--port", str(port)]
+    command = [sys.executable, "-P", "-m", "docs_assistant.cli", "serve", "--port", str(port)]
     with (folder / "serve.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment(settings), stdout=log, stderr=log)
     try:
@@ -178,7 +178,7 @@ def main() -> int:
             f'[[source]]\nurl = "https://docs.example.org/"\ndirectory = {json.dumps(str(ROOT / "docs"))}\n'
         )
         settings = {"DOCS_STORE": str(folder / "index"), "PYTHONPATH": str(arguments.code)}
-        index = [sys.executable, "-P", "-m", "app.cli", "ingest", str(sources)]
+        index = [sys.executable, "-P", "-m", "docs_assistant.cli", "ingest", str(sources)]
         subprocess.run(index, check=True, capture_output=True, cwd=folder, env=environment(settings))
         for port in [0] * (arguments.only != "model") + [llm_port] * (arguments.only != "extractive"):
             with running(arguments.code.resolve(), folder, port) as (service_port, pid):

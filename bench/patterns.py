@@ -23,7 +23,7 @@ from typing import Any
 from bench.built import AWAITED, BOUNDED, BUILT, entries
 from bench.hostile import ODD, Grow, hostile
 
-ROOMS = ("app", "ingestion", "plugins")
+ROOMS = ("docs_assistant", "app", "ingestion", "plugins")
 FUNCTIONS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
 SCREENED = (32, 64, 128, 1_000, 4_000)  # characters
 STEEP = 4.6  # times as long for the last of these as for the one before: 4 is linear

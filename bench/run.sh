@@ -11,6 +11,6 @@ export DOCS_LOG_LEVEL="${BENCH_LOG_LEVEL:-warning}" # as the other contestants a
 
 case "$1" in
   index) exec "$python" index.py "$2" "$3" ;;
-  serve) exec "$python" -m app.cli serve --port 8850 ;;
+  serve) exec "$python" -m docs_assistant.cli serve --port 8850 ;;
   *) echo "run.sh knows index and serve, not $1." >&2; exit 1 ;;
 esac

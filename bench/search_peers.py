@@ -131,7 +131,7 @@ def main() -> None:
 def compared(site: Path, store: Path, queries: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
     """The pages that Material's search and ours show for each query."""
     settings = {"DOCS_STORE": str(store), "DOCS_LANGUAGES": "en", "DOCS_PORT": SERVICE.rpartition(":")[2]}
-    home, command = f"http://127.0.0.1:{PORT}/", [sys.executable, "-m", "app.cli"]
+    home, command = f"http://127.0.0.1:{PORT}/", [sys.executable, "-m", "docs_assistant.cli"]
     server = [sys.executable, "-m", "http.server", str(PORT), "--bind", "127.0.0.1", "-d", site]
     with running(server, home):
         ingest = [*command, "ingest", f"{home}sitemap.xml"]

@@ -62,7 +62,7 @@ def index(folder: Path, site: Path, settings: dict[str, str]) -> str:
     """Index a directory; chunks, seconds, memory and disk."""
     sources = folder / "sources.toml"
     sources.write_text(f'[[source]]\nurl = "https://docs.example.org/"\ndirectory = {json.dumps(str(site))}\n', "utf-8")
-    command = [sys.executable, "-m", "app.cli", "ingest", str(sources)]
+    command = [sys.executable, "-m", "docs_assistant.cli", "ingest", str(sources)]
     began = time.monotonic()
     run = subprocess.run(command, cwd=folder, env=environment(settings), check=False, capture_output=True, text=True)
     assert run.returncode in {0, 2}, run.stderr

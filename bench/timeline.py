@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.cli import main as command
 from bench.sizing import cpu
+from docs_assistant.cli import main as command
 
 EVERY = 0.25  # seconds
 THINNEST = 0.05  # that is drawn

@@ -199,7 +199,7 @@ def llm(running_llm: FakeLLM) -> FakeLLM:
 @pytest.fixture(scope="session")
 def own_docs(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings whose store is an index of our documentation, made once for all processes of a run; nobody writes to it."""
-    from tests.app.cli.stored_index import index_docs
+    from tests.docs_assistant.cli.stored_index import index_docs
 
     common = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -217,7 +217,7 @@ def own_docs(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture(scope="session")
 def few_docs(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """As `own_docs`, of two pages in two languages."""
-    from tests.app.cli.stored_index import copied_docs, index_docs
+    from tests.docs_assistant.cli.stored_index import copied_docs, index_docs
 
     folder = tmp_path_factory.mktemp("few-docs")
     docs = copied_docs(folder / "docs", "start", "sites")

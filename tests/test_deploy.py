@@ -16,12 +16,12 @@ from packaging.utils import canonicalize_name
 
 from app.api.middleware.limits import ANSWER_PATHS
 from app.api.runs import STOP_SECONDS
-from app.cli.serve import IDLE
-from app.cli.server import DRAIN_TIMEOUT, NOTICE
 from app.core.settings import Settings
 from deploy import lock
+from docs_assistant.cli.serve import IDLE
+from docs_assistant.cli.server import DRAIN_TIMEOUT, NOTICE
 from ingestion.sources import load_sources
-from tests.app.cli.conftest import parse
+from tests.docs_assistant.cli.conftest import parse
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())

@@ -22,7 +22,7 @@ from app.core.prompts import placeholders
 from app.core.settings import FILE_KEYS, NAMES, Settings
 from app.pipeline.registry import steps as known
 from ingestion.report import OUTCOMES
-from tests.app.cli.conftest import every_command, options_of
+from tests.docs_assistant.cli.conftest import every_command, options_of
 from tests.translations import FENCE, checked, lagging, languages
 
 ROOT = Path(__file__).parents[1]
@@ -239,7 +239,7 @@ def test_make_words_and_files_exist():
 def test_messages_in_the_trouble_table_are_the_real_ones():
     """The messages in the table are in the code."""
     source = read(ROOT / "Makefile") + "".join(
-        read(f) for room in ("app", "ingestion", "plugins") for f in (ROOT / room).rglob("*.py")
+        read(f) for room in ("docs_assistant", "app", "ingestion", "plugins") for f in (ROOT / room).rglob("*.py")
     )
     for language in LANGUAGES:
         messages = [

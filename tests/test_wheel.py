@@ -23,14 +23,14 @@ PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 LOADS_EVERYTHING = """
-import app, eval, ingestion, prompts
+import app, docs_assistant, eval, ingestion, prompts
 from app.api.html_pages import find_docs
 from app.assistants.assembly import build
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 
 prompts_of = load_prompts(("cs", "en"))
-print(*(module.__file__ for module in (app, eval, ingestion, prompts)))
+print(*(module.__file__ for module in (app, docs_assistant, eval, ingestion, prompts)))
 print(find_docs())
 print(len(list(find_docs().glob("[a-z][a-z]/*.md"))), sorted(prompts_of.languages), list(build(Settings.load(None)).by_id))
 """

@@ -337,7 +337,9 @@ class HealthCheck:
 
     async def ready(self, request: Request) -> Response:
         """Status 200 if questions can be answered from the index of the first assistant, else 503; 503 too while a start reads it."""
-        request.app.state.checked = time.monotonic()  # a stop then waits for the next checks, see `app.cli.server`
+        request.app.state.checked = (
+            time.monotonic()
+        )  # a stop then waits for the next checks, see `docs_assistant.cli.server`
         state = await self.service.assistants.ready()
         warm_up: WarmUp | None = getattr(request.app.state, "warm_up", None)  # None without a start
         warming = "warming up: the index is being read" if warm_up and not warm_up.begun else ""

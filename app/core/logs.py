@@ -66,6 +66,6 @@ def configure(settings: Settings) -> None:
     handler.setFormatter(JsonFormatter() if settings.log_json else TextFormatter())
     others = logging.WARNING if settings.log_level == "debug" else logging.ERROR
     logging.basicConfig(level=others, handlers=[handler], force=True)
-    for name in ("app", "ingestion", "eval", "uvicorn"):
+    for name in ("docs_assistant", "app", "ingestion", "eval", "uvicorn"):
         logging.getLogger(name).setLevel(settings.log_level.upper())
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

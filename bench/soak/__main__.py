@@ -35,7 +35,7 @@ from tests.end_to_end.program import Program, environment, free_port
 from tests.postgres import Cluster
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = (sys.executable, "-P", "-m", "app.cli")
+PROGRAM = (sys.executable, "-P", "-m", "docs_assistant.cli")
 SAMPLED = 10.0  # seconds between two samples
 SHOWN = 50  # problems in the report
 DISK = 65_536  # bytes that a file of a run may have when the disk is full

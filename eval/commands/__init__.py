@@ -1,1 +1,1 @@
-"""The commands of `docs-assistant eval`; `app.cli.commands` lists them."""
+"""The commands of `docs-assistant eval`; `docs_assistant.cli.commands` lists them."""

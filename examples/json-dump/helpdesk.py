@@ -9,7 +9,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import NodeWithScore
 
-from app.core.turn import Question, Turn
+from docs_assistant import Question, Turn
 
 
 class Dump(BaseReader):

@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import textile
 
-from app.core.hooks import hookimpl
-from ingestion.convert import Document, SourceText
-from ingestion.convert.html.page import HtmlConverter
-from ingestion.formats import Format
+from docs_assistant import Document, Format, HtmlConverter, SourceText, hookimpl
 
 
 class TextileConverter:

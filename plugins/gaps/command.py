@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import click
 
-from app.cli.shared import index_option, json_option, json_text
 from app.conversations.question_log import PERIOD_OPTIONS, Asked
 from app.core.settings import Settings
+from docs_assistant.cli.shared import index_option, json_option, json_text
 from plugins.gaps.records import Cluster, GapReport
 
 SHOWN = 20

@@ -10,7 +10,7 @@ import pytest
 from app.models import Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
-from tests.app.cli.stored_index import Index, stored
+from tests.docs_assistant.cli.stored_index import Index, stored
 from tests.fake_llm import FakeLLM, fake_llm
 from tests.postgres import Cluster, cluster
 

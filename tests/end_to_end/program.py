@@ -54,7 +54,7 @@ class Program:
         self.url = ""
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [*(command or (sys.executable, "-P", "-m", "app.cli")), *arguments],
+                [*(command or (sys.executable, "-P", "-m", "docs_assistant.cli")), *arguments],
                 cwd=folder,
                 env=environment(settings),
                 stdin=subprocess.DEVNULL,
@@ -155,7 +155,7 @@ def finished(folder: Path, *arguments: str, stdin: str = "", **settings: str) ->
     """A command that ends by itself, with its output."""
     folder.mkdir(parents=True, exist_ok=True)
     return subprocess.run(
-        [sys.executable, "-P", "-m", "app.cli", *arguments],
+        [sys.executable, "-P", "-m", "docs_assistant.cli", *arguments],
         cwd=folder,
         env=environment(settings),
         input=stdin,

@@ -17,7 +17,7 @@ FEW = 'ulimit -Sn 100; ulimit -Hn 200; exec "$@"'
 def test_more_silent_connections_than_descriptors_leave_health_reachable(tmp_path: Path):
     """The soft limit of 100 descriptors is raised to 200, and 300 connections are open at no time."""
     port = free_port()
-    command = ("sh", "-c", FEW, "sh", sys.executable, "-P", "-m", "app.cli")
+    command = ("sh", "-c", FEW, "sh", sys.executable, "-P", "-m", "docs_assistant.cli")
     service = Program(tmp_path, "serve", "--port", str(port), command=command)
     service.url = f"http://127.0.0.1:{port}"
     try:

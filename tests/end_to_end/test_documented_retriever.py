@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.app.cli.stored_index import stored
+from tests.docs_assistant.cli.stored_index import stored
 from tests.end_to_end.program import Program, environment, finished
 from tests.end_to_end.test_documented_clients import languages
 from tests.fake_llm import FakeLLM, Reply
@@ -34,17 +34,17 @@ def shown(example: str, folder: object = None, **settings: str) -> str:
 @pytest.mark.slow
 @languages
 def test_the_examples_over_http_and_on_a_directory_work(newcomer: Program, llm: FakeLLM, language: str):
-    """Passages, an answer with sources, an agent with a scripted model, an evaluation; the same passages from data/."""
+    """Passages, an answer with sources, an agent with a scripted model, an evaluation, a search without LlamaIndex; the same passages from data/."""
     over_http = [
         example.replace("http://localhost:8000", newcomer.url).replace("http://localhost:11434/v1", llm.url)
-        for example in blocks(page(language, "retriever"), "python")[:4]
+        for example in blocks(page(language, "retriever"), "python")[:5]
     ]
     said = iter(
         ('Thought: I look.\nAction: docs\nAction Input: {"input": "API keys"}', "Thought: Done.\nAnswer: There.")
     )
     llm.reply = lambda _: Reply(next(said))
     program = f"\nprint({END!r})\n".join([*over_http, over_http[0].replace(newcomer.url, "data/")])
-    retrieved, answered, agent, evaluated, local = shown(program, newcomer.folder).split(END)
+    retrieved, answered, agent, evaluated, plain, local = shown(program, newcomer.folder).split(END)
     link = re.compile(rf"{newcomer.url}/docs/{language}/\S+")
     assert len(link.findall(retrieved)) == 3
     assert link.findall(local) == link.findall(retrieved)
@@ -52,6 +52,8 @@ def test_the_examples_over_http_and_on_a_directory_work(newcomer: Program, llm: 
     assert agent.strip() == "There."
     assert f"{newcomer.url}/docs/" in str(llm.calls[-1]["messages"])
     assert "1.0" in evaluated
+    assert link.findall(plain)[:3] == link.findall(retrieved)
+    assert plain.count("\n") > 3
 
 
 @pytest.mark.opensearch

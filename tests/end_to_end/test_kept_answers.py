@@ -23,7 +23,7 @@ PATIENT = (
     sys.executable,
     "-P",
     "-c",
-    "import sys; from app.cli import main; from app.conversations import store; store.WAIT = 60; sys.exit(main())",
+    "import sys; from docs_assistant.cli import main; from app.conversations import store; store.WAIT = 60; sys.exit(main())",
 )
 """The program, whose answers wait for the database of a busy machine, too: longer than half a second."""
 
@@ -95,7 +95,7 @@ def test_a_service_that_keeps_nothing_loads_no_database(tmp_path: Path):
     code = """if True:
         import json, sys
         from pathlib import Path
-        import app.cli.serve, app.api.server, app.assistants.assembly
+        import docs_assistant.cli.serve, app.api.server, app.assistants.assembly
         from app.conversations.opening import open_conversations
         from app.core.settings import Settings
         kept = open_conversations(Settings.load(None, retention_days=0), Path("data"))

@@ -23,7 +23,7 @@ LONG_ENOUGH = 40.0
 QUESTION = "What does gauge 1 measure?"
 LIBRARY = f"""
 import asyncio
-from app.retriever import DocsAssistantRetriever
+from docs_assistant.llama_index import DocsAssistantRetriever
 print(len(asyncio.run(DocsAssistantRetriever().aretrieve({QUESTION!r}))))
 """
 
@@ -91,19 +91,19 @@ def evaluate(place: Place) -> None:
     ]
     (place.folder / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     evidently = ["--evidently"] if find_spec("evidently") else []
-    place.finish("-m", "app.cli", "eval", "run", "questions.jsonl", "--out", "judged", *evidently)
+    place.finish("-m", "docs_assistant.cli", "eval", "run", "questions.jsonl", "--out", "judged", *evidently)
     assert (place.folder / "judged/evidently.html").exists() is bool(evidently)
 
 
 def test_commands_and_the_service_reach_configured_addresses_only(place: Place, site: LocalSite, llm: FakeLLM):
     """`ingest`, `ask`, `serve` for longer than it takes a library to report, and with a model the library and `eval`."""
-    place.finish("-m", "app.cli", "ingest", site.sitemap("/gauge-1", "/gauge-2"))
-    answered = place.finish("-m", "app.cli", "ask", QUESTION)
+    place.finish("-m", "docs_assistant.cli", "ingest", site.sitemap("/gauge-1", "/gauge-2"))
+    answered = place.finish("-m", "docs_assistant.cli", "ask", QUESTION)
     assert "pressure" in answered.out
     if "DOCS_LLM_URL" in place.settings:
         evaluate(place)
     port = free_port()
-    running = place.start("-m", "app.cli", "serve", "--port", str(port))
+    running = place.start("-m", "docs_assistant.cli", "serve", "--port", str(port))
     running.url = f"http://127.0.0.1:{port}"
     try:
         running.wait_until_served()

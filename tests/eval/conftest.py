@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.cli.commands import evaluation
 from app.core.errors import StoreUnavailable
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.turn import Evidence, Question, Request, Search, StepRecord, Turn
 from app.core.types import Chunk, Derived, Hit, Legs, Page, Query
+from docs_assistant.cli.commands import evaluation
 from eval.commands.options import OpenFinder, open_finder
 from eval.measure.result import PROVED, Outcome
 from eval.measure.rows import score

@@ -12,7 +12,7 @@ import pytest
 
 from app.core.settings import Settings
 from eval.measure.grid import load_grid, presets
-from tests.app.cli.stored_index import copied_docs, index_docs
+from tests.docs_assistant.cli.stored_index import copied_docs, index_docs
 from tests.eval.conftest import command
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
@@ -245,7 +245,7 @@ async def test_a_stopped_run_goes_on(tmp_path, three_docs, questions):
         words = [
             sys.executable,
             "-m",
-            "app.cli",
+            "docs_assistant.cli",
             "eval",
             "grid",
             grid,

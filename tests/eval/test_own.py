@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.cli import main
+from docs_assistant.cli import main
 from eval.measure.result import load_result
 
 pytestmark = pytest.mark.server

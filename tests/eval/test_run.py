@@ -151,7 +151,7 @@ async def test_a_killed_run_of_answers_goes_on_and_repeats_nothing(tmp_path, own
         llm.reply = reply
         with own_set() as path:
             words = [
-                sys.executable, "-m", "app.cli", "eval", "run", str(path), "--limit", "30", "--parallel", "3",
+                sys.executable, "-m", "docs_assistant.cli", "eval", "run", str(path), "--limit", "30", "--parallel", "3",
                 "--url", f"old={llm.url},bot", "--judge-url", llm.url, "--judge-model", "judge",
                 "--out", str(tmp_path / "out"),
             ]  # fmt: skip

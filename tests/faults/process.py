@@ -13,7 +13,7 @@ from pathlib import Path
 
 FORKS = multiprocessing.get_context("forkserver")
 PRELOADED = (
-    "app.cli",
+    "docs_assistant.cli",
     "app.models.openai",
     "app.index.embedded.draft",
     "app.index.opensearch.store",
@@ -74,7 +74,7 @@ def _run(folder: str, arguments: Sequence[str], settings: Mapping[str, str], lim
     """In the new process: the program with small batches, its output in files."""
     import app.index.embedded.draft
     import app.index.opensearch.writing
-    from app.cli import main
+    from docs_assistant.cli import main
 
     here, parent = Path(folder), os.getppid()
     for number, name in ((1, "out"), (2, "err")):

@@ -20,9 +20,9 @@ from starlette.testclient import TestClient
 
 from app.api.server import create_app
 from app.assistants.assembly import build
-from app.cli import main
-from app.cli.ingest import index
 from app.core.settings import Settings
+from docs_assistant.cli import main
+from docs_assistant.cli.ingest import index
 from tests.end_to_end.program import Program, environment, free_port
 from tests.end_to_end.threads import llm_in_a_thread
 from tests.fake_llm import FakeLLM, Reply

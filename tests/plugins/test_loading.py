@@ -32,7 +32,7 @@ def ran(*words: str, cwd: Path, path: Path | None = None, **variables: str) -> s
     python = os.pathsep.join([str(ROOT), *([str(path)] if path else [])])
     env = {name: value for name, value in os.environ.items() if not name.startswith("DOCS_")}
     env |= {"PYTHONPATH": python, "DOCS_STORE": str(cwd / "data"), "DOCS_EMBEDDING_MODEL": WORDS_SETTING, **variables}
-    command = [sys.executable, "-m", "app.cli", *words]
+    command = [sys.executable, "-m", "docs_assistant.cli", *words]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -122,7 +122,7 @@ def test_only_the_named_ones_are_loaded(tmp_path: Path) -> None:
     [
         ("import no_such", "No module named 'no_such'"),
         (
-            "from app.core.hooks import hookimpl\n@hookimpl\ndef register_routs(app): ...",
+            "from docs_assistant import hookimpl\n@hookimpl\ndef register_routs(app): ...",
             "unknown hook 'register_routs'",
         ),
     ],

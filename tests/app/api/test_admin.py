@@ -23,7 +23,7 @@ from app.core.types import Chunk, Page
 from app.index import open_store
 from app.index.run_history import EndedRun, RunOrigin, add_run
 from tests.app.api.scripted import CHAT, JSON, chat, client_of, refused, serving
-from tests.app.cli.stored_index import SITE, Index, page_with
+from tests.docs_assistant.cli.stored_index import SITE, Index, page_with
 from tests.fakes import WORDS
 
 ADMIN, READER = ({"authorization": f"Bearer {name}-key-of-tests"} for name in ("the-admin", "reader"))

@@ -11,8 +11,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.api.admin.keys import KeyList, _rewrite
-from app.cli import main
 from app.core.settings import Settings
+from docs_assistant.cli import main
 from tests.app.api.scripted import refused, scripted, serving
 from tests.app.api.test_keys import entry, hashed, key
 

@@ -11,12 +11,12 @@ from pydantic import TypeAdapter
 from app.api.admin.sites import SiteList, SitePreview
 from app.api.server import create_app
 from app.assistants.assembly import build
-from app.cli.ingest import plan
-from app.cli.serve import INGEST
 from app.core.settings import Settings
 from app.index import open_store
+from docs_assistant.cli.ingest import plan
+from docs_assistant.cli.serve import INGEST
 from tests.app.api.scripted import refused, serving, wait_for
-from tests.app.cli.stored_index import Index
+from tests.docs_assistant.cli.stored_index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 
 pytestmark = [pytest.mark.slow, pytest.mark.server]

@@ -19,13 +19,13 @@ from app.api import answer_models as answers
 from app.api.runs import Run
 from app.api.server import create_app
 from app.assistants.assembly import build
-from app.cli.serve import INGEST, bind
 from app.core.generation import Recipe
 from app.core.settings import Settings
 from app.index import open_store
+from docs_assistant.cli.serve import INGEST, bind
 from ingestion.progress import LogProgress
 from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, chat, client_of, refused, serving, wait_for
-from tests.app.cli.stored_index import Index
+from tests.docs_assistant.cli.stored_index import Index
 from tests.ingestion.local_site import Answer, LocalSite, local_site
 
 pytestmark = pytest.mark.slow
@@ -390,7 +390,7 @@ def test_the_end_of_the_service_is_the_end_of_its_run(environment: None, site: L
     site.answers["/volumes"] = Answer(b"", delay=30)
     with bind("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "docs_assistant.cli", "serve", "--port", str(port)]
     with (
         subprocess.Popen(command) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=ADMIN, timeout=30) as client,

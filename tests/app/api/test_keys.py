@@ -10,10 +10,10 @@ from starlette.requests import Request
 
 from app.api.middleware.door import _KEY, RequestInfo
 from app.api.middleware.keys import Keys, is_local, read_keys
-from app.cli import main
 from app.conversations.opening import open_conversations
 from app.core.errors import SettingsError
 from app.core.settings import Settings
+from docs_assistant.cli import main
 from tests.app.api.indexed import LIMITS, indexed
 from tests.app.api.scripted import CHAT, chat, client_of, refused, scripted
 

@@ -9,10 +9,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.api.server import create_app
-from app.cli import serve
-from app.cli.server import Server
 from app.core.settings import Settings
 from app.core.turn import Done, Text
+from docs_assistant.cli import serve
+from docs_assistant.cli.server import Server
 from tests.app.api.scripted import CHAT, Scripted, ScriptedAssistants, chat, scripted, wait_for
 
 ASKED = chat("How?")
@@ -29,7 +29,7 @@ def served(app: FastAPI) -> tuple[Server, str, threading.Thread]:
 
 def test_a_balancer_notices_a_stop_before_any_request_is_refused(monkeypatch):
     """A service that is asked whether it is ready says no first, and answers on: what is new, and what is under way."""
-    monkeypatch.setattr("app.cli.server.NOTICE", 600.0)
+    monkeypatch.setattr("docs_assistant.cli.server.NOTICE", 600.0)
     app = scripted(Text("An answer"), 0.5, Done())
     server, url, running = served(app)
     wait_for(lambda: server.started)

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from app.cli import tracing
 from app.core import spans
+from docs_assistant.cli import tracing
 from tests.app.api.indexed import indexed
 from tests.app.api.scripted import CHAT, chat, client_of, until
 from tests.app.api.test_hangups import serving

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.cli.ingest import _resuming
 from app.core.errors import ModelError, SettingsError
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
@@ -18,6 +17,7 @@ from app.index.vector_cache import FILE, VectorCache
 from app.models import e5, local, open_embedder
 from app.models.e5 import unusable
 from app.models.protocols import prefixes_of, recorded_name
+from docs_assistant.cli.ingest import _resuming
 from ingestion.report import Report
 from ingestion.split.embedding import ResumingEmbedder
 from tests.fakes import WORDS, WORDS_SETTING

@@ -17,7 +17,7 @@ from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Request, Source, Text
 from app.text.answer_language import AnswerLanguage
-from tests.app.cli.stored_index import SITE, page_with, stored
+from tests.docs_assistant.cli.stored_index import SITE, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))

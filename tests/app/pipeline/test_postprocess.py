@@ -306,7 +306,7 @@ async def test_a_plugin_brings_steps(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-steps\nVersion: 1.0\n", "utf-8")
     (info / "entry_points.txt").write_text("[docs_assistant]\nonly_first = first_plugin\n", "utf-8")
     (tmp_path / "first_plugin.py").write_text(
-        "from app.core.hooks import hookimpl\n\n\n@hookimpl\ndef register_steps():\n"
+        "from docs_assistant import hookimpl\n\n\n@hookimpl\ndef register_steps():\n"
         f"    from {MODULE} import First\n\n    return [type('OnlyFirst', (First,), {{'name': 'only_first'}})]\n",
         "utf-8",
     )

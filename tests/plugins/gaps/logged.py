@@ -16,7 +16,7 @@ from app.core.settings import Settings
 from app.core.turn import Message, Request, Source
 from eval.questions.cases import load_cases
 from eval.questions.own_docs import own_set
-from tests.app.cli.stored_index import copied_docs, index_docs
+from tests.docs_assistant.cli.stored_index import copied_docs, index_docs
 from tests.plugins.gaps.planted import UNANSWERABLE
 
 PAGES = ("index", "start", "clients", "settings", "how-it-works", "evaluate", "indexing", "operate")

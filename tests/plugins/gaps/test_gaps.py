@@ -28,7 +28,7 @@ from plugins.gaps.making import gap_report
 from plugins.gaps.question_clusters import average_linkage
 from plugins.gaps.records import GapReport
 from tests.app.api.scripted import client_of
-from tests.app.cli.stored_index import page_with, stored
+from tests.docs_assistant.cli.stored_index import page_with, stored
 from tests.plugins.gaps.logged import ANSWERABLE, PAGES, planted, subjects, write
 from tests.plugins.gaps.planted import UNANSWERABLE
 

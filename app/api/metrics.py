@@ -44,6 +44,7 @@ from app.core.breaker import Breaker, Part
 from app.core.errors import AssistantError, Overloaded, RequestError
 from app.core.gate import Gate, Joined, StillRunning
 from app.core.generation import GenerationInfo
+from app.core.hooks import hookimpl
 from app.core.turn import AnswerRecord
 from app.index.protocols import Store
 from app.index.run_history import RESULTS, RunHistory, runs_of
@@ -231,17 +232,16 @@ class Metrics:
         }
 
     def request(self, scope: Scope, info: RequestInfo, seconds: float) -> None:
-        """Count a request that has ended, and its answer."""
+        """Count a request that has ended."""
         path, method = route_path(scope), scope["method"]  # the door may have refused it before a route was chosen
         route = (path if path in self.routes else route_label(scope.get("route"))) or OTHER
         self._count["requests"][route, method if method in METHODS else OTHER, str(info.status)].inc()
         self._observe["request_seconds"][route,].observe(seconds)
-        if info.answer:
-            self._answer(info.answer)
         if reason := _rejection(info.error):
             self._count["rejected"][reason,].inc()
 
-    def _answer(self, record: AnswerRecord) -> None:
+    @hookimpl
+    def answered(self, record: AnswerRecord) -> None:
         """Count an answer, or a task, that has ended."""
         for call in record.calls.ended:
             self._count["tokens"]["prompt", call.step].inc(call.usage.prompt_tokens)

@@ -55,7 +55,7 @@ from app.assistants.exam import Renewal
 from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
-from app.core.hooks import plugins, registered
+from app.core.hooks import answer_listener, plugins, registered
 from app.core.settings import Settings
 from app.core.settings_sources import Origin
 from app.models.protocols import Closable
@@ -185,7 +185,14 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
         known = [name for query in queries for name in query.field_info.annotation.model_fields]
         return await error_response(request, field_error({**first, "loc": first["loc"][1:]}, known, "The query string"))
 
-    app.add_middleware(Door, checks=checks, enter=limits.enter, client=settings.log_client, watch=metrics.request)
+    app.add_middleware(
+        Door,
+        checks=checks,
+        enter=limits.enter,
+        watch=metrics.request,
+        answered=answer_listener(metrics),
+        client=settings.log_client,
+    )
     app.add_middleware(Cors, origins=origins)
     app.add_exception_handler(AssistantError, error_response)
     app.add_exception_handler(HTTPException, error_response)

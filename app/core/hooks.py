@@ -5,8 +5,9 @@ lie in `plugins/` and are found in the same way. Pluggy (https://pluggy.readthed
 pytest, datasette and llm.
 """
 
+import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from itertools import chain
@@ -15,6 +16,8 @@ from typing import Any
 import pluggy
 
 from app.core.errors import SettingsError, did_you_mean
+
+log = logging.getLogger("app.core")
 
 GROUP = "docs_assistant"
 VARIABLE = "DOCS_PLUGINS"
@@ -55,6 +58,12 @@ class Hooks:
     def register_admin_views(self) -> Iterable[Any]:  # type: ignore[empty-body]
         """Views of /admin, each an `app.api.admin.routes.AdminView`."""
 
+    @_spec
+    def answered(self, record: Any) -> None:
+        """Notice that an answer of the service has ended. `record` is its `app.core.turn.AnswerRecord`; it is called once for each,
+        in the event loop, so it returns at once.
+        """
+
 
 @cache
 def plugins() -> pluggy.PluginManager:
@@ -93,3 +102,23 @@ def registered_by_name(hook: str) -> dict[str, Any]:
             raise SettingsError(f"Two plugins register {', '.join(sorted(both))}: leave one of them out of {VARIABLE}.")
         merged |= named
     return merged
+
+
+def answer_listener(*own: object) -> Callable[[Any], None]:
+    """Returns what tells `own` and all plugins of an ended answer, by their hook `answered`. The failure of one is logged."""
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(Hooks)
+    for part in own:
+        manager.register(part)
+    for name, plugin in plugins().list_name_plugin():
+        manager.register(plugin, name)
+    listening = manager.hook.answered.get_hookimpls()
+
+    def tell(record: Any) -> None:
+        for one in listening:
+            try:
+                one.function(*[record] * len(one.argnames))
+            except Exception:  # a plugin must not keep others from hearing of the answer
+                log.exception("The plugin %s failed after an answer.", one.plugin_name)
+
+    return tell

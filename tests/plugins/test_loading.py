@@ -72,14 +72,15 @@ def test_a_converter_of_a_third_party_makes_pages(tmp_path: Path) -> None:
     assert "A **volume** keeps its files" in shown.stdout, shown.stdout + shown.stderr
 
 
-def test_the_documented_commands_install_a_plugin_from_a_clean_directory(tmp_path: Path) -> None:
-    """Both files as the page shows them, then its commands; no package of them is looked for by the name docs-assistant."""
+def install_shown(folder: Path, anchor: str, *names: str) -> str:
+    """Write these files as a section of the page shows them, install them by the page's command, and return the directory that it makes."""
     page = (ROOT / "docs/en/plugins.md").read_text("utf-8")
-    for name in ("textile_plugin.py", "pyproject.toml"):
-        shown = re.search(rf'title="{name}"\n(.*?)```', page, re.DOTALL)
+    section = page.partition(f"{{#{anchor}}}")[2].partition("\n## ")[0]
+    for name in names:
+        shown = re.search(rf'title="{name}"\n(.*?)```', section, re.DOTALL)
         assert shown is not None
-        (tmp_path / name).write_text(shown[1], "utf-8")
-    commands = re.search(r"```sh\n(pip install --no-deps.*)\n(PYTHONPATH=\w+) docs-assistant serve\n```", page)
+        (folder / name).write_text(shown[1], "utf-8")
+    commands = re.search(r"```sh\n(pip install --no-deps.*)\nPYTHONPATH=(\w+) docs-assistant serve\n```", page)
     assert commands is not None
     # what builds comes from this environment: tests have no registry
     settings = {
@@ -89,13 +90,19 @@ def test_the_documented_commands_install_a_plugin_from_a_clean_directory(tmp_pat
     }
     done = subprocess.run(
         ["sh", "-c", commands[1]],
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, **settings},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return commands[2]
+
+
+def test_the_documented_commands_install_a_plugin_from_a_clean_directory(tmp_path: Path) -> None:
+    """Both files as the page shows them, then its commands; no package of them is looked for by the name docs-assistant."""
+    folder = install_shown(tmp_path, "write", "textile_plugin.py", "pyproject.toml")
     assert (
         "docs-assistant"
         not in tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
@@ -105,7 +112,7 @@ def test_the_documented_commands_install_a_plugin_from_a_clean_directory(tmp_pat
     (site / "pages/volumes.textile").write_text("h1. Volumes\n\nA *volume* keeps its files.", "utf-8")
     (site / "sources.toml").write_text('[[source]]\nurl = "https://docs.example.org/"\ndirectory = "pages"\n', "utf-8")
     assert ran("ingest", "sources.toml", cwd=site).returncode == 1
-    tried = ran("ingest", "sources.toml", cwd=site, path=tmp_path / commands[2].partition("=")[2])
+    tried = ran("ingest", "sources.toml", cwd=site, path=tmp_path / folder)
     assert tried.returncode == 0, tried.stdout + tried.stderr
 
 

@@ -127,6 +127,7 @@ class RequestInfo:
 
 
 Watch = Callable[[Scope, RequestInfo, float], None]
+Listen = Callable[[AnswerRecord], None]
 Check = Callable[[Request], None]
 Enter = Callable[[Request], Awaitable[Callable[[], None] | None]]
 READY = "/health/ready"
@@ -143,16 +144,24 @@ class Door:
 
     The id is the client's `x-request-id` if that is valid. `checks` raise an error for what may not come in; `enter` counts
     a request, and returns what ends the count. `client` sets how much of the client's address is logged. `watch` is
-    called at the end of each request, with its duration in seconds.
+    called at the end of each request, with its duration in seconds, and `answered` with the record of its answer if it has one.
     """
 
     def __init__(
-        self, app: ASGIApp, checks: Sequence[Check], enter: Enter, watch: Watch, client: AddressDetail = "none"
+        self,
+        app: ASGIApp,
+        *,
+        checks: Sequence[Check],
+        enter: Enter,
+        watch: Watch,
+        answered: Listen,
+        client: AddressDetail,
     ) -> None:
         self._app = app
         self._checks = checks
         self._enter = enter
         self._watch = watch
+        self._answered = answered
         self._client = client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -186,6 +195,8 @@ class Door:
             seconds = time.perf_counter() - began
             _log_line(scope, info, seconds * 1000)
             self._watch(scope, info, seconds)
+            if info.answer:
+                self._answered(info.answer)
 
     async def _serve(self, info: RequestInfo, scope: Scope, receive: Receive, send: Send) -> None:
         request, leave = Request(scope), None

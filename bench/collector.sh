@@ -34,8 +34,8 @@ OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:$PORT .venv/bin/python - <<'PYTHON'
 import asyncio, tempfile
 from pathlib import Path
 from docs_assistant.cli import tracing
-from tests.app.api.indexed import indexed
-from tests.app.api.scripted import client_of
+from tests.app.routes.indexed import indexed
+from tests.app.routes.scripted import client_of
 
 
 async def main() -> None:

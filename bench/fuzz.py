@@ -30,7 +30,7 @@ expected-statuses = ["400", "401", "403", "404", "405", "406", "413", "414", "42
 """
 # A request of the right form may lack a question, or name a site that is not configured: a 400 is right.
 # What a run of ingestion is called can't be guessed, so its route is left with 404s.
-# After ten wrong keys, an address gets 429; that every route needs its key is tested in tests/app/api/test_keys.py.
+# After ten wrong keys, an address gets 429; that every route needs its key is tested in tests/app/http/test_keys.py.
 EXCLUDED = "positive_data_acceptance,ignored_auth"
 
 

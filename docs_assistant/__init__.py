@@ -8,8 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from app.api.admin.routes import AdminView
-    from app.api.service import Service
     from app.core.errors import (
         AssistantError,
         DatabaseError,
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
     from app.core.types import Chunk, Hit
     from app.models import Embedder, Model
     from app.pipeline.calls import ask_helper
+    from app.routes.admin.routes import AdminView
+    from app.routes.service import Service
     from docs_assistant.search import Answer, Index, open_index
     from ingestion.convert.document import Converter, Document, SourceText
     from ingestion.convert.html.page import HtmlConverter
@@ -68,8 +68,8 @@ _PLACES = {
     "app.core.prompts": ("Prompts",),
     "app.models": ("Model", "Embedder"),
     "app.pipeline.calls": ("ask_helper",),
-    "app.api.service": ("Service",),
-    "app.api.admin.routes": ("AdminView",),
+    "app.routes.service": ("Service",),
+    "app.routes.admin.routes": ("AdminView",),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 

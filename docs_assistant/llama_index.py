@@ -13,15 +13,16 @@ from llama_index.core.query_engine import BaseQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from app.api.answer_models import Passage
-from app.api.bodies import ChatRequest, SearchRequest, validated
 from app.assistants.query_engine import AssistantQueryEngine
 from app.core.settings import Settings
 from app.core.turn import Source
+from app.http.bodies import validated
 from app.index.opensearch.vector_store import open_vector_store
 from app.index.retriever import GenerationRetriever
 from app.models import open_embedder
 from app.models.loop_thread import LoopThread
+from app.routes.answer_models import Passage
+from app.routes.request_models import ChatRequest, SearchRequest
 from docs_assistant.search import open_backend
 from ingestion.site_reader import DocsSiteReader
 from ingestion.split.parsers import SectionParser

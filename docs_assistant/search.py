@@ -8,11 +8,6 @@ from typing import Any, Self, TypeVar
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from app.api.answer_models import ChatCompletion, ErrorBody, Passage, SearchResult
-from app.api.bodies import ChatRequest, RequestModel, SearchRequest, named_language, validated
-from app.api.chat import from_chat
-from app.api.errors import SERVER_ERRORS
-from app.api.search import search_result
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
 from app.core.errors import AssistantError, ModelRateLimited, RequestError, SettingsError, StoreError, StoreUnavailable
@@ -20,6 +15,12 @@ from app.core.gate import Shared
 from app.core.log_message import masked
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Source, Text
+from app.http.bodies import RequestModel, named_language, validated
+from app.http.errors import SERVER_ERRORS, ErrorBody
+from app.routes.answer_models import ChatCompletion, Passage, SearchResult
+from app.routes.chat import from_chat
+from app.routes.request_models import ChatRequest, SearchRequest
+from app.routes.search import search_result
 
 REQUEST_ID = "retriever"  # in the log, where requests over HTTP have their ids
 SEARCH_SECONDS = 30.0

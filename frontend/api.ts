@@ -1,4 +1,4 @@
-/** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/api`. */
+/** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/routes`. */
 
 export interface AdminIndexBody {
   indexes: IndexBody[];

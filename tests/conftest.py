@@ -56,7 +56,7 @@ LONGEST = (
 
 UNTRACED = frozenset(
     (
-        "app/api/test_long_texts",
+        "app/routes/test_long_texts",
         "test_architecture",
         "test_cost",
         "test_patterns",

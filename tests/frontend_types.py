@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.api.server import create_app
 from app.core.settings import Settings
-from tests.app.api.scripted import ScriptedAssistants
+from app.routes.server import create_app
+from tests.app.routes.scripted import ScriptedAssistants
 
 FILE = Path(__file__).parents[1] / "frontend/api.ts"
-HEAD = "/** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/api`. */\n"
+HEAD = "/** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/routes`. */\n"
 PATHS = (
     "/v1/admin/",
     "/v1/ingest",

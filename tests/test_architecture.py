@@ -78,7 +78,7 @@ def importers() -> dict[str, set[str]]:
 
 
 APART = {
-    "app/api": ("openid",),
+    "app/routes": ("openid",),
     "docs_assistant/cli": ("server",),
     "plugins/gaps": ("routes",),
     "plugins/more_apis": ("llms_txt",),

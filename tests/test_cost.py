@@ -18,7 +18,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.server import create_app
 from app.assistants.assembly import opened
 from app.conversations.database import Database, url_of
 from app.conversations.queries import QuestionLog
@@ -28,9 +27,10 @@ from app.core.settings import Settings
 from app.core.turn import Message, Usage
 from app.core.types import Derived, Page
 from app.models import Model
+from app.routes.server import create_app
 from ingestion.split import open_splitter
 from ingestion.split.chunks import plain_text
-from tests.app.api.scripted import CHAT, chat, client_of
+from tests.app.routes.scripted import CHAT, chat, client_of
 from tests.scripted_llm import Piece, ScriptedLLM
 
 ROOT = Path(__file__).parents[1]

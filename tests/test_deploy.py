@@ -14,9 +14,9 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from app.api.middleware.limits import ANSWER_PATHS
-from app.api.runs import STOP_SECONDS
 from app.core.settings import Settings
+from app.http.limits import ANSWER_PATHS
+from app.routes.runs import STOP_SECONDS
 from deploy import lock
 from docs_assistant.cli.serve import IDLE
 from docs_assistant.cli.server import DRAIN_TIMEOUT, NOTICE

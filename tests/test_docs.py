@@ -12,15 +12,16 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
-from app.api import errors as api_errors
-from app.api.bodies import ChatRequest, SearchRequest, parse
-from app.api.feedback import FeedbackRequest
 from app.assistants.assembly import build
 from app.core.hooks import VARIABLE
 from app.core.language import OPTIONAL, REQUIRED
 from app.core.prompts import placeholders
 from app.core.settings import FILE_KEYS, NAMES, Settings
+from app.http import errors as api_errors
+from app.http.bodies import parse
 from app.pipeline.registry import steps as known
+from app.routes.feedback import FeedbackRequest
+from app.routes.request_models import ChatRequest, SearchRequest
 from ingestion.report import OUTCOMES
 from tests.docs_assistant.cli.conftest import every_command, options_of
 from tests.translations import FENCE, checked, lagging, languages

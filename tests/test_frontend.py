@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.api.server import create_app
 from app.core.settings import Settings
 from app.core.turn import Done, Text
+from app.routes.server import create_app
 from tests import frontend_types
-from tests.app.api.scripted import Scripted, ScriptedAssistants, serving
+from tests.app.routes.scripted import Scripted, ScriptedAssistants, serving
 
 ROOT = Path(__file__).parents[1]
 FRONTEND, BUILT = ROOT / "frontend", ROOT / "app/static"

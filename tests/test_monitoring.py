@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.app.api.indexed import indexed
-from tests.app.api.test_metrics import FIXED, get, scraped
-from tests.app.api.test_records import QUESTION, ask
+from tests.app.routes.indexed import indexed
+from tests.app.routes.test_metrics import FIXED, get, scraped
+from tests.app.routes.test_records import QUESTION, ask
 from tests.dashboard import typed
 
 ROOT = Path(__file__).parents[1]

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 LOADS_EVERYTHING = """
 import app, docs_assistant, eval, ingestion, prompts
-from app.api.html_pages import find_docs
+from app.routes.html_pages import find_docs
 from app.assistants.assembly import build
 from app.core.prompts import load_prompts
 from app.core.settings import Settings

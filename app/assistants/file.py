@@ -1,22 +1,19 @@
 """Reads and validates assistants.toml, without opening stores or models."""
 
-import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field
 
 from app.core.brand import COLOR
 from app.core.errors import SettingsError, did_you_mean
 from app.core.settings import FIELDS, NAMES, Settings
+from app.core.tables import Name, Table, parsed, read_file
 from app.core.types import Filters
 from app.index import Store, open_store
 from app.models import Embedder, Model, open_embedder, open_model
@@ -30,7 +27,6 @@ def _once(names: list[str]) -> list[str]:
     return names
 
 
-Name = Annotated[str, Field(pattern=r"\S")]
 # an empty list would mean no limit
 Limit = Annotated[list[Name], AfterValidator(_once), Field(min_length=1)]
 Group = Annotated[list[Name], Field(min_length=1)]
@@ -40,16 +36,6 @@ TEXTS = 'texts by language, as { en = "Docs" }'
 YES_NO = "true or false"
 NUMBER = "a whole number"
 TABLE = "a table, as { key = 1 }"
-
-
-class Table(BaseModel):
-    """A table of the file. Error messages use the description of a key to say what it must be."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    def written(self) -> Mapping[str, Any]:
-        """The keys that the file sets, with their values."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
 
 
 class TableWithID(Table):
@@ -191,6 +177,11 @@ class AssistantsFile(Table):
         return known_steps(tables, (name for table in self.assistants for name in flat(table.steps)))
 
 
+def assistant_names(settings: Settings) -> list[str]:
+    """The ids of the assistants in the file. Raises `SettingsError` as `read_assistants` does."""
+    return [assistant.id for assistant in read_assistants(settings).assistants]
+
+
 @contextmanager
 def naming_file(settings: Settings) -> Iterator[str]:
     """Context in which a `SettingsError` is prefixed with the name of the file; yields that name."""
@@ -219,80 +210,6 @@ def read_assistants(settings: Settings) -> AssistantsFile:
         return parsed(AssistantsFile, text, settings.assistants)
     text = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
     return parsed(AssistantsFile, text, "the shipped assistants.toml")
-
-
-def read_file(setting: str, path: str, missing: str = "") -> str:
-    """The text of the file that this setting names. Raises `SettingsError`; `missing` is the hint if it isn't there."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        hint = missing if isinstance(error, FileNotFoundError) else ""
-        raise SettingsError(f"{setting}={path} can't be read: {error.strerror}.{hint}") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{setting}={path} can't be read: it isn't written in UTF-8.") from error
-
-
-AnyTable = TypeVar("AnyTable", bound=Table)
-
-
-def parsed(kind: type[AnyTable], text: str, name: str) -> AnyTable:
-    """The text of the TOML file of this name as this table. Raises `SettingsError` that lists what is wrong in it."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{name} isn't valid TOML: {error}") from error
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        # pydantic reports a value that matches no branch of a union once for each branch
-        messages = dict.fromkeys(_message(kind, details, document) for details in error.errors())
-        text = "\n".join(f"{name}: {message}" for message in messages)
-        raise SettingsError(text) from None  # pydantic's text has hashes of keys
-
-
-def _message(table: type[Table], error: ErrorDetails, document: Mapping[str, Any]) -> str:
-    """The table and key of the error, its value unless that is a secret, and what the value must be."""
-    where, value, path = "", document, list(error["loc"])
-    of_table = error["type"] == "value_error"
-    while path and (inner := _inner(table, str(path[0]))):
-        in_array = isinstance(value.get(str(path[0])), list)
-        if len(path) <= in_array + (not of_table):
-            break
-        kind, *path = path
-        value, table, number = value[str(kind)], inner, ""
-        if in_array:
-            value, number = value[int(path[0])], f" {int(path.pop(0)) + 1}"
-        id_ = value.get("id") or value.get("name")
-        where += f"{kind} {id_!r}: " if isinstance(id_, str) else f"{kind}{number}: "
-    if not path:
-        return f"{where}{error['ctx']['error']}."
-    key = str(path[0])
-    keys = {field.alias or name: field for name, field in table.model_fields.items()}
-    if error["type"] == "extra_forbidden":
-        return f"{where}unknown {key}.{did_you_mean(key, keys)} Known: {', '.join(keys)}."
-    if error["type"] == "missing":
-        return f"{where}{key} is missing. It must be {keys[key].description}."
-    if of_table:
-        return f"{where}{key}: {str(error['ctx']['error']).removesuffix('.')}."
-    shown = f" = {_quoted(value[key])}" if keys[key].repr else ""
-    values = [one for one in get_args(keys[key].annotation) if isinstance(one, str)]
-    near = did_you_mean(str(value[key]), values)
-    return f"{where}{key}{shown} must be {keys[key].description}.{near}"
-
-
-def _inner(table: type[Table], key: str) -> type[Table] | None:
-    """The table of this key, or those in its array; None if it has other values."""
-    field = next((field for name, field in table.model_fields.items() if key == (field.alias or name)), None)
-    items = get_args(field.annotation) if field else ()
-    return items[0] if items and isinstance(items[0], type) and issubclass(items[0], Table) else None
-
-
-LONGEST = 100
-
-
-def _quoted(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 MODEL_KEYS = {

@@ -52,11 +52,11 @@ class Hooks:
 
     @_spec
     def register_routes(self, app: Any, service: Any, metrics: Any) -> None:
-        """Add routes to the FastAPI application. `service` is the `app.api.service.Service` with what routes share."""
+        """Add routes to the FastAPI application. `service` is the `app.routes.service.Service` with what routes share."""
 
     @_spec
     def register_admin_views(self) -> Iterable[Any]:  # type: ignore[empty-body]
-        """Views of /admin, each an `app.api.admin.routes.AdminView`."""
+        """Views of /admin, each an `app.routes.admin.routes.AdminView`."""
 
     @_spec
     def answered(self, record: Any) -> None:

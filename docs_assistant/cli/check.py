@@ -140,11 +140,12 @@ def _verdict(findings: Mapping[str, Any]) -> str:
 
 
 async def _check_service(settings: Settings) -> None:
-    from app.api.middleware.keys import read_keys
+    from app.assistants.file import assistant_names
+    from app.http.keys import read_keys
 
     settings.check_open()
     if settings.keys:
-        read_keys(settings.keys, settings)
+        read_keys(settings.keys, assistant_names(settings))
 
 
 async def _check_indexing(settings: Settings) -> None:

@@ -34,7 +34,7 @@ def new(**values: Any) -> int:
 
     Without DOCS_KEYS, prints the entry, too. Nothing is written if the entry isn't valid.
     """
-    from app.api.admin.keys import add_key, new_entry
+    from app.routes.admin.keys import add_key, new_entry
 
     settings = Settings.load()
     key, entry = new_entry(settings, values)
@@ -56,7 +56,7 @@ def revoke(name: str) -> int:
 
     Other keys and comments stay as they are.
     """
-    from app.api.admin.keys import change_key
+    from app.routes.admin.keys import change_key
 
     settings = Settings.load()
     change_key(settings, {"name": name})
@@ -67,14 +67,15 @@ def revoke(name: str) -> int:
 @click.command
 def list_keys() -> int:
     """Lists the keys of the file, without secrets."""
-    from app.api.admin.keys import COLUMNS, NO_FILE
-    from app.api.middleware.keys import read_keys
+    from app.assistants.file import assistant_names
+    from app.http.keys import read_keys
+    from app.routes.admin.keys import COLUMNS, NO_FILE
 
     settings = Settings.load()
     if not settings.keys:
         raise SettingsError(NO_FILE)
     rows = []
-    for key in read_keys(settings.keys, settings):
+    for key in read_keys(settings.keys, assistant_names(settings)):
         values = {name: getattr(key, name) or "" for name in COLUMNS}
         values |= {name: " ".join(value) for name, value in values.items() if isinstance(value, list)}
         values["expires"] = f"{values['expires']}{' (expired)' if key.expired else ''}"

@@ -64,12 +64,12 @@ def serve(host: str | None, port: int | None, until_stdin_ends: bool) -> int:
 
     import uvicorn
 
-    from app.api.middleware.connections import Connections, connection_limits
-    from app.api.middleware.protocol import BoundedProtocol
-    from app.api.server import create_app
     from app.assistants.assembly import build
     from app.conversations.opening import open_conversations
+    from app.http.connections import Connections, connection_limits
+    from app.http.protocol import BoundedProtocol
     from app.index import directory_of
+    from app.routes.server import create_app
     from docs_assistant.cli.server import DRAIN_TIMEOUT, Server
 
     if settings.rerank_url:
@@ -84,7 +84,7 @@ def serve(host: str | None, port: int | None, until_stdin_ends: bool) -> int:
         http=partial(BoundedProtocol, Connections(connection_limits())),  # type: ignore[arg-type]  # any callable that makes a protocol
         ws="none",
         backlog=BACKLOG,
-        proxy_headers=False,  # app.api.middleware.door reads them
+        proxy_headers=False,  # app.http.door reads them
         log_config=None,
         access_log=False,
         server_header=False,

@@ -20,7 +20,7 @@ DRAIN_TIMEOUT = 60.0
 
 
 class Server(uvicorn.Server):
-    """Serves the application, which stops in two steps (see `app.api.middleware.door`); a second Ctrl-C skips them.
+    """Serves the application, which stops in two steps (see `app.http.door`); a second Ctrl-C skips them.
 
     `started` is called once it serves, and doesn't delay requests.
     """

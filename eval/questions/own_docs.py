@@ -12,12 +12,12 @@ import aiohttp
 import uvicorn
 from fastapi import FastAPI
 
-from app.api.html_pages import Site, find_docs
 from app.conversations import log_figures as figures
 from app.conversations.question_log import Asked, nothing_logged, opened_log
 from app.core.settings import Settings
 from app.index import directory_of, open_store
 from app.models import open_embedder
+from app.routes.html_pages import Site, find_docs
 from eval.files import EvaluationError
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest

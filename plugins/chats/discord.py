@@ -11,9 +11,9 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import JsonResponse
-from app.api.service import Service
 from app.core.errors import RequestError, SettingsError
+from app.http.bodies import JsonResponse
+from app.routes.service import Service
 from plugins.chats.threads import Chat, messages_of, secret, send, unsigned
 
 if TYPE_CHECKING:

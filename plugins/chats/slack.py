@@ -14,10 +14,10 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import JsonResponse
-from app.api.service import Service
 from app.core.errors import SettingsError
 from app.core.log_message import LogMessage
+from app.http.bodies import JsonResponse
+from app.routes.service import Service
 from plugins.chats.threads import Chat, log, messages_of, secret, send, unsigned
 
 API = "https://slack.com/api/chat.postMessage"

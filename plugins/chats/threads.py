@@ -17,12 +17,12 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Scope
 
-from app.api.bodies import SMALL
-from app.api.keeping import THREAD
-from app.api.service import Service
-from app.assistants.file import read_file
 from app.core.errors import RequestError, SettingsError
 from app.core.log_message import LogMessage
+from app.core.tables import read_file
+from app.http.bodies import SMALL
+from app.routes.keeping import THREAD
+from app.routes.service import Service
 
 log = logging.getLogger("plugins.chats")
 

@@ -14,8 +14,8 @@ from app.core.hooks import hookimpl
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from app.api.admin.routes import AdminView
-    from app.api.service import Service
+    from app.routes.admin.routes import AdminView
+    from app.routes.service import Service
 
 
 @hookimpl
@@ -32,7 +32,7 @@ def register_commands() -> Mapping[str, tuple[str, str]]:
 @hookimpl
 def register_admin_views() -> Iterable[AdminView]:
     """/admin/gaps, which the pages of operators have."""
-    from app.api.admin.routes import AdminView
+    from app.routes.admin.routes import AdminView
 
     return [AdminView("gaps", {"en": "Gaps", "cs": "Mezery"})]
 

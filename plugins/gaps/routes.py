@@ -10,11 +10,11 @@ from fastapi import FastAPI, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from app.api.admin.queries import IndexQuery, chosen_index
-from app.api.bodies import Name, unstored
-from app.api.description import add_operator_routes
-from app.api.service import Service
 from app.conversations.question_log import Asked
+from app.http.bodies import Name, unstored
+from app.routes.admin.queries import IndexQuery, chosen_index
+from app.routes.description import add_operator_routes
+from app.routes.service import Service
 from plugins.gaps.records import GapReport
 
 

@@ -9,7 +9,7 @@ from app.core.hooks import hookimpl
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from app.api.service import Service
+    from app.routes.service import Service
 
 
 @hookimpl

@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.answer_models import Sources
-from app.api.bodies import JsonResponse, unstored
-from app.api.description import add_routes
-from app.api.feedback import FAILURES, TAG, Deleted, ListPart, PagingQuery, ends, unknown_after
-from app.api.keeping import Place, check_listing, found, store_of
-from app.api.service import Service
 from app.conversations.records import Conversation, KeptAnswer
 from app.core.errors import RequestError, quoted
+from app.http.bodies import JsonResponse, unstored
+from app.routes.answer_models import Sources
+from app.routes.description import add_routes
+from app.routes.feedback import FAILURES, TAG, Deleted, ListPart, PagingQuery, ends, unknown_after
+from app.routes.keeping import Place, check_listing, found, store_of
+from app.routes.service import Service
 from plugins.more_apis.responses import ResponseObject, ResponsesFormat, ResponsesRequest, part
 
 

@@ -9,13 +9,13 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.html_pages import root_url
-from app.api.interface import Branding
-from app.api.service import Service
 from app.citing.links import markdown_link
 from app.core.errors import RequestError, quoted
 from app.core.generation import GenerationInfo
 from app.core.types import Filters, Page
+from app.routes.html_pages import root_url
+from app.routes.interface import Branding
+from app.routes.service import Service
 
 HEADERS = {"cache-control": "no-cache", "x-robots-tag": "noindex"}
 

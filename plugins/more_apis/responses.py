@@ -14,28 +14,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.answer_models import OwnFields, Sources
-from app.api.bodies import (
-    MAX_INT,
-    AnswerRequest,
-    MessagePart,
-    Name,
-    RequestModel,
-    ResponseFormat,
-    encodable,
-)
-from app.api.chat import ROLES, InputMessage, earlier, request_of
-from app.api.description import ANSWER_FAILURES, add_routes, answers, body_of
-from app.api.errors import api_error
-from app.api.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id
-from app.api.middleware.door import info_of
-from app.api.middleware.keys import Access
-from app.api.service import Service
-from app.api.stream import Answer, own_fields
 from app.core import turn
 from app.core.errors import RequestError, quoted
 from app.core.log_message import LogMessage
 from app.core.turn import AnswerRecord, Failure, Source, Status
+from app.http.bodies import MAX_INT, Name, RequestModel, encodable
+from app.http.door import info_of
+from app.http.errors import api_error
+from app.http.keys import Access
+from app.http.sse import encoded
+from app.routes.answer_models import OwnFields, Sources
+from app.routes.chat import ROLES, InputMessage, earlier, request_of
+from app.routes.description import ANSWER_FAILURES, add_routes, answers, body_of
+from app.routes.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id
+from app.routes.request_models import AnswerRequest, MessagePart, ResponseFormat
+from app.routes.service import Service
+from app.routes.stream import Answer, own_fields
 
 
 class InputPart(MessagePart):
@@ -103,7 +97,7 @@ class ResponseStreamEvent(TypedDict):
     sequence_number: int
 
 
-log = logging.getLogger("app.api")
+log = logging.getLogger("app.http")
 
 
 def from_responses(
@@ -176,10 +170,10 @@ class Responses:
         assistant = self.service.assistant(access, body.model)
         record = info.answer = AnswerRecord(assistant.id, stream)
         id_ = new_answer_id(self.service, info)
-        info.keeping = keeping_of(self.service, request, place, record, (f"resp_{id_}", asked.question))
+        keeping = keeping_of(self.service, request, place, record, (f"resp_{id_}", asked.question))
         form = ResponsesFormat(id_, int(time.time()), assistant.id, body, place)
         events = self.service.answer(request, assistant, asked, record)
-        return Answer(self.service, info, form, events, stream=stream)
+        return Answer(self.service, info, form, events, stream=stream, keeping=keeping)
 
 
 @dataclass(slots=True)
@@ -191,6 +185,7 @@ class ResponsesFormat:
     model: str
     asked: ResponsesRequest
     place: Place
+    status: bool = False
     _number: int = -1
 
     def whole(self, record: AnswerRecord) -> dict[str, Any]:
@@ -263,7 +258,7 @@ class ResponsesFormat:
     def _event(self, kind: str, fields: Mapping[str, Any]) -> bytes:
         self._number += 1
         event = {"type": f"response.{kind}", "sequence_number": self._number, **fields}
-        return f"event: response.{kind}\n".encode() + b"data: " + orjson.dumps(event) + b"\n\n"
+        return encoded(orjson.dumps(event), event["type"])
 
     def response(self, status: ResponseStatus, output: list[Any]) -> dict[str, Any]:
         """The response object with this status and output."""

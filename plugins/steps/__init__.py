@@ -10,9 +10,9 @@ from app.core.hooks import hookimpl
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from app.api.admin.routes import AdminView
-    from app.api.service import Service
     from app.pipeline.registry import StepFactory
+    from app.routes.admin.routes import AdminView
+    from app.routes.service import Service
 
 
 @hookimpl
@@ -58,6 +58,6 @@ def register_routes(app: FastAPI, service: Service) -> None:
 @hookimpl
 def register_admin_views() -> Iterable[AdminView]:
     """/admin/curated, which the pages of operators have."""
-    from app.api.admin.routes import AdminView
+    from app.routes.admin.routes import AdminView
 
     return [AdminView("curated", {"en": "Curated answers", "cs": "Vlastní odpovědi"})]

@@ -12,15 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from app.api.admin.queries import IndexQuery, chosen_index
-from app.api.bodies import ExactModel, Name, Place, unstored
-from app.api.description import add_operator_routes, refusals
-from app.api.keeping import store_of
-from app.api.runs import operator_of
-from app.api.service import Service
 from app.assistants.file import NamedIndex
 from app.conversations.question_log import Asked, iso
 from app.core.errors import RequestError, quoted
+from app.http.bodies import ExactModel, Name, Place, unstored
+from app.routes.admin.queries import IndexQuery, chosen_index
+from app.routes.description import add_operator_routes, refusals
+from app.routes.keeping import store_of
+from app.routes.runs import operator_of
+from app.routes.service import Service
 from plugins.steps.curated import KEPT_VERSIONS, NEAR, Entry, Known, Match, Version, telling, versions_of
 
 CLOSE = 0.05

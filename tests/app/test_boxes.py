@@ -27,8 +27,8 @@ from app.index.retriever import GenerationRetriever
 from app.models import open_embedder
 from ingestion.convert.reader import PageLoader
 from ingestion.split import open_splitter
-from tests.app.api.indexed import indexed
-from tests.app.api.scripted import CHAT, chat, client_of
+from tests.app.routes.indexed import indexed
+from tests.app.routes.scripted import CHAT, chat, client_of
 from tests.ingestion.index import Index
 from tests.ingestion.local_site import LocalSite, local_site
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.api.html_pages import find_docs
 from app.core.settings import Settings
 from app.core.types import Chunk, Derived, LexicalText, Page, Query
 from app.index.protocols import Counterparts, Generation, Pair, Store
 from app.index.ranking import counterparts as comparing
 from app.index.ranking.counterparts import counterparts_of
+from app.routes.html_pages import find_docs
 from ingestion.split import open_splitter
 from tests.contract.conftest import OpenStore
 from tests.contract.pages import RECIPE, SITE, chunks_of, page_of, search, vector

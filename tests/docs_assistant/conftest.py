@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.api.server import create_app
 from app.assistants.assembly import build
 from app.core.settings import Settings
+from app.routes.server import create_app
 from docs_assistant.llama_index import DocsAssistantRetriever
-from tests.app.api.scripted import serving
 from tests.app.conftest import *  # noqa: F403
+from tests.app.routes.scripted import serving
 from tests.docs_assistant.cli.stored_index import stored
 from tests.docs_assistant.corpus import publish
 

@@ -14,9 +14,6 @@ import httpx
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore
 
-from app.api.bodies import SearchRequest
-from app.api.search import search_result
-from app.api.server import create_app
 from app.assistants.assembly import build, opened
 from app.core.errors import (
     IndexMismatch,
@@ -27,8 +24,11 @@ from app.core.errors import (
     StoreUnavailable,
 )
 from app.core.settings import Settings
+from app.routes.request_models import SearchRequest
+from app.routes.search import search_result
+from app.routes.server import create_app
 from docs_assistant.llama_index import DocsAssistantRetriever
-from tests.app.api.scripted import serving, wait_for
+from tests.app.routes.scripted import serving, wait_for
 from tests.docs_assistant.conftest import KEY
 from tests.docs_assistant.corpus import SITE
 from tests.fake_llm import fake_llm

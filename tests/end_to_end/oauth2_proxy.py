@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.app.api.scripted import wait_for
+from tests.app.routes.scripted import wait_for
 from tests.end_to_end.program import free_port
 
 MODULE, VERSION = "github.com/oauth2-proxy/oauth2-proxy/v7", "v7.8.1"

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.app.api.scripted import wait_for
+from tests.app.routes.scripted import wait_for
 from tests.end_to_end.asking import ask
 from tests.end_to_end.program import service
 from tests.fake_llm import FakeLLM, Reply
@@ -95,7 +95,7 @@ def test_a_service_that_keeps_nothing_loads_no_database(tmp_path: Path):
     code = """if True:
         import json, sys
         from pathlib import Path
-        import docs_assistant.cli.serve, app.api.server, app.assistants.assembly
+        import docs_assistant.cli.serve, app.routes.server, app.assistants.assembly
         from app.conversations.opening import open_conversations
         from app.core.settings import Settings
         kept = open_conversations(Settings.load(None, retention_days=0), Path("data"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.app.api.scripted import wait_for
+from tests.app.routes.scripted import wait_for
 from tests.end_to_end.asking import ask
 from tests.end_to_end.haproxy import NAME, PROGRAM, haproxy
 from tests.end_to_end.program import free_port, program

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.api.html_pages import find_docs
 from app.core.prompts import load_prompts
+from app.routes.html_pages import find_docs
 from app.text.language import LanguageDetector
 from eval.questions.cases import Case, load_cases
 from eval.questions.documents import Documents

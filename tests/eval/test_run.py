@@ -11,12 +11,12 @@ from pathlib import Path
 import lxml.html
 import pytest
 
-from app.api.server import create_app
 from app.assistants.assembly import build
 from app.core.errors import NoIndex
 from app.core.settings import Settings
+from app.routes.server import create_app
 from eval.questions.own_docs import own_set
-from tests.app.api.scripted import serving
+from tests.app.routes.scripted import serving
 from tests.eval.conftest import command
 from tests.fake_llm import Reply, fake_llm
 

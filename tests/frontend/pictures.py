@@ -27,8 +27,8 @@ from app.conversations.records import Found, KeptAnswer
 from app.core.settings import Settings
 from eval.files import json_lines
 from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, own_set
-from tests.app.api.test_interface import own_brand
-from tests.app.api.test_keys import entry, write
+from tests.app.http.test_keys import entry, write
+from tests.app.routes.test_interface import own_brand
 from tests.end_to_end.program import READY, free_port, service
 from tests.end_to_end.program import program as started
 from tests.end_to_end.test_browser import NAMES, QUIET

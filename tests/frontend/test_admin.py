@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.api.scripted import wait_for
+from tests.app.routes.scripted import wait_for
 from tests.end_to_end.program import Program, finished
 from tests.ingestion.local_site import local_site
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.app.api.scripted import wait_for
-from tests.app.api.test_interface import own_brand
+from tests.app.routes.scripted import wait_for
+from tests.app.routes.test_interface import own_brand
 from tests.end_to_end.program import Program
 from tests.end_to_end.program import finished as ran
 from tests.fake_llm import FakeLLM, Reply

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from app.api.sign_in import COOKIE
-from tests.app.api.faulty_provider import faulty_provider
-from tests.app.api.test_keys import write
-from tests.app.api.test_sign_in import table
+from app.routes.sign_in import COOKIE
+from tests.app.http.test_keys import write
+from tests.app.routes.faulty_provider import faulty_provider
+from tests.app.routes.test_sign_in import table
 from tests.frontend.conftest import Start
 
 

@@ -18,9 +18,9 @@ from typing import Any
 import stamina
 from starlette.testclient import TestClient
 
-from app.api.server import create_app
 from app.assistants.assembly import build
 from app.core.settings import Settings
+from app.routes.server import create_app
 from docs_assistant.cli import main
 from docs_assistant.cli.ingest import index
 from tests.end_to_end.program import Program, environment, free_port

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from app.api.middleware.limits import AnswerLimits
 from app.assistants.assembly import build
 from app.assistants.exam import FILE, Exam, Marks, keep, kept, sheet_of, take
 from app.core.errors import ModelError, SettingsError
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Message, Usage
+from app.http.limits import AnswerLimits
 from app.models import Model
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector

@@ -26,7 +26,7 @@ from app.core.errors import DatabaseError, DatabaseTooNew, DatabaseUnavailable, 
 from app.core.language import vocabulary
 from app.core.settings import Settings
 from app.core.turn import Source
-from tests.app.api.scripted import until
+from tests.app.routes.scripted import until
 
 NOW = 1_800_000_000.0
 SOURCE = Source(1, "Volumes", "https://docs.test/v", "Create", "en", "snippet", 0.9)

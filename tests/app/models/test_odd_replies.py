@@ -28,9 +28,9 @@ from app.models.openai_embedder import OpenAIEmbedder
 from app.models.postprocessor import Postprocessor
 from app.models.protocols import CallOptions
 from app.models.rerank import HttpReranker
-from tests.app.api.indexed import indexed
-from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.pipeline.turns import hit
+from tests.app.routes.indexed import indexed
+from tests.app.routes.scripted import CHAT, chat, client_of
 from tests.fake_llm import Reply
 
 QUESTION = [Message("user", "How much memory?")]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from app.api.search import rows_of
 from app.core.errors import ModelUnavailable
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
@@ -22,6 +21,7 @@ from app.pipeline.steps.cite import Cite
 from app.proof.check import Checker
 from app.proof.evidence import Evidence as Read
 from app.proof.wording import Wording
+from app.routes.search import rows_of
 from bench.answers import broken, in_prompts, scripts
 from tests.app.pipeline.test_retrieve import Broken
 from tests.app.pipeline.turns import hit, stream, text_of, turn

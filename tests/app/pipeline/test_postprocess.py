@@ -22,10 +22,10 @@ from app.core.settings import Settings
 from app.pipeline import registry
 from app.pipeline.registry import OwnStep, Tools, known_steps, steps
 from app.text.language import LanguageDetector
-from tests.app.api.indexed import indexed
-from tests.app.api.scripted import CHAT, chat, client_of
 from tests.app.pipeline import plugged
 from tests.app.pipeline.turns import SETTINGS, turn
+from tests.app.routes.indexed import indexed
+from tests.app.routes.scripted import CHAT, chat, client_of
 from tests.fake_llm import FakeLLM, Reply
 
 MODULE = "tests.app.pipeline.plugged"

@@ -29,8 +29,8 @@ from app.models.openai_chat import OpenAIModel
 from app.pipeline.conversation import LONGEST_STYLE, read_passages
 from app.pipeline.steps.cite import Cite
 from app.pipeline.steps.synthesize import SIGNS_OF_TURNS, Synthesize
-from tests.app.api.scripted import until
 from tests.app.pipeline.turns import HURRIED, SETTINGS, hit, text_of, turn
+from tests.app.routes.scripted import until
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "de", "en"))

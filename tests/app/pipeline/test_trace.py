@@ -22,7 +22,7 @@ from app.core.turn import Done, Failure, Message, Request, Source, Text, Verbati
 from app.core.types import Chunk, Derived, Filters, Page, PlainText, Section
 from app.pipeline import trace as tracing
 from plugins.steps.choices import Rerank
-from tests.app.api.indexed import helped
+from tests.app.routes.indexed import helped
 from tests.docs_assistant.cli.stored_index import SITE, Index, page_with, stored
 from tests.fake_llm import FakeLLM, Reply
 from tests.plugins.steps.test_choices import Server, server  # noqa: F401  # a fixture

@@ -14,8 +14,8 @@ from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.answer_language import AnswerLanguage
-from tests.app.api.scripted import until
 from tests.app.pipeline.turns import SETTINGS, hit, text_of, turn
+from tests.app.routes.scripted import until
 from tests.fake_llm import FakeLLM, Reply
 
 PROMPTS = load_prompts(("cs", "en"))

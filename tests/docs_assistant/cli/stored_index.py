@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.api.html_pages import find_docs
 from app.core.generation import GenerationInfo, Recipe
 from app.core.settings import Settings
 from app.core.types import Chunk, Page, Section
 from app.index import open_store
+from app.routes.html_pages import find_docs
 from eval.questions.own_docs import indexed_docs
 from tests.fakes import WORDS, WORDS_SIZE
 from tests.opensearch import opensearch_address, own_name

@@ -95,30 +95,30 @@ def test_a_store_that_is_away_is_told_before_a_site_is_read():
 def test_log_lines_are_text_or_json(cli, capsys):
     """One line each with level and logger; as JSON an exception stays on its line, and fields are fields."""
     del cli  # it puts logging back afterwards
-    log = logging.getLogger("app.api")
+    log = logging.getLogger("app.http")
     logs.configure(settings())
-    fields = {"id": "x1", "ms": 12.5, "stream": True, "text": "a\nINFO app.api id=x2", "error": "e" * 3000}
+    fields = {"id": "x1", "ms": 12.5, "stream": True, "text": "a\nINFO app.http id=x2", "error": "e" * 3000}
     log.info(LogMessage("request", **fields))
     log.debug(LogMessage("question", id="x1"))
     log.info("said by %s", "another\nserver\x1b[2J")
     lines = capsys.readouterr().err.splitlines()
-    shown = r"request id=x1 ms=12.5 stream=True text='a\nINFO app.api id=x2' error="
-    assert lines[0].partition(" INFO app.api ")[2].startswith(shown)
-    assert lines[1].endswith(r"INFO app.api said by another\nserver\x1b[2J")
+    shown = r"request id=x1 ms=12.5 stream=True text='a\nINFO app.http id=x2' error="
+    assert lines[0].partition(" INFO app.http ")[2].startswith(shown)
+    assert lines[1].endswith(r"INFO app.http said by another\nserver\x1b[2J")
     assert len(lines) == 2
     assert len(lines[0]) < 2200
     try:
-        raise ValueError("broken\n2026-01-01 INFO app.api request id=x2\x1b[2J")
+        raise ValueError("broken\n2026-01-01 INFO app.http request id=x2\x1b[2J")
     except ValueError:
         log.exception("failed")
     _, *traceback = capsys.readouterr().err.splitlines()
-    assert traceback[-1] == r"  2026-01-01 INFO app.api request id=x2\x1b[2J"
+    assert traceback[-1] == r"  2026-01-01 INFO app.http request id=x2\x1b[2J"
     assert all(line.startswith("  ") for line in traceback), "a line of its own is a message"
     logs.configure(settings(log_json=True, log_level="debug"))
     log.info(LogMessage("request", time="noon", **fields))
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert {name: line[name] for name in fields} == fields | {"error": "e" * 2000 + "…"}
-    assert (line["level"], line["logger"], line["message"], line["time_"]) == ("info", "app.api", "request", "noon")
+    assert (line["level"], line["logger"], line["message"], line["time_"]) == ("info", "app.http", "request", "noon")
     log.debug("otázka id=%s", "x2")
     try:
         raise ValueError("broken")

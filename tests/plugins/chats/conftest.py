@@ -16,11 +16,11 @@ import uvicorn
 from aiohttp import web
 from fastapi import FastAPI
 
-from app.api.middleware.connections import ConnectionLimits, Connections
-from app.api.middleware.protocol import BoundedProtocol
 from app.conversations.opening import open_conversations
 from app.core.settings import Settings
-from tests.app.api.indexed import indexed
+from app.http.connections import ConnectionLimits, Connections
+from app.http.protocol import BoundedProtocol
+from tests.app.routes.indexed import indexed
 from tests.fake_llm import FakeLLM, Reply
 
 SAID = "Create a persistent volume with a PersistentVolumeClaim of the class nfs-csi [1]."

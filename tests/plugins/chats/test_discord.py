@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.core.errors import SettingsError
 from plugins.chats import discord
-from tests.app.api.scripted import refused, scripted
+from tests.app.routes.scripted import refused, scripted
 from tests.fake_llm import Reply
 from tests.plugins.chats.conftest import SAID
 

@@ -9,12 +9,12 @@ import httpx
 import pytest
 from aiohttp import web
 
-from app.api.keeping import IN_THREADS
 from app.conversations.records import conversation_id_of
 from app.core.errors import SettingsError
+from app.routes.keeping import IN_THREADS
 from plugins.chats import slack
 from plugins.chats.threads import messages_of
-from tests.app.api.scripted import refused, scripted
+from tests.app.routes.scripted import refused, scripted
 from tests.fake_llm import Reply
 from tests.plugins.chats.conftest import SAID
 

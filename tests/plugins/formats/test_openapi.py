@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from app.api.server import create_app
 from app.assistants.assembly import opened
 from app.core.settings import Settings
 from app.core.types import Page
+from app.routes.server import create_app
 from ingestion.convert import ConversionError, SourceText, convert
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
 from ingestion.sources import RENDERERS, Source
 from ingestion.split import Splitter
-from tests.app.api.scripted import client_of
+from tests.app.routes.scripted import client_of
 from tests.ingestion.index import Index, outcomes
 from tests.ingestion.local_site import LocalSite
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from app.api.keeping import _found
 from app.assistants.assembly import opened
 from app.conversations.opening import open_conversations
 from app.conversations.records import KeptAnswer
 from app.core.settings import Settings
 from app.core.turn import Message, Request, Source
+from app.routes.keeping import _found
 from eval.questions.cases import load_cases
 from eval.questions.own_docs import own_set
 from tests.docs_assistant.cli.stored_index import copied_docs, index_docs

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from app.api.server import create_app
 from app.assistants.assembly import build
 from app.conversations.opening import open_conversations
 from app.conversations.question_log import Asked
@@ -22,12 +21,13 @@ from app.core.errors import DatabaseUnavailable, RequestError
 from app.core.settings import Settings
 from app.core.turn import Source
 from app.models import e5
+from app.routes.server import create_app
 from eval.questions.own_docs import logged_rows
 from plugins.gaps.command import as_text
 from plugins.gaps.making import gap_report
 from plugins.gaps.question_clusters import average_linkage
 from plugins.gaps.records import GapReport
-from tests.app.api.scripted import client_of
+from tests.app.routes.scripted import client_of
 from tests.docs_assistant.cli.stored_index import page_with, stored
 from tests.plugins.gaps.logged import ANSWERABLE, PAGES, planted, subjects, write
 from tests.plugins.gaps.planted import UNANSWERABLE

@@ -8,15 +8,15 @@ import pytest
 from openai.types.responses import Response as OpenAIResponse
 from pydantic import TypeAdapter
 
-from app.api.feedback import FeedbackList, FeedbackObject
-from app.api.server import create_app
 from app.conversations.opening import open_conversations
 from app.conversations.records import conversation_id_of
 from app.core.errors import ModelTimeout
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Text, Usage
+from app.routes.feedback import FeedbackList, FeedbackObject
+from app.routes.server import create_app
 from plugins.more_apis.conversations import ConversationList, ConversationObject, KeptAnswerList
-from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
+from tests.app.routes.scripted import Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/v#create", "Create", "en", "snippet", 0.9)
 SCRIPT = (Text("Ah"), Text("oj [1]."), Usage(7, 2), SOURCE, Done())

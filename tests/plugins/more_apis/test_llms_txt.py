@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.api.indexed import URL, VOLUME, indexed
-from tests.app.api.scripted import client_of, refused
-from tests.app.api.test_keys import entry, key, write
+from tests.app.http.test_keys import entry, key, write
+from tests.app.routes.indexed import URL, VOLUME, indexed
+from tests.app.routes.scripted import client_of, refused
 
 pytestmark = pytest.mark.plugins
 

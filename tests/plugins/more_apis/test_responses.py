@@ -3,11 +3,11 @@
 import orjson
 from openai.types.responses import Response as OpenAIResponse
 
-from app.api.server import create_app
 from app.core.errors import ModelTimeout, ModelUnavailable
 from app.core.settings import Settings
 from app.core.turn import Done, Failure, Message, Sampling, Source, Status, Text, Usage, Verbatim
-from tests.app.api.scripted import Scripted, ScriptedAssistants, client_of
+from app.routes.server import create_app
+from tests.app.routes.scripted import Scripted, ScriptedAssistants, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/volumes#create", "Create", "en", "snippet", 0.9)
 SCRIPT = (Status("x"), Text("Ah"), Text("oj č [1]."), Usage(7, 2), SOURCE, Done())

@@ -123,7 +123,7 @@ def test_the_step_says_what_it_needs(monkeypatch):
 def test_a_default_question_imports_nothing_of_it():
     """The service and its steps are loaded without scikit-learn and without the clusters."""
     code = (
-        "import sys; from app.pipeline.registry import steps; import app.api.server; steps();"
+        "import sys; from app.pipeline.registry import steps; import app.routes.server; steps();"
         "print([m for m in sys.modules if m.split('.')[0] in ('sklearn', 'scipy') or m.endswith('ranking.clusters')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

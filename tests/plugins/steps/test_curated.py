@@ -18,8 +18,8 @@ from app.models import open_embedder
 from app.text.analysis import LONGEST
 from plugins.steps.curated import Entry, Known, telling
 from plugins.steps.curated_routes import CuratedList, TriedList
-from tests.app.api.indexed import URL, indexed
-from tests.app.api.scripted import CHAT, chat, client_of, refused
+from tests.app.routes.indexed import URL, indexed
+from tests.app.routes.scripted import CHAT, chat, client_of, refused
 
 pytestmark = pytest.mark.plugins
 

@@ -339,6 +339,12 @@ def test_imports_go_one_way():
     assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", done.stdout)
 
 
+def test_routes_are_added_in_one_way():
+    """On the router of their group, which `include` adds to the service."""
+    adding = re.compile(r"\bapp\.(?:router\b|(?:add_api_route|add_route|api_route|mount|include_router)\()")
+    assert {name(file) for file in SOURCES if adding.search(file.read_text("utf-8"))} == {"app/routes/routers.py"}
+
+
 def test_no_file_names_places_of_somebody_s_machine():
     """No absolute paths of the machine that something was written or measured on."""
     found = []

@@ -51,8 +51,10 @@ class Hooks:
         """Commands of `docs-assistant`: by name, the place of the click.Command as `module:name`, and what it does."""
 
     @_spec
-    def register_routes(self, app: Any, service: Any, metrics: Any) -> None:
-        """Add routes to the FastAPI application. `service` is the `app.routes.service.Service` with what routes share."""
+    def register_routes(self, app: Any, service: Any, metrics: Any) -> Iterable[Any]:  # type: ignore[empty-body]
+        """Routers with routes, each a `fastapi.APIRouter`. `service` is the `app.routes.service.Service` with what routes share,
+        and `app` the FastAPI application, for requests to it.
+        """
 
     @_spec
     def register_admin_views(self) -> Iterable[Any]:  # type: ignore[empty-body]
@@ -89,9 +91,9 @@ def plugins() -> pluggy.PluginManager:
     return manager
 
 
-def registered(hook: str) -> list[Any]:
-    """Returns what all plugins return for a hook of a list, in the order of their names."""
-    return list(chain.from_iterable(reversed(getattr(plugins().hook, hook)())))
+def registered(hook: str, **given: Any) -> list[Any]:
+    """Returns what all plugins return for a hook of a list, in the order of their names; `given` are its parameters."""
+    return list(chain.from_iterable(reversed(getattr(plugins().hook, hook)(**given))))
 
 
 def registered_by_name(hook: str) -> dict[str, Any]:

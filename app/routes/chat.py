@@ -9,14 +9,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.log_message import LogMessage
 from app.core.turn import AnswerRecord, Event
 from app.http.door import RequestInfo, info_of
+from app.routes.answer_models import ChatCompletion, ChatCompletionChunk
+from app.routes.description import ANSWER_FAILURES, answers, body_of
 from app.routes.keeping import Keeping, keeping_of, new_answer_id, place_of_chat
 from app.routes.openwebui import (
     Display,
@@ -28,12 +32,14 @@ from app.routes.openwebui import (
     unwrap_question,
 )
 from app.routes.request_models import MAX_QUESTION, AnswerRequest, ChatRequest, MessagePart
+from app.routes.routers import router_of
 from app.routes.service import Service
 from app.routes.stream import Answer, ChatFormat
 from app.text.invisible import visible
 
 log = logging.getLogger("app.http")
 
+PATH = "/v1/chat/completions"
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 PLACEHOLDERS = {
     "image_url": "[image]", "input_image": "[image]", "input_audio": "[audio]", "file": "[file]", "input_file": "[file]",
@@ -216,3 +222,18 @@ class Chat:
         log.debug(LogMessage("question", id=info.id, text=asked.question))
         first = highest_source_number(asked.attached) + 1 if shown.events else 1
         return replace(asked, links=shown.links, first_number=first, early=bool(chat.events))
+
+
+def router(service: Service) -> APIRouter:
+    """The route of the chat API."""
+    chat = Chat(service)
+    said = "Answers the last message of the user from the indexed pages, in the language of the message."
+    completion = answers(
+        ChatCompletion, ChatCompletionChunk, "The answer, or with `stream` server-sent events.", "[DONE]"
+    )
+    described = router_of("OpenAI API", [
+        ("chat", "POST", PATH, chat, "Ask a question", None, ANSWER_FAILURES | completion, {"description": said} | body_of(ChatRequest)),
+    ])  # fmt: skip
+    # serves what FastAPI's route behind it describes, which would look for dependencies at each request
+    described.routes.insert(0, Route(PATH, chat.__call__, methods=["POST"]))
+    return described

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
@@ -16,9 +16,6 @@ from starlette.staticfiles import StaticFiles
 
 from app.http.bodies import JsonResponse
 from app.http.errors import ErrorBody
-
-if TYPE_CHECKING:
-    from app.routes.service import Service
 
 _models: dict[JsonSchemaMode, dict[str, type[Any]]] = {"validation": {}, "serialization": {}}
 
@@ -57,53 +54,6 @@ ANSWER_FAILURES = FAILURES | refusals({
 })  # fmt: skip
 
 
-def described(  # noqa: PLR0913  # as many as a route has properties
-    summary: str,
-    body: type[Any] | None = None,
-    failures: Responses = ERRORS,
-    *,
-    name: str | None = None,
-    tag: str = "Operation",
-    access: Mapping[str, Any] = KEY,
-    status: int = 200,
-    description: str | None = None,
-    **extra: Any,
-) -> dict[str, Any]:
-    """The arguments of `FastAPI.add_api_route` that describe a route whose response is this JSON.
-
-    `extra` is added to its operation in OpenAPI. The routes return responses, which FastAPI sends as they are.
-    """
-    said = (body.__doc__ or "").split("\n")[0] if body else ""
-    return {
-        "name": name, "summary": summary, "description": description, "tags": [tag], "status_code": status, "response_model": body,
-        "response_description": said or f"{summary}.", "responses": failures, "openapi_extra": {**access, **extra},
-    }  # fmt: skip
-
-
-Row = tuple[str, str, str, Any, str, type[Any] | None, Responses, dict[str, Any]]
-"""Name, method, path, handler, summary, body of the response, errors, and what else is to be said of a route."""
-
-
-def add_routes(app: FastAPI, tag: str, rows: Iterable[Row]) -> None:
-    """Add these routes with their descriptions."""
-    for name, method, path, handler, summary, body, failures, more in rows:
-        told = described(summary, body, failures, name=name, tag=tag, **more)
-        app.add_api_route(path, handler, methods=[method], **told)
-
-
-OperatorRow = tuple[str, str, Any, str, type[Any] | None, type[Any] | None, Responses]
-"""Method, path below /v1/admin, handler, summary, bodies of response and request, and what else it answers: errors of its own, files."""
-
-
-def add_operator_routes(app: FastAPI, service: Service, rows: Iterable[OperatorRow]) -> None:
-    """Add routes for admins, whose key is checked before anything else of the request is read."""
-    for method, path, handler, summary, model, asked, more in rows:
-        extra = body_of(asked) if asked else {}
-        told = described(summary, model, OPERATOR_FAILURES | more, access=ADMIN, **extra)
-        checked = [Depends(service.operator)]
-        app.add_api_route(f"/v1/admin/{path}", handler, methods=[method], dependencies=checked, **told)
-
-
 def body_of(model: type[Any], *, required: bool = True) -> dict[str, Any]:
     """The description of a JSON body of a request."""
     _models["validation"][model.__name__] = model
@@ -122,8 +72,8 @@ def answers(whole: type[Any], event: type[Any], said: str, *ends: str) -> Respon
     return {200: {"description": said, "content": {**json_of(whole), "text/event-stream": {"schema": schema}}}}
 
 
-def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:
-    """Add /openapi.json and /api-docs, both of which require an API key if keys are configured (`check_key`)."""
+def router(app: FastAPI, check_key: Callable[[Request], object]) -> APIRouter:
+    """/openapi.json and /api-docs, both of which require an API key if keys are configured (`check_key`)."""
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -136,11 +86,16 @@ def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:
             }
         return describe()
 
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    made = APIRouter(include_in_schema=False)
+
+    @made.api_route("/openapi.json", methods=["GET", "HEAD"])
     async def description(request: Request) -> Response:
         check_key(request)
         # without it, Swagger UI sends its requests to the root of the host
         return JsonResponse({**app.openapi(), "servers": [{"url": f"{request.scope.get('root_path', '')}/"}]})
 
+    @made.api_route("/api-docs", methods=["GET", "HEAD"])
     async def page(request: Request) -> Response:
         check_key(request)
         return get_swagger_ui_html(
@@ -152,10 +107,8 @@ def add_to(app: FastAPI, check_key: Callable[[Request], object]) -> None:
             swagger_ui_parameters={"validatorUrl": None, "defaultModelsExpandDepth": 0},
         )
 
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend it
-    app.add_api_route("/openapi.json", description, methods=["GET", "HEAD"], include_in_schema=False)
-    app.add_api_route("/api-docs", page, methods=["GET", "HEAD"], include_in_schema=False)
-    app.mount("/api-docs/files", StaticFiles(directory=str(files("fastapi_swagger") / "resources")))
+    made.mount("/api-docs/files", StaticFiles(directory=str(files("fastapi_swagger") / "resources")))
+    return made
 
 
 def _schemas() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query
+from fastapi import APIRouter, Query
 from pydantic import Field, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,10 +17,11 @@ from app.core.turn import Unsupported, Verbatim
 from app.http.bodies import JsonResponse, Name, RequestModel, filled, unstored
 from app.routes.admin.queries import QueryModel
 from app.routes.answer_models import Sources
-from app.routes.description import ERRORS, add_operator_routes, add_routes, body_of, refusals
+from app.routes.description import ERRORS, body_of, refusals
 from app.routes.html_pages import root_url
 from app.routes.keeping import store_of
 from app.routes.metrics import Metrics
+from app.routes.routers import operator_router, router_of
 from app.routes.service import Service
 
 MOST = 100
@@ -236,16 +237,16 @@ def _given(one: Feedback) -> GivenFeedback:
     return filled(GivenFeedback, answer, object="feedback", text=answer.answer, **about)
 
 
-def add_to(app: FastAPI, service: Service, metrics: Metrics) -> None:
-    """Add the routes; without a store, each says that nothing is kept."""
+def routers(service: Service, metrics: Metrics) -> Sequence[APIRouter]:
+    """The routes of readers and of operators; without a store, each says that nothing is kept."""
     if service.conversations:
         service.conversations.writer.on_lost = metrics.not_kept
     kept, path = AnswerRoutes(service, metrics), "/v1/answers/{id}/feedback"
-    add_routes(app, TAG, (
+    readers = router_of(TAG, (
         ("feedback", "POST", path, kept.give, "Rate an answer", FeedbackObject, FAILURES, body_of(FeedbackRequest)),
         ("feedback_delete", "DELETE", path, kept.take_back, "Take the rating of an answer back", Deleted, FAILURES, {}),
         ("answer_link", "POST", "/v1/answers/{id}/link", kept.share, "Make a link to an answer", AnswerLink, FAILURES, {}),
         ("shared_answer", "GET", "/v1/shared/{token}", kept.shared, "Read an answer by its link", SharedAnswer, GONE, {"access": {}}),
     ))  # fmt: skip
     summary = "List ratings with their questions and answers"
-    add_operator_routes(app, service, [("GET", "feedback", kept.list_all, summary, FeedbackList, None, {})])
+    return readers, operator_router(service, [("GET", "feedback", kept.list_all, summary, FeedbackList, None, {})])

@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from starlette.types import Scope
 from app.http.bodies import preferred_language, prefers_markdown
 from app.http.keys import Keys
 from app.routes.interface import Branding
+from app.routes.routers import unlisted_router
 
 # everything is from this host, and no text can become a script
 SECURITY = (
@@ -40,12 +41,12 @@ class Pages:
         self._branding, self._keys = branding, keys
         self._built = built or Path(str(files("app"))) / "static"
 
-    def add_to(self, app: FastAPI) -> None:
-        """Add the routes."""
-        for path, handler in (("/", self.page), ("/admin", self.admin), ("/admin/{path:path}", self.admin)):
-            app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
-        self._branding.add_to(app)
-        app.mount("/static", GZipMiddleware(_Files(directory=self._built, check_dir=False)))
+    def router(self) -> APIRouter:
+        """The routes of the pages and of the files that they load."""
+        brand = {"/brand.css": self._branding.style, "/brand/icon": self._branding.icon}
+        router = unlisted_router({"/": self.page, "/admin": self.admin, "/admin/{path:path}": self.admin, **brand})
+        router.mount("/static", GZipMiddleware(_Files(directory=self._built, check_dir=False)))
+        return router
 
     async def page(self, request: Request) -> Response:
         """The page where readers ask and search."""
@@ -108,11 +109,11 @@ class Site:
         self._files = StaticFiles(directory=self._built, html=True, check_dir=False)
         self._default_language = default_language
 
-    def add_to(self, app: FastAPI) -> None:
-        """Add the routes."""
-        routes = {"/docs": _with_slash, f"/docs/{SITEMAP}": self.sitemap, "/docs/{path:path}": self.serve}
-        for path, handler in routes.items():
-            app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
+    def router(self) -> APIRouter:
+        """The routes below /docs."""
+        return unlisted_router({
+            "/docs": _with_slash, f"/docs/{SITEMAP}": self.sitemap, "/docs/{path:path}": self.serve,
+        })  # fmt: skip
 
     async def sitemap(self, request: Request) -> Response:
         """The sitemap, with absolute addresses based on the host of the request."""

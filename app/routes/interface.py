@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,6 +28,8 @@ from app.core.generation import GenerationInfo
 from app.http.bodies import JsonResponse, filled, unstored
 from app.index.run_history import runs_of
 from app.routes.answer_models import ModelList, ModelObject, SuggestionObject
+from app.routes.description import ERRORS, refusals
+from app.routes.routers import router_of
 from app.routes.service import Service
 
 if TYPE_CHECKING:
@@ -50,11 +52,6 @@ class Branding:
         self._service, self.given = service, read_assistants(service.settings).brand or BrandTable.model_validate({})
         self._icon = icon_of(self.given.icon)
         self._read, self._until = Brand(), 0.0
-
-    def add_to(self, app: FastAPI) -> None:
-        """Add the routes."""
-        for path, handler in (("/brand.css", self.style), ("/brand/icon", self.icon)):
-            app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
 
     async def brand(self) -> Brand:
         """The brand; its name is never empty."""
@@ -326,3 +323,19 @@ class Passages:
             after=after,
         )
         return JsonResponse(body)
+
+
+def routers(service: Service, suggester: Suggester, branding: Branding) -> Sequence[APIRouter]:
+    """The routes of the assistants as models, and of what a page shows."""
+    models, passages = Models(service, suggester), Passages(service)
+    none = refusals({404: "There is no such passage, or the assistant may not use it."})
+    return router_of("OpenAI API", (
+        ("models", "GET", "/v1/models", models.list_models, "List the assistants", ModelList, ERRORS, {}),
+        ("model", "GET", "/v1/models/{id:path}", models.get_model, "Read one assistant", ModelObject,
+         ERRORS | refusals({404: "There is no such model."}), {}),
+    )), router_of("Interface", (
+        ("interface", "GET", "/v1/interface", Interface(service, suggester, branding),
+         "Read what a page shows before the first question", InterfaceBody, ERRORS, {}),
+        ("passage", "GET", "/v1/passages/{id}", passages, "Read the passage of a source with its neighbours", PassageInPage,
+         ERRORS | none, {}),
+    ))  # fmt: skip

@@ -11,8 +11,10 @@ from importlib.util import find_spec
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
+from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.core.errors import AssistantError, RequestError, quoted
@@ -62,6 +64,10 @@ class Mcp:
         self._starting: Shared[StreamableHTTPSessionManager] = Shared()
         self._running: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+
+    def router(self) -> APIRouter:
+        """The route. No GET: a stream of messages that the service never sends would stay open, also while it stops."""
+        return APIRouter(routes=[Route("/mcp", self, methods=["POST"])])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Raises `RequestError` without a valid key, or if the SDK isn't installed."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from fastapi import APIRouter
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -29,7 +30,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
@@ -45,7 +46,9 @@ from app.http.bodies import filled, unstored
 from app.http.door import RequestInfo, route_path
 from app.index.protocols import Store
 from app.index.run_history import RESULTS, RunHistory, runs_of
-from app.routes.answer_models import HealthBody, IndexState, ReadyBody
+from app.routes.answer_models import HealthBody, IndexState, LiveBody, ReadyBody
+from app.routes.description import ERRORS, json_of
+from app.routes.routers import Row, router_of, unlisted_router
 from app.routes.service import Service
 from app.routes.warm_up import WarmUp
 
@@ -377,3 +380,36 @@ class HealthCheck:
 def _index(info: GenerationInfo) -> IndexState:
     age = None if info.age is None else int(info.age)
     return filled(IndexState, info, generation=info.id, age_seconds=age, embedder=info.recipe.embedder)
+
+
+def routers(service: Service, metrics: Metrics) -> Sequence[APIRouter]:
+    """The routes of health and metrics; the metrics read the state of the service from now on."""
+    breakers = (*service.assistants.breakers, *service.breakers)
+    facts = Facts(service.assistants, service.limits.gate, breakers)
+    metrics.registry.register(facts)
+    for breaker in breakers:
+        breaker.observers.append(metrics.call)
+    page = MetricsPage(service, metrics, facts)
+    reads = {
+        "access": {"security": [{"adminKey": []}, {"key": []}, {}]},
+        "description": "Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
+        "response_class": PlainTextResponse,
+    }
+    shown = router_of("Operation", [("metrics", "GET", "/metrics", page, "Read the metrics", None, ERRORS, reads)])
+    return *_of_health(HealthCheck(service)), shown
+
+
+def _of_health(health: HealthCheck) -> tuple[APIRouter, APIRouter]:
+    nothing = "It can't: nothing is indexed yet, or the store can't be reached."
+    unready = "It may not, or the index is older than DOCS_MAX_INDEX_AGE."
+    restarts = "For a supervisor that restarts the service: a missing index or a failing model doesn't matter."
+    balances = "For a load balancer: a failing model doesn't matter, because answers are extractive then."
+    rows: Sequence[Row] = (
+        ("health", "GET", "/health", health, "Check the health of the service", HealthBody,
+         {503: {"description": nothing, "content": json_of(HealthBody)}}, {"access": {}}),
+        ("health_live", "GET", "/health/live", health.live, "Check that the process answers", LiveBody, {},
+         {"access": {}, "description": restarts}),
+        ("health_ready", "GET", "/health/ready", health.ready, "Check that the service may get questions", ReadyBody,
+         {503: {"description": unready, "content": json_of(ReadyBody)}}, {"access": {}, "description": balances}),
+    )  # fmt: skip
+    return router_of("Operation", rows), unlisted_router({path: handler for _, _, path, handler, *_ in rows}, "HEAD")

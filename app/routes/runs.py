@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import orjson
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -26,7 +27,9 @@ from app.http.bodies import JsonResponse, filled, unstored
 from app.index.kept_sites import KeptSites, without_user
 from app.index.run_history import RunOrigin
 from app.routes.answer_models import IngestRun, IngestRunList
+from app.routes.description import ADMIN, ADMIN_ERRORS, body_of, refusals
 from app.routes.request_models import IngestRequest
+from app.routes.routers import router_of
 from app.routes.service import Service
 
 log = logging.getLogger("app.http")
@@ -386,3 +389,26 @@ def run_object(run: Run) -> IngestRun:
     body = filled(IngestRun, run, object="ingest.run", counts=counts)
     del body["report"]  # it is large, so lists are without it
     return body
+
+
+def router(ingest: Ingest) -> APIRouter:
+    """The routes of runs; none if the service can't start any."""
+    if not ingest.runs.can_start:
+        return APIRouter()
+    unknown = ADMIN_ERRORS | refusals({404: "There is no such run."})
+    refused = ADMIN_ERRORS | refusals({
+        400: "The site is neither configured nor in the index, or no site is.",
+        409: "Another run is in progress; the message says which, since when and by whom.",
+    })  # fmt: skip
+    starts = "Starts a run in a separate process, one at a time. Call it after each deployment of the documentation."
+    return router_of("Operation", (
+        ("ingest", "POST", "/v1/ingest", ingest.start, "Index the configured or indexed sites again", IngestRun, refused,
+         {"access": ADMIN, "status": 202, "description": starts, **body_of(IngestRequest, required=False)}),
+        ("ingest_runs", "GET", "/v1/ingest", ingest.list_runs, "List the last runs, newest first", IngestRunList, ADMIN_ERRORS,
+         {"access": ADMIN}),
+        ("ingest_run", "GET", "/v1/ingest/{id}", ingest.get_run, "Read one run with its report", IngestRun, unknown,
+         {"access": ADMIN}),
+        ("ingest_cancel", "POST", "/v1/ingest/{id}/cancel", ingest.cancel, "Stop a run", IngestRun,
+         unknown | refusals({409: "The run is over."}),
+         {"access": ADMIN, "status": 202, "description": "The run ends soon as failed; the index stays as it is."}),
+    ))  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 from weakref import WeakKeyDictionary
 
-from fastapi import Query
+from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,7 +30,9 @@ from app.index.protocols import Generation
 from app.pipeline.steps.cite import source_of
 from app.pipeline.type_ahead import query_words, read, sections_of
 from app.routes.answer_models import Facets, Passage, PieceObject, SearchResult
+from app.routes.description import FAILURES, body_of
 from app.routes.request_models import MAX_QUESTION, PageAddress, SearchFilters, SearchRequest
+from app.routes.routers import router_of
 from app.routes.service import Service
 from app.text.analysis import fold
 from app.text.blocks import plain_title
@@ -227,3 +229,14 @@ async def search_result(
         "facets": await facets_of(after, assistant),
         "data": rows_of(after),
     }
+
+
+def router(service: Service) -> APIRouter:
+    """The routes of the search."""
+    search = Search(service)
+    return router_of("Search", (
+        ("search", "POST", "/v1/search", search, "Search without a language model", SearchResult, FAILURES,
+         {"description": "Returns the passages for a query, with the scores of both searches."} | body_of(SearchRequest)),
+        ("search_get", "GET", "/v1/search", search.get, "Search by an address", SearchResult, FAILURES,
+         {"description": "The same search for browsers and curl. Only `q` is needed."}),
+    ))  # fmt: skip

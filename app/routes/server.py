@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Match, Route
+from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Lifespan
 
 from app.assistants.answer_cache import AnswerCache
@@ -33,33 +33,18 @@ from app.http.keys import Keys
 from app.http.limits import AnswerLimits, Counters, Limits
 from app.http.request_check import AllowedHosts, AllowedOrigins, Cors, RequestCheck
 from app.models.protocols import Closable
-from app.routes import answer_models as bodies
-from app.routes import description, feedback, sign_in
+from app.routes import chat, description, feedback, interface, search, sign_in
+from app.routes import metrics as measured
+from app.routes import runs as ingest
 from app.routes.admin import routes as admin
 from app.routes.admin.problems import RunAlarm
 from app.routes.admin.routes import Operation
-from app.routes.chat import Chat
-from app.routes.description import (
-    ADMIN,
-    ADMIN_ERRORS,
-    ANSWER_FAILURES,
-    ERRORS,
-    FAILURES,
-    Row,
-    add_routes,
-    answers,
-    body_of,
-    described,
-    json_of,
-    refusals,
-)
 from app.routes.html_pages import Pages, Site, find_docs
-from app.routes.interface import Branding, Interface, InterfaceBody, Models, PassageInPage, Passages
+from app.routes.interface import Branding
 from app.routes.mcp import Mcp
-from app.routes.metrics import Facts, HealthCheck, Metrics, MetricsPage, route_label
-from app.routes.request_models import ChatRequest, IngestRequest, SearchRequest
+from app.routes.metrics import Metrics, route_label
+from app.routes.routers import include
 from app.routes.runs import Ingest, Runs
-from app.routes.search import Search
 from app.routes.service import Service
 from app.routes.warm_up import WarmUp
 
@@ -103,23 +88,32 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
     own = (*counters.breakers, conversations.breaker) if conversations else counters.breakers
     cache = AnswerCache(settings.answer_cache) if settings.answer_cache else None
     service = Service(assistants, settings, keys, open_after, keep_alive, limits, own, conversations, cache)
-    metrics, branding = Metrics(settings.languages), Branding(service)
-    app.state.warm_up = warm_up = WarmUp(assistants, _add_api(app, service, branding), service.limits.gate)
+    suggester = Suggester(conversations.cited if conversations else None)
+    metrics, mcp = Metrics(settings.languages), Mcp(service)
+    app.state.warm_up = warm_up = WarmUp(assistants, suggester, service.limits.gate)
     operation = Operation(service, origins, views=registered("register_admin_views"))
-    admin.add_to(app, service, operation, runs)
-    _add_metrics(app, service, metrics)
-    feedback.add_to(app, service, metrics)
-    sign_in.add_to(app, service)
-    plugins().hook.register_routes(app=app, service=service, metrics=metrics)
-    mcp = Mcp(service)
-    # no GET: a stream of messages that the service never sends would stay open, also while it stops
-    app.router.routes.append(Route("/mcp", mcp, methods=["POST"]))
-    if ingest_command:
-        _add_ingest(app, Ingest(service, runs))
-    Site(find_docs(), default_language=settings.default_language).add_to(app)
-    Pages(branding, service.keys).add_to(app)
+    include(app, (*_routers(app, service, metrics, suggester, operation, runs), mcp.router()))
     _add_layers(app, service, counters, metrics)
     return app
+
+
+def _routers(
+    app: FastAPI, service: Service, metrics: Metrics, suggester: Suggester, operation: Operation, runs: Runs
+) -> Iterator[APIRouter]:
+    """The routers of all groups of routes: those of the service, of its plugins, and of the pages."""
+    app.state.branding = branding = Branding(service)  # plugins show the name, too
+    yield chat.router(service)
+    yield from interface.routers(service, suggester, branding)
+    yield search.router(service)
+    yield from measured.routers(service, metrics)
+    yield description.router(app, service.access)
+    yield from admin.routers(service, operation, runs)
+    yield from feedback.routers(service, metrics)
+    yield sign_in.router(service)
+    yield from registered("register_routes", app=app, service=service, metrics=metrics)
+    yield ingest.router(Ingest(service, runs))
+    yield Site(find_docs(), default_language=service.settings.default_language).router()
+    yield Pages(branding, service.keys).router()
 
 
 @asynccontextmanager
@@ -203,91 +197,3 @@ def _add_layers(app: FastAPI, service: Service, counters: Counters, metrics: Met
     app.add_exception_handler(405, method_refused)
     if settings.trusted_proxies:
         app.add_middleware(ForwardedHeaders, trusted_hosts=list(settings.trusted_proxies))
-
-
-def _add_api(app: FastAPI, service: Service, branding: Branding) -> Suggester:
-    app.state.branding = branding  # plugins show the name, too
-    kept = service.conversations
-    suggester, search, chat = Suggester(kept.cited if kept else None), Search(service), Chat(service)
-    models, interface, passages = Models(service, suggester), Interface(service, suggester, branding), Passages(service)
-    completions = answers(
-        bodies.ChatCompletion, bodies.ChatCompletionChunk, "The answer, or with `stream` server-sent events.", "[DONE]"
-    )
-    # serves what FastAPI's route behind it describes, which would look for dependencies at each request
-    app.router.routes.append(Route("/v1/chat/completions", chat.__call__, methods=["POST"]))
-    add_routes(app, "OpenAI API", (
-        ("chat", "POST", "/v1/chat/completions", chat, "Ask a question", None, ANSWER_FAILURES | completions,
-         {"description": "Answers the last message of the user from the indexed pages, in the language of the message."}
-         | body_of(ChatRequest)),
-        ("models", "GET", "/v1/models", models.list_models, "List the assistants", bodies.ModelList, ERRORS, {}),
-        ("model", "GET", "/v1/models/{id:path}", models.get_model, "Read one assistant", bodies.ModelObject,
-         ERRORS | refusals({404: "There is no such model."}), {}),
-    ))  # fmt: skip
-    add_routes(app, "Search", (
-        ("search", "POST", "/v1/search", search, "Search without a language model", bodies.SearchResult, FAILURES,
-         {"description": "Returns the passages for a query, with the scores of both searches."} | body_of(SearchRequest)),
-        ("search_get", "GET", "/v1/search", search.get, "Search by an address", bodies.SearchResult, FAILURES,
-         {"description": "The same search for browsers and curl. Only `q` is needed."}),
-    ))  # fmt: skip
-    add_routes(app, "Interface", (
-        ("interface", "GET", "/v1/interface", interface, "Read what a page shows before the first question", InterfaceBody, ERRORS, {}),
-        ("passage", "GET", "/v1/passages/{id}", passages, "Read the passage of a source with its neighbours", PassageInPage,
-         ERRORS | refusals({404: "There is no such passage, or the assistant may not use it."}), {}),
-    ))  # fmt: skip
-    _add_health(app, HealthCheck(service))
-    description.add_to(app, service.access)
-    return suggester
-
-
-def _add_health(app: FastAPI, health: HealthCheck) -> None:
-    nothing = "It can't: nothing is indexed yet, or the store can't be reached."
-    unready = "It may not, or the index is older than DOCS_MAX_INDEX_AGE."
-    restarts = "For a supervisor that restarts the service: a missing index or a failing model doesn't matter."
-    balances = "For a load balancer: a failing model doesn't matter, because answers are extractive then."
-    rows: Sequence[Row] = (
-        ("health", "GET", "/health", health, "Check the health of the service", bodies.HealthBody,
-         {503: {"description": nothing, "content": json_of(bodies.HealthBody)}}, {"access": {}}),
-        ("health_live", "GET", "/health/live", health.live, "Check that the process answers", bodies.LiveBody, {},
-         {"access": {}, "description": restarts}),
-        ("health_ready", "GET", "/health/ready", health.ready, "Check that the service may get questions", bodies.ReadyBody,
-         {503: {"description": unready, "content": json_of(bodies.ReadyBody)}}, {"access": {}, "description": balances}),
-    )  # fmt: skip
-    add_routes(app, "Operation", rows)
-    for _, _, path, handler, *_ in rows:
-        app.add_api_route(path, handler, methods=["HEAD"], include_in_schema=False)
-
-
-def _add_metrics(app: FastAPI, service: Service, metrics: Metrics) -> None:
-    breakers = (*service.assistants.breakers, *service.breakers)
-    facts = Facts(service.assistants, service.limits.gate, breakers)
-    metrics.registry.register(facts)
-    for breaker in breakers:
-        breaker.observers.append(metrics.call)
-    told = described(
-        "Read the metrics",
-        name="metrics",
-        access={"security": [{"adminKey": []}, {"key": []}, {}]},
-        description="Counters, histograms and gauges for Prometheus. Needs an admin key where one is configured, else an API key.",
-    )
-    page = MetricsPage(service, metrics, facts)
-    app.add_api_route("/metrics", page, methods=["GET"], **told, response_class=PlainTextResponse)
-
-
-def _add_ingest(app: FastAPI, ingest: Ingest) -> None:
-    unknown = ADMIN_ERRORS | refusals({404: "There is no such run."})
-    refused = ADMIN_ERRORS | refusals({
-        400: "The site is neither configured nor in the index, or no site is.",
-        409: "Another run is in progress; the message says which, since when and by whom.",
-    })  # fmt: skip
-    starts = "Starts a run in a separate process, one at a time. Call it after each deployment of the documentation."
-    add_routes(app, "Operation", (
-        ("ingest", "POST", "/v1/ingest", ingest.start, "Index the configured or indexed sites again", bodies.IngestRun, refused,
-         {"access": ADMIN, "status": 202, "description": starts, **body_of(IngestRequest, required=False)}),
-        ("ingest_runs", "GET", "/v1/ingest", ingest.list_runs, "List the last runs, newest first", bodies.IngestRunList, ADMIN_ERRORS,
-         {"access": ADMIN}),
-        ("ingest_run", "GET", "/v1/ingest/{id}", ingest.get_run, "Read one run with its report", bodies.IngestRun, unknown,
-         {"access": ADMIN}),
-        ("ingest_cancel", "POST", "/v1/ingest/{id}/cancel", ingest.cancel, "Stop a run", bodies.IngestRun,
-         unknown | refusals({409: "The run is over."}),
-         {"access": ADMIN, "status": 202, "description": "The run ends soon as failed; the index stays as it is."}),
-    ))  # fmt: skip

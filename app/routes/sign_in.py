@@ -14,6 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from fastapi import APIRouter
 from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -32,8 +33,6 @@ from app.http.errors import api_error
 from app.http.keys import PERSON, Access, Role, SignInTable
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from app.routes.openid import Provider
     from app.routes.service import Service
 
@@ -49,11 +48,12 @@ _PERSON = "docs_assistant.person"
 HTML = {"content-security-policy": "default-src 'none'; frame-ancestors 'none'", "cache-control": "no-store"}
 
 
-def add_to(app: FastAPI, service: Service) -> None:
-    """Let people sign in if the file of keys has [sign_in]. Raises `SettingsError`."""
-    if service.keys.sign_in:
-        service.keys.people = people = SignIn(lambda: service.keys.sign_in, service.settings)
-        app.router.routes.append(people.routes())
+def router(service: Service) -> APIRouter:
+    """The routes by which people sign in; none unless the file of keys has [sign_in]. Raises `SettingsError`."""
+    if not service.keys.sign_in:
+        return APIRouter()
+    service.keys.people = people = SignIn(lambda: service.keys.sign_in, service.settings)
+    return people.router()
 
 
 class SignIn:
@@ -73,15 +73,15 @@ class SignIn:
         table = self._now()
         return bool(table and table.admins)
 
-    def routes(self) -> Mount:
-        """The routes."""
+    def router(self) -> APIRouter:
+        """The routes, which share a cookie for the way to the provider and back."""
         routes = [
             Route("/", self.begin),
             Route("/callback", self.end, name="callback"),
             Route("/out", self.leave, methods=["POST"]),  # the door lets no page of others send it
         ]
         state = Middleware(_State, secret=_secret(self._current()[0]))
-        return Mount("/sign-in", routes=routes, middleware=[state], name="sign_in")
+        return APIRouter(routes=[Mount("/sign-in", routes=routes, middleware=[state], name="sign_in")])
 
     async def begin(self, request: Request) -> Response:
         """Lead to the provider; `next` is the path of this service to come back to. With `renew`, nobody is asked for anything."""

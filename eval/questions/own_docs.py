@@ -18,6 +18,7 @@ from app.core.settings import Settings
 from app.index import directory_of, open_store
 from app.models import open_embedder
 from app.routes.html_pages import Site, find_docs
+from app.routes.routers import include
 from eval.files import EvaluationError
 from ingestion.crawl.fetch import Fetcher
 from ingestion.run import ingest
@@ -42,7 +43,8 @@ async def indexed_docs(settings: Settings, folder: Path | None = None) -> AsyncI
         raise EvaluationError(f"{folder}: there is no such directory, so there is no documentation to measure.")
     app = FastAPI(openapi_url=None)
     # only Markdown: the built site may be of another state of the documentation
-    Site(folder, default_language=settings.default_language, built=folder / "not-built").add_to(app)
+    site = Site(folder, default_language=settings.default_language, built=folder / "not-built")
+    include(app, [site.router()])
     with tempfile.TemporaryDirectory(prefix="docs-assistant-eval-") as directory:
         own = settings.model_copy(update={"store": directory, "store_ca": "", "collection": "docs"})
         store, embedder = open_store(own), open_embedder(own)

@@ -1,5 +1,6 @@
 """Questions from chat programs: a plugin for each of `slack` and `discord`, and `threads`, which they share."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -14,9 +15,10 @@ class ChatPlugin:
     module: str
 
     @hookimpl
-    def register_routes(self, app: Any, service: Any) -> None:
+    def register_routes(self, app: Any, service: Any) -> Iterable[Any]:
         """The route that the chat program calls, if its secrets are set."""
-        import_module(f"plugins.chats.{self.module}").add_to(app, service)
+        routers: Iterable[Any] = import_module(f"plugins.chats.{self.module}").routers(app, service)
+        return routers
 
 
 for_slack, for_discord = ChatPlugin("slack"), ChatPlugin("discord")

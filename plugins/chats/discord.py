@@ -1,18 +1,19 @@
 """POST /discord/interactions: answers the command /ask in Discord (extra `discord`)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.core.errors import RequestError, SettingsError
 from app.http.bodies import JsonResponse
+from app.routes.routers import unlisted_router
 from app.routes.service import Service
 from plugins.chats.threads import Chat, messages_of, secret, send, unsigned
 
@@ -30,11 +31,11 @@ OF_ONE_TALK = frozenset({1, 3, 10, 11, 12})
 NO_PREVIEWS = 4  # a flag of a message
 
 
-def add_to(app: FastAPI, service: Service) -> None:
-    """Add the route, if the public key of the application is set."""
+def routers(app: FastAPI, service: Service) -> Iterator[APIRouter]:
+    """The route, if the public key of the application is set."""
     if public := secret("DISCORD_PUBLIC_KEY"):
         discord = Discord(Chat(app, service, "DISCORD_ASSISTANT_KEY"), _public_key(public))
-        app.add_api_route("/discord/interactions", discord.interactions, methods=["POST"], include_in_schema=False)
+        yield unlisted_router({"/discord/interactions": discord.interactions}, "POST")
 
 
 def _public_key(written: str) -> "Ed25519PublicKey":

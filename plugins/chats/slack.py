@@ -3,13 +3,13 @@
 import hmac
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import orjson
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from starlette.responses import Response
 from app.core.errors import SettingsError
 from app.core.log_message import LogMessage
 from app.http.bodies import JsonResponse
+from app.routes.routers import unlisted_router
 from app.routes.service import Service
 from plugins.chats.threads import Chat, log, messages_of, secret, send, unsigned
 
@@ -27,15 +28,15 @@ NO_PREVIEWS = {"unfurl_links": False, "unfurl_media": False}
 TIMESTAMP = "x-slack-request-timestamp"
 
 
-def add_to(app: FastAPI, service: Service) -> None:
-    """Add the route, if its secrets are set."""
+def routers(app: FastAPI, service: Service) -> Iterator[APIRouter]:
+    """The route, if its secrets are set."""
     signing, token = secret("SLACK_SIGNING_SECRET"), secret("SLACK_BOT_TOKEN")
     if not (signing or token):
         return
     if not (signing and token):
         raise SettingsError("Slack needs both SLACK_SIGNING_SECRET and SLACK_BOT_TOKEN: set the other one, too.")
     slack = Slack(Chat(app, service, "SLACK_ASSISTANT_KEY"), signing.encode(), token)
-    app.add_api_route("/slack/events", slack.events, methods=["POST"], include_in_schema=False)
+    yield unlisted_router({"/slack/events": slack.events}, "POST")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from app.core.hooks import hookimpl
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from fastapi import APIRouter
 
     from app.routes.admin.routes import AdminView
     from app.routes.service import Service
@@ -38,8 +38,8 @@ def register_admin_views() -> Iterable[AdminView]:
 
 
 @hookimpl
-def register_routes(app: FastAPI, service: Service) -> None:
+def register_routes(service: Service) -> Iterable[APIRouter]:
     """GET /v1/admin/gaps."""
-    from plugins.gaps.routes import add_to
+    from plugins.gaps.routes import router
 
-    add_to(app, service)
+    return [router(service)]

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import FastAPI, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
 from app.conversations.question_log import Asked
 from app.http.bodies import Name, unstored
 from app.routes.admin.queries import IndexQuery, chosen_index
-from app.routes.description import add_operator_routes
+from app.routes.routers import operator_router
 from app.routes.service import Service
 from plugins.gaps.records import GapReport
 
 
-def add_to(app: FastAPI, service: Service) -> None:
-    """Add the route."""
+def router(service: Service) -> APIRouter:
+    """The route of the report."""
     summary = "Report what the documentation lacks"
-    add_operator_routes(app, service, [("GET", "gaps", Gaps(service).report, summary, GapReport, None, {})])
+    return operator_router(service, [("GET", "gaps", Gaps(service).report, summary, GapReport, None, {})])
 
 
 class GapsQuery(IndexQuery):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from app.core.hooks import hookimpl
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from fastapi import APIRouter, FastAPI
 
     from app.routes.service import Service
 
 
 @hookimpl
-def register_routes(app: FastAPI, service: Service) -> None:
+def register_routes(app: FastAPI, service: Service) -> Iterable[APIRouter]:
     """/v1/responses, /v1/conversations and /llms.txt."""
     from plugins.more_apis import conversations, llms_txt, responses
 
-    responses.add_to(app, service)
-    conversations.add_to(app, service)
-    llms_txt.add_to(app, service, app.state.branding)
+    return responses.router(service), *conversations.routers(service), llms_txt.router(service, app.state.branding)

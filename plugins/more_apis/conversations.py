@@ -1,9 +1,10 @@
 """Routes of conversations, with their questions and answers, and of kept responses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,9 +14,9 @@ from app.conversations.records import Conversation, KeptAnswer
 from app.core.errors import RequestError, quoted
 from app.http.bodies import JsonResponse, unstored
 from app.routes.answer_models import Sources
-from app.routes.description import add_routes
 from app.routes.feedback import FAILURES, TAG, Deleted, ListPart, PagingQuery, ends, unknown_after
 from app.routes.keeping import Place, check_listing, found, store_of
+from app.routes.routers import router_of
 from app.routes.service import Service
 from plugins.more_apis.responses import ResponseObject, ResponsesFormat, ResponsesRequest, part
 
@@ -160,11 +161,11 @@ def _response(answer: KeptAnswer) -> dict[str, Any]:
     return body
 
 
-def add_to(app: FastAPI, service: Service) -> None:
-    """Add the routes; without a store, each says that nothing is kept."""
+def routers(service: Service) -> Sequence[APIRouter]:
+    """The routes of conversations and of kept responses; without a store, each says that nothing is kept."""
     conversations = Conversations(service)
     all_, one, kept = "/v1/conversations", "/v1/conversations/{id}", "/v1/responses/{id}"
-    add_routes(app, TAG, (
+    return router_of(TAG, (
         ("conversation_create", "POST", all_, conversations.create, "Begin a conversation", ConversationObject, FAILURES, {}),
         ("conversations", "GET", all_, conversations.list_all, "List the conversations of the key", ConversationList, FAILURES, {}),
         ("conversation", "GET", one, conversations.get, "Read one conversation", ConversationObject, FAILURES, {}),
@@ -174,8 +175,7 @@ def add_to(app: FastAPI, service: Service) -> None:
          FAILURES, {}),
         ("conversation_answers", "GET", f"{one}/answers", conversations.answers, "List questions and answers", KeptAnswerList,
          FAILURES, {}),
-    ))  # fmt: skip
-    add_routes(app, "OpenAI API", (
+    )), router_of("OpenAI API", (
         ("response", "GET", kept, conversations.get_response, "Read a kept response", ResponseObject, FAILURES, {}),
         ("response_delete", "DELETE", kept, conversations.delete_response, "Delete a kept response", Deleted, FAILURES, {}),
     ))  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,18 +15,18 @@ from app.core.generation import GenerationInfo
 from app.core.types import Filters, Page
 from app.routes.html_pages import root_url
 from app.routes.interface import Branding
+from app.routes.routers import unlisted_router
 from app.routes.service import Service
 
 HEADERS = {"cache-control": "no-cache", "x-robots-tag": "noindex"}
 
 
-def add_to(app: FastAPI, service: Service, branding: Branding) -> None:
-    """Add the routes, unless `llms_txt` of [brand] says no."""
+def router(service: Service, branding: Branding) -> APIRouter:
+    """The routes; none if `llms_txt` of [brand] says no."""
     if not branding.given.llms_txt:
-        return
+        return APIRouter()
     published = PublishedPages(service, branding)
-    for path, handler in (("/llms.txt", published.listed), ("/llms/page.md", published.page)):
-        app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
+    return unlisted_router({"/llms.txt": published.listed, "/llms/page.md": published.page})
 
 
 @dataclass

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
-from fastapi import FastAPI
+from fastapi import APIRouter
 from pydantic import Field, field_validator
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,9 +25,10 @@ from app.http.keys import Access
 from app.http.sse import encoded
 from app.routes.answer_models import OwnFields, Sources
 from app.routes.chat import ROLES, InputMessage, earlier, request_of
-from app.routes.description import ANSWER_FAILURES, add_routes, answers, body_of
+from app.routes.description import ANSWER_FAILURES, answers, body_of
 from app.routes.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id
 from app.routes.request_models import AnswerRequest, MessagePart, ResponseFormat
+from app.routes.routers import router_of
 from app.routes.service import Service
 from app.routes.stream import Answer, own_fields
 
@@ -318,11 +319,11 @@ def part(text: str, sources: Sequence[Source]) -> dict[str, Any]:
     return {"type": "output_text", "text": encodable(text), "annotations": annotations, "logprobs": []}
 
 
-def add_to(app: FastAPI, service: Service) -> None:
-    """Add the route."""
+def router(service: Service) -> APIRouter:
+    """The route of the Responses API."""
     said = "The answer, or with `stream` named server-sent events."
     told = "Like the chat API. `previous_response_id` or `conversation` put what was said before it."
-    add_routes(app, "OpenAI API", (
+    return router_of("OpenAI API", (
         ("responses", "POST", "/v1/responses", Responses(service), "Ask a question, in the form of the Responses API", None,
          ANSWER_FAILURES | answers(ResponseObject, ResponseStreamEvent, said), {"description": told, **body_of(ResponsesRequest)}),
     ))  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.core.hooks import hookimpl
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from fastapi import APIRouter
 
     from app.pipeline.registry import StepFactory
     from app.routes.admin.routes import AdminView
@@ -48,11 +48,11 @@ def register_steps() -> Iterable[StepFactory]:
 
 
 @hookimpl
-def register_routes(app: FastAPI, service: Service) -> None:
+def register_routes(service: Service) -> Iterable[APIRouter]:
     """/v1/admin/curated."""
-    from plugins.steps.curated_routes import add_to
+    from plugins.steps.curated_routes import router
 
-    add_to(app, service)
+    return [router(service)]
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,8 +17,9 @@ from app.conversations.question_log import Asked, iso
 from app.core.errors import RequestError, quoted
 from app.http.bodies import ExactModel, Name, Place, unstored
 from app.routes.admin.queries import IndexQuery, chosen_index
-from app.routes.description import add_operator_routes, refusals
+from app.routes.description import refusals
 from app.routes.keeping import store_of
+from app.routes.routers import operator_router
 from app.routes.runs import operator_of
 from app.routes.service import Service
 from plugins.steps.curated import KEPT_VERSIONS, NEAR, Entry, Known, Match, Version, telling, versions_of
@@ -90,11 +91,11 @@ class TriedList(TypedDict):
     data: list[Tried]
 
 
-def add_to(app: FastAPI, service: Service) -> None:
-    """Add the routes."""
+def router(service: Service) -> APIRouter:
+    """The routes of curated answers."""
     handlers = CuratedAnswers(service)
     changed = refusals({409: "Somebody else has saved another version meanwhile."})
-    add_operator_routes(app, service, (
+    return operator_router(service, (
         ("GET", "curated", handlers.list_all, "The curated answers and their versions", CuratedList, None, {}),
         ("POST", "curated", handlers.save, "Save the curated answers as a new version", CuratedList, CuratedRequest, changed),
         ("POST", "curated/try", handlers.tried, "Try curated answers against the question log", TriedList, TryRequest, {}),

@@ -7,13 +7,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -30,16 +30,9 @@ from app.routes.admin import question_log as log
 from app.routes.admin.index import IndexStates
 from app.routes.admin.problems import RecentProblems
 from app.routes.admin.views import IndexedPages
-from app.routes.description import (
-    ADMIN,
-    OPERATOR_FAILURES,
-    Responses,
-    add_operator_routes,
-    body_of,
-    described,
-    refusals,
-)
+from app.routes.description import Responses, refusals
 from app.routes.request_models import QuestionRequest, RollbackRequest
+from app.routes.routers import operator_router, unlisted_router
 from app.routes.runs import Runs
 from app.routes.service import Service
 
@@ -52,12 +45,12 @@ QUESTION_SETS = Path("question-sets")
 """Directory for questions that are added from a trace."""
 
 
-def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> None:
-    """Add the routes."""
+def routers(service: Service, operation: Operation, runs: Runs) -> Iterator[APIRouter]:
+    """The routes of operators, and the scripts of views."""
     states, pages, asked = IndexStates(service, runs), IndexedPages(service), log.LoggedQuestions(service)
     of_keys, of_sites = keys.AdminKeys(service), sites.Sites(service, runs)
-    app.add_api_route(f"{SCRIPTS}/{{path}}.js", operation.script, methods=["GET"], include_in_schema=False)
-    add_operator_routes(app, service, (
+    yield unlisted_router({f"{SCRIPTS}/{{path}}.js": operation.script}, "GET")
+    yield operator_router(service, (
         ("GET", "index", states.state, "The state of the service and its indexes", bodies.AdminIndexBody, None, {}),
         ("GET", "generations", states.generations, "The kept generations of an index", bodies.GenerationList, None, {}),
         ("POST", "rollback", states.rollback, "Make the previous generation live again", bodies.RollbackBody, RollbackRequest, REFUSED),
@@ -79,18 +72,20 @@ def add_to(app: FastAPI, service: Service, operation: Operation, runs: Runs) -> 
         ("POST", "keys/revoke", of_keys.revoke, "Revoke a key", keys.KeyList, keys.KnownKey, KEPT),
     ))  # fmt: skip
     if runs.can_start:
-        add_operator_routes(app, service, (
+        yield operator_router(service, (
             ("GET", "sites", of_sites.list_sites, "The sites of the index", sites.SiteList, None, {}),
             ("POST", "sites", of_sites.add, "Add a site", sites.SiteList, sites.SiteRequest, IN_SETTINGS),
             ("POST", "sites/preview", of_sites.preview, "Show what a run would fetch of a site", sites.SitePreview, sites.SiteRequest, {}),
             ("POST", "sites/pause", of_sites.pause, "Pause a site, or go on with it", sites.SiteList, sites.PauseRequest, {}),
             ("POST", "sites/remove", of_sites.remove, "Remove a site with its pages", sites.SiteRemoved, sites.RemoveRequest, IN_SETTINGS),
         ))  # fmt: skip
-    summary, body = "Add a question to the question set", body_of(QuestionRequest)
-    failures = OPERATOR_FAILURES | refusals({409: "The set has this question already."})
-    adding = described(summary, bodies.QuestionObject, failures, access=ADMIN, status=201, **body)
-    checked = [Depends(service.operator)]
-    app.add_api_route("/v1/admin/questions", operation.add_question, methods=["POST"], dependencies=checked, **adding)
+    known = refusals({409: "The set has this question already."})
+    adding = "Add a question to the question set"
+    yield operator_router(
+        service,
+        [("POST", "questions", operation.add_question, adding, bodies.QuestionObject, QuestionRequest, known)],
+        201,
+    )
 
 
 @dataclass(frozen=True, slots=True)

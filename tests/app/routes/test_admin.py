@@ -249,7 +249,7 @@ def test_errors_are_counted_and_hold_no_question(tmp_path: Path):
         assert "pa55" not in response.text
         assert (slow["message"], slow["count"]) == ("slow took=2", 3)
         assert (failed["request_id"], failed["level"]) == ("r1", "error")
-        assert failed["exception"].startswith("ValueError in api/test_admin.py:")
+        assert failed["exception"].startswith("ValueError in routes/test_admin.py:")
         assert [one["request_id"] for one in others if "language model" in one["message"]] == ["mine"]
         for n in range(MOST + 20):
             log.warning("other %s", "x" * n)

@@ -10,6 +10,7 @@ from lxml import etree
 from markdown_it import MarkdownIt
 
 from app.routes.html_pages import Site, find_docs
+from app.routes.routers import include
 from tests.app.routes.scripted import client_of
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +32,7 @@ def built(tmp_path_factory) -> Path:
 
 def client(built: Path, docs: Path = ROOT / "docs"):
     app = FastAPI(docs_url=None)
-    Site(docs, default_language="en", built=built).add_to(app)
+    include(app, [Site(docs, default_language="en", built=built).router()])
     return client_of(app)
 
 

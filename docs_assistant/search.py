@@ -18,7 +18,7 @@ from app.core.turn import Done, Failure, Source, Text
 from app.http.bodies import RequestModel, named_language, validated
 from app.http.errors import SERVER_ERRORS, ErrorBody
 from app.routes.answer_models import ChatCompletion, Passage, SearchResult
-from app.routes.chat import from_chat
+from app.routes.ask import from_chat
 from app.routes.request_models import ChatRequest, SearchRequest
 from app.routes.search import search_result
 

@@ -8,13 +8,11 @@ can guess gives access.
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
 
 import numpy as np
 from starlette.requests import Request
@@ -75,10 +73,6 @@ THREAD = "docs_assistant.thread"
 """In the scope of a request that comes from this process, for a chat program: the name of the thread that is a conversation."""
 IN_THREADS = "thread:"
 """The owner of threads without a key. No client has it: the name of a thread is no secret."""
-CHAT_HEADERS = ("x-openwebui-chat-id", "x-owui-chat-id")
-TEMPORARY = "local:"
-"""The beginning of ids of chats that a user of Open WebUI doesn't want to be kept."""
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +90,13 @@ class Place:
     history: Sequence[Message] = ()
 
 
-async def place_of_chat(service: Service, request: Request, access: Access, chat: ChatRequest) -> Place:
-    """The place of a question of the chat API. Raises `RequestError` for a conversation that its sender doesn't have.
+async def place_of_chat(service: Service, request: Request, chat: ChatRequest, unnamed: Place) -> Place:
+    """The place of a question of the chat API, which is `unnamed` if it names no conversation. Raises `RequestError` for a
+    conversation that its sender doesn't have.
 
     A client that sends what was said before needs no history of ours.
     """
-    owner, store, headers = access.owner, service.conversations, request.headers
+    owner, store, headers = unnamed.owner, service.conversations, request.headers
     id_ = chat.conversation_id or headers.get(HEADER, "")
     if store is None:
         check_unused("conversation" if chat.conversation_id else HEADER, id_, "messages")
@@ -112,7 +107,7 @@ async def place_of_chat(service: Service, request: Request, access: Access, chat
         id_ = conversation_id_of(owner, thread)
         return Place(owner, kept, id_, makes=True, history=messages_of(await store.turns_of(owner, id_) or ()))
     if not id_:
-        return _place_of_client(service, request, access, kept=kept)
+        return unnamed
     if sum(message.role in ("user", "assistant") for message in chat.messages) > 1:
         try:
             found(await store.conversation(owner, id_), id_)
@@ -122,17 +117,6 @@ async def place_of_chat(service: Service, request: Request, access: Access, chat
         return Place(owner, kept, id_)
     turns = found(await store.turns_of(owner, id_), id_)
     return Place(owner, kept, id_, history=messages_of(turns))
-
-
-def _place_of_client(service: Service, request: Request, access: Access, *, kept: bool) -> Place:
-    """The place of a question that names no conversation, but perhaps a chat of its client."""
-    headers, owner = request.headers, access.owner
-    client_chat = next((headers[name] for name in CHAT_HEADERS if name in headers), "")
-    # nothing says that other ids belong to one chat alone; and an id that follows from that of the chat, which stands in
-    # its address, must not give access
-    if not _UUID.fullmatch(client_chat) or is_shared(service, request, access):
-        return Place(owner, kept and not client_chat.startswith(TEMPORARY))
-    return Place(owner, kept, conversation_id_of(owner, client_chat.lower()), makes=True)
 
 
 def check_unused(param: str, value: str, field: str) -> None:
@@ -154,23 +138,17 @@ def messages_of(turns: Iterable[KeptAnswer]) -> Sequence[Message]:
     ]
 
 
-MAX_READER = 200
-
-
 def new_answer_id(service: Service, info: RequestInfo) -> str:
     """An id for an answer: that of the request, made unique and unguessable if the client chose it and it is kept."""
     return f"{info.id}-{secrets.token_hex(8)}" if info.chosen and service.conversations else info.id
 
 
 def keeping_of(
-    service: Service, request: Request, place: Place, record: AnswerRecord, asked: tuple[str, str]
+    service: Service, request: Request, place: Place, record: AnswerRecord, asked: tuple[str, str], reader: str = ""
 ) -> Keeping | None:
     """Returns the keeper of this record's answer; None if it isn't to be kept. `asked` is the id of the answer and the question."""
     if not (place.kept and service.conversations):
         return None
-    # what Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it
-    wanted = service.settings.keep_user
-    reader = "" if wanted == "none" else unquote(request.headers.get(f"x-openwebui-user-{wanted}", ""))[:MAX_READER]
     # the log doesn't say which person asked
     key = "" if place.owner.startswith(PERSON) else info_of(request).fields.get("key", "")
     return Keeping(service.conversations, place, record, *asked, reader=reader, key=key)

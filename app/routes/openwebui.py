@@ -1,4 +1,4 @@
-"""Reads what Open WebUI sends beside the OpenAI API: its tasks, and its template around a question; writes status lines and sources for it."""
+"""Open WebUI in front of the chat API: makes an `Ask` of its requests, with its tasks, its template around a question and its headers."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import orjson
 from starlette.datastructures import Headers
+from starlette.requests import Request as HttpRequest
 
 from app.citing.headings import follow_ups
 from app.citing.sections import asked_stems, best_section
+from app.conversations.records import conversation_id_of
+from app.core import turn
 from app.core.errors import ModelError
 from app.core.log_message import LogMessage
 from app.core.settings import Settings
-from app.core.turn import AnswerRecord, Done, Events, Message, Request, Source, Status, Text, Usage
+from app.core.turn import AnswerRecord, Done, Events, Message, Request, Text, Usage
+from app.http.keys import Access
 from app.models import Model
 from app.models.protocols import CallOptions
 from app.pipeline.calls import braced
 from app.pipeline.conversation import CHARACTERS_PER_TOKEN
+from app.routes.ask import Ask, Display
+from app.routes.ask import ask_of as question_of
+from app.routes.keeping import Place, is_shared
 from app.routes.request_models import ChatRequest
+from app.routes.service import Service
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant
@@ -32,15 +41,6 @@ log = logging.getLogger("app.http")
 PREFIXES = ("x-owui-", "x-openwebui-")
 WRAPPED = "Respond to the user query using the provided context"
 _ID = re.compile(r'\bid="(\d{1,4})"')
-
-
-@dataclass(frozen=True, slots=True)
-class Display:
-    """Things that a client receives besides the text: status lines, sources as events, sources as links in the text."""
-
-    status: bool = False
-    events: bool = False
-    links: bool = True
 
 
 def display(headers: Headers, sources: str, *, stream: bool) -> Display:
@@ -83,23 +83,6 @@ def highest_source_number(attached: Iterable[str]) -> int:
     """The highest number that Open WebUI gave to an attachment; it shows attachments as numbered sources."""
     ids = (_ID.search(source.partition(">")[0]) for source in attached)
     return max((int(found[1]) for found in ids if found), default=0)
-
-
-def source_event(source: Source) -> dict[str, Any]:
-    """A source as an event of Open WebUI. `external` prevents a request to Google for the icon of the host."""
-    data = {
-        "source": {"id": source.url, "name": source.name, "url": source.url},
-        "document": [source.snippet],
-        "metadata": [{"source": source.url, "name": source.name, "external": True}],
-        "distances": [source.score],
-    }
-    return {"type": "source", "data": data}
-
-
-def status_event(status: Status) -> dict[str, Any]:
-    """A status line, which Open WebUI shows above the answer; with the found sections for a client that shows them."""
-    found = {"sections": status.sections} if status.sections else {}
-    return {"type": "status", "data": {"description": status.text, "done": status.done, **found}}
 
 
 STEP = "openwebui_task"  # the name of a task's call among those of steps
@@ -198,34 +181,43 @@ def template_of(text: str) -> str:
     return next((key for beginning, key in BY_FIRST_WORDS.items() if rest.startswith(beginning)), "")
 
 
-async def run_task(
-    task: Task, chat: ChatRequest, assistant: Assistant, model: Model | None, settings: Settings, record: AnswerRecord
-) -> Events:
-    """The reply to the task as events; a call of the model is added to the record.
+@dataclass(frozen=True, slots=True)
+class AskedTask:
+    """A task, and who does it: the `assistant`, or a model with at most `max_tokens`."""
 
-    Questions that follow are those that the index answers (`follow_ups`), without a model, unless the setting turns them off.
-    """
-    text, usage = None, Usage()
-    if task.key == "follow_ups" and settings.tuning.follow_ups and task.questions:
-        text = _json_object(task.key, await _answered(task, assistant))
-    elif model and (task.trusted or settings.tuning.openwebui_tasks):
-        wanted = chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS
-        options = CallOptions(
-            temperature=0,
-            max_tokens=min(wanted, MAX_TOKENS),
-            timeout=settings.tuning.helper_timeout,
-        )
-        room = (settings.llm_context_window - MAX_TOKENS) * CHARACTERS_PER_TOKEN
-        try:
-            with record.calls.call(STEP) as call:
-                completion = await model.complete([Message("user", _cut(task.prompt, room))], options)
-                text, usage = task.parse_reply(completion.text), completion.usage
-                call.usage = usage
-        except ModelError as error:
-            log.warning(LogMessage("task not done by the language model", task=task.key, error=error))
-    yield Text(text or task.fallback())
-    yield usage
-    yield Done()
+    task: Task
+    assistant: Assistant
+    model: Model | None
+    settings: Settings
+    max_tokens: int
+
+    @property
+    def key(self) -> str:
+        """The key of the task."""
+        return self.task.key
+
+    async def run(self, record: AnswerRecord) -> Events:
+        """The reply to the task as events; a call of the model is added to the record.
+
+        Questions that follow are those that the index answers (`follow_ups`), without a model, unless the setting turns them off.
+        """
+        task, tuning = self.task, self.settings.tuning
+        text, usage = None, Usage()
+        if task.key == "follow_ups" and tuning.follow_ups and task.questions:
+            text = _json_object(task.key, await _answered(task, self.assistant))
+        elif self.model and (task.trusted or tuning.openwebui_tasks):
+            options = CallOptions(temperature=0, max_tokens=self.max_tokens, timeout=tuning.helper_timeout)
+            room = (self.settings.llm_context_window - MAX_TOKENS) * CHARACTERS_PER_TOKEN
+            try:
+                with record.calls.call(STEP) as call:
+                    completion = await self.model.complete([Message("user", _cut(task.prompt, room))], options)
+                    text, usage = task.parse_reply(completion.text), completion.usage
+                    call.usage = usage
+            except ModelError as error:
+                log.warning(LogMessage("task not done by the language model", task=task.key, error=error))
+        yield Text(text or task.fallback())
+        yield usage
+        yield Done()
 
 
 async def _answered(task: Task, assistant: Assistant) -> tuple[str, ...]:
@@ -248,3 +240,49 @@ def _title_of(text: str) -> str:
 def _json_object(key: str, value: object) -> str:
     # unlike orjson, accepts lone surrogates, which some models write
     return json.dumps({key: value}, ensure_ascii=False)
+
+
+def unwrapped(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """The user's question and the attachments of a text; None for a task, which is no part of the conversation."""
+    return None if template_of(text) else unwrap_question(text)
+
+
+CHAT_HEADERS = ("x-openwebui-chat-id", "x-owui-chat-id")
+TEMPORARY = "local:"
+"""The beginning of ids of chats that a user doesn't want to be kept."""
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+MAX_READER = 200
+
+
+def place_of_client(service: Service, request: HttpRequest, access: Access, *, kept: bool) -> Place:
+    """The place of a question that names no conversation, but perhaps a chat of its client."""
+    headers, owner = request.headers, access.owner
+    client_chat = next((headers[name] for name in CHAT_HEADERS if name in headers), "")
+    # nothing says that other ids belong to one chat alone; and an id that follows from that of the chat, which stands in
+    # its address, must not give access
+    if not _UUID.fullmatch(client_chat) or is_shared(service, request, access):
+        return Place(owner, kept and not client_chat.startswith(TEMPORARY))
+    return Place(owner, kept, conversation_id_of(owner, client_chat.lower()), makes=True)
+
+
+def reader_of(service: Service, headers: Headers) -> str:
+    """What Open WebUI says of its user, as far as DOCS_KEEP_USER keeps it."""
+    wanted = service.settings.keep_user
+    return "" if wanted == "none" else unquote(headers.get(f"x-openwebui-user-{wanted}", ""))[:MAX_READER]
+
+
+async def ask_of(service: Service, request: HttpRequest, access: Access, chat: ChatRequest) -> Ask:
+    """What a request of the chat API asks, with what Open WebUI says in its headers and texts; other clients say nothing there."""
+    headers, assistant = request.headers, service.assistant(access, chat.model)
+    if task := task_of(chat, headers):
+        most = min(chat.max_completion_tokens or chat.max_tokens or MAX_TOKENS, MAX_TOKENS)
+        asked = AskedTask(task, assistant, service.assistants.model, service.settings, most)
+        nowhere, stream = Place(access.owner, kept=False), bool(chat.stream)
+        return Ask(assistant, asked, Display(), nowhere, stream, chat.include_usage)
+    configured = service.settings.tuning.key_sources.get(access.key, assistant.table.sources)
+    shown = display(headers, "events" if chat.events else configured, stream=bool(chat.stream))
+    place = place_of_client(service, request, access, kept=chat.store is not False)
+    ask = await question_of(service, request, access, chat, shown, place=place, unwrap=unwrapped)
+    assert isinstance(ask.what, turn.Request)
+    first = highest_source_number(ask.what.attached) + 1 if shown.events else 1
+    return replace(ask, what=replace(ask.what, first_number=first), reader=reader_of(service, headers))

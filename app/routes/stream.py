@@ -21,7 +21,6 @@ from app.http.errors import api_error
 from app.http.sse import HEADERS, KEEP_ALIVE, EventQueue, encoded
 from app.routes.answer_models import AnswerMessage, ChatCompletion, ChatCompletionChunk, ChunkChoice, Delta, UsageObject
 from app.routes.keeping import Keeping
-from app.routes.openwebui import source_event, status_event
 from app.routes.service import Service
 
 END = encoded(b"[DONE]")
@@ -92,7 +91,7 @@ class ChatFormat:
         if isinstance(event, Source) and not self.events:
             return b""
         chunk = self._chunk({"content": ""})
-        chunk["event"] = source_event(event) if isinstance(event, Source) else status_event(event)
+        chunk["event"] = _source_event(event) if isinstance(event, Source) else _status_event(event)
         return self._role() + _event(chunk)
 
     def done(self, record: AnswerRecord) -> bytes:
@@ -139,6 +138,23 @@ class ChatFormat:
         if self.include_usage:
             chunk["usage"] = None
         return chunk
+
+
+def _source_event(source: Source) -> dict[str, Any]:
+    """A source as an event of Open WebUI. `external` prevents a request to Google for the icon of the host."""
+    data = {
+        "source": {"id": source.url, "name": source.name, "url": source.url},
+        "document": [source.snippet],
+        "metadata": [{"source": source.url, "name": source.name, "external": True}],
+        "distances": [source.score],
+    }
+    return {"type": "source", "data": data}
+
+
+def _status_event(status: Status) -> dict[str, Any]:
+    """A status line, which Open WebUI shows above the answer; with the found sections for a client that shows them."""
+    found = {"sections": status.sections} if status.sections else {}
+    return {"type": "status", "data": {"description": status.text, "done": status.done, **found}}
 
 
 def _event(chunk: ChatCompletionChunk) -> bytes:

@@ -24,9 +24,10 @@ from app.http.errors import api_error
 from app.http.keys import Access
 from app.http.sse import encoded
 from app.routes.answer_models import OwnFields, Sources
-from app.routes.chat import ROLES, InputMessage, earlier, request_of
+from app.routes.ask import ROLES, InputMessage, earlier, request_of
 from app.routes.description import ANSWER_FAILURES, answers, body_of
 from app.routes.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id
+from app.routes.openwebui import reader_of, unwrapped
 from app.routes.request_models import AnswerRequest, MessagePart, ResponseFormat
 from app.routes.routers import router_of
 from app.routes.service import Service
@@ -116,7 +117,7 @@ def from_responses(
     else:
         messages_in += [_input_item(item, i) for i, item in enumerate(parts)]
     sampling = turn.Sampling(body.temperature, body.max_output_tokens)
-    return request_of(body, "input", messages_in, id=id, sampling=sampling)
+    return request_of(body, "input", messages_in, unwrapped, id=id, sampling=sampling)
 
 
 def _input_item(item: InputItem, index: int) -> InputMessage:
@@ -171,7 +172,14 @@ class Responses:
         assistant = self.service.assistant(access, body.model)
         record = info.answer = AnswerRecord(assistant.id, stream)
         id_ = new_answer_id(self.service, info)
-        keeping = keeping_of(self.service, request, place, record, (f"resp_{id_}", asked.question))
+        keeping = keeping_of(
+            self.service,
+            request,
+            place,
+            record,
+            (f"resp_{id_}", asked.question),
+            reader_of(self.service, request.headers),
+        )
         form = ResponsesFormat(id_, int(time.time()), assistant.id, body, place)
         events = self.service.answer(request, assistant, asked, record)
         return Answer(self.service, info, form, events, stream=stream, keeping=keeping)

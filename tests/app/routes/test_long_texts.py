@@ -13,8 +13,8 @@ from app.core.types import Chunk, Section
 from app.pipeline.calls import replied_numbers
 from app.pipeline.conversation import earlier
 from app.pipeline.steps.relevance import MOST_ENDS, ends
-from app.routes.chat import MAX_ATTACHED_CHARS, MAX_HISTORY_CHARS, MAX_MESSAGE_CHARS, MAX_MESSAGES, from_chat
-from app.routes.openwebui import Task, unwrap_question
+from app.routes.ask import MAX_ATTACHED_CHARS, MAX_HISTORY_CHARS, MAX_MESSAGE_CHARS, MAX_MESSAGES, from_chat
+from app.routes.openwebui import Task, unwrap_question, unwrapped
 from app.routes.request_models import ChatRequest
 from app.text.answer_language import AnswerLanguage
 from app.text.language import LanguageDetector, is_smalltalk
@@ -36,7 +36,7 @@ LOG = "2026-11-22T00:48:57 ERROR at a.b.c(D.java:10), x=1, retrying;"
 
 def request(*messages: tuple[str, str]):
     given = [{"role": role, "content": content} for role, content in messages]
-    return from_chat(ChatRequest.model_validate({"model": "m", "messages": given}), "id")
+    return from_chat(ChatRequest.model_validate({"model": "m", "messages": given}), "id", unwrap=unwrapped)
 
 
 def test_a_conversation_is_cut_at_the_door_and_the_question_is_not() -> None:

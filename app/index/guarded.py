@@ -2,13 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from app.core.breaker import Breaker
 from app.core.errors import StoreUnavailable
 from app.core.gate import busy
 from app.core.generation import GenerationInfo
 from app.core.types import Chunk, PlainText
+from app.index.observed import ObservedGeneration
 from app.index.protocols import Generation, Kept, Store
 
 MOST_BYTES = 16_000_000
@@ -88,8 +89,7 @@ class GuardedStore:
     async def live(self) -> Generation:
         """The live generation."""
         with self._breaker.call("live", proves=False):  # a store may answer from memory, so success proves nothing
-            live = GuardedGeneration(await self._store.live(), self._breaker, self._recent)
-        return cast("Generation", live)
+            return GuardedGeneration(await self._store.live(), self._breaker, self._recent)
 
     def __getattr__(self, name: str) -> Any:
         """Each other method is that of the store: commands call them, and wait for it."""
@@ -105,44 +105,34 @@ FROM_MEMORY = frozenset({"translation_sets", "language_centres", "vocabulary", "
 """What a generation reads once and keeps: a success of these calls proves nothing about the server."""
 
 
-class GuardedGeneration:
-    """See `app.index.protocols.Generation`: each of its calls goes through the breaker."""
-
-    __slots__ = ("_breaker", "_generation", "_recent", "info")
+class GuardedGeneration(ObservedGeneration):
+    """See `app.index.protocols.Generation`: each of its calls goes through the breaker, and what is kept needs no store."""
 
     def __init__(self, generation: Generation, breaker: Breaker, recent: _Kept) -> None:
-        self.info = generation.info
-        self._generation, self._breaker, self._recent = generation, breaker, recent
+        super().__init__(generation)
+        self._breaker, self._recent = breaker, recent
 
-    def __getattr__(self, name: str) -> Any:
-        """The method of the generation with this name, guarded."""
-        return self._guarded(name)
-
-    def _guarded(self, name: str) -> Any:
-        method = getattr(self._generation, name)
-
-        async def guarded(*arguments: Any) -> Any:
-            with self._breaker.call(name, proves=name not in FROM_MEMORY), busy():
-                return await method(*arguments)
-
-        return guarded
+    async def observe(self, name: str, answer: Callable[[], Awaitable[T]]) -> T:
+        """What the call of this name answers, as far as the breaker lets it through."""
+        with self._breaker.call(name, proves=name not in FROM_MEMORY), busy():
+            return await answer()
 
     async def fetch(self, ids: Sequence[str]) -> tuple[Chunk, ...]:
-        """The chunks with these ids, in the order of the ids; those that are kept need no store."""
+        """The chunks with these ids, in the order of the ids."""
         chunks = await self._recent.chunks.of(self.info, ids, self._by_id)
         return tuple([chunks[id_] for id_ in ids if id_ in chunks])
 
     async def _by_id(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        return {chunk.id: chunk for chunk in await self._guarded("fetch")(ids)}
+        return {chunk.id: chunk for chunk in await super().fetch(ids)}
 
     async def plain_texts(self, urls: Sequence[str]) -> Mapping[str, PlainText]:
-        """The plain texts of the pages with these addresses; those that are kept need no store."""
-        return await self._recent.texts.of(self.info, urls, self._guarded("plain_texts"))
+        """The plain texts of the pages with these addresses."""
+        return await self._recent.texts.of(self.info, urls, super().plain_texts)
 
     async def units(self, ids: Sequence[str]) -> Mapping[str, bytes]:
-        """The units of the chunks with these ids; those that are kept need no store."""
-        return await self._recent.units.of(self.info, ids, self._guarded("units"))
+        """The units of the chunks with these ids."""
+        return await self._recent.units.of(self.info, ids, super().units)
 
     async def frequencies(self, tokens: Sequence[str]) -> Mapping[str, int]:
-        """The number of chunks with each of these tokens; those that are kept need no store."""
-        return await self._recent.frequencies.of(self.info, tokens, self._guarded("frequencies"))
+        """The number of chunks with each of these tokens."""
+        return await self._recent.frequencies.of(self.info, tokens, super().frequencies)

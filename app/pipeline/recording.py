@@ -16,6 +16,8 @@ from app.core.settings import Settings
 from app.core.trace import LegPlace, TraceCall, TraceSearch
 from app.core.turn import Completion, Done, Message, Reasoning, Text, Turn, Usage
 from app.core.types import Candidate, Hit, Legs, Query, Vector
+from app.index.observed import ObservedGeneration
+from app.index.protocols import Generation
 from app.models.postprocessor import Scores
 from app.models.protocols import CallOptions
 from app.pipeline.runner import Changes, Plan, Step
@@ -101,10 +103,14 @@ class _WatchedStep(_Watched):
         return changes
 
 
-class _WatchedGeneration(_Watched):
+class _WatchedGeneration(ObservedGeneration):
+    def __init__(self, generation: Generation, step: str, recorder: Recorder) -> None:
+        super().__init__(generation)
+        self._step, self._recorder = step, recorder
+
     async def search(self, query: Query) -> Legs:
         start = self._recorder.now()
-        legs: Legs = await self._part.search(query)
+        legs = await super().search(query)
         self._recorder.searches.append(
             TraceSearch(
                 step=self._step,

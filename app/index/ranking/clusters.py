@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.types import Candidate, Filters, Legs, Query, Vector
+from app.index.observed import ObservedGeneration
 from app.index.protocols import Generation
 from app.index.ranking.legs import best_first
 
@@ -106,24 +107,20 @@ async def clusters_of(generation: Generation, most: int) -> Clusters:
     return await asyncio.to_thread(Clusters.made, embedded, number_of_clusters(len(embedded.chunks), most))
 
 
-class ClusteredGeneration:
+class ClusteredGeneration(ObservedGeneration):
     """A generation whose vector leg has the chunks of the nearest clusters, at most `chunks` of them."""
 
     def __init__(self, generation: Generation, clusters: Clusters, chunks: int) -> None:
-        self.info = generation.info
-        self._generation, self._clusters, self._chunks = generation, clusters, chunks
-
-    def __getattr__(self, name: str) -> Any:
-        """All else is that of the generation."""
-        return getattr(self._generation, name)
+        super().__init__(generation)
+        self._clusters, self._chunks = clusters, chunks
 
     async def search(self, query: Query) -> Legs:
         """The lexical leg, and the vector leg of the nearest clusters, best first."""
         if query.vector is None or not any(query.vector):
-            return await self._generation.search(query)
+            return await super().search(query)
         recipe = self.info.recipe
         # summaries and questions are searched along with the vectors of chunks
         asked = query if recipe.summaries or recipe.questions else replace(query, vector=None)
-        legs = await self._generation.search(asked)
+        legs = await super().search(asked)
         near = self._clusters.nearest(query.vector, min(query.depth, self._chunks), query.filters)
         return replace(legs, vector=tuple(best_first(near)))

@@ -24,7 +24,7 @@ from app.assistants.file import assistant_names
 from app.assistants.suggestions import Suggester
 from app.core import spans
 from app.core.errors import AssistantError
-from app.core.hooks import answer_listener, plugins, registered
+from app.core.hooks import answer_listener, registered
 from app.core.settings import Settings
 from app.core.settings_sources import Origin
 from app.http.bodies import field_error

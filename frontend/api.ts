@@ -210,8 +210,8 @@ export interface GivenFeedback {
 }
 
 export interface Highlights {
-  breadcrumbs: PieceObject[][];
-  excerpt: PieceObject[];
+  breadcrumbs: Piece[][];
+  excerpt: Piece[];
 }
 
 export interface IndexBody {
@@ -509,7 +509,7 @@ export interface PassageInPage {
   url: string;
 }
 
-export interface PieceObject {
+export interface Piece {
   match: boolean;
   text: string;
 }

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from app.assistants.health import PartState
 from app.core.trace import Trace
 from app.core.turn import FinishReason, Source, Unsupported, Verbatim
+from app.text.query_highlight import Piece
 
 
 class UsageObject(TypedDict):
@@ -106,18 +107,11 @@ class Scores(TypedDict):
     rerank: Annotated[float | None, Field(description="0 to 1; decides the order. Null without a reranker.")]
 
 
-class PieceObject(TypedDict):
-    """A part of a text. All parts together are the text."""
-
-    text: str
-    match: Annotated[bool, Field(description="Whether it is a word of the query.")]
-
-
 class Highlights(TypedDict):
     """Plain text with the words of the query marked."""
 
-    breadcrumbs: Annotated[list[list[PieceObject]], Field(description="Each of the breadcrumbs in pieces.")]
-    excerpt: Annotated[list[PieceObject], Field(description="About 200 characters of the section, around the words.")]
+    breadcrumbs: Annotated[Sequence[Sequence[Piece]], Field(description="Each of the breadcrumbs in pieces.")]
+    excerpt: Annotated[Sequence[Piece], Field(description="About 200 characters of the section, around the words.")]
 
 
 class Facets(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +29,7 @@ from app.index import Store
 from app.index.protocols import Generation
 from app.pipeline.steps.cite import source_of
 from app.pipeline.type_ahead import query_words, read, sections_of
-from app.routes.answer_models import Facets, Passage, PieceObject, SearchResult
+from app.routes.answer_models import Facets, Passage, SearchResult
 from app.routes.description import FAILURES, body_of
 from app.routes.request_models import MAX_QUESTION, PageAddress, SearchFilters, SearchRequest
 from app.routes.routers import router_of
@@ -37,7 +37,7 @@ from app.routes.service import Service
 from app.text.analysis import fold
 from app.text.blocks import plain_title
 from app.text.invisible import visible
-from app.text.query_highlight import Piece, QueryWords
+from app.text.query_highlight import QueryWords
 
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant
@@ -88,15 +88,11 @@ def _row(number: int, hit: Hit, section: Section | None, words: QueryWords) -> P
         modified=chunk.modified,
         text=chunk.text,
         highlights={
-            "breadcrumbs": [_objects(words.pieces(crumb)) for crumb in breadcrumbs],
-            "excerpt": _objects(words.excerpt(section_text(chunk, section))),
+            "breadcrumbs": [words.pieces(crumb) for crumb in breadcrumbs],
+            "excerpt": words.excerpt(section_text(chunk, section)),
         },
         scores={"lexical": hit.lexical, "vector": hit.cosine, "fused": hit.fused, "rerank": hit.rerank},
     )
-
-
-def _objects(pieces: Iterable[Piece]) -> list[PieceObject]:
-    return [{"text": piece.text, "match": piece.match} for piece in pieces]
 
 
 _languages: WeakKeyDictionary[Store, tuple[GenerationInfo, dict[Filters, AbstractSet[str]]]] = WeakKeyDictionary()

@@ -7,33 +7,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.core.turn import AnswerRecord, Done, Event, Failure, FinishReason, Source, Status, Text, Usage
-from app.http.bodies import JsonResponse, encodable
+from app.core.turn import AnswerRecord, Done, Event, Failure, Source, Status, Text
+from app.http.bodies import JsonResponse
 from app.http.door import RequestInfo, log_error, shutdown_error
-from app.http.errors import api_error
-from app.http.sse import HEADERS, KEEP_ALIVE, EventQueue, encoded
-from app.routes.answer_models import AnswerMessage, ChatCompletion, ChatCompletionChunk, ChunkChoice, Delta, UsageObject
+from app.http.sse import HEADERS, KEEP_ALIVE, EventQueue
 from app.routes.keeping import Keeping
 from app.routes.service import Service
 
-END = encoded(b"[DONE]")
 OPENING = (Text, Source, Status, Failure)
 """Events that decide between a stream and an HTTP error."""
-MARK = "\0"  # stands for the text in the encoded form of a chunk
 
 
 class AnswerFormat(Protocol):
-    """The form of one answer in one of the APIs, as a whole or as the bytes of a stream. `status`: it has status lines."""
+    """The form of one answer in one of the APIs, as a whole or as the bytes of a stream."""
 
     @property
-    def status(self) -> bool: ...  # noqa: D102
+    def status(self) -> bool:
+        """True if it has status lines."""
 
     def whole(self, record: AnswerRecord) -> Mapping[str, Any]:
         """The body of a response that isn't streamed."""
@@ -51,116 +46,6 @@ class AnswerFormat(Protocol):
         """The end of the stream after an error."""
 
 
-@dataclass(slots=True)
-class ChatFormat:
-    """The form of the chat API. Its fields are the same in all chunks; `created` is in Unix seconds."""
-
-    id: str
-    created: int
-    model: str
-    include_usage: bool = False
-    events: bool = False  # also send sources as events of Open WebUI
-    status: bool = False
-    _began: bool = False
-    _around: tuple[bytes, bytes] = (b"", b"")
-
-    def whole(self, record: AnswerRecord) -> ChatCompletion:
-        """The body of a chat completion that isn't streamed."""
-        assert record.done is not None
-        message: AnswerMessage = {"role": "assistant", "content": encodable("".join(record.texts))}
-        body: ChatCompletion = {
-            "id": self.id,
-            "object": "chat.completion",
-            "created": self.created,
-            "model": self.model,
-            "choices": [{"index": 0, "message": message, "finish_reason": record.done.finish_reason}],
-            "usage": usage_object(record.usage),
-            "sources": record.sources,
-        }
-        body.update(own_fields(record.done))
-        return body
-
-    def text(self, text: str) -> bytes:
-        """A chunk with a piece of the answer; the first one follows a chunk with the role."""
-        role = b"" if self._began else self._role()
-        before, after = self._around
-        return role + before + orjson.dumps(encodable(text)) + after
-
-    def event(self, event: Source | Status) -> bytes:
-        """A chunk without text that carries an event of Open WebUI; empty for a source if the client wants no events."""
-        if isinstance(event, Source) and not self.events:
-            return b""
-        chunk = self._chunk({"content": ""})
-        chunk["event"] = _source_event(event) if isinstance(event, Source) else _status_event(event)
-        return self._role() + _event(chunk)
-
-    def done(self, record: AnswerRecord) -> bytes:
-        """The chunk with finish_reason and sources, the chunk with the usage if it was requested, and `[DONE]`."""
-        assert record.done is not None
-        last = self._chunk({}, record.done.finish_reason)
-        last["sources"] = record.sources
-        last.update(own_fields(record.done))
-        if not self.include_usage:
-            return _event(last) + END
-        counted = self._chunk(None)
-        counted["usage"] = usage_object(record.usage)
-        return _event(last) + _event(counted) + END
-
-    def failure(self, event: Failure, request_id: str, record: AnswerRecord) -> bytes:  # noqa: ARG002  # of `AnswerFormat`
-        """An error event, with the trace if there is one, and `[DONE]`."""
-        body = api_error(event.error, request_id).body
-        if event.trace:
-            body = orjson.dumps({**orjson.loads(body), "trace": event.trace})
-        return encoded(body) + END
-
-    def _role(self) -> bytes:
-        """The chunk with the role the first time, then nothing."""
-        if self._began:
-            return b""
-        self._began = True
-        # chunks with text differ only in the text, so the rest is encoded once
-        before, _, after = _event(self._chunk({"content": MARK})).rpartition(orjson.dumps(MARK))
-        self._around = before, after
-        return _event(self._chunk({"role": "assistant", "content": ""}))
-
-    def _chunk(self, delta: Delta | None, finish_reason: FinishReason | None = None) -> ChatCompletionChunk:
-        """A chunk of a stream; without a delta it has no choices."""
-        choices: list[ChunkChoice] = []
-        if delta is not None:
-            choices.append({"index": 0, "delta": delta, "finish_reason": finish_reason})
-        chunk: ChatCompletionChunk = {
-            "id": self.id,
-            "object": "chat.completion.chunk",
-            "created": self.created,
-            "model": self.model,
-            "choices": choices,
-        }
-        if self.include_usage:
-            chunk["usage"] = None
-        return chunk
-
-
-def _source_event(source: Source) -> dict[str, Any]:
-    """A source as an event of Open WebUI. `external` prevents a request to Google for the icon of the host."""
-    data = {
-        "source": {"id": source.url, "name": source.name, "url": source.url},
-        "document": [source.snippet],
-        "metadata": [{"source": source.url, "name": source.name, "external": True}],
-        "distances": [source.score],
-    }
-    return {"type": "source", "data": data}
-
-
-def _status_event(status: Status) -> dict[str, Any]:
-    """A status line, which Open WebUI shows above the answer; with the found sections for a client that shows them."""
-    found = {"sections": status.sections} if status.sections else {}
-    return {"type": "status", "data": {"description": status.text, "done": status.done, **found}}
-
-
-def _event(chunk: ChatCompletionChunk) -> bytes:
-    return encoded(orjson.dumps(chunk))
-
-
 def own_fields(done: Done) -> Any:
     """The fields of the end of an answer that OpenAI's don't have, as far as they say something."""
     fields = {
@@ -168,15 +53,6 @@ def own_fields(done: Done) -> Any:
         "verbatim": done.verbatim, "follow_ups": done.follow_ups, "trace": done.trace,
     }  # fmt: skip
     return {name: value for name, value in fields.items() if value}
-
-
-def usage_object(usage: Usage) -> UsageObject:
-    """Token counts in the form of the OpenAI API."""
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.total,
-    }
 
 
 class Answer(Response):

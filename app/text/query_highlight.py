@@ -7,7 +7,9 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
 
 from app.text.analysis import RUN, SHORTEST_STEM, WORD, fold, runs, stem, words_of
 from app.text.blocks import blocks, readable
@@ -22,11 +24,12 @@ LONGEST_ENDING = 4  # letters
 CUT = "…"
 
 
-class Piece(NamedTuple):
-    """A part of a text; `match` if it is a word of the query."""
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text. All parts together are the text."""
 
     text: str
-    match: bool
+    match: Annotated[bool, Field(description="Whether it is a word of the query.")]
 
 
 @dataclass(frozen=True)

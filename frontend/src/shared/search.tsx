@@ -2,7 +2,7 @@
  * rows can have a link and a button; the focus stays in the field. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Passage, PieceObject, SearchResult } from "../../api";
+import type { Passage, Piece, SearchResult } from "../../api";
 import { type Api, type ApiError, asApiError } from "./api";
 import { Icon, IconButton } from "./icons";
 import { Link, Pages, path } from "./link";
@@ -259,6 +259,6 @@ function Result({ id, row: { url, section, title, language, highlights }, active
   );
 }
 
-function marked(pieces: PieceObject[]): ComponentChildren {
+function marked(pieces: Piece[]): ComponentChildren {
   return pieces.map(({ text, match }) => (match ? <mark>{text}</mark> : text));
 }

@@ -80,7 +80,7 @@ export interface CuratedList {
   object: "list";
 }
 
-export interface DayBody {
+export interface DayFigures {
   day: string;
   down: number;
   marked: number;
@@ -90,7 +90,7 @@ export interface DayBody {
 }
 
 export interface DayList {
-  data: DayBody[];
+  data: DayFigures[];
   object: "list";
 }
 

@@ -29,8 +29,8 @@ from sqlalchemy import (
 )
 
 from app.conversations.queries import turns_until
-from app.conversations.question_log import Asked
-from app.conversations.records import KeptAnswer, LoggedQuestion, Part
+from app.conversations.question_log import Asked, iso
+from app.conversations.records import DayFigures, KeptAnswer, LoggedQuestion, Part
 from app.conversations.tables import TEXT_WORDS, answers, questions
 
 MOST_ELSEWHERE = 1_000
@@ -83,18 +83,6 @@ class Repeated:
     failed_before: int
     first: float | None
     last: float
-
-
-@dataclass(frozen=True, slots=True)
-class DayFigures:
-    """Questions of one day, in days of UTC since 1970: all, those refused, marked, and rated down, and the tokens of all."""
-
-    day: int
-    questions: int
-    refused: int
-    marked: int
-    down: int
-    tokens: int
 
 
 def listed(connection: Connection, asked: Asked, after: int, limit: int) -> Part[LoggedQuestion] | None:
@@ -155,7 +143,8 @@ def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
             for day in days[start : start + DAYS_AT_ONCE]
         ]
         rows: Sequence[Any] = connection.execute(union_all(*parts)).all()
-        found += [DayFigures(*map(int, row)) for row in rows if row[1]]  # sums of PostgreSQL are decimals
+        # sums of PostgreSQL are decimals
+        found += [DayFigures(iso(int(day) * DAY)[:10], *map(int, row)) for day, *row in rows if row[0]]
     return sorted(found, key=lambda one: one.day)
 
 

@@ -83,6 +83,18 @@ class KeptAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class DayFigures:
+    """The questions of a day in UTC: all, those refused, marked, and rated down, and the tokens of all."""
+
+    day: str
+    questions: int
+    refused: int
+    marked: int
+    down: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
     """A conversation. `title` is its first question."""
 

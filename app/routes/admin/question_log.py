@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from app.conversations.question_log import SECONDS, Asked, iso
-from app.conversations.records import LoggedQuestion
+from app.conversations.question_log import Asked
+from app.conversations.records import DayFigures, LoggedQuestion
 from app.core.errors import RequestError, quoted
 from app.http.bodies import Name, filled, unstored
 from app.routes.admin.queries import QueryModel
@@ -97,22 +97,11 @@ class LogList(TypedDict):
     next: Annotated[str | None, Field(description="Address of the next questions; null at the end.")]
 
 
-class DayBody(TypedDict):
-    """The questions of a day in UTC."""
-
-    day: str
-    questions: int
-    refused: int
-    marked: int
-    down: int
-    tokens: int
-
-
 class DayList(TypedDict):
     """The days on which something was asked, the oldest first."""
 
     object: Literal["list"]
-    data: list[DayBody]
+    data: Sequence[DayFigures]
 
 
 class LoggedTurn(TypedDict):
@@ -168,9 +157,7 @@ class LoggedQuestions:
     async def days(self, query: Annotated[LogQuery, Query()]) -> Response:
         """The figures of each day."""
         store = self._store()
-        found = await store.by_day(query.asked(store.clock()))
-        data = [filled(DayBody, one, day=iso(one.day * SECONDS["d"])[:10]) for one in found]
-        return unstored(DayList(object="list", data=data))
+        return unstored(DayList(object="list", data=await store.by_day(query.asked(store.clock()))))
 
     async def one(self, id: str) -> Response:  # noqa: A002  # as in the path
         """One question with its conversation. A log without texts shows none of those that are kept for readers, either."""

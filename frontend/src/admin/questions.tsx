@@ -1,7 +1,7 @@
 /** The question log: what was asked, one by one and by day. Filters and parts are addresses. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { DayBody, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
+import type { DayFigures, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
 import { Markdown, type Reading } from "../shared/markdown";
 import { useUi } from "../shared/ui";
 import { Ago, Badge, Docs, Facts, Failure, Figures, Outside, Select, Table, type Tone, View, submitted, useAction, useAdmin, useJson, useKept } from "./data";
@@ -95,9 +95,9 @@ function Days({ given }: { given: Given }): JSX.Element | null {
 }
 
 /** The days from the first to the last one, also those without a question. */
-function everyDay(days: DayBody[]): DayBody[] {
+function everyDay(days: DayFigures[]): DayFigures[] {
   const known = new Map(days.map((one) => [one.day, one]));
-  const all: DayBody[] = [];
+  const all: DayFigures[] = [];
   for (let at = Date.parse(days[0]!.day); at <= Date.parse(days.at(-1)!.day); at += 86_400_000) {
     const day = new Date(at).toISOString().slice(0, 10);
     all.push(known.get(day) ?? { day, questions: 0, refused: 0, marked: 0, down: 0, tokens: 0 });

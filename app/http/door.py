@@ -145,12 +145,11 @@ class Door:
     def __init__(
         self,
         app: ASGIApp,
-        *,
         checks: Sequence[Check],
         enter: Enter,
         watch: Watch,
         answered: Listen,
-        client: AddressDetail,
+        client: AddressDetail = "none",
     ) -> None:
         self._app = app
         self._checks = checks

@@ -122,7 +122,7 @@ async def test_a_request_that_outlasts_the_shutdown_says_when_to_come_again():
         return None
 
     scope = {"type": "http", "app": app, "method": "GET", "path": "/v1/admin/gaps", "headers": []}
-    layer = Door(endless, (), nothing, lambda *_: None)
+    layer = Door(endless, (), nothing, lambda *_: None, lambda _: None)
     with pytest.raises(asyncio.CancelledError):
         await layer(scope, receive=None, send=send)
     app.state.stopping = True

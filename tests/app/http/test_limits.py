@@ -110,7 +110,7 @@ async def replicas(number: int, settings: Settings, answers: Answers):
     """As many instances as wanted: each has its own counters, and the keys and the request log of a service."""
     counters = [Counters(settings.limits_store) for _ in range(number)]
     entrances = [Limits(settings, Gate(1000), one, Keys(settings, list).access) for one in counters]
-    apps = [Door(answers, (), limits.enter, lambda *_: None) for limits in entrances]
+    apps = [Door(answers, (), limits.enter, lambda *_: None, lambda _: None) for limits in entrances]
     try:
         yield [client_of(app, "203.0.113.7", "http://x", {}) for app in apps]
     finally:

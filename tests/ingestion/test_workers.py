@@ -257,5 +257,5 @@ def test_only_workers_import_what_converts_pages() -> None:
     """A run in which nothing changed starts none of them, so it imports no parser and no converter."""
     code = "import sys, ingestion.run, ingestion.formats as f; f.binary_types(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = "html_to_markdown langdetect.detector lxml.html markdown_it yaml ingestion.convert.html.page"
+    heavy = "html_to_markdown langdetect.detector lxml.html markdown_it ingestion.convert.html.page"
     assert not set(heavy.split()) & set(done.stdout.split())

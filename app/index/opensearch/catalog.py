@@ -171,7 +171,7 @@ class Catalog:
         }
         for name, body in bodies.items():
             make = partial(_made, self._connection.url.partition(",")[0], name, recipe.dimension, body)
-            await self._connection.run(f"PUT /{name}", make, timeout=60)
+            await self._connection.run(f"PUT /{name}", make, allow="resource_already_exists_exception", timeout=60)
             path, params = f"/_cluster/health/{name}", {"wait_for_active_shards": "1", "timeout": "30s"}
             health = await self._connection.call("GET", path, params=params, allow=(408,), timeout=60)
             if health["timed_out"]:

@@ -232,14 +232,22 @@ class Connection:
                 return None
             return answer
 
-    async def run(self, doing: str, call: Callable[[AsyncOpenSearch], Awaitable[None]], *, timeout: float) -> None:  # noqa: ASYNC109
-        """Let a library use a client of its own, which tries each host. Raises as `call` does."""
+    async def run(
+        self,
+        doing: str,
+        call: Callable[[AsyncOpenSearch], Awaitable[None]],
+        *,
+        allow: str,
+        timeout: float,  # noqa: ASYNC109
+    ) -> None:
+        """Let a library use a client of its own, which tries each host; the error `allow` of a repeated call is none. Raises as `call` does."""
         waits = {"timeout": max(timeout, self.timeout), "max_retries": self._hosts - 1}
         async with AsyncOpenSearch(**self._arguments | waits) as client:
             try:
                 await call(client)
             except (OpenSearchException, ValueError) as error:
-                raise self._error_from(error, doing) from error
+                if _reason(getattr(error, "info", None))[0] != allow:
+                    raise self._error_from(error, doing) from error
 
     async def bulk(self, lines: bytes) -> None:
         """Send bulk operations. Raises `StoreError` with the first failure and the number of failures."""

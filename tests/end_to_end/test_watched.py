@@ -36,7 +36,7 @@ def test_the_log_has_only_our_lines_and_the_metrics_tell_the_same_story(tmp_path
         assert [line for line in running.err.splitlines() if not line.startswith("{")] == []
         lines = [json.loads(line) for line in running.err.splitlines()]
 
-    assert {line["logger"].partition(".")[0] for line in lines} == {"app"}
+    assert {line["logger"].partition(".")[0] for line in lines} == {"app", "docs_assistant"}
     said = [line["text"] for line in lines if line["message"] == "ingest says"]
     (retry,) = [json.loads(text) for text in said if text.startswith("{")]
     assert (retry["logger"], retry["message"], retry["reason"]) == ("ingestion", "asking again", "answered 503")

@@ -17,7 +17,7 @@ from tests.eval.conftest import command
 from tests.eval.test_answers_gate import result as answers
 from tests.fake_llm import FakeLLM, Reply, fake_llm
 
-SHORT = "- Answer with the word BREVITY."
+SHORT = "- Answer with two words."
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def prompts(folder, *lines: str):
 
 
 class Model:
-    """Answers with the evidence of the question, or with one word where the prompt wants it; counts whole answers."""
+    """Answers with the evidence of the question, or with its first two words where the prompt wants it short; counts whole answers."""
 
     def __init__(self, llm: FakeLLM, evidence: dict[str, str]) -> None:
         self.evidence, self.asked, self.breaks = evidence, list[str](), False
@@ -57,7 +57,8 @@ class Model:
         self.asked.append(question)
         if self.breaks and question == self.asked[0]:
             return Reply("out of order", status=500)
-        return Reply("Brevity." if SHORT in system else f"{self.evidence[question]} [1]")
+        said = self.evidence[question]
+        return Reply(f"{' '.join(said.split()[:2])} [1]." if SHORT in system else f"{said} [1]")
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys
             return code, len(model.asked), printed.out + printed.err
 
         code, asked, text = await run("--against", "shipped")
-        assert (code, asked) == (1, 28)
+        assert (code, asked) == (1, 28), text
         assert f"{mine} minus shipped, 14 questions in both" in text
         assert "Prompts that differ: en/synthesize.md." in text
         assert re.search(r"Became worse: 1\d questions, the 10 biggest moves", text)

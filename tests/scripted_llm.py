@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ChatResponseAsyncGen
@@ -55,15 +56,10 @@ class ScriptedLLM(ChatLLM):
 
 
 def _response(piece: Piece, text: str) -> ChatResponse:
-    usage = {"usage": vars_of(piece.usage)} if piece.usage else {}
+    usage = {"usage": asdict(piece.usage)} if piece.usage else {}
     return ChatResponse(
         message=ChatMessage(text, role="assistant"),
         delta=piece.text,
         additional_kwargs={"thinking_delta": piece.reasoning} if piece.reasoning else {},
         raw={"finish_reason": piece.finish, **usage},
     )
-
-
-def vars_of(usage: Usage) -> dict[str, int]:
-    """The numbers as a server says them."""
-    return {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from llama_index.core.base.llms import generic_utils
@@ -49,7 +49,8 @@ async def completed(llm: LLM, messages: Sequence[Message], options: CallOptions)
         raise ModelTimeout(f"{name} did not answer within {limit} s.") from error
     except Exception as error:  # every provider has its own exceptions
         raise error_from(name, error) from error
-    text = ThinkFilter.remove(str(response.message.content or ""))
+    text = str(response.message.content or "")
+    text = text if _thinks_apart(llm) else ThinkFilter.remove(text)
     return Completion(text, _usage(response) or NO_USAGE, _finish(response) or "stop")
 
 
@@ -58,7 +59,8 @@ async def streamed(llm: LLM, messages: Sequence[Message], options: CallOptions) 
 
     Raises `ModelError`, whatever the class raises, after the events before it.
     """
-    chat, arguments, heard = _chat(messages), _arguments(llm, options), _Heard(str(llm.metadata.model_name))
+    chat, arguments = _chat(messages), _arguments(llm, options)
+    heard = _Heard(str(llm.metadata.model_name), ThinkFilter(answering=_thinks_apart(llm)))
     try:
         if isinstance(llm, CustomLLM):
             answer = iterated(lambda: llm.stream_chat(chat, **arguments))
@@ -81,7 +83,7 @@ class _Heard:
     """What a stream has said so far, by the model of this name."""
 
     name: str
-    _think: ThinkFilter = field(default_factory=ThinkFilter)
+    _think: ThinkFilter
     _length: int = 0
     _finish: str = ""
     _usage: Usage = NO_USAGE
@@ -107,6 +109,11 @@ class _Heard:
         if self._usage != NO_USAGE:
             yield self._usage
         yield Done("length" if self._finish == "length" else "stop")
+
+
+def _thinks_apart(llm: LLM) -> bool:
+    """True for a class that leaves reasoning out of texts itself: a second look would take a quoted tag for its end."""
+    return getattr(llm, "thinks_apart", False)
 
 
 def _chat(messages: Sequence[Message]) -> list[ChatMessage]:

@@ -30,6 +30,7 @@ class OpenAIModel(OnServer, ChatLLM):
     """A chat model at `<url>/chat/completions`. Its options are those of `CallOptions`."""
 
     provider: ClassVar[str] = "openai"
+    thinks_apart: ClassVar[bool] = True
     options: tuple[str, ...] = ("temperature", "max_tokens", "stop", "seed", "timeout")
     _open: int = 0
     _window: int = 0
@@ -84,8 +85,8 @@ class OpenAIModel(OnServer, ChatLLM):
         The generator raises `ModelError`, after the pieces before it.
         """
         wait = options.pop("timeout", None)
-        body = self._body(messages, options) | {"stream": True, "stream_options": {"include_usage": True}} | self._extra
-        return self._streamed(body, wait)
+        streams = {"stream": True, "stream_options": {"include_usage": True}}
+        return self._streamed(self._body(messages, options | streams), wait)
 
     async def _streamed(self, body: Mapping[str, Any], wait: float | None) -> ChatResponseAsyncGen:
         text, ended, think = "", False, ThinkFilter()

@@ -29,10 +29,10 @@ MAX_BLANK = 100
 class ThinkFilter:
     """Splits a stream of text into answer and reasoning. Only a tag at the start counts, because a page may quote it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answering: bool = False) -> None:
         self._held = ""
         self._inside = False
-        self.answering = False  # from then on all is text
+        self.answering = answering  # from then on all is text
         self._after_thinking = False
 
     @staticmethod

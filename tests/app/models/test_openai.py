@@ -52,6 +52,15 @@ async def test_stream_yields_text_thinking_usage_and_the_end(llm: FakeLLM, model
     assert events[-1] == Done("length")
 
 
+async def test_a_tag_that_an_answer_quotes_ends_no_thinking(llm: FakeLLM, model: Model) -> None:
+    """Only the first one does; and what the extra body has as None reaches the server in neither form."""
+    llm.reply = lambda _: Reply("<think>hm</think>Write `</think>` at its end.")
+    assert (await model.complete(QUESTION, CallOptions())).text == "Write `</think>` at its end."
+    events = [event async for event in model.stream(QUESTION, CallOptions())]
+    assert "".join(e.text for e in events if isinstance(e, Text)).strip() == "Write `</think>` at its end."
+    assert not [body for body in llm.calls if None in body.values()]
+
+
 async def test_pieces_of_a_text_that_runs_are_passed_on_together(llm: FakeLLM, model: Model) -> None:
     """A fast model's pieces cost the service once in 40 ms, not once each."""
     words = " ".join(f"word{n}" for n in range(100))

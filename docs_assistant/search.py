@@ -10,11 +10,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.assistants.assembly import opened
 from app.assistants.assistant import Assistants
+from app.assistants.query_engine import AnswerStream, AskedBundle
 from app.core.errors import AssistantError, ModelRateLimited, RequestError, SettingsError, StoreError, StoreUnavailable
 from app.core.gate import Shared
 from app.core.log_message import masked
 from app.core.settings import Settings
-from app.core.turn import Done, Failure, Source, Text
+from app.core.turn import Source
 from app.http.bodies import RequestModel, named_language, validated
 from app.http.errors import SERVER_ERRORS, ErrorBody
 from app.routes.answer_models import ChatCompletion, Passage, SearchResult
@@ -57,19 +58,12 @@ class IndexBackend:
         """The answer to the question."""
         assistants, language = await self._assistants.get(self._open), self._language(body.language)
         request = from_chat(body, REQUEST_ID)
-        texts, sources, extractive = list[str](), list[Source](), False
-        async with aclosing(assistants.get(body.model).answer(replace(request, language=language))) as events:
-            async for event in events:
-                match event:
-                    case Text():
-                        texts.append(event.text)
-                    case Source():
-                        sources.append(event)
-                    case Failure():
-                        raise event.error
-                    case Done():
-                        extractive = event.extractive
-        return Answer("".join(texts), sources, extractive)
+        bundle = AskedBundle(request.question, request=replace(request, language=language))
+        response: AnswerStream = await assistants.get(body.model).engine.aquery(bundle)
+        async with aclosing(response.async_response_gen()) as texts:
+            text = "".join([text async for text in texts])
+        told: dict[str, Any] = response.metadata
+        return Answer(text, told["sources"], told["extractive"])
 
     async def close(self) -> None:
         """Close store and models."""

@@ -22,9 +22,8 @@ from app.index.run_history import EndedRun, RunOrigin, RunResult, add_run, reada
 from app.models.guarded import Embedder
 from ingestion.convert.prepare import without_build_dates
 from ingestion.convert.reader import PageLoader
-from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.listing import list_pages
+from ingestion.crawl.listing import list_pages, signed_in
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.progress import Progress
 from ingestion.publish.change import Duplicates
@@ -37,7 +36,7 @@ from ingestion.publish.site_blocks import Found, find_blocks, recorded_with, wit
 from ingestion.publish.translation_sets import assign_translation_sets
 from ingestion.publish.turned import Turned
 from ingestion.report import PageReport, Report, WrittenTexts
-from ingestion.sources import Source, as_sources, read_headers
+from ingestion.sources import Source, as_sources
 from ingestion.split import open_splitter
 from ingestion.split.chunker import open_chunker
 from ingestion.split.embedding import BatchEmbedder, CountingEmbedder
@@ -205,11 +204,10 @@ class _Order:
         workers = await stack.enter_async_context(Workers(page_seconds=self.settings.tuning.page_seconds))
         self.progress.stage("Reading sitemaps again" if aside else "Reading sitemaps", 0)
         known = () if self.rebuild else await live_pages(self.store)
-        for source, tls in zip(given, tls_of(given), strict=True):
-            client.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
+        sources = signed_in(client, given)
         if not known:
             workers.warm()  # there will be pages for each
-        listing = await list_pages([source.without_login() for source in given], client, workers, known, aside)
+        listing = await list_pages(sources, client, workers, known, aside)
         report.failed_sources += [f"{failed.url}: {failed.reason}" for failed in listing.failed]
         report.pages += [PageReport(skipped.url, "skipped", skipped.reason) for skipped in listing.skipped]
         return _Listed(given, client, workers, listing, aside)

@@ -15,12 +15,11 @@ from app.core.settings import Settings
 from app.models.loop_thread import LoopThread
 from ingestion.convert.prepare import prepare
 from ingestion.convert.reader import PageLoader
-from ingestion.crawl.certificates import tls_of
 from ingestion.crawl.fetch import Fetcher
-from ingestion.crawl.listing import list_pages
+from ingestion.crawl.listing import list_pages, signed_in
 from ingestion.entry import Entry, Listing
 from ingestion.errors import is_of_page
-from ingestion.sources import Source, as_sources, read_headers
+from ingestion.sources import Source, as_sources
 from ingestion.urls import stem
 from ingestion.workers import Workers
 
@@ -44,10 +43,6 @@ class DocsSiteReader(BaseReader):  # type: ignore[misc]  # LlamaIndex isn't type
         """The documents, each read when it is asked for."""
         return self._loop.each(self.documents())
 
-    async def alazy_load_data(self, *_: Any, **__: Any) -> Iterable[Document]:
-        """The same; reading the iterable blocks, `documents` doesn't."""
-        return self.lazy_load_data()
-
     async def aload_data(self, *_: Any, **__: Any) -> list[Document]:
         """All documents."""
         async with aclosing(self.documents()) as documents:
@@ -66,8 +61,7 @@ class DocsSiteReader(BaseReader):  # type: ignore[misc]  # LlamaIndex isn't type
                     log.warning(LogMessage("page left out", url=entry.url, error=error))
 
     async def _document(self, entry: Entry, loader: PageLoader) -> Document:
-        (loaded,) = await loader.aload_data(entry, await loader.fetch(entry))
-        document, fetched = loaded.made
+        document, fetched = await loader.read(entry, await loader.fetch(entry))
         settings = entry.site.within(self._settings)
         page = (await loader.workers.run(prepare, document, fetched, entry.without_text(), settings)).page
         facts = ("url", "title", "language", "collection", "published", "modified")
@@ -76,12 +70,9 @@ class DocsSiteReader(BaseReader):  # type: ignore[misc]  # LlamaIndex isn't type
 
     @asynccontextmanager
     async def _listed(self) -> AsyncIterator[tuple[Listing, PageLoader]]:
-        given = as_sources(self._sites)
         settings = self._settings
         async with Fetcher(settings) as client, Workers(page_seconds=settings.tuning.page_seconds) as workers:
-            for source, tls in zip(given, tls_of(given), strict=True):
-                client.sign_in(source.requested, read_headers(source.headers, source.place), tls)
-            listing = await list_pages([source.without_login() for source in given], client, workers)
+            listing = await list_pages(signed_in(client, as_sources(self._sites)), client, workers)
             loader = PageLoader(client, workers, settings, frozenset(stem(one.address) for one in listing.entries))
             try:
                 yield listing, loader

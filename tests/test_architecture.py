@@ -120,7 +120,7 @@ CALLED_BY_LIBRARIES = frozenset(
     re.findall(
         r"\w+",
         """_aget_query_embedding _aget_text_embedding _aget_text_embeddings _aquery _aretrieve _get_prompt_modules _get_query_embedding
-        _get_text_embedding _parse_nodes _aparse_nodes aload_data lazy_load_data alazy_load_data _postprocess_nodes acomplete alazy_load_data astream_complete stream_complete _retrieve _parse_filters acquire_entry get_moving_window send_400_response
+        _get_text_embedding _parse_nodes _aparse_nodes aload_data lazy_load_data _postprocess_nodes acomplete alazy_load_data astream_complete stream_complete _retrieve _parse_filters acquire_entry get_moving_window send_400_response
         timeout_keep_alive_handler is_allowed_origin format_commands process_bind_param create_module exec_module
         connect_unix_socket load_server_metadata __getattr__""",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -19,7 +19,7 @@ from app.models.nodes import node_of
 class SearchBundle(QueryBundle):  # type: ignore[misc]  # LlamaIndex isn't typed
     """A question with the query that searches for it. `legs` are what an earlier search found for it; the retriever fills them."""
 
-    query: Query | None = None
+    query: Query = field(default_factory=lambda: Query(()))
     legs: Legs | None = None
 
 
@@ -35,19 +35,16 @@ class GenerationRetriever(BaseRetriever):  # type: ignore[misc]
         self._generation = generation
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        bundle = query_bundle if isinstance(query_bundle, SearchBundle) else self._plain(query_bundle)
-        query = bundle.query or self._query(bundle)
-        legs = bundle.legs or await self._generation.search(query)
-        bundle.legs = await with_units(self._generation, legs, query)
-        return [node_of(hit) for hit in await rank(self._generation, bundle.legs, query)]
+        bundle = query_bundle if isinstance(query_bundle, SearchBundle) else self._searched_everywhere(query_bundle)
+        legs = bundle.legs or await self._generation.search(bundle.query)
+        bundle.legs = await with_units(self._generation, legs, bundle.query)
+        return [node_of(hit) for hit in await rank(self._generation, bundle.legs, bundle.query)]
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return asyncio.run(self._aretrieve(query_bundle))
 
-    def _plain(self, bundle: QueryBundle) -> SearchBundle:
-        return SearchBundle(bundle.query_str, embedding=bundle.embedding)
-
-    def _query(self, bundle: QueryBundle) -> Query:
+    def _searched_everywhere(self, bundle: QueryBundle) -> SearchBundle:
         languages = self._generation.info.languages
         texts = tuple(LexicalText(language, bundle.query_str) for language in languages)
-        return Query(texts, bundle.embedding, language=languages[0] if languages else "")
+        query = Query(texts, bundle.embedding, language=languages[0] if languages else "")
+        return SearchBundle(bundle.query_str, query=query)

@@ -7,10 +7,7 @@ from typing import Any
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import PrivateAttr
 
-from app.core.types import Hit
-
-FACTS = ("title", "headings", "url", "language", "collection", "date", "published", "modified", "versions")
-"""The metadata that programs read; a model reads the `context` alone, which embedders read, too."""
+from app.core.types import Chunk, Hit
 
 
 class ChunkNode(TextNode):  # type: ignore[misc]  # LlamaIndex isn't typed
@@ -21,9 +18,9 @@ class ChunkNode(TextNode):  # type: ignore[misc]  # LlamaIndex isn't typed
     @classmethod
     def of(cls, hit: Hit) -> ChunkNode:
         """The chunk of the hit."""
-        chunk = hit.chunk
-        node = cls(id_=chunk.id, text=chunk.text, metadata=_metadata(hit), metadata_template="{value}",
-                   excluded_embed_metadata_keys=list(FACTS), excluded_llm_metadata_keys=list(FACTS))  # fmt: skip
+        chunk, facts = hit.chunk, _facts(hit.chunk)
+        node = cls(id_=chunk.id, text=chunk.text, metadata={"context": chunk.context, **facts}, metadata_template="{value}",
+                   excluded_embed_metadata_keys=list(facts), excluded_llm_metadata_keys=list(facts))  # fmt: skip
         node._hit = hit
         return node
 
@@ -43,10 +40,9 @@ def hits_of(nodes: list[NodeWithScore]) -> list[Hit]:
     return [one.node.hit for one in nodes if isinstance(one.node, ChunkNode) and one.node.hit]
 
 
-def _metadata(hit: Hit) -> dict[str, Any]:
-    chunk = hit.chunk
+def _facts(chunk: Chunk) -> dict[str, Any]:
+    """The metadata that programs read; a model reads the `context` alone, as embedders do."""
     return {
-        "context": chunk.context,
         "title": chunk.title,
         "headings": " > ".join(chunk.heading_path),
         "url": chunk.link,

@@ -6,7 +6,10 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from app.core.errors import AssistantError, ModelError, ModelTimeout, SettingsError
 from app.core.gate import away, busy
@@ -14,30 +17,13 @@ from app.core.plugins import made
 from app.core.types import Hit
 from app.models.guarded import breaker, closed, probe_of
 from app.models.nodes import node_of
-from app.models.threads import in_thread
-
-if TYPE_CHECKING:
-    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from app.models.threads import in_thread, inherits
 
 Scores = Literal["relative", "0..1", "sigmoid"]
 
 
-def _has_no_async_code(class_: type) -> bool:
-    """True if the class leaves it to LlamaIndex to run it in a thread, which a program that ends would wait for."""
-    from llama_index.core.postprocessor.types import BaseNodePostprocessor
-
-    name = "_apostprocess_nodes"  # there is no public way to know
-    return getattr(class_, name) is getattr(BaseNodePostprocessor, name)
-
-
-def _derives(class_: type, name: str) -> bool:
-    return any(base.__name__ == name and base.__module__.startswith("llama_index.") for base in class_.__mro__)
-
-
 def open_postprocessor(name: str, path: str, arguments: Mapping[str, Any], what: str) -> Postprocessor:
     """The postprocessor at `module:Class` for the step of this name. Raises `SettingsError`, which begins with `what`."""
-    from llama_index.core.postprocessor.types import BaseNodePostprocessor
-
     inner = made(path, BaseNodePostprocessor, objects(arguments, f"{what}={path}"), what)
     sigmoid = (
         'write scores = "sigmoid" in its [[step]] if these are logits; without `scores`, they only compare passages'
@@ -75,8 +61,9 @@ class Postprocessor:
 
     def __init__(self, inner: BaseNodePostprocessor, name: str, sigmoid: str, *, label: str = "") -> None:
         self.name, self._inner, self._sigmoid = name, inner, sigmoid
-        self._blocks = _has_no_async_code(type(inner))
-        self.asks_model = any(_derives(type(value), "BaseLLM") for value in vars(inner).values())
+        # LlamaIndex would run it in a thread that a program which ends waits for
+        self._blocks = inherits(inner, BaseNodePostprocessor, "_apostprocess_nodes")
+        self.asks_model = any(isinstance(value, BaseLLM) for value in vars(inner).values())
         self._breaker = breaker("reranker", label or name, inner, probe_of(inner))
         self._place = busy if getattr(inner, "in_process", False) else away
         self.breakers = (self._breaker,)

@@ -10,6 +10,11 @@ T = TypeVar("T")
 _END: Any = object()
 
 
+def inherits(item: object, base: type, method: str) -> bool:
+    """True if the class of the item leaves the method to this base. There is no public way to know whether a class of LlamaIndex blocks."""
+    return getattr(type(item), method) is getattr(base, method)
+
+
 async def iterated(items: Callable[[], Iterator[T]]) -> AsyncGenerator[T, None]:
     """The items, each made in a thread. Closing the generator stops the iteration after the current item."""
     iterator = await in_thread(items)

@@ -55,14 +55,19 @@ async def list_pages(
     return Listing(tuple(entries), tuple(skipped), read_sources, read_sources - partly, failed, roots, notes)
 
 
+def signed_in(fetcher: Fetcher, sources: Sequence[Source]) -> list[Source]:
+    """The sources without their passwords, headers and certificates, which stay with the fetcher."""
+    for source, tls in zip(sources, tls_of(sources), strict=True):
+        fetcher.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
+    return [source.without_login() for source in sources]
+
+
 async def preview(sources: Sequence[Source], settings: Settings) -> Listing:
     """The pages that a run would fetch, and those that it would leave out and why, as far as that is known without fetching
     a page: by sitemaps, the rules of the sources, and robots.txt. A site without a sitemap tells its pages by their links only.
     """
     async with Fetcher(settings) as fetcher, Workers(page_seconds=settings.tuning.page_seconds) as workers:
-        for source, tls in zip(sources, tls_of(sources), strict=True):
-            fetcher.sign_in(source.requested, read_headers(source.headers, masked(source.place)), tls)
-        listing = await list_pages([source.without_login() for source in sources], fetcher, workers)
+        listing = await list_pages(signed_in(fetcher, sources), fetcher, workers)
         entries, skipped = list[Entry](), list(listing.skipped)
         for entry in listing.entries:
             rules = Robots() if entry.is_local else await fetcher.robots(entry.url)

@@ -16,10 +16,10 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelati
 from llama_index.core.utils import get_tokenizer
 
 from app.core.errors import SettingsError
-from app.core.types import Vector
+from app.core.types import Section, Vector
 from app.models.protocols import MOST_TEXTS
 from app.text.blocks import sentences
-from ingestion.split.chunks import Limits, Part, bounds, cuts_of
+from ingestion.split.chunks import Cut, Limits, Part, bounds, cuts_of
 from ingestion.split.pieces import pieces
 
 SEMANTIC_LEAST, SEMANTIC_MOST = 100, 400  # tokens of a chunk
@@ -79,6 +79,14 @@ class SectionParser(NodeParser):  # type: ignore[misc]  # LlamaIndex isn't typed
         ):  # LlamaIndex looks for texts, and finds those that are twice
             node.start_char_idx, node.end_char_idx = start, end
         return made
+
+
+def cuts_in(nodes: Sequence[BaseNode]) -> Iterator[Cut]:
+    """What the nodes of a `SectionParser` were made of."""
+    for node in nodes:
+        sections = tuple(Section(at, tuple(path), anchor) for at, path, anchor in node.metadata[SECTIONS])
+        first, last = node.metadata[LINES]
+        yield Cut(node.get_content(MetadataMode.NONE), sections, (first, last))
 
 
 class BoundedParser(NodeParser):  # type: ignore[misc]

@@ -91,7 +91,9 @@ class Splitter:
         return self._chunks(page, nodes, text, "")
 
     def _chunks(self, page: Page, nodes: Sequence[Any], text: _Text | None, window: str) -> tuple[Chunk, ...]:
-        chunks = chunks_of(page, _cuts(nodes, text, window) if text else _own_cuts(nodes))
+        from ingestion.split.parsers import cuts_in
+
+        chunks = chunks_of(page, _cuts(nodes, text, window) if text else cuts_in(nodes))
         return with_neighbours(chunks, self.neighbours) if self.neighbours else chunks
 
 
@@ -141,14 +143,6 @@ def _document(page: Page, text: str) -> Any:
         excluded_embed_metadata_keys=[*facts],
         excluded_llm_metadata_keys=[*facts],
     )
-
-
-def _own_cuts(nodes: Iterable[Any]) -> Iterator[Cut]:
-    """A part for each node of a `SectionParser`, which knows its place."""
-    for node in nodes:
-        sections = tuple(Section(at, tuple(path), anchor) for at, path, anchor in node.metadata["sections"])
-        first, last = node.metadata["lines"]
-        yield Cut(node.text, sections, (first, last))
 
 
 def _cuts(nodes: Iterable[Any], text: _Text, window: str) -> Iterator[Cut]:

@@ -12,7 +12,7 @@ from app.core.log_message import LogMessage
 from app.core.types import Hit
 from app.index.protocols import Generation
 from app.index.retriever import SearchBundle
-from app.models.threads import in_thread
+from app.models.threads import in_thread, inherits
 from app.pipeline.steps.retrieve import Retrieve
 
 log = logging.getLogger("app.pipeline")
@@ -28,10 +28,9 @@ class OwnRetrieve(Retrieve):
     seconds: float
 
     async def _ranked(self, generation: Generation, bundle: SearchBundle) -> Sequence[Hit]:
-        assert bundle.query
         most = bundle.query.limit
         wide = replace(bundle.query, limit=max(most, self.settings.tuning.rerank_candidates))
-        bundle.query, query = wide, bundle.query
+        query, bundle.query = bundle.query, wide
         own = await super()._ranked(generation, bundle)
         try:
             async with asyncio.timeout(self.seconds):
@@ -47,7 +46,6 @@ class OwnRetrieve(Retrieve):
         return found[:most]
 
     async def _retrieved(self, bundle: QueryBundle) -> list[NodeWithScore]:
-        name = "_aretrieve"  # there is no public way to know whether a class blocks
-        if getattr(type(self.retriever), name) is getattr(BaseRetriever, name):
+        if inherits(self.retriever, BaseRetriever, "_aretrieve"):
             return await in_thread(lambda: self.retriever.retrieve(bundle))
         return list(await self.retriever.aretrieve(bundle))

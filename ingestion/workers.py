@@ -23,6 +23,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import pairwise
 from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from queue import LifoQueue
@@ -84,6 +85,10 @@ class Budget:
 
 _ADVICE = ": divide the page, leave it out with `exclude`, or raise DOCS_TUNING__PAGE_SECONDS"
 _PAGE: ContextVar[Budget | None] = ContextVar("page", default=None)
+_EXIT_CODES = threading.Lock()
+"""Held to start a process or to read how a process ended: `multiprocessing` reads the exit codes of all processes at each start, each code
+can be read once, and of two threads that read it, the second has 255."""
+
 _OVER = 0.05  # seconds: less than that isn't worth a call
 
 
@@ -301,7 +306,7 @@ class _Worker:
         process = context.Process(target=_serve, args=(theirs, self.memory), daemon=True)
         self._process, self._pipe, self._calls = process, ours, 0
         try:
-            with _without_interrupts():
+            with _without_interrupts(), _EXIT_CODES:
                 process.start()
             theirs.close()
             if self._ended:  # meanwhile
@@ -326,11 +331,14 @@ class _Worker:
             pipe.close()
         if process is None or process.pid is None:
             return "not started"
-        process.join(wait)
-        ended = process.exitcode
+        wait_for([process.sentinel], wait)
+        with _EXIT_CODES:
+            ended = process.exitcode
         process.kill()
-        process.join()
-        process.close()
+        wait_for([process.sentinel])
+        with _EXIT_CODES:
+            process.join()
+            process.close()
         return signal.Signals(-ended).name if ended is not None and ended < 0 else f"exit code {ended}"
 
 

@@ -8,8 +8,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,30 @@ async def test_what_a_page_does_to_its_process_costs_that_page_alone() -> None:
             else:
                 assert isinstance(result, int)
         assert await workers.run(where)
+
+
+async def test_processes_that_end_while_others_start_each_have_their_own_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`multiprocessing` reads the exit codes of all processes whenever one starts; what reads a code second has 255."""
+    read = forkserver.read_signed
+    readers: dict[int, threading.Event] = {}
+
+    def second_first(descriptor: int) -> int:
+        if second := readers.pop(descriptor, None):
+            try:
+                return read(descriptor)
+            finally:
+                second.set()
+        readers[descriptor] = second = threading.Event()
+        second.wait(0.1)
+        readers.pop(descriptor, None)
+        return read(descriptor)
+
+    monkeypatch.setattr(forkserver, "read_signed", second_first)
+    async with Workers() as workers:
+        done = await asyncio.gather(*(workers.run(crash) for _ in range(8)), return_exceptions=True)
+    assert {str(error) for error in done} == {"ends the process that converts it (SIGSEGV): it is too large or damaged"}
 
 
 async def test_a_page_is_not_blamed_for_what_others_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:

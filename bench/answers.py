@@ -279,7 +279,7 @@ async def said(script: Script, cite: Cite, settings: Settings) -> Said:
     """What readers get."""
     request = Request((Message("user", script.question),), id="bench")
     turn = Turn(request=request, asked=Question(script.question, script.language), hits=script.hits)
-    written = await Synthesize(Model(scripted(script.answer)), cite.prompts, settings)(turn)
+    written = await Synthesize(cite.prompts, settings, Model(scripted(script.answer)))(turn)
     events: list[Event] = [event async for event in (await cite(replace(turn, **written)))["events"]]
     text = "".join(event.text for event in events if isinstance(event, Text))
     heading = f"**{cite.prompts.language(script.language).texts.sources}**"

@@ -275,7 +275,7 @@ class _Candidate:
             )
             for n, page in enumerate(sheet.page, start=1)
         )
-        write, cite = Synthesize(self._model, self._prompts, settings), Cite(self._prompts, "none", "mark", None)
+        write, cite = Synthesize(self._prompts, settings, self._model), Cite(self._prompts, "none", "mark", None)
         found, self.answers[code] = dict.fromkeys(("right", "invented", "silent"), 0), []
         unsupported, failures = 0, list[str]()
         for ask in sheet.ask:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from inspect import Parameter, getfile, iscoroutinefunction, signature
+from inspect import getfile, iscoroutinefunction, signature
 from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
@@ -73,7 +73,7 @@ class StepFactory:
 
 
 def tools_of(step: Any, tools: Tools) -> dict[str, Any]:
-    """The tools that the parameters of a step name. One that isn't there is None, or left to its default.
+    """The tools that the parameters of a step name. A parameter whose tool isn't there keeps its default; without a default, the step needs it.
 
     Raises `NoModel` if there is no language model and the step can't be without: then it is left out. Raises
     `SettingsError` if there is no reranker.
@@ -82,8 +82,9 @@ def tools_of(step: Any, tools: Tools) -> dict[str, Any]:
     for name, parameter in signature(step).parameters.items():
         if name not in _TOOLS:
             continue
-        found[name] = getattr(tools, name)
-        if found[name] is None and _is_needed(parameter):
+        if (tool := getattr(tools, name)) is not None:
+            found[name] = tool
+        elif parameter.default is parameter.empty:
             if name == "model":
                 raise NoModel
             raise SettingsError(
@@ -93,12 +94,8 @@ def tools_of(step: Any, tools: Tools) -> dict[str, Any]:
     return found
 
 
-def _is_needed(parameter: Parameter) -> bool:
-    return parameter.default is parameter.empty and "None" not in str(parameter.annotation)
-
-
 def _needs_model(step: Any) -> bool:
-    return any(name == "model" and _is_needed(one) for name, one in signature(step).parameters.items())
+    return any(name == "model" and one.default is one.empty for name, one in signature(step).parameters.items())
 
 
 def factory_of(step: Any, before: str = "") -> StepFactory:

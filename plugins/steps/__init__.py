@@ -36,7 +36,7 @@ def register_steps() -> Iterable[StepFactory]:
         factory_of(Clustered, "refine"),
         StepFactory(
             AskedPeriod,
-            lambda t: AskedPeriod(t.model, t.prompts, t.settings, open_rules(t.prompts), quoted=t.quoted),
+            lambda t: AskedPeriod(t.prompts, t.settings, open_rules(t.prompts), t.model, quoted=t.quoted),
             "refine",
         ),
         *(factory_of(step, "probe") for step in (Analyze, MultiQuery, HypotheticalAnswer, Associate)),

@@ -98,9 +98,9 @@ class Helpful(Step):
     than `enough` are good. Raises `SettingsError` if these aren't scores in that order.
     """
 
-    model: Model | None
     prompts: Prompts
     settings: Settings
+    model: Model | None = None
     unsure: float = UNSURE
     good: float = GOOD
     fair: float = FAIR

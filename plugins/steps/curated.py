@@ -155,7 +155,7 @@ class Curated(Step):
 
     embedder: Embedder
     prompts: Prompts
-    store: Store | None
+    store: Store | None = None
     name = "curated"
     reads = ("asked", "generation", "hits")
     uses = ("search",)

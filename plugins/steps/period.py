@@ -327,10 +327,10 @@ def _today() -> dt.date:
 class AskedPeriod(Step):
     """Finds the period by rules, or asks the model if the question names a time that the rules don't understand."""
 
-    model: Model | None
     prompts: Prompts
     settings: Settings
     rules: Mapping[str, PeriodRules]
+    model: Model | None = None
     today: Callable[[], dt.date] = field(default=_today)
     boost: float = PERIOD_BOOST
     loss: float = RECENCY_LOSS

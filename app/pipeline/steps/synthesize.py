@@ -68,9 +68,9 @@ class Synthesize(Step):
     It isn't asked in the languages `quoted`, where its exam says that quotations are better.
     """
 
-    model: Model | None
     prompts: Prompts
     settings: Settings
+    model: Model | None = None
     quoted: frozenset[str] = frozenset()
     name = "synthesize"
     reads = ("asked", "hits", "generation")

@@ -69,7 +69,7 @@ def strict(window: int, per_token: float = 3) -> Any:
 
 async def written(model: Model, asked: Turn) -> bool:
     """True if the model wrote the answer."""
-    step = Synthesize(model, PROMPTS, SETTINGS)
+    step = Synthesize(PROMPTS, SETTINGS, model)
     changes = await step(asked)
     events = [event async for event in changes["events"]]
     assert any(isinstance(event, Text) for event in events)

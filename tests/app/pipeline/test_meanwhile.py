@@ -48,7 +48,7 @@ class Slow:
 
 async def read(model: Slow, *, whole: bool = False) -> tuple[list[Event], float]:
     """The events, and the seconds until the first text."""
-    plan = ((Synthesize(Model(ScriptedLLM(model.says)), PROMPTS, SETTINGS),), (Cite(PROMPTS, unproven="mark"),))
+    plan = ((Synthesize(PROMPTS, SETTINGS, Model(ScriptedLLM(model.says))),), (Cite(PROMPTS, unproven="mark"),))
     asked = turn(hits=HITS)
     made: Turn = await run(plan, replace(asked, request=replace(asked.request, whole=whole)))
     clock, events, first = asyncio.get_running_loop().time, list[Event](), 0.0

@@ -272,10 +272,10 @@ async def test_what_helpful_put_aside_stays_related(hits: tuple) -> None:
     """Where it left no passage, the nearest pages are still named."""
     generation, found = hits
     scored = tuple(replace(hit, rerank=0.05) for hit in found)
-    plan = ((Helpful(None, STEP.prompts, SETTINGS),), (STEP,))
+    plan = ((Helpful(STEP.prompts, SETTINGS),), (STEP,))
     ended = await run(plan, turn("storage quota", hits=scored, generation=generation))
     assert (ended.evidence.share, ended.hits, ended.related) == (0.0, (), scored)
-    said = [event async for event in (await Synthesize(None, STEP.prompts, SETTINGS)(ended))["events"]]
+    said = [event async for event in (await Synthesize(STEP.prompts, SETTINGS)(ended))["events"]]
     assert "https://docs.example.org/storage" in text_of(said)
 
 

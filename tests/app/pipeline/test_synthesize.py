@@ -41,7 +41,7 @@ HITS = (hit(1, MEMORY, path=("Memory",)), hit(2, "Nothing about it."))
 async def answer(llm: FakeLLM | None, given: Turn, settings: Settings = SETTINGS) -> list[Event]:
     model = Model(OpenAIModel(Endpoint(llm.url, timeout=settings.llm_timeout), "m")) if llm else None
     try:
-        changes = await Synthesize(model, PROMPTS, settings)(given)
+        changes = await Synthesize(PROMPTS, settings, model)(given)
         return [event async for event in changes["events"]]
     finally:
         if model:
@@ -251,7 +251,7 @@ async def test_an_unproved_answer_that_nobody_has_seen_is_a_quotation(llm: FakeL
         asked = turn(
             "How much memory?", hits=HITS, request=Request((Message("user", "How much memory?"),), whole=whole)
         )
-        asked = asked.changed(**await Synthesize(model, PROMPTS, SETTINGS)(asked))
+        asked = asked.changed(**await Synthesize(PROMPTS, SETTINGS, model)(asked))
         events = [event async for event in (await Cite(PROMPTS, unproven="mark")(asked))["events"]]
         assert isinstance(events[-1], Done)
         seen[whole] = text_of(events), events[-1]
@@ -268,7 +268,7 @@ async def test_an_unproved_answer_that_nobody_has_seen_is_a_quotation(llm: FakeL
 async def test_closing_the_answer_cancels_the_call_upstream(llm: FakeLLM, model: Model) -> None:
     """A reader who leaves costs the model nothing more."""
     llm.reply = lambda _: Reply("word " * 50, piece_delay=0.02)
-    events = (await Synthesize(model, PROMPTS, SETTINGS)(turn(hits=HITS)))["events"]
+    events = (await Synthesize(PROMPTS, SETTINGS, model)(turn(hits=HITS)))["events"]
     await anext(events)
     await events.aclose()
     await until(lambda: llm.cancelled)
@@ -311,7 +311,7 @@ def events(model):
     """Answers a turn."""
 
     async def answered(given):
-        changes = await Synthesize(model, PROMPTS, SETTINGS)(given)
+        changes = await Synthesize(PROMPTS, SETTINGS, model)(given)
         cited = await Cite(PROMPTS)(replace(given, events=changes["events"]))
         return [event async for event in cited["events"]]
 

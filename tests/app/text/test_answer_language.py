@@ -174,7 +174,7 @@ def test_no_written_answer_of_the_question_set_is_taken_for_a_switch(shared: Pat
 async def answer(llm: FakeLLM, given: Turn, **settings: object) -> list[Event]:
     model = Model(OpenAIModel(Endpoint(llm.url, timeout=60), "m"))
     try:
-        step = Synthesize(model, PROMPTS, SETTINGS.model_copy(update=settings))
+        step = Synthesize(PROMPTS, SETTINGS.model_copy(update=settings), model)
         return [event async for event in (await step(given))["events"]]
     finally:
         await model.close()

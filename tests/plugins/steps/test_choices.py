@@ -227,7 +227,7 @@ def scored(*scores: float | None) -> tuple:
 )
 async def test_good_passages_are_kept_and_fair_ones_where_few_are_good(scores: tuple[float, ...], kept: int) -> None:
     """0.20 where three or more reach it, else 0.10, both included."""
-    assert len((await Helpful(None, PROMPTS, SETTINGS)(turn(hits=scored(*scores))))["hits"]) == kept
+    assert len((await Helpful(PROMPTS, SETTINGS)(turn(hits=scored(*scores))))["hits"]) == kept
 
 
 @pytest.mark.parametrize(
@@ -235,20 +235,20 @@ async def test_good_passages_are_kept_and_fair_ones_where_few_are_good(scores: t
 )
 async def test_the_scores_of_good_and_fair_passages_are_settings(settings: dict[str, float], kept: int) -> None:
     hits = scored(0.9, 0.5, 0.3, 0.15, 0.05)
-    assert len((await Helpful(None, PROMPTS, SETTINGS, **settings)(turn(hits=hits)))["hits"]) == kept
+    assert len((await Helpful(PROMPTS, SETTINGS, **settings)(turn(hits=hits)))["hits"]) == kept
 
 
 @pytest.mark.parametrize("settings", [{"fair": 0.3}, {"good": 1.2}, {"unsure": 3}])
 def test_settings_that_are_no_scores_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(SettingsError, match="must be scores from 0 to 1, and fair at most good"):
-        Helpful(None, PROMPTS, SETTINGS, **settings)
+        Helpful(PROMPTS, SETTINGS, **settings)
 
 
 @pytest.mark.parametrize(("best", "calls"), [(0.3, 0), (0.2999, 1)])
 async def test_the_model_is_asked_only_below_the_threshold(llm: FakeLLM, model: Model, best: float, calls: int) -> None:
     llm.reply = lambda _: Reply("2")
     hits = scored(best, 0.25, 0.01)
-    changes = await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits))
+    changes = await Helpful(PROMPTS, SETTINGS, model)(turn(hits=hits))
     assert len(llm.calls) == calls
     assert changes["hits"] == ((hits[1],) if calls else hits[:2])
     assert changes["rejected"] == frozenset(hit.chunk.id for hit in hits if hit not in changes["hits"])
@@ -258,17 +258,17 @@ async def test_nothing_helpful_leaves_related_pages_and_without_a_model_the_scor
     llm: FakeLLM, model: Model
 ) -> None:
     """Where the reranker was away there is nothing to judge by."""
-    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=scored(None, None))) == {}
+    assert await Helpful(PROMPTS, SETTINGS, model)(turn(hits=scored(None, None))) == {}
     assert llm.calls == []
     llm.reply = lambda _: Reply("None.")
     hits = scored(0.1, 0.1)
-    assert await Helpful(model, PROMPTS, SETTINGS)(turn(hits=hits)) == {
+    assert await Helpful(PROMPTS, SETTINGS, model)(turn(hits=hits)) == {
         "hits": (),
         "related": hits,
         "rejected": frozenset(hit.chunk.id for hit in hits),
     }
     hits = scored(0.15, 0.05)
-    assert await Helpful(None, PROMPTS, SETTINGS)(turn(hits=hits)) == {
+    assert await Helpful(PROMPTS, SETTINGS)(turn(hits=hits)) == {
         "hits": hits[:1],
         "rejected": frozenset(hit.chunk.id for hit in hits[1:]),
     }
@@ -278,7 +278,7 @@ async def test_passages_that_the_model_did_not_see_are_kept_by_their_scores(llm:
     """It can't judge what there was no room for."""
     llm.reply = lambda _: Reply("2")
     long = tuple(replace(one, chunk=replace(one.chunk, text="Text. " * 900)) for one in scored(0.29, 0.2, 0.1, 0.0999))
-    changes = await Helpful(model, PROMPTS, SETTINGS)(turn(hits=long))
+    changes = await Helpful(PROMPTS, SETTINGS, model)(turn(hits=long))
     assert "[3]" not in llm.calls[0]["messages"][0]["content"]
     assert [h.chunk.id for h in changes["hits"]] == ["c2", "c3"]
 
@@ -292,9 +292,9 @@ async def test_a_refusal_is_one_call_with_its_repetition(
     settings, asked = SETTINGS.model_copy(update={"helper_calls": 1}), turn(hits=scored(0.2, 0.1))
     if error:
         with pytest.raises(error):
-            await Helpful(model, PROMPTS, settings)(asked)
+            await Helpful(PROMPTS, settings, model)(asked)
     else:
-        assert [h.chunk.id for h in (await Helpful(model, PROMPTS, settings)(asked))["hits"]] == ["c1"]
+        assert [h.chunk.id for h in (await Helpful(PROMPTS, settings, model)(asked))["hits"]] == ["c1"]
     assert len(llm.calls) == 2
     assert asked.calls.begun == {"helpful": Helpful.helper_calls}
     assert [call.step for call in asked.calls.ended] == ["helpful"]
@@ -355,7 +355,7 @@ async def test_it_never_asks_twice_in_a_row(language: str) -> None:
 
 
 async def test_the_question_back_names_the_readings_and_asks_no_model() -> None:
-    events = (await Synthesize(None, PROMPTS, SETTINGS)(turn("kvóta", "cs", hits=TWO, choices=TWO[:2])))["events"]
+    events = (await Synthesize(PROMPTS, SETTINGS)(turn("kvóta", "cs", hits=TWO, choices=TWO[:2])))["events"]
     said = [event async for event in events]
     assert isinstance(said[0], Text)
     assert said[0].text == (

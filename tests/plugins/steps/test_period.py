@@ -271,7 +271,7 @@ RULES = open_rules(PROMPTS)
 
 
 async def asked(question: str, model: Model | None = None, **settings) -> dict:
-    step = AskedPeriod(model, PROMPTS, SETTINGS.model_copy(update=settings), RULES, lambda: TODAY)
+    step = AskedPeriod(PROMPTS, SETTINGS.model_copy(update=settings), RULES, model, lambda: TODAY)
     return dict(await step(turn(question)))
 
 
@@ -311,7 +311,7 @@ async def test_where_the_model_cannot_tell_newer_pages_are_preferred(
 
 async def test_a_question_that_is_all_time_stays_as_it_is() -> None:
     """What would be left of it says too little to be searched or answered."""
-    step = AskedPeriod(None, PROMPTS, SETTINGS, RULES, lambda: TODAY)
+    step = AskedPeriod(PROMPTS, SETTINGS, RULES, today=lambda: TODAY)
     czech, english = (
         "A od března 2024?",
         ("Since March 2024?", "And since March 2024?", "What changed since March 2024?"),

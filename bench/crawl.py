@@ -27,6 +27,7 @@ import aiohttp
 from app.core.settings import Settings
 from app.core.types import Vector
 from app.index.embedded.store import EmbeddedStore
+from ingestion.options import RunOptions
 from ingestion.run import ingest
 
 EN = [
@@ -237,7 +238,12 @@ async def index(url: str, parallel: int, folder: Path, memory: Memory, *, dry: b
     store = EmbeddedStore(folder)
     began, cpu, children = time.monotonic(), time.process_time(), _children()
     report = await ingest(
-        [f"{url}/sitemap.txt"], store=store, embedder=FreeEmbedder(), settings=settings, progress=memory, dry_run=dry
+        [f"{url}/sitemap.txt"],
+        store=store,
+        embedder=FreeEmbedder(),
+        settings=settings,
+        progress=memory,
+        options=RunOptions(dry_run=dry),
     )
     seconds = time.monotonic() - began
     memory.stages.append(("end", time.monotonic()))

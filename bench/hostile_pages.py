@@ -20,6 +20,7 @@ from pathlib import Path
 from app.core.settings import Settings
 from app.index.embedded.store import EmbeddedStore
 from bench.crawl import Answer, FreeEmbedder, serve
+from ingestion.options import RunOptions
 from ingestion.report import Report
 from ingestion.run import ingest
 from tests.ingestion.hostile import Hostile, bombs, pages
@@ -44,7 +45,13 @@ async def index(sitemap: str) -> tuple[Report, float]:
     with tempfile.TemporaryDirectory() as folder:
         store = EmbeddedStore(Path(folder))
         began = time.monotonic()
-        report = await ingest([sitemap], store=store, embedder=FreeEmbedder(), settings=Settings.load(None), force=True)
+        report = await ingest(
+            [sitemap],
+            store=store,
+            embedder=FreeEmbedder(),
+            settings=Settings.load(None),
+            options=RunOptions(force=True),
+        )
         seconds = time.monotonic() - began
         await store.close()
     return report, seconds

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from ingestion.convert.reader import PageLoader
 from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.listing import list_pages, signed_in
 from ingestion.entry import Entry, Listing, Skipped
+from ingestion.options import RunOptions
 from ingestion.progress import Progress
 from ingestion.publish.change import Duplicates
 from ingestion.publish.draft import Baseline, DryRunDraft, Removals, Writer, noindex_sources
@@ -45,10 +46,8 @@ from ingestion.workers import Workers
 
 log = logging.getLogger("ingestion")
 
-COMMAND = RunOrigin()
 
-
-async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report], origin: RunOrigin = COMMAND) -> Report:
+async def with_result_kept(store: Store, run: Coroutine[Any, Any, Report], origin: RunOrigin = RunOrigin()) -> Report:  # noqa: B008  # frozen
     """The report of the run, whose result is then kept in the store. Raises what the run raises."""
     began, at = time.monotonic(), time.time()
     result: RunResult = "failed"
@@ -87,34 +86,23 @@ async def ingest(  # noqa: PLR0913  # the parts are handed in, each by name
     settings: Settings,
     progress: Progress | None = None,
     fetcher: Fetcher | None = None,
-    only: bool = False,
-    replace: bool = False,
-    force: bool = False,
-    dry_run: bool = False,
-    rebuild: bool = False,
-    removed: Collection[str] = (),
-    paused: Collection[str] = (),
-    wait: float = 0.0,
-    origin: RunOrigin = COMMAND,
+    options: RunOptions = RunOptions(),  # noqa: B008  # frozen
 ) -> Report:
     """Update the index to what the sources list, in one atomic step.
 
     A source may be given by its address, or many by the name of a TOML file. They are recorded in the index. Pages of
-    other sources and collections stay as they are; with `only`, pages of the sources' collections that aren't theirs leave
-    the index, with `replace` those of all collections, and always this product's own documentation, if it was indexed for
-    a first try. Pages of the `removed` sites, by their addresses, leave it, too, those of `paused` ones always stay. Another run is waited for `wait` seconds. A `dry_run` writes nothing, and its report says what a real one
-    would do. An index that can't be read is built anew, as with `rebuild`: every page is read, and those that can't be are
-    taken from the old index as far as possible.
+    other sources and collections stay as they are, unless `options` say otherwise; this product's own documentation, if it
+    was indexed for a first try, always leaves. An index that can't be read is built anew, as with `rebuild`: every page is
+    read, and those that can't be are taken from the old index as far as possible.
 
     A source that can't be read, or would lose too many pages, doesn't stop the others: its pages stay as they are, and the
     report names it. Raises `SettingsError`, `SitemapError` or `NotPublished` when no source can be read, `RunRefused` (unless `force`
     is set) when too much is missing, and what the store or embedder raise; the live index is then as it was.
     """
-    modes = only, replace, force, dry_run, rebuild, removed, paused
-    order = _Order(sites, store, embedder, settings, progress or Progress(), fetcher, *modes)
+    order = _Order(sites, store, embedder, settings, progress or Progress(), fetcher, options)
     try:
-        running = order.run_until_free(time.monotonic() + wait)
-        return await (running if dry_run else with_result_kept(store, running, origin))
+        running = order.run_until_free(time.monotonic() + options.wait)
+        return await (running if options.dry_run else with_result_kept(store, running, options.origin))
     finally:
         order.progress.close()
 
@@ -138,17 +126,11 @@ class _Order:
     settings: Settings
     progress: Progress
     fetcher: Fetcher | None
-    only: bool
-    replace: bool
-    force: bool
-    dry_run: bool
-    rebuild: bool
-    removed: Collection[str]
-    paused: Collection[str]
+    options: RunOptions
 
     async def run_until_free(self, until: float) -> Report:
         """Tries until this time while another run is writing."""
-        ask = self.force
+        ask = self.options.force
         while True:
             try:
                 return await self.run(ask=ask, until=until)
@@ -178,7 +160,7 @@ class _Order:
         open_splitter(self.settings)  # a mistake in the settings is an error before anything is read
         given = as_sources(self.sites)
         places = tuple(source.without_login().place for source in given)
-        report = Report(places, dry_run=self.dry_run, configured=self.settings.languages)
+        report = Report(places, dry_run=self.options.dry_run, configured=self.settings.languages)
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.TaskGroup() as group:
@@ -203,7 +185,7 @@ class _Order:
         client = self.fetcher if self.fetcher is not None else await stack.enter_async_context(Fetcher(self.settings))
         workers = await stack.enter_async_context(Workers(page_seconds=self.settings.tuning.page_seconds))
         self.progress.stage("Reading sitemaps again" if aside else "Reading sitemaps", 0)
-        known = () if self.rebuild else await live_pages(self.store)
+        known = () if self.options.rebuild else await live_pages(self.store)
         sources = signed_in(client, given)
         if not known:
             workers.warm()  # there will be pages for each
@@ -217,11 +199,11 @@ class _Order:
         baseline, entries = await Baseline.read(draft, self.store), without_build_dates(listed.listing.entries)
         listed = listed._replace(listing=with_earlier_roots(listed.listing, baseline.sources, settings))
         stems = frozenset(stem(entry.address) for entry in entries if not entry.is_local)
-        kind = CountingEmbedder if self.dry_run else BatchEmbedder
+        kind = CountingEmbedder if self.options.dry_run else BatchEmbedder
         embedder = kind(self.embedder, settings.tuning.embedding_batch, settings.tuning.embedding_parallel)
         documents = PageLoader(client, workers, settings, stems)
         stack.push_async_callback(documents.close)
-        chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.dry_run)
+        chunker = open_chunker(settings, embedder, workers, baseline.states.values(), dry=self.options.dry_run)
         stack.push_async_callback(chunker.close)
         addresses = {entry.address: entry for entry in entries}
         history = await readable_runs_of(self.store)
@@ -231,10 +213,8 @@ class _Order:
         entries = with_blocks(entries, blocks)
         addresses |= {entry.address: entry for entry in entries}
         collections = frozenset(source.collection or settings.tuning.collection for source in listed.given)
-        removals = Removals(
-            baseline, listed.listing, collections, baseline.sources, self.only, self.replace, self.removed, self.paused
-        )
-        turned = Turned(baseline, client.advice, reader, accepts=self.force)
+        removals = Removals(baseline, listed.listing, collections, baseline.sources, self.options)
+        turned = Turned(baseline, client.advice, reader, accepts=self.options.force)
         places = {address: entry.source for entry in entries for address in (entry.url, entry.address)}
         losses = LossCheck(removals.covered, settings, places, turned.reasons, history.sources)
         writer = Writer(draft, embedder, partial(_written, report, self.progress), losses.put)
@@ -246,13 +226,13 @@ class _Order:
         """Returns notes about the state before the run: a damage, and what the way back to it needs."""
         notes = [f"the index was damaged and is built again: {damage}"] if damage else []
         if live and report.changed and report.published:
-            notes += way_back(live.info, report.published, self.embedder, rebuilt=self.rebuild or bool(damage))
+            notes += way_back(live.info, report.published, self.embedder, rebuilt=self.options.rebuild or bool(damage))
         return notes
 
     async def _begun(self, stack: AsyncExitStack, *, ask: bool, until: float) -> tuple[Draft, str]:
         """A draft, and the damage of the live index, if any: then the draft starts empty."""
         damage = await damage_of(self.store)
-        if not (self.rebuild or damage):
+        if not (self.options.rebuild or damage):
             try:
                 draft = await self._draft(ask=ask, rebuild=False, until=until)
                 return await stack.enter_async_context(draft), ""
@@ -267,7 +247,7 @@ class _Order:
             live = await live_recipe(self.store)
             recipe = await recipe_for(self.embedder, self.settings, None if ask else live)
             try:
-                if self.dry_run:
+                if self.options.dry_run:
                     return DryRunDraft(None, {}) if rebuild else await DryRunDraft.begin(self.store, recipe)
                 return await self.store.draft(recipe, rebuild=rebuild)
             except StoreBusy:
@@ -311,7 +291,7 @@ class _Run:
         await self.processor.read_again(self.draft, self.report)
         await self.processor.carry_over(self.baseline, self.report)
         pages = Counter(page.fetch.source for page in (await self.draft.page_states()).values())
-        if not self.order.force:
+        if not self.order.options.force:
             await self._refuse_losses(noindex, pages)
         self.report.translations = await assign_translation_sets(self.draft, self.order.settings)
         return pages
@@ -363,7 +343,9 @@ class _Run:
         report.changed = before is None or report.published.id != before.info.id
         reader = self.processor.reader
         report.learned = {
-            source: replace(runs.with_pages(pages[source], accepted=order.force), left_out=reader.left_out(source))
+            source: replace(
+                runs.with_pages(pages[source], accepted=order.options.force), left_out=reader.left_out(source)
+            )
             if source in listing.sources
             else runs
             for source, runs in reader.lastmods.learned(listing.complete, records).items()

@@ -22,6 +22,7 @@ from app.text.blocks import sentences
 from app.text.language import LanguageDetector, is_smalltalk
 from app.text.literals import comparable
 from ingestion.crawl.fetch import Fetcher
+from ingestion.options import RunOptions
 from ingestion.run import ingest
 from ingestion.split import open_splitter
 from tests.fake_llm import Reply, fake_llm
@@ -94,7 +95,12 @@ async def indexed(folder: Path, pages: Mapping[str, list[str]], **options: objec
                 site.page(f"/{name}", *paragraphs)
             async with Fetcher(settings) as fetcher:
                 given = {"store": assistants.store, "embedder": assistants.embedder, "settings": settings}
-                await ingest([site.sitemap(*(f"/{name}" for name in pages))], **given, fetcher=fetcher, only=True)
+                await ingest(
+                    [site.sitemap(*(f"/{name}" for name in pages))],
+                    **given,
+                    fetcher=fetcher,
+                    options=RunOptions(only=True),
+                )
         yield assistants
 
 

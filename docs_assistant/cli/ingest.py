@@ -22,8 +22,8 @@ from docs_assistant.cli.shared import index_option, json_text, opened_store, pri
 if TYPE_CHECKING:
     from app.core.generation import SourceRecord
     from app.index.kept_sites import KeptSites
-    from app.index.run_history import RunOrigin
     from app.models import Embedder
+    from ingestion.options import RunOptions
     from ingestion.report import Report
     from ingestion.sources import Source
     from ingestion.split.embedding import ResumingEmbedder
@@ -76,6 +76,7 @@ NO_BACK = "DOCS_GENERATIONS=1 keeps no earlier state, so they can't be brought b
 async def ingest(**options: Any) -> int:
     """Indexes sites and publishes the new index in one step; pages of other sites are kept."""
     from app.index.run_history import RunOrigin
+    from ingestion.options import RunOptions
     from ingestion.sources import added_site, of_collections
 
     settings = settings_of(options["index"])
@@ -85,13 +86,13 @@ async def ingest(**options: Any) -> int:
         sites = of_collections(sites, options["collection"], settings)
     if options["lists"]:
         return await _list(sites, settings, as_json=options["as_json"])
-    modes = {name: options[name] for name in ("only", "force", "dry_run", "rebuild", "wait")}
-    modes["removed"] = options["remove"]
+    named = {name: options[name] for name in ("only", "force", "dry_run", "rebuild", "wait")}
     origin = RunOrigin.of_process(options["trigger"])
+    run_options = RunOptions(removed=options["remove"], origin=origin, **named)
     try:
         # a reader may print, and the output is the report
         with redirect_stdout(sys.stderr), tracing.tracing():
-            report = await index(settings, sites, origin, **modes)
+            report = await index(settings, sites, run_options)
     except NotPublished as error:
         print_error(error)
         report = cast("Report", error.report)
@@ -196,22 +197,20 @@ async def _list(sites: Sequence[Source], settings: Settings, *, as_json: bool) -
     return 0
 
 
-async def index(
-    settings: Settings, sites: Sequence[str | Source], origin: RunOrigin | None = None, **modes: Any
-) -> Report:
-    """Index the sites, show progress on standard error, and return the report. `modes` are those of `ingestion.run.ingest`."""
+async def index(settings: Settings, sites: Sequence[str | Source], options: RunOptions | None = None) -> Report:
+    """Index the sites, show progress on standard error, and return the report."""
     from app.index import directory_of, open_store
     from app.index.embedded.pointer import FILE
     from app.index.kept_sites import KeptSites
-    from app.index.run_history import RunOrigin
     from app.models import open_embedder
+    from ingestion.options import RunOptions
     from ingestion.progress import open_progress
     from ingestion.publish.recipe import live_recipe
     from ingestion.run import ingest as ingest_sites
     from ingestion.sources import as_sources
     from ingestion.workers import start_early
 
-    origin = origin or RunOrigin()
+    options = options or RunOptions()
     if (directory := directory_of(settings)) and not (directory / FILE).exists():
         start_early()  # before LanceDB has threads
     store, opened = open_store(settings), open_embedder(settings)
@@ -219,11 +218,11 @@ async def index(
         if await live_recipe(store) is None:  # a store that is away is an error before any site is read
             start_early()
         resuming = _resuming(opened, settings)
-        progress = open_progress(sys.stderr, directory, origin.trigger)
+        progress = open_progress(sys.stderr, directory, options.origin.trigger)
         embedder = resuming or opened
-        modes["paused"] = (await KeptSites.of(store)).paused  # whoever starts the run, their pages stay
+        options = replace(options, paused=frozenset((await KeptSites.of(store)).paused))  # whoever starts the run
         report = await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, origin=origin, **modes
+            sites, store=store, embedder=embedder, settings=settings, progress=progress, options=options
         )
         if resuming:
             resuming.finish(report)

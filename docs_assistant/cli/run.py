@@ -87,6 +87,7 @@ async def _state(settings: Settings) -> str:
 def _index(settings: Settings, named: Sequence[str], base: str, *, replaces: bool) -> Sequence[Source] | None:
     """Index the named sites, or those of the index, and return them. None if that failed."""
     from app.index.run_history import RunOrigin
+    from ingestion.options import RunOptions
 
     try:
         if named:
@@ -94,7 +95,8 @@ def _index(settings: Settings, named: Sequence[str], base: str, *, replaces: boo
         sites, lines = asyncio.run(plan(settings, named, f"{base}/docs/sitemap.xml", replaces=replaces))
         print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
         if sites:
-            print(asyncio.run(index(settings, sites, RunOrigin("start"), replace=replaces)).text, file=sys.stderr)
+            options = RunOptions(replace=replaces, origin=RunOrigin("start"))
+            print(asyncio.run(index(settings, sites, options)).text, file=sys.stderr)
     except AssistantError as error:
         print_error(error)
         sites = None

@@ -20,6 +20,7 @@ from ingestion.convert.prepare import Prepared
 from ingestion.crawl.exchange import IGNORE
 from ingestion.entry import Entry, Listing
 from ingestion.errors import NOINDEX
+from ingestion.options import RunOptions
 from ingestion.publish.change import PageChange
 from ingestion.publish.recipe import recorded_of_damaged
 from ingestion.report import PageReport, Report
@@ -95,18 +96,14 @@ REMOVED_SITE = "the site was removed"
 class Removals:
     """The removals of a run that fills these `collections` and `listed` the pages of its sources.
 
-    `before` are the sources of the index. With `only`, pages of other sites leave these collections, with `replace`
-    every collection. Those of `removed` sites leave in any case, those of `paused` ones stay.
+    `before` are the sources of the index; the options of the run say what else leaves it.
     """
 
     baseline: Baseline
     listed: Listing
     collections: frozenset[str]
     before: Sequence[SourceRecord]
-    only: bool = False
-    replace: bool = False
-    removed: Collection[str] = ()
-    paused: Collection[str] = ()
+    options: RunOptions
 
     @property
     def covered(self) -> list[Page]:
@@ -153,13 +150,13 @@ class Removals:
         if root in self.listed.sources:
             return ""
         of_root = [record for record in self.before if record.collection == collection and root in record.roots]
-        if any(record.url in self.removed for record in of_root):
+        if any(record.url in self.options.removed for record in of_root):
             return REMOVED_SITE
         if any(record.demo for record in of_root):
             return OWN_DOCUMENTATION
-        if any(record.url in self.paused for record in of_root):
+        if any(record.url in self.options.paused for record in of_root):
             return ""
-        return OTHER_SITE if self.replace or (self.only and collection in self.collections) else ""
+        return OTHER_SITE if self.options.replace or (self.options.only and collection in self.collections) else ""
 
 
 def noindex_sources(entries: Sequence[Entry], pages: Iterable[PageReport]) -> Mapping[Source, str]:

@@ -12,6 +12,7 @@ from app.core.types import LexicalText, Page, Query
 from app.index.protocols import Generation
 from app.models import open_embedder
 from ingestion.crawl.fetch import Fetcher
+from ingestion.options import RunOptions
 from ingestion.report import Report
 from ingestion.run import ingest
 from tests.fake_llm import FakeLLM
@@ -89,9 +90,7 @@ class Rig:
                     embedder=embedder,
                     settings=settings,
                     fetcher=fetcher,
-                    wait=wait,
-                    force=force,
-                    rebuild=rebuild,
+                    options=RunOptions(wait=wait, force=force, rebuild=rebuild),
                 )
         finally:
             await store.close()

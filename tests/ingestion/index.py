@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from app.index.embedded.store import EmbeddedStore
 from app.index.protocols import Store
 from app.index.ranking.units import texts_to_embed
 from ingestion.crawl.fetch import Fetcher
+from ingestion.options import RunOptions
 from ingestion.report import Report
 from ingestion.run import ingest
 from ingestion.sources import Source
@@ -20,8 +22,8 @@ from tests.fakes import FakeEmbedder
 from tests.ingestion.local_site import LocalSite
 
 LONG = " ".join(f"Sentence number {n} of this paragraph says something about storage." for n in range(12))
-ARGUMENTS = {"only", "force", "dry_run", "rebuild", "wait", "progress"}
-"""Of `ingest`; all else that a run is given are settings."""
+OPTIONS = {one.name for one in fields(RunOptions)}
+"""All else that a run is given are settings."""
 
 
 class Index:
@@ -44,11 +46,18 @@ class Index:
 
     async def run(self, *sites: str | Source, **more: Any) -> Report:
         """Run over these sites, else over the sitemap of the site."""
-        arguments = {name: more.pop(name) for name in ARGUMENTS & more.keys()}
+        options = RunOptions(**{name: more.pop(name) for name in OPTIONS & more.keys()})
+        progress = more.pop("progress", None)
         settings = self.settings(**more)
         async with Fetcher(settings, retry_wait=0.001) as fetcher:
-            given = {"store": self.store, "embedder": self.embedder, "settings": settings, "fetcher": fetcher}
-            return await ingest(sites or (f"{self.site.url}/sitemap.xml",), **given, **arguments)
+            given = {
+                "store": self.store,
+                "embedder": self.embedder,
+                "settings": settings,
+                "fetcher": fetcher,
+                "progress": progress,
+            }
+            return await ingest(sites or (f"{self.site.url}/sitemap.xml",), **given, options=options)
 
     async def pages(self) -> dict[str, Page]:
         """What is listed of each page, by its path on a local site, else by its address."""

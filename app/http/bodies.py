@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Message, Scope
 
 from app.core.errors import ECHOED, LimitReached, Overloaded, RequestError, did_you_mean, quoted
+from app.core.packed import UnreadableGzip, unpacked
 from app.core.process import give_back_memory
 from app.http.door import is_own_machine, network
 
@@ -91,8 +92,23 @@ GIVEN_BACK = 8 * 1024 * 1024
 """Bytes of bodies after which the memory is given back to the system, once no body is being read."""
 
 
+_CODINGS = frozenset({"identity", "gzip", "x-gzip"})
+
+
 def _too_long(limit: int) -> RequestError:
     return RequestError(f"The request has over {limit} bytes, which is more than the limit.", code="too_long")
+
+
+def _unzipped(body: bytes, limit: int) -> bytes:
+    try:
+        content, whole = unpacked(body, limit)
+    except UnreadableGzip as error:
+        raise RequestError(f"The body isn't gzip, as its content-encoding says: {error}.") from error
+    if not whole:
+        raise RequestError("The body is gzip without its end.")
+    if len(content) > limit:
+        raise _too_long(limit)
+    return content
 
 
 class Bodies:
@@ -104,12 +120,22 @@ class Bodies:
         self._of_address: Counter[str] = Counter()
 
     async def read(self, request: Request, limit: int) -> bytes:
-        """The body. Raises `RequestError` with the code `too_long` as soon as it is known to exceed `limit` bytes,
-        `LimitReached` if the address has too many unfinished bodies, and `Overloaded` if those of all fill the budget.
+        """The body, unpacked. Raises `RequestError` with the code `too_long` as soon as it is known to exceed `limit` bytes, or
+        with `unknown_encoding` for one that is packed otherwise than with gzip, `LimitReached` if the address has too many unfinished bodies, and `Overloaded` if those of all fill the budget.
         """
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > limit:
             raise _too_long(limit)
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in _CODINGS:
+            raise RequestError(
+                f"The body has the content-encoding {quoted(coding)}. Send it as it is, or with gzip.",
+                code="unknown_encoding",
+            )
+        body = await self._received(request, limit)
+        return body if coding == "identity" else _unzipped(body, limit)
+
+    async def _received(self, request: Request, limit: int) -> bytes:
         message = await request.receive()
         if not message.get("more_body") and message["type"] == "http.request":
             body = bytes(message["body"])

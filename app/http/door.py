@@ -102,6 +102,8 @@ _VALID_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _KEY = "docs_assistant.request"
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")  # no browser takes an answer for a page
 CLIENT_CLOSED_REQUEST = 499
+API = "v1"
+"""The first part of the path of what clients of OpenAI call."""
 PROBES = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
 """Paths that machines ask every few seconds: requests that succeed are logged at debug."""
 
@@ -163,6 +165,7 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        _fold_slashes(scope)
         info = scope[_KEY] = RequestInfo(*_request_id(scope))
         REQUEST_ID.set(info.id)
         spans.incoming(info.id, scope.get("query_string", b""))
@@ -219,6 +222,17 @@ def check_shutdown(request: Request) -> None:
     scope = request.scope
     if _state(scope, "stopping") or (_state(scope, "leaving") and route_path(scope) == READY):
         raise shutdown_error()
+
+
+def _fold_slashes(scope: Scope) -> None:
+    """Take doubled and last slashes out of the path of an API: clients join base addresses and paths as they come."""
+    path = route_path(scope)
+    if (
+        ("//" in path or path.endswith("/"))
+        and (parts := [part for part in path.split("/") if part])
+        and parts[0] == API
+    ):
+        scope["path"] = "/".join((str(scope.get("root_path", "")), *parts))
 
 
 def _state(scope: Scope, name: str) -> bool:

@@ -124,6 +124,7 @@ REQUEST_CODES: Mapping[str | None, int] = {
     "too_long": 413,
     "url_too_long": 414,
     "not_json": 415,
+    "unknown_encoding": 415,
     "host_refused": 421,
     "wrong_keys": 429,
     "head_too_large": 431,

@@ -1,6 +1,7 @@
-"""uvicorn's HTTP protocol with limits of sizes and times, which apply before authentication.
+"""uvicorn's HTTP protocol with limits of sizes and times, which apply before authentication, and without other protocols.
 
-With httptools, uvicorn limits none of these (h11 limits the size of headers): a client could send one byte at a time.
+With httptools, uvicorn limits none of these (h11 limits the size of headers): a client could send one byte at a time. It also drops the body
+of a request that offers another protocol, as each Java client does on plain HTTP.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import math
 from asyncio import Transport
 from typing import Any
 
+from httptools import HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.core.errors import RequestError
@@ -19,6 +21,7 @@ MAX_URL = 8_192
 MAX_HEAD = 32_768
 MAX_FIELDS = 100
 MAX_PIPELINED = 16
+_OFFER = frozenset({b"http2-settings", b"upgrade"})
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -26,6 +29,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, all_: Connections, **arguments: Any) -> None:
         super().__init__(**arguments)
+        self.parser: Any = _Parser(self)
         self.phase = Phase.HEAD
         self._all = all_
         self._limits = all_.limits
@@ -34,7 +38,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unparsed = 0  # bytes since the last callback of the parser
         self._head_size = 0
         self._body_size = 0
-        self._in_head = self._in_body = False
+        self._in_head = self._in_body = self._is_offer = False
         self._refusal: RequestError | None = None
         self._running: RequestResponseCycle | None = None
 
@@ -87,7 +91,10 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Passes the request on to the application."""
+        """Passes the request on to the application; one that offers another protocol comes again without the offer."""
+        self._is_offer = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        if self._is_offer:
+            return
         self._unparsed = self._body_size = 0
         self._in_head, self._in_body = False, True
         if len(self.pipeline) >= MAX_PIPELINED:
@@ -105,6 +112,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is complete: waits for the response."""
+        if self._is_offer:
+            return
         self._unparsed = 0
         self._in_body = False
         answered_already = self.cycle.response_complete
@@ -170,6 +179,12 @@ class BoundedProtocol(HttpToolsProtocol):
         """Responds to a request that the parser or a limit rejected."""
         self._refuse(self._refusal or RequestError(msg))
 
+    def without_offer(self) -> bytes:
+        """The head of the request, without the fields that offer another protocol."""
+        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        fields = [(name, _kept(value) if name == b"connection" else value) for name, value in self.headers]
+        return line + b"".join(b"%b: %b\r\n" % field for field in fields if field[0] not in _OFFER) + b"\r\n"
+
     def _wait(self, phase: Phase, seconds: float) -> None:
         self._all.put(self, phase)
         self._due = self.loop.time() + seconds
@@ -198,6 +213,34 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[answer.status] + head + b"\r\n" + answer.body)
         self._wait(Phase.CLOSING, self._limits.rest)
         self.transport.close()
+
+
+class _Parser:
+    """httptools' parser of requests, which goes on where a request offers another protocol: a server may ignore the offer (RFC 9110, 7.8)."""
+
+    def __init__(self, protocol: BoundedProtocol) -> None:
+        self._protocol = protocol
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parser = HttpRequestParser(self._protocol)
+        self.get_method, self.get_http_version = self._parser.get_method, self._parser.get_http_version
+        self.should_upgrade, self.should_keep_alive = self._parser.should_upgrade, self._parser.should_keep_alive
+
+    def feed_data(self, data: bytes) -> None:
+        """Parse the data; raises errors of httptools."""
+        while True:
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                data = self._protocol.without_offer() + data[upgrade.args[0] :]
+                self._begin()
+            else:
+                return
+
+
+def _kept(connection: bytes) -> bytes:
+    return b", ".join(one for one in map(bytes.strip, connection.split(b",")) if one.lower() not in _OFFER)
 
 
 def _too_large() -> RequestError:

@@ -53,4 +53,4 @@ def directory_of(settings: Settings) -> Path | None:
     """The directory of the embedded store; None if DOCS_STORE is another store."""
     module, colon, name = settings.store.partition(":")
     own = colon and name.isidentifier() and "/" not in module
-    return None if own or "://" in settings.store else Path(settings.store)
+    return None if own or "://" in settings.store else Path(settings.store).expanduser()

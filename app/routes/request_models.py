@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from app.core.types import Filters
 from app.http.bodies import MAX_INT, ExactModel, Name, Names, Place, Places, RequestModel
@@ -22,6 +22,16 @@ PageAddress = Annotated[
         examples=["https://docs.example.org/guide/volumes"],
     ),
 ]
+
+
+def _token_count(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():  # of clients whose language has one kind of number
+        value = int(value)
+    return None if value == -1 else value  # llama.cpp's word for no limit
+
+
+TokenCount = Annotated[Annotated[int, Field(ge=1, le=MAX_INT)] | None, BeforeValidator(_token_count)]
+"""The length of an answer; -1 is none, 256.0 is 256."""
 
 
 class MessagePart(RequestModel):
@@ -142,10 +152,8 @@ class ChatRequest(AnswerRequest):
     )
     stream_options: StreamOptions | None = None
     n: int | None = Field(None, ge=1, le=1, description="Only 1 is supported.")
-    max_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
-    max_completion_tokens: int | None = Field(
-        None, ge=1, le=MAX_INT, description="Newer name of `max_tokens`; takes precedence over it."
-    )
+    max_tokens: TokenCount = Field(None, description="Longest answer, in tokens; -1 is no limit.")
+    max_completion_tokens: TokenCount = Field(None, description="Newer name of `max_tokens`; takes precedence over it.")
     stop: Name | list[Name] | None = Field(None, description="Texts that end the answer; at most four.")
     seed: int | None = Field(None, ge=-(2**63), le=2**63 - 1)
     response_format: ResponseFormat | None = None

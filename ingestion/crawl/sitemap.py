@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from lxml import etree
 
 from app.core.errors import SitemapError
 from app.core.language import vocabulary
+from app.core.packed import GZIP, UnreadableGzip, unpacked
 from ingestion.crawl.exchange import ADVICE, FORM, Fetched, PageRequest, cannot_be_read, has_login_form
 from ingestion.entry import Entry, Listing, Skipped
 from ingestion.errors import ConversionError, PageError, PageGone
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MAX_BYTES = 50 * 1024 * 1024
 """The sitemap protocol's own limit, applied before and after decompression."""
 
-_GZIP = b"\x1f\x8b"
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
 _END = re.compile(
     rb"</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*>|<(?:[\w.-]+:)?(?:urlset|sitemapindex)\b[^>]*/>|</html", re.IGNORECASE
@@ -40,6 +39,9 @@ _DECLARED = re.compile(rb"""<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
 _OWN_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z_][\w.-]*);")
 _MARKDOWN_LINK = re.compile(r"\]\(<?([^()<>\s]+)")
 _BOM = b"\xef\xbb\xbf"
+_STARTS = (b"<?xml", b"<urlset", b"<sitemapindex")
+SMALL = 64 << 10
+"""Bytes of a sitemap, not packed, that are parsed at once, because starting a process takes longer; and in which a sitemap begins."""
 
 
 class NotASitemap(Exception):
@@ -70,32 +72,39 @@ class ParsedSitemap:
 
 def parse_sitemap(body: bytes, url: str) -> ParsedSitemap:
     """Parses the body; relative addresses start from `url`. Raises `NotASitemap`."""
-    text = _unzipped(body).removeprefix(_BOM).lstrip()
+    text, whole = _unzipped(body)
+    text = _from_its_start(text)
     if not text:
         raise NotASitemap("is empty, not a sitemap")
     if text.startswith(b"<") or text[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return _xml(text, url)
-    return _plain(text, url)
+        return _xml(text, url, whole=whole)
+    return _plain(text, url, whole=whole)
 
 
-def _unzipped(body: bytes) -> bytes:
+def _unzipped(body: bytes) -> tuple[bytes, bool]:
+    whole = True
     for _ in range(2):  # a .gz that the server compressed once more
-        if not body.startswith(_GZIP):
+        if not body.startswith(GZIP):
             break
-        unpacking = zlib.decompressobj(wbits=31)
         try:
-            body = unpacking.decompress(body, MAX_BYTES + 1)
-        except zlib.error as error:
+            body, ended = unpacked(body, MAX_BYTES)
+        except UnreadableGzip as error:
             raise NotASitemap(f"isn't readable gzip ({error})") from error
         if len(body) > MAX_BYTES:
             raise NotASitemap(f"is larger than {MAX_BYTES // 2**20} MB unpacked")
-    return body
+        whole = whole and ended
+    return body, whole
 
 
-def _xml(text: bytes, url: str) -> ParsedSitemap:
-    whole = True
+def _from_its_start(text: bytes) -> bytes:
+    """The text without what a server writes before it: byte order marks, notices of PHP."""
+    starts = [place for tag in _STARTS if (place := text.find(tag, 0, SMALL)) >= 0]
+    return text[min(starts, default=0) :].removeprefix(_BOM).lstrip()
+
+
+def _xml(text: bytes, url: str, *, whole: bool) -> ParsedSitemap:
     if b"\x00" not in text[:64]:
-        whole = _END.search(text[-END:]) is not None
+        whole = whole and _END.search(text[-END:]) is not None
         text = _BARE_AMPERSAND.sub(b"&amp;", _OWN_ENTITY.sub(rb"{\1}", _as_declared(text)))
         if not whole:  # drop a truncated address
             text = text[: text.rfind(b"</") + 2] if text.rfind(b"<loc") > text.rfind(b"</loc") else text
@@ -106,13 +115,13 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
         root = etree.fromstring(text, parser)
     except (etree.LxmlError, ValueError) as error:
         raise NotASitemap(f"isn't readable XML ({error})") from error
-    kind = etree.QName(root).localname.lower() if root is not None else ""
+    kind = _with_local_names(root) if root is not None else ""
     if kind == "sitemapindex":
         sitemaps = [_address(_said(element, "loc"), url) for element in root.iterfind("{*}sitemap")]
         children = tuple(dict.fromkeys(good for good, _ in sitemaps if good))
         return ParsedSitemap(children=children, wrong=_wrong(sitemaps), whole=whole)
     if kind != "urlset":
-        what = "an HTML page" if kind == "html" or b"<html" in text[:2000].lower() else f"XML of another kind ({kind})"
+        what = "an HTML page" if kind == "html" or _is_page(text) else f"XML of another kind ({kind})"
         raise NotASitemap(f"is {what}, not a sitemap")
     listed = root.findall("{*}url")
     addresses = [_address(_said(element, "loc"), url) for element in listed]
@@ -122,6 +131,14 @@ def _xml(text: bytes, url: str) -> ParsedSitemap:
         if address
     )
     return ParsedSitemap(pages, wrong=_wrong(addresses), whole=whole)
+
+
+def _with_local_names(root: etree._Element) -> str:
+    """The name of the root. Elements whose prefix nothing declares get their local names; libxml2 keeps the prefix as a part of the name."""
+    for element in root.iter(etree.Element):
+        if ":" in (tag := str(element.tag)) and not tag.startswith("{"):
+            element.tag = tag.rpartition(":")[2]
+    return str(etree.QName(root).localname.lower())
 
 
 def _as_declared(text: bytes) -> bytes:
@@ -135,7 +152,7 @@ def _as_declared(text: bytes) -> bytes:
     return text
 
 
-def _plain(text: bytes, url: str) -> ParsedSitemap:
+def _plain(text: bytes, url: str, *, whole: bool) -> ParsedSitemap:
     lines = [line.strip() for line in _as_declared(text).decode("utf-8", "replace").splitlines()]
     if urlsplit(url).path.endswith("/llms.txt"):
         lines = list(dict.fromkeys(link for line in lines for link in _MARKDOWN_LINK.findall(line)))
@@ -143,7 +160,7 @@ def _plain(text: bytes, url: str) -> ParsedSitemap:
     pages = tuple(ListedPage(good) for good, _ in addresses if good)
     if not pages and addresses:
         raise NotASitemap("is text, but no list of addresses")
-    return ParsedSitemap(pages, wrong=_wrong(addresses))
+    return ParsedSitemap(pages, wrong=_wrong(addresses), whole=whole)
 
 
 def _wrong(found: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -184,9 +201,6 @@ MAX_ADDRESSES = 50_000  # that are read of one source
 
 NAMES = ("sitemap.xml", "sitemap-index.xml", "sitemap_index.xml")
 """Usual names of sitemaps: the second by Astro, the third by WordPress."""
-
-SMALL = 64 << 10
-"""Bytes of a sitemap, not packed, that are parsed at once: starting a process takes longer."""
 
 
 class NoSitemap(SitemapError):
@@ -248,17 +262,24 @@ async def _site_roots(site: str, fetcher: Fetcher) -> list[str]:
     none: type[SitemapError] = NoSitemap
     for guess in dict.fromkeys(urljoin(base, folder + name) for name in NAMES for folder in ("", "/")):
         try:
-            await fetcher.get(PageRequest(guess, types=None, max_bytes=MAX_BYTES, robots=False))
+            answer = await fetcher.get(PageRequest(guess, types=None, max_bytes=MAX_BYTES, robots=False))
         except PageError as error:
             if error.status in ADVICE:
                 raise SitemapError(f"{guess} can't be read: {error}.") from error
             reason = reason or str(error)
             none = none if isinstance(error, PageGone) else SitemapError
             continue
-        return [guess]
+        if not _is_page(answer.body):
+            return [guess]
+        reason = reason or "a page answers there"
     raise none(
         f"{site} names no sitemap in robots.txt and has none at {urljoin(base, 'sitemap.xml')} ({reason}): give the sitemap's address"
     )
+
+
+def _is_page(body: bytes) -> bool:
+    """True for HTML, which sites of a single page answer to every address."""
+    return b"<html" in body[:END].lower()
 
 
 async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
@@ -270,7 +291,7 @@ async def _fetch(url: str, fetcher: Fetcher) -> Fetched:
 
 async def _read(reading: _Reading, answer: Fetched, source: str, depth: int) -> None:
     try:
-        if len(answer.body) <= SMALL and not answer.body.startswith(b"\x1f\x8b"):
+        if len(answer.body) <= SMALL and not answer.body.startswith(GZIP):
             parsed = await asyncio.to_thread(parse_sitemap, answer.body, answer.url)
         else:
             parsed = await reading.workers.run(parse_sitemap, answer.body, answer.url)

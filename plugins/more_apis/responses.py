@@ -18,7 +18,7 @@ from app.core import turn
 from app.core.errors import RequestError, quoted
 from app.core.log_message import LogMessage
 from app.core.turn import AnswerRecord, Failure, Source, Status
-from app.http.bodies import MAX_INT, Name, RequestModel, encodable
+from app.http.bodies import Name, RequestModel, encodable
 from app.http.door import info_of
 from app.http.errors import api_error
 from app.http.keys import Access
@@ -28,7 +28,7 @@ from app.routes.ask import ROLES, InputMessage, earlier, request_of
 from app.routes.description import ANSWER_FAILURES, answers, body_of
 from app.routes.keeping import Place, check_unused, found, keeping_of, messages_of, new_answer_id
 from app.routes.openwebui import reader_of, unwrapped
-from app.routes.request_models import AnswerRequest, MessagePart, ResponseFormat
+from app.routes.request_models import AnswerRequest, MessagePart, ResponseFormat, TokenCount
 from app.routes.routers import router_of
 from app.routes.service import Service
 from app.routes.stream import Answer, own_fields
@@ -59,7 +59,7 @@ class ResponsesRequest(AnswerRequest):
 
     input: str | list[InputItem] = Field(min_length=1, examples=["How do I create a volume?"])
     instructions: str | None = Field(None, description="Instructions on style, like a system message.")
-    max_output_tokens: int | None = Field(None, ge=1, le=MAX_INT, description="Longest answer, in tokens.")
+    max_output_tokens: TokenCount = Field(None, description="Longest answer, in tokens; -1 is no limit.")
     text: TextOptions | None = None
     previous_response_id: Name | None = Field(None, description="Id of the answer that this question follows.")
     background: bool | None = Field(

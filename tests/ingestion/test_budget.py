@@ -27,23 +27,23 @@ def compute(seconds: float) -> str:
 
 async def test_all_calls_for_a_page_share_its_time_and_no_other_page_pays() -> None:
     """Also calls in another context for the same address; one that isn't for a page has its own time."""
-    async with Workers(page_seconds=3.0) as workers:
+    async with Workers(page_seconds=2.0) as workers:
         with workers.page("/a"):
-            assert await workers.run(compute, 1.8) == "done"
+            assert await workers.run(compute, 1.2) == "done"
         with workers.page("/b"):
             assert await workers.run(compute, 0.1) == "done"
             with (
                 workers.page("/a"),
-                pytest.raises(ConversionError, match=r"longer than 3 s .*DOCS_TUNING__PAGE_SECONDS"),
+                pytest.raises(ConversionError, match=r"longer than 2 s .*DOCS_TUNING__PAGE_SECONDS"),
             ):
-                await workers.run(compute, 1.8)
+                await workers.run(compute, 1.2)
             assert await workers.run(compute, 0.1) == "done"
-        with workers.page("/a"), pytest.raises(ConversionError, match="takes longer than 3 s"):
+        with workers.page("/a"), pytest.raises(ConversionError, match="takes longer than 2 s"):
             await workers.run(compute, 0.0)
         with workers.page("/file"):
             workers.allow(2)
-            assert await workers.run(compute, 4.0) == "done"
-        assert await workers.run(compute, 4.0) == "done"
+            assert await workers.run(compute, 2.5) == "done"
+        assert await workers.run(compute, 2.5) == "done"
 
 
 async def test_pages_beyond_the_budget_are_named_and_the_others_published(site: LocalSite, index: Index) -> None:

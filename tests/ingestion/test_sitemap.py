@@ -1,5 +1,7 @@
 """The sitemaps of a site are found by its address."""
 
+import gzip
+
 import pytest
 
 from app.core.errors import SettingsError, SitemapError
@@ -78,3 +80,64 @@ async def test_the_links_of_an_llms_txt_are_pages(site: LocalSite, fetcher: Fetc
     site.put("/docs/llms.txt", "# Project without links\n", "text/plain")
     with pytest.raises(SitemapError, match="lists no page"):
         await list_sources([Source(url=f"{site.url}/docs/llms.txt")], fetcher)
+
+
+PLAIN = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>{site}/a</loc></url></urlset>"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(PLAIN.replace("<", "<sm:").replace("<sm:/", "</sm:").replace(" xmlns", " x"), id="prefix"),
+        pytest.param("\ufeff\ufeff" + PLAIN, id="two byte order marks"),
+        pytest.param(
+            f"<br />\n<b>Notice</b>: Undefined index in <b>/x.php</b><br />\n<?xml version='1.0'?>{PLAIN}", id="PHP"
+        ),
+        pytest.param(f"Warning: mysql_connect() in x.php\n{PLAIN}", id="warning"),
+        pytest.param(
+            PLAIN.replace("<url>", "<url><image:image><image:loc>{site}/i.png</image:loc></image:image>"), id="image"
+        ),
+    ],
+)
+async def test_sitemaps_are_read_that_programs_write_wrongly(site: LocalSite, fetcher: Fetcher, written: str) -> None:
+    site.put("/sitemap.xml", written, "application/xml")
+    assert [entry.url for entry in (await listed(f"{site.url}/sitemap.xml", fetcher)).entries] == [f"{site.url}/a"]
+
+
+async def test_an_index_goes_on_after_a_part_with_undeclared_prefixes(site: LocalSite, fetcher: Fetcher) -> None:
+    index = "<x:sitemapindex><x:sitemap><x:loc>{site}/1.xml</x:loc></x:sitemap><x:sitemap><x:loc>/2.xml</x:loc></x:sitemap></x:sitemapindex>"
+    site.put("/sitemap.xml", index, "application/xml")
+    site.put("/1.xml", "<y:urlset><y:url><y:loc>/b</y:loc></y:url></y:urlset>", "application/xml")
+    site.put("/2.xml", PLAIN, "application/xml")
+    read = await listed(f"{site.url}/sitemap.xml", fetcher)
+    assert [entry.url for entry in read.entries] == [f"{site.url}/b", f"{site.url}/a"]
+
+
+async def test_languages_are_paired_without_a_declared_prefix(site: LocalSite, fetcher: Fetcher) -> None:
+    other = '<xhtml:link rel="alternate" hreflang="cs" href="{site}/cs/a"/></url>'
+    site.put("/sitemap.xml", PLAIN.replace("</url>", other), "application/xml")
+    read = await listed(f"{site.url}/sitemap.xml", fetcher)
+    assert read.entries[0].alternates == {"cs": f"{site.url}/cs/a"}
+
+
+async def test_all_members_of_a_packed_sitemap_are_read(site: LocalSite, fetcher: Fetcher) -> None:
+    """Zeros after them are padding; where the end is missing, a page that isn't listed proves nothing."""
+    whole = PLAIN.replace("{site}", site.url).encode()
+    members = gzip.compress(whole[:90]) + gzip.compress(whole[90:])
+    for body, complete in ((members, True), (members + bytes(64), True), (members[:-10], False)):
+        site.put("/sitemap.xml.gz", body, "application/gzip")
+        read = await listed(f"{site.url}/sitemap.xml.gz", fetcher)
+        assert ([entry.url for entry in read.entries], bool(read.complete)) == ([f"{site.url}/a"], complete)
+
+
+async def test_a_page_that_answers_every_address_is_no_sitemap(site: LocalSite, fetcher: Fetcher) -> None:
+    """The next usual name counts, then the sitemap that the page names."""
+    page = (
+        '<!doctype html><HTML><head><link rel="sitemap" href="/named.xml"></head><body><div id=app></div></body></html>'
+    )
+    for path in ("/", "/robots.txt", "/sitemap.xml", "/sitemap-index.xml", "/sitemap_index.xml"):
+        site.put(path, page)
+    site.put("/named.xml", PLAIN, "application/xml")
+    assert [entry.url for entry in (await listed(f"{site.url}/", fetcher)).entries] == [f"{site.url}/a"]
+    site.put("/sitemap_index.xml", PLAIN.replace("/a<", "/b<"), "application/xml")
+    assert [entry.url for entry in (await listed(f"{site.url}/", fetcher)).entries] == [f"{site.url}/b"]

@@ -20,8 +20,10 @@ from datetime import datetime, timedelta
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import orjson
@@ -251,14 +253,26 @@ class Tables:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._connection: Any = None
+        self._link: TemporaryDirectory[str] | None = None
 
     async def connection(self) -> Any:
         """The connection to LanceDB, opened by the first call."""
         if self._connection is None:
             lancedb = load_lancedb()
             with lance_errors(f"open {self.directory}"):
-                self._connection = await lancedb.connect_async(str(self.directory))
+                self._connection = await lancedb.connect_async(self._plain_path())
         return self._connection
+
+    def _plain_path(self) -> str:
+        """A path of the directory that LanceDB reads as it is: it would write into a directory whose name is percent-encoded."""
+        path = str(self.directory.absolute())
+        if quote(path, safe="/ ") == path and "~" not in path:
+            return path
+        self._link = TemporaryDirectory(prefix="docs-assistant-")
+        link = Path(self._link.name, "index")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path, target_is_directory=True)
+        return str(link)
 
     async def open_version(self, pinned: TableVersion) -> Any:
         """A table at a fixed version; later writes don't change it."""
@@ -337,6 +351,9 @@ class Tables:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        if self._link is not None:
+            self._link.cleanup()
+            self._link = None
 
 
 def _tag(pinned: TableVersion) -> str:

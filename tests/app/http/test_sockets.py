@@ -242,3 +242,31 @@ def test_a_search_has_a_small_body(serve):
     _, base = serve(*HELLO)
     with unfinished(base, 70_000, path="/v1/search") as connection:
         assert answer_of(connection) == 413
+
+
+H2C = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        pytest.param(H2C, id="Java"),
+        pytest.param(b"Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n", id="TLS"),
+        pytest.param(b"Connection: Upgrade\r\nUpgrade: websocket\r\n", id="websocket"),
+        pytest.param(b"Upgrade: h2c\r\n", id="without Connection"),
+        pytest.param(b"Connection: upgrade\r\n", id="of nginx"),
+    ],
+)
+def test_an_offer_of_another_protocol_is_ignored(serve, offer):
+    """The body arrives, in one piece, byte by byte and chunked; the connection stays open for the next request."""
+    assistant, base = serve(Text("Yes."), Done())
+    body = orjson.dumps(chat(stream=False))
+    chunked = HEAD + offer + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    whole = request(stream=False, headers=offer)
+    with connect(base) as connection:
+        for sent in (whole, chunked, *(whole[i : i + 1] for i in range(len(whole)))):
+            connection.sendall(sent)
+        connection.sendall(request(stream=False, headers=offer + b"connection: close\r\n"))
+        answers = read_all(connection)
+    assert answers.count(b"HTTP/1.1 200 OK") == answers.count(b'"Yes."') == 4
+    assert len(assistant.asked) == 4

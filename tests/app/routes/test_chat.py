@@ -1,5 +1,6 @@
 """POST /v1/chat/completions in this process: what is taken, what is refused, what comes back."""
 
+import gzip
 import json
 import logging
 
@@ -210,6 +211,8 @@ async def test_sampling_is_passed_on_and_unknown_fields_are_ignored():
         ({"temperature": None, "max_tokens": None, "stop": None, "seed": None, "n": None}, Sampling()),
         ({"temperature": 1, "max_tokens": 5, "stop": "x", "seed": -3, "n": 1}, Sampling(1.0, 5, ("x",), -3)),
         ({"max_tokens": 5, "max_completion_tokens": 6, "stop": ["a", "b"]}, Sampling(None, 6, ("a", "b"), None)),
+        ({"max_tokens": -1, "max_completion_tokens": 256.0}, Sampling(None, 256)),
+        ({"max_tokens": -1.0}, Sampling()),
         ({"made_up": [1]}, Sampling()),
     ):
         assistant, response = await post(body=ask(**fields))
@@ -241,6 +244,7 @@ BAD = [
     ({"temperature": 2.1}, "temperature"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"max_tokens": 1.5}, "max_tokens"),
+    ({"max_tokens": -2}, "max_tokens"),
     ({"stop": 7}, "stop"),
     ({"stop": ["a", 7]}, "stop"),
     ({"stop": list("abcde")}, "stop"),
@@ -286,6 +290,33 @@ async def test_a_large_body_is_a_413_with_and_without_a_declared_length():
         _, response = await post(content=content)
         assert ("content-length" in response.request.headers) is isinstance(content, bytes)
         assert (response.status_code, error(response)["code"]) == (413, "too_long")
+
+
+async def test_a_body_may_be_packed_with_gzip_and_no_bomb_is_unpacked():
+    body = orjson.dumps(ask())
+    halves = gzip.compress(body[:20]) + gzip.compress(body[20:])
+    for coding, content in (("gzip", gzip.compress(body)), ("X-GZIP", halves), ("identity", body)):
+        assistant, response = await post(content=content, headers={"content-encoding": coding})
+        assert (response.status_code, assistant.asked[0].question) == (200, "How?")
+    for coding, content, status, code in (
+        ("br", b"\x8b\x01", 415, "unknown_encoding"),
+        ("gzip", body, 400, None),
+        ("gzip", gzip.compress(body)[:-9], 400, None),
+        ("gzip", gzip.compress(b" " * (MAX_BODY + 1)), 413, "too_long"),
+    ):
+        _, response = await post(content=content, headers={"content-encoding": coding})
+        assert (response.status_code, error(response)["code"]) == (status, code)
+
+
+async def test_slashes_of_joined_addresses_are_folded():
+    """Also below the prefix of a proxy; a page's address keeps its last slash."""
+    app = create_app(ScriptedAssistants((Scripted(),)), Settings.load(None))
+    async with client_of(app) as client:
+        for path in ("/v1/models/", "//v1/models", "/v1//models", "/v1/models//docs-assistant/"):
+            assert (await client.get(f"http://localhost{path}")).status_code == 200, path
+        for path in ("/v1//chat/completions", "/v1/chat/completions/", "//v1/chat/completions"):
+            assert (await client.post(f"http://localhost{path}", json=ask())).status_code == 200, path
+        assert (await client.get("http://localhost/v2//models")).status_code == 404
 
 
 async def test_a_client_may_name_its_request_unless_the_name_could_spoil_the_log():

@@ -17,6 +17,8 @@ from threading import get_ident
 import pytest
 
 from app.core.errors import IndexDamaged, StoreError, StoreUnavailable
+from app.core.settings import Settings
+from app.index import directory_of
 from app.index.embedded import generation as generation_module
 from app.index.embedded.store import EmbeddedStore
 from tests.app.index.embedded.pages import RECIPE, pointer, publish, tables, texts_of
@@ -176,3 +178,21 @@ async def test_a_draft_that_fails_to_begin_gives_the_lock_back(store, tmp_path):
     (tmp_path / "index" / "index.json").write_bytes(content)
     async with await store.draft(RECIPE):
         pass
+
+
+@pytest.mark.parametrize("name", ["a#b", "a%20b", "50%", "~x", "žluť 日本", "a?b", '"{x}[y]'])
+async def test_the_directory_may_have_any_name(tmp_path, name):
+    """LanceDB percent-encodes paths, and would make a second directory."""
+    folder = tmp_path / name / "index"
+    store = EmbeddedStore(folder)
+    await publish(store, {1: ("common one",)})
+    await store.close()
+    again = EmbeddedStore(folder)
+    assert await texts_of(await again.live()) == {"common one"}
+    await again.close()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_directory_below_the_home_is_found(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert directory_of(Settings.load(None, store="~/index")) == tmp_path / "index"

@@ -267,7 +267,7 @@ LONGEST_LINE = 150  # characters of a further section
 FURTHER = 5  # sections with a line each
 OF_UNIT = 0.1  # share of the unit in the score of a hit; the rest is of the ranking
 OF_NEAREST = 0.2  # share of the weight of the question that the units of its nearest stretch get for its vector
-WEAKEST = 0.25  # times the evidence that an answer needs, below which no page is near
+NAMED = 3  # sections, at least, and words that no page has, at most, which a refusal names
 SAYS = 0.4  # share of the weight of the question that a marked unit has; few of those with less are the answer
 NEARLY = 0.3  # share of the weight of the question that the unit of a near page has
 
@@ -527,20 +527,22 @@ def extract(
 
 async def nearest(turn: Turn, hits: Sequence[Hit], language: Language) -> list[Found]:
     """The best unit of each of up to five pages that have a word of the question in title, address or headings, or a good share of
-    what is asked in the unit; none if the best passage has next to nothing of the question, such as one on the weather.
+    what is asked in the unit; where fewer than three have, the next ones in the ranking, unless the question has nothing to do with
+    any page, such as one on the weather.
     """
-    # no evidence at all can also mean that a step has put all passages aside
-    if turn.evidence and 0 < turn.evidence.share < WEAKEST * turn.evidence.needed:
-        return []
     wanted = asked_stems(turn) - beginnings(" ".join(language.traits.stopwords))
     weights = await weights_of(turn, language)
     needed = NEARLY * sum(weights.values())
     pages: dict[str, Found] = {}
-    for found in ranked(hits, weights, language):
+    in_order = ranked(hits, weights, language)
+    for found in in_order:
         chunk = found.hit.chunk
         headings = " ".join(section.path[-1] for section in chunk.sections if section.path)
         if 0 < needed <= found.unit.score(weights) or not wanted.isdisjoint(beginnings(f"{chunk.context} {headings}")):
             pages.setdefault(chunk.url, found)
+    for found in in_order if turn.evidence and turn.evidence.near else ():
+        if len(pages) < NAMED:
+            pages.setdefault(found.hit.chunk.url, found)
     return list(pages.values())[:FURTHER]
 
 

@@ -93,6 +93,7 @@ class Texts(Part):
     extractive_meanwhile: str = ""
     written_after: str = ""
     whole_section: str = ""
+    unknown_words: str = ""
     reading: str = ""
     unproven: str = "(⚠)"
     refuted: str = "⚠"

@@ -393,10 +393,15 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The share of the question (0..1) that the best passage contains, and the needed one."""
+    """The share of the question (0..1) that the best passage contains, and the needed one.
+
+    `unknown` are the words of the question in no page. It is `near` if a page has another word of it, or is near in meaning.
+    """
 
     share: float
     needed: float
+    unknown: tuple[str, ...] = ()
+    near: bool = False
 
 
 @dataclass(frozen=True)

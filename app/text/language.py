@@ -19,7 +19,7 @@ from app.text.letters import LIKELY, Letters, profile_codes
 _CODE = re.compile(r"```.*?```|`[^`]*`|https?://\S+|\S{0,40}[/@\\=<>{}]\S*|\S{1,40}[._]\S+", re.DOTALL)
 _CLAUSE = re.compile(r"[,;.!?:\n]+|\s[–—-]\s")
 _ASKING = re.compile(r"(?<![^.!?\n])[^.!?\n]*+\?")
-_PUNCTUATION = string.punctuation + "„“”’…–—"
+PUNCTUATION = string.punctuation + "„“”’…–—"
 LEAST_INFLECTED = 5  # letters; in shorter words the ending is most of the word
 ENOUGH = 2  # words; with so many, words of a language that lends words were pasted
 MOST_CAPITALS = 0.7  # share of the words; with more, the text is a title or shouting
@@ -32,15 +32,15 @@ def without_stopwords(text: str, language: Language) -> str:
     In a language with few pages, the index would take "how" and "the" for rare words. Acronyms stay: CI isn't "či".
     """
     words = text.split()
-    acronyms = set() if _is_title(words) else {word for word in words if _is_acronym(word.strip(_PUNCTUATION))}
-    telling = [w for w in words if w in acronyms or fold(w).strip(_PUNCTUATION) not in language.traits.stopwords]
+    acronyms = set() if _is_title(words) else {word for word in words if _is_acronym(word.strip(PUNCTUATION))}
+    telling = [w for w in words if w in acronyms or fold(w).strip(PUNCTUATION) not in language.traits.stopwords]
     return " ".join(telling or words)
 
 
 def what_is_asked(text: str, language: Language) -> str:
     """The question without stopwords and words that only ask, such as "mean" and "setting"; they stay if there are no others."""
     telling = without_stopwords(text, language)
-    words = [word for word in telling.split() if fold(word).strip(_PUNCTUATION) not in language.questions.asking]
+    words = [word for word in telling.split() if fold(word).strip(PUNCTUATION) not in language.questions.asking]
     return " ".join(words) or telling
 
 

@@ -500,9 +500,15 @@ def test_a_person_is_asked_where_the_pages_have_no_answer_or_a_bad_one(
         "mailto:help@acme.example?subject=Who%20won%20the%20football"
     )
     axe(page)
+    finished(page).get_by_role("button", name="Search for these words").click()
+    expect(page.get_by_role("combobox", name="Search", exact=True)).to_have_value(
+        "Who won the football match in Prague yesterday?"
+    )
+    page.go_back()
     ask(page)
     answer = finished(page, 2)
     expect(answer.get_by_role("link", name="Ask a person")).to_have_count(0)
+    expect(answer.get_by_role("button", name="Search for these words")).to_have_count(0)
     answer.get_by_role("button", name="Not helpful").click()
     href = answer.get_by_role("link", name="Ask a person").get_attribute("href") or ""
     told = parse_qs(urlsplit(href).query)["body"][0]

@@ -20,7 +20,7 @@ from app.pipeline.rewriting import speak_of
 from app.pipeline.runner import Changes, Step
 from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.blocks import informal_sentences
-from app.text.language import both_ends, is_overview, what_is_asked, without_stopwords
+from app.text.language import PUNCTUATION, both_ends, is_overview, what_is_asked, without_stopwords
 
 SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
 A_PART = 0.25  # the share of an identifier that the passage has only a part of
@@ -45,6 +45,7 @@ class Word:
     tokens: tuple[str, ...]
     language: str
     name: bool = False
+    written: str = field(default="", compare=False)
 
     @property
     def identifier(self) -> str:
@@ -81,7 +82,7 @@ class Relevance(Step):
         asked = searched(turn)
         texts = self._asked(turn)
         named = frozenset(token for words in texts for word in words if word.name for token in word.tokens)
-        alone, texts = texts, list(texts)
+        alone, texts, own_words = texts, list(texts), texts[0]
         for code, listed in keywords.items():  # whose capitals mean nothing: names are those of the question
             words = _words(listed.split(), code)
             texts.append([replace(word, name=not named.isdisjoint(word.tokens)) for word in words])
@@ -100,7 +101,9 @@ class Relevance(Step):
                 evidence, hits = by_question, own
             else:
                 needed *= WITH_KEYWORDS
-        judged: Changes = {"evidence": Evidence(evidence, needed)}
+        unknown = _unknown(asked.text, own_words, rarity)
+        near = any(map(rarity.has, own_words)) or nearness > 0
+        judged: Changes = {"evidence": Evidence(evidence, needed, unknown, near)}
         if evidence < needed:
             return {**judged, "hits": (), **({"related": tuple(hits)} if hits else {})}  # else an earlier step's stay
         remaining = without_tail(hits, TAIL * evidence)
@@ -225,7 +228,7 @@ class Rarity:
 
 def _words(text: Sequence[str], language: str, named: Collection[str] = ()) -> list[Word]:
     return [
-        Word(tokens, language, word in named)
+        Word(tokens, language, word in named, word)
         for word in dict.fromkeys(text)
         if (tokens := tuple(analyse(word, language)))
     ]
@@ -284,6 +287,16 @@ def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> b
         if not frozenset(analyse(" ".join(headings), hit.chunk.language)).isdisjoint(words[0].tokens):
             return False
     return True
+
+
+def _unknown(question: str, words: Sequence[Word], rarity: Rarity) -> tuple[str, ...]:
+    """The words of the question that say something and are in no text of the index, as they are written."""
+    asked = question.split()
+    return tuple(
+        plain
+        for word in words
+        if word.written in asked and not rarity.has(word) and (plain := word.written.strip(PUNCTUATION))
+    )
 
 
 def _share(word: Word, passage: frozenset[str], whole: str) -> float:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from app.citing.links import markdown_link, page_title
+from app.citing.links import escaped, markdown_link, page_title
 from app.citing.sections import (
+    NAMED,
     extract,
     features_of,
     nearest,
@@ -23,6 +24,7 @@ from app.citing.sections import (
     weights_of,
 )
 from app.core.errors import ModelError
+from app.core.language import Language
 from app.core.log_message import REQUEST_ID, LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
@@ -181,8 +183,13 @@ class Synthesize(Step):
 
     async def _nothing(self, turn: Turn) -> list[Event]:
         """The reply that nothing was found, with the nearest sections; the model isn't asked."""
-        said = [Text(self.prompts.render(turn.asked.language, "nothing_found"), own=True)]
         language = self.prompts.language(turn.asked.language)
+        said = [
+            Text(
+                " ".join(filter(None, (self.prompts.render(language.code, "nothing_found"), _unknown(turn, language)))),
+                own=True,
+            )
+        ]
         if found := await nearest(turn, turn.related, language):
             said.append(Text(nearest_list(found, language), quoted=True))
             if turn.citing:
@@ -250,6 +257,16 @@ class Synthesize(Step):
         if persona := self.prompts.persona(turn.asked.language, turn.request.persona):
             parts.append(persona)
         return "\n\n".join(parts)
+
+
+def _unknown(turn: Turn, language: Language) -> str:
+    """The sentence that names the words of the question in no page; empty without any."""
+    words = turn.evidence.unknown[:NAMED] if turn.evidence else ()
+    return (
+        language.texts.unknown_words.replace("{words}", ", ".join(f"*{escaped(word)}*" for word in words))
+        if words
+        else ""
+    )
 
 
 LONGEST_HELD = 80  # characters

@@ -73,7 +73,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
             <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search} pages={inLanguage(assistant?.pages ?? {}, language)}
               onQuery={(search) => go({ search }, { replace: true })} onAsk={(question) => place.ask(question)} /></main>
           ) : (
-            <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id}>
+            <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id} onSearch={(search) => place.show({ search })}>
               {problem && <Problem problem={problem} onRetry={reload} />}
               {known?.index === null && <Problem problem={new ApiError("no_index", "")} onRetry={reload} />}
             </Chat>

@@ -22,11 +22,12 @@ interface Props {
   conversation: Conversation;
   language: string;
   ask: (question: string, at?: number) => void;
+  onSearch: (words: string) => void;
   /** What is wrong with the service. */
   children?: ComponentChildren;
 }
 
-export function Chat({ known, assistant, conversation, language, ask, children }: Props): JSX.Element {
+export function Chat({ known, assistant, conversation, language, ask, onSearch, children }: Props): JSX.Element {
   const { t } = useUi();
   const exchanges = useConversation(conversation);
   const field = useField(conversation);
@@ -49,7 +50,7 @@ export function Chat({ known, assistant, conversation, language, ask, children }
           <Start {...{ known, assistant, language }} onAsk={send}>{composer}</Start>
         ) : (
           exchanges.map((exchange, i) => (
-            <ExchangeView key={exchange.id} {...{ exchange, known, assistant, conversation }} onAsk={(question) => send(question, i)}
+            <ExchangeView key={exchange.id} {...{ exchange, known, assistant, conversation, onSearch }} onAsk={(question) => send(question, i)}
               {...(i === exchanges.length - 1 && { box: last, onNext: send })} />
           ))
         )}
@@ -103,7 +104,7 @@ function Start({ known, assistant, language, onAsk, children }: StartProps): JSX
   );
 }
 
-interface ExchangeProps extends Pick<Props, "known" | "assistant" | "conversation"> {
+interface ExchangeProps extends Pick<Props, "known" | "assistant" | "conversation" | "onSearch"> {
   exchange: Exchange;
   /** Asks in place of this question; the exchanges after it are dropped. */
   onAsk: (question: string) => void;
@@ -112,7 +113,7 @@ interface ExchangeProps extends Pick<Props, "known" | "assistant" | "conversatio
   onNext?: (question: string) => void;
 }
 
-function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, onNext }: ExchangeProps): JSX.Element {
+function ExchangeView({ exchange, known, assistant, conversation, onAsk, onSearch, box, onNext }: ExchangeProps): JSX.Element {
   const { t } = useUi();
   const { question, answer } = exchange;
   const link = addressOf({ q: question, ...((known?.assistants?.length ?? 0) > 1 && assistant && { model: assistant.id }) });
@@ -120,7 +121,7 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, box, on
     <article ref={box ?? null} class="da-exchange" aria-label={question.slice(0, 100)}>
       <Question question={question} onAsk={onAsk} />
       <AnswerView exchange={exchange} model={assistant?.id ?? ""} known={known}
-        onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })} onNext={onNext}>
+        onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })} onNext={onNext} onSearch={onSearch}>
         <CopyButton text={link} label={t.page.share} icon="link" />
         {!!known?.keeps?.share_days && answer.state === "done" && answer.id && <ShareButton answer={answer} />}
       </AnswerView>

@@ -27,11 +27,13 @@ interface Props {
   onRated?: (rating: Rating | undefined) => void;
   /** Asks one of the questions that follow, which are shown with it only. */
   onNext?: ((question: string) => void) | undefined;
+  /** Searches for the words of a question that has no answer. */
+  onSearch?: ((words: string) => void) | undefined;
   /** More buttons. */
   children?: ComponentChildren;
 }
 
-export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, children }: Props): JSX.Element {
+export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, onSearch, children }: Props): JSX.Element {
   const { t } = useUi();
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
@@ -55,7 +57,12 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, c
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       {writing && answer.found && <Found sections={answer.found} />}
       <Sources {...{ answer, sources, model, open }} onOpen={setOpen} />
-      {answer.refused && person}
+      {answer.refused && (
+        <div class="da-ways">
+          {onSearch && <button type="button" class="da-button" onClick={() => onSearch(exchange.question)}>{t.chat.searchWords}</button>}
+          {person}
+        </div>
+      )}
       {!writing && (
         <div class="da-actions">
           {answer.text && <CopyButton text={asMarkdown(answer, t.sources.heading)} label={t.chat.copyAnswer} />}

@@ -52,6 +52,11 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     asked.current = opened.times;
     ask(opened.question);
   }, [opened.times, info]);
+  const openSearch = () => void import("../shared/search").then(setSearch);
+  const searchFor = (words: string) => {
+    setQuery(words);
+    openSearch();
+  };
   const restart = () => {
     forget();
     setSession(session(api, options.assistant));
@@ -77,7 +82,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
         <img src={`${api.base}brand/icon`} alt="" width={24} height={24} onError={(event) => (event.currentTarget.hidden = true)} />
         <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
         <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.search.field}
-          onClick={() => (search ? setSearch(null) : void import("../shared/search").then(setSearch))} />
+          onClick={() => (search ? setSearch(null) : openSearch())} />
         {(search || last) && (
           <a class="da-icon-button" href={`${api.base}?${new URLSearchParams({ ...(search ? { search: query } : { q: last!.question }), model: assistant?.id ?? "" })}`}
             target="_blank" rel="noopener" title={t.widget.full}><Icon name="full" /></a>
@@ -101,7 +106,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
                 <Pages label={t.search.pages} pages={pages} />
               </div>
             )}
-            <Exchanges conversation={conversation} model={assistant?.id ?? ""} info={info} onAsk={ask} />
+            <Exchanges conversation={conversation} model={assistant?.id ?? ""} info={info} onAsk={ask} onSearch={searchFor} />
           </div>
           <footer class="da-foot">
             <Composer busy={conversation.busy} followUp={!!last} onAsk={ask} onStop={() => conversation.stop()} field={field} />
@@ -138,9 +143,10 @@ interface ExchangesProps {
   model: string;
   info: InterfaceBody | null;
   onAsk: (question: string, at?: number) => void;
+  onSearch: (words: string) => void;
 }
 
-function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.Element {
+function Exchanges({ conversation, model, info, onAsk, onSearch }: ExchangesProps): JSX.Element {
   const { t } = useUi();
   const { exchanges } = conversation;
   const last = exchanges.at(-1);
@@ -154,7 +160,7 @@ function Exchanges({ conversation, model, info, onAsk }: ExchangesProps): JSX.El
             <h3 class="da-question"><bdi>{exchange.question}</bdi></h3>
             <AnswerView exchange={exchange} model={model} known={info}
               onAgain={() => onAsk(exchange.question, i)} onRated={(rating) => conversation.change(exchange.id, { rating })}
-              onNext={exchange === last ? onAsk : undefined} />
+              onNext={exchange === last ? onAsk : undefined} onSearch={onSearch} />
           </li>
         ))}
       </ol>

@@ -81,6 +81,18 @@ async def test_the_evidence_is_the_share_of_the_question_in_the_best_passage(hit
         )
 
 
+async def test_words_that_no_page_has_are_named_as_they_are_written(hits: tuple) -> None:
+    """The question is near to the pages if they have another word of it; a word of another language is on a page, too."""
+    for question, language, unknown, near in (
+        ("Which Kafka quota?", "en", ("Kafka",), True),
+        ("wifi, firmware?", "en", ("wifi", "firmware"), False),
+        ("storage kvótu", "en", (), True),
+        ("kde je „wifi“", "cs", ("wifi",), False),
+    ):
+        evidence = (await judge(hits, question, language))["evidence"]
+        assert (evidence.unknown, evidence.near) == (unknown, near), question
+
+
 async def test_words_that_only_ask_count_where_a_passage_has_them(tmp_path: Path) -> None:
     """A page about setting something has the word, and a question about it needn't have more."""
     texts = {"reset": "Heslo si nastavíte znovu na stránce hesla.", "disk": "Disk má 20 GB."}

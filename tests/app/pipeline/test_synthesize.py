@@ -197,10 +197,16 @@ async def test_an_answer_of_which_nothing_was_shown_can_still_be_extractive(llm:
 
 
 async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM) -> None:
-    """Under "nothing found" stand at most five nearest pages, each once, with a sentence; none for a question on anything else."""
+    """Under "nothing found" stand at most five nearest pages, each once, with a sentence; three for a question that a page is near to by a word alone."""
     related = (hit(1), hit(1), hit(2), *(hit(n) for n in range(3, 7)))
-    for unrelated in (turn(related=related), turn("Which page?", related=related, evidence=Evidence(0.05, 0.32))):
+    text = text_of(await answer(llm, turn("Memory?", related=related, evidence=Evidence(0.05, 0.32, near=True))))
+    assert [f"page-{n}" in text for n in range(1, 5)] == [True, True, True, False]
+    for unrelated in (turn(related=related), turn("Memory?", related=related, evidence=Evidence(0.05, 0.32))):
         assert text_of(await answer(llm, unrelated)) == PROMPTS.render("en", "nothing_found")
+    unknown = Evidence(0.1, 0.32, ("wifi", "*b*"), near=True)
+    assert "No page has: *wifi*, *\\*b\\**." in text_of(
+        await answer(llm, turn("wifi *b*?", related=related, evidence=unknown))
+    )
     text = text_of(await answer(llm, turn("Which page?", related=related)))
     assert text.startswith(PROMPTS.render("en", "nothing_found"))
     assert text.count("page-1") == 1
@@ -211,10 +217,11 @@ async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM)
 
 async def test_a_page_is_near_if_a_sentence_of_it_has_much_of_the_question(llm: FakeLLM) -> None:
     """Though no heading has a word of it; a common word isn't enough."""
-    related = (hit(1, "All is for free. The licence is MIT."), hit(2, "Nothing is for free."))
-    text = text_of(await answer(llm, turn("what licence do customers get", related=related)))
-    assert "- [Page 1](https://docs.example.org/page-1) – All is for free. The licence is MIT." in text
-    assert "page-2" not in text
+    others = [hit(n, "Nothing is for free.") for n in range(2, 6)]
+    asked = turn("what licence do customers get", related=(*others, hit(1, "All is for free. The licence is MIT.")))
+    text = text_of(await answer(llm, asked.changed(evidence=Evidence(0.1, 0.32, near=True))))
+    assert "\n\n- [Page 1](https://docs.example.org/page-1) – All is for free. The licence is MIT." in text
+    assert text.count("https://") == 3
 
 
 @pytest.mark.parametrize(

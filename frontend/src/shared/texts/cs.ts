@@ -17,6 +17,7 @@ export const cs: Texts = {
     interrupted: "Odpověď byla přerušena. Zeptejte se znovu, ať ji dostanete celou.",
     cut: "Odpověď tu končí, protože má nejvyšší délku. Požádejte o pokračování.",
     next: "Zeptat se dál",
+    searchWords: "Hledat tato slova",
     person: "Zeptat se člověka",
     again: "Zeptat se znovu",
     copyAnswer: "Kopírovat odpověď jako Markdown",

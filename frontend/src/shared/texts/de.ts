@@ -18,6 +18,7 @@ export const de: Partial<Texts> = {
     interrupted: "Diese Antwort wurde unterbrochen. Fragen Sie noch einmal, um sie ganz zu erhalten.",
     cut: "Die Antwort endet hier, weil sie die zulässige Länge erreicht hat. Bitten Sie um die Fortsetzung.",
     next: "Weiter mit",
+    searchWords: "Nach diesen Wörtern suchen",
     person: "Einen Menschen fragen",
     again: "Noch einmal fragen",
     copyAnswer: "Antwort als Markdown kopieren",

@@ -18,6 +18,7 @@ export const en = {
     interrupted: "This answer was interrupted. Ask again to get all of it.",
     cut: "The answer ends here because it reached the maximum length. Ask for the rest.",
     next: "Continue with",
+    searchWords: "Search for these words",
     person: "Ask a person",
     again: "Ask again",
     copyAnswer: "Copy the answer as Markdown",

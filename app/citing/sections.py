@@ -17,10 +17,10 @@ from app.core.language import Language
 from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, beginnings, fold, words
-from app.text.blocks import CUT, code_lines, cut_short
+from app.text.blocks import CUT, cut_short, unnumbered
 from app.text.language import what_is_asked, without_stopwords
 from app.text.reading import Block
-from app.text.units import Unit, blocks_of, line_of, rarity, shortened, units_of
+from app.text.units import Unit, blocks_of, first_command, line_of, rarity, shortened, units_of
 
 FEWEST_WORDS = 2  # single words are often headings
 
@@ -276,13 +276,15 @@ NEARLY = 0.3  # share of the weight of the question that the unit of a near page
 class Found:
     """The best unit of a hit, with the number of the hit in the answer.
 
-    Unless the unit itself `says` enough of what is asked, its section answers, and no sentence of it is marked.
+    Unless the unit itself `says` enough of what is asked, its section answers, and no sentence of it is marked. It is `on_subject` if it has a
+    word of what is asked.
     """
 
     number: int
     hit: Hit
     unit: Unit
     says: bool = True
+    on_subject: bool = True
 
     @property
     def block(self) -> Block:
@@ -358,8 +360,12 @@ def ranked(hits: Sequence[Hit], weights: Mapping[str, float], language: Language
         share = OF_UNIT * found.unit.score(weights) / most + (1 - OF_UNIT) * scores[found.number - 1] / best
         return is_headed(found), share
 
-    said = (replace(found, says=_weight(weights, found.unit.tokens) >= SAYS * whole) for found in units)
-    return sorted(said, key=order, reverse=True)
+    return sorted((_judged(found, weights, whole) for found in units), key=order, reverse=True)
+
+
+def _judged(found: Found, weights: Mapping[str, float], whole: float) -> Found:
+    weight = _weight(weights, found.unit.tokens)
+    return replace(found, says=weight >= SAYS * whole, on_subject=weight > 0 or not weights)
 
 
 def _headed(chunk: Chunk, weights: Mapping[str, float], language: Language) -> set[int]:
@@ -520,8 +526,10 @@ def extract(
     further = _different(found)[1 : len(found) if turn.overview else FURTHER + 1]
     for i, other in enumerate(further):
         gap = "\n" if i else f"\n\n{also}\n\n" if also else "\n\n"
-        said.append(Text(f"{gap}- {_link(other)} [{other.number}] – ", own=True))
-        said.append(Text(line_of_unit(other), quoted=True, proof=other.proof))
+        line = _related_line(other)
+        said.append(Text(f"{gap}- {_link(other)} [{other.number}]{' – ' if line else ''}", own=True))
+        if line:
+            said.append(Text(line, quoted=True, proof=other.proof))
     return said
 
 
@@ -547,8 +555,10 @@ async def nearest(turn: Turn, hits: Sequence[Hit], language: Language) -> list[F
 
 
 def nearest_list(found: Sequence[Found], language: Language) -> str:
-    """Markdown of the sections that are nearest to a question without an answer, each with its sentence; empty without any."""
-    lines = [f"- {_link(one)} – {line_of_unit(one)}" for one in found]
+    """Markdown of the sections that are nearest to a question without an answer, each with its sentence if one says something of what is
+    asked; empty without any.
+    """
+    lines = [" – ".join(filter(None, (f"- {_link(one)}", _related_line(one)))) for one in found]
     return f"\n\n{language.texts.related}\n\n" + "\n".join(lines) if lines else ""
 
 
@@ -568,19 +578,19 @@ def _heading(found: Found) -> str:
 
 def _link(found: Found) -> str:
     chunk, path = found.hit.chunk, found.section.path[-1:] if found.section else ()
-    name = " – ".join(dict.fromkeys((page_title(chunk), *map(untagged, path))))
+    name = " – ".join(dict.fromkeys(map(unnumbered, (page_title(chunk), *map(untagged, path)))))
     return markdown_link(name or chunk.url, chunk.link_to(found.section))
+
+
+def _related_line(found: Found) -> str:
+    """The unit as a line if it has a word of what is asked; empty for comments of code and for figures, which say nothing on their own."""
+    shown = found.on_subject and (found.block.kind != "code" or first_command(found.block))
+    line = line_of_unit(found) if shown else ""
+    return line if sum(map(str.isdigit, line)) < sum(map(str.isalpha, line)) else ""
 
 
 def line_of_unit(found: Found) -> str:
     """The unit as a line; of code its first one that says something, which isn't prose."""
-    if found.block.kind == "code":
-        code = next(filter(_tells, map(str.strip, code_lines(found.block.text))), "")
-        if code:
-            return f"`{cut_short(code, LONGEST_LINE)}`"
+    if found.block.kind == "code" and (command := first_command(found.block)):
+        return f"`{cut_short(command, LONGEST_LINE)}`"
     return cut_short(line_of(found.hit.chunk, found.unit), LONGEST_LINE)
-
-
-def _tells(line: str) -> bool:
-    """True for a line of code that has a word, and more than the name of its language."""
-    return any(map(str.isalpha, line)) and "`" not in line and not line.startswith(("#!", "<?"))

@@ -353,6 +353,12 @@ _ENDINGS = re.compile(r"\.(?:html?|mdx?|php|aspx?|rst|txt)$", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2}(?:-[a-z]{2})?", re.IGNORECASE)
 
 
+def unnumbered(title: str) -> str:
+    """The title of "6.3.4. Networks"; any other as it is."""
+    number, _, rest = title.partition(" ")
+    return rest if rest and "." in number and number.replace(".", "").isdecimal() else title
+
+
 @lru_cache(maxsize=4000)
 def plain_title(title: str) -> str:
     """The title without tags, comments, Markdown, entities and invisible signs; tags that it shows as text stay."""

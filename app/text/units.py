@@ -151,11 +151,22 @@ def line_of(chunk: Chunk, unit: Unit) -> str:
     """The unit as one line of Markdown: without list markers, cell borders, code below an item, and its colon."""
     text = chunk.text[unit.start : unit.end]
     if text.startswith("|"):
-        return " – ".join(cell.strip() for cell in text.strip("|").split("|") if cell.strip())
+        return " – ".join(cell.strip() for cell in plain(text).strip("|").split("|") if cell.strip())
     pieces = list(blocks(plain(text)))
     outside = "".join(piece for code, piece in pieces if not code).strip()
     code = "\n".join(line for code, piece in pieces if code for line in code_lines(piece))
     return " ".join((unmarked(outside) or code).split()).removesuffix(":")
+
+
+_COMMENTS = ("#", "//", "/*", "<!", "<?", "-- ")  # and the names of interpreters
+
+
+def first_command(code: Block) -> str:
+    """The first line of code that has a word and is neither a comment nor the name of its language; may be empty."""
+    lines = map(str.strip, code_lines(code.text))
+    return next(
+        (one for one in lines if any(map(str.isalpha, one)) and "`" not in one and not one.startswith(_COMMENTS)), ""
+    )
 
 
 def shortened(block: Block, longest: int, at: int) -> str:

@@ -15,7 +15,7 @@ import type { Answer, Exchange, Rating } from "./types";
 import { useUi } from "./ui";
 
 const QUOTATION = /^.+\n\n\*.+\* \[\d+\]\n\n>/; // how an answer without a model begins
-const RELATED = /^(- \[.*?\]\(\S+?\)) \[\d+\](?= – )/gm; // its links to further sections
+const RELATED = /^(- \[.*?\]\(\S+?\)) \[\d+\](?= – |$)/gm; // its links to further sections
 const MAILED = 1000; // characters of the answer: programs for mail take short addresses only
 
 interface Props {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -162,11 +163,23 @@ def test_a_further_passage_has_its_line_without_the_code_below_it() -> None:
 
 @pytest.mark.parametrize("first", ["#!/bin/sh", "{", "<?php", "---", "# `make` it"])
 def test_the_line_of_code_is_one_that_says_something(first: str) -> None:
-    """A brace or the name of an interpreter is the same on all pages. Code that has nothing else keeps it."""
+    """A brace, a comment or the name of an interpreter is the same on all pages. Of code that has nothing else the title stands alone."""
     code = f"```\n{first}\n\nmake disk larger\n```"
     text = extracted("How do I make the disk larger?", guide(1, f"{GUIDE}\n\nMake the disk larger here."), hit(2, code))
     assert text.endswith("[2] – `make disk larger`")
-    assert extracted("disk?", guide(), hit(2, f"```\n{first}\n```")).count("[2] – ") == 1
+    assert extracted("disk?", guide(), hit(2, f"```\n{first}\n```")).endswith("[2]")
+
+
+def test_a_further_section_without_a_sentence_on_the_subject_is_its_title() -> None:
+    """Neither a row of figures, nor a sentence on something else; the number of a section is no part of its title."""
+    table = "| disk | P | R |\n|---|---|---|\n| disk | 0.733 | 0.884 |"
+    other = hit(3, "It rains.")
+    numbered = replace(other, chunk=replace(other.chunk, title="6.3.4. Networks"))
+    text = extracted(
+        "How do I make the disk larger?", guide(), hit(2, table), numbered, hit(4, "The [disk](x) is **big**.")
+    )
+    further = re.sub(r"\]\([^()]*\)", "]", text[text.index("\n- [") :])
+    assert further == "\n- [Page 2] [2]\n- [Networks] [3]\n- [Page 4] [4] – The disk is **big**."
 
 
 def test_units_are_sentences_items_rows_and_code() -> None:

@@ -208,7 +208,9 @@ async def test_a_refusal_of_the_model_has_no_sources() -> None:
     """It offers at most five pages about what was asked, like a refusal without a model; in other words than the prompt's, it proves nothing."""
     proving = replace(CITE, unproven="mark")
     for language, text in NO_ANSWER:
-        said, told = await refused(text, language=language, question="Which odd page on storage?", step=proving)
+        said, told = await refused(
+            text, language=language, question="Which odd page has text on storage?", step=proving
+        )
         assert await refused(text, language=language, question="Who won?", step=proving) == (text, 0)
         heading = CITE.prompts.language(language).texts.related
         assert said.startswith(

@@ -207,7 +207,7 @@ async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM)
     assert "No page has: *wifi*, *\\*b\\**." in text_of(
         await answer(llm, turn("wifi *b*?", related=related, evidence=unknown))
     )
-    text = text_of(await answer(llm, turn("Which page?", related=related)))
+    text = text_of(await answer(llm, turn("Which page has text?", related=related)))
     assert text.startswith(PROMPTS.render("en", "nothing_found"))
     assert text.count("page-1") == 1
     assert "- [Page 5](https://docs.example.org/page-5) – Text." in text

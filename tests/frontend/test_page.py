@@ -86,6 +86,8 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     expect(page.get_by_role("status").filter(has_text="The answer is on its way.")).to_have_count(1)
     go_on.set()
     answer = finished(page)
+    expect(page.locator("textarea")).to_be_focused()  # for the next question
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
     expect(early).to_have_count(0)
     expect(page.get_by_role("status").filter(has_text="The answer is complete. Sources: 1.")).to_have_count(1)
     assert "docs.example.org" not in answer.locator(".da-markdown").first.inner_text()  # its sources are cards
@@ -417,6 +419,16 @@ def test_below_an_answer_stands_what_was_counted_and_never_how_sure_it_is(
     expect(finished(page).locator(".da-verbatim")).to_be_visible()
     axe(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_our_own_documentation_has_the_widget(page: Page, service: Program, llm: FakeLLM):
+    """From the service that serves the documentation; the panel lies over it."""
+    says(llm, ANSWER)
+    page.goto(f"{service.url}/docs/en/start")
+    page.locator("docs-assistant .da-launch").click()
+    page.locator("docs-assistant textarea").fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.locator("docs-assistant .da-answer")).to_contain_text(re.compile("answer|class"))
 
 
 def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, service: Program, llm: FakeLLM):

@@ -376,5 +376,7 @@ def test_it_says_what_goes_wrong(site: LocalSite, page: Page, chromium: Browser,
         put(elsewhere, closed.url, plain(closed.url, 'data-key="secret-key-of-tests"'))
         stranger.goto(elsewhere.url)
         stranger.locator("docs-assistant .da-launch").click()
-        expect(stranger.locator("docs-assistant [role=alert]")).to_contain_text("No connection")
+        alert = stranger.locator("docs-assistant [role=alert]")
+        expect(alert).to_contain_text("This isn't allowed here")
+        expect(alert).to_contain_text(f"DOCS_ORIGINS: {elsewhere.url}")
         context.close()

@@ -58,7 +58,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
   const needsKey = problem?.kind === "key" || (known?.key_required && !known.assistants);
   return (
     <UiProvider value={ui}>
-      <a class="da-skip" href="#da-ask" onClick={skip}>{ui.t.page.skip}</a>
+      <a class="da-skip" href="#da-main" onClick={skip}>{ui.t.page.skip}</a>
       <div class="da-app">
         <Sidebar history={history} current={conversation.id} days={known?.keeps?.days ?? 0} open={menu} onClose={() => setMenu(false)}
           onGo={place.show} />
@@ -68,9 +68,9 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
           {place.address.shared ? (
             <Shared token={place.address.shared} onGo={place.show} />
           ) : needsKey ? (
-            <main class="da-centre"><KeyForm said={wrongKey ? ui.t.page.wrongKey : ui.t.problems.kinds.key} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
+            <main class="da-centre" id="da-main" tabIndex={-1}><KeyForm said={wrongKey ? ui.t.page.wrongKey : ui.t.problems.kinds.key} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
           ) : place.address.search !== undefined ? (
-            <main class="da-column"><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search} pages={inLanguage(assistant?.pages ?? {}, language)}
+            <main class="da-column" id="da-main" tabIndex={-1}><h1 class="da-hidden">{ui.t.search.label}</h1><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search} pages={inLanguage(assistant?.pages ?? {}, language)}
               onQuery={(search) => go({ search }, { replace: true })} onAsk={(question) => place.ask(question)} /></main>
           ) : (
             <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id} onSearch={(search) => place.show({ search })}>
@@ -86,7 +86,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
 
 function skip(event: Event): void {
   event.preventDefault(); // `<base>` would make it another address
-  document.querySelector<HTMLElement>("main :is(textarea, input)")?.focus();
+  (document.querySelector<HTMLElement>("main :is(textarea, input)") ?? document.querySelector("main"))?.focus();
 }
 
 function chosen(known: InterfaceBody | null, id: string): InterfaceAssistant | null {

@@ -30,13 +30,13 @@ interface Props {
 export function Chat({ known, assistant, conversation, language, ask, onSearch, children }: Props): JSX.Element {
   const { t } = useUi();
   const exchanges = useConversation(conversation);
-  const field = useField(conversation);
+  const empty = exchanges.length === 0;
+  const field = useField(conversation, empty);
   const { last, away, follow } = useFollowing(exchanges);
   const send = (question: string, at?: number) => {
     ask(question, at);
     follow("fill");
   };
-  const empty = exchanges.length === 0;
   const composer = (
     <div class="da-ask" id="da-ask">
       {away && !empty && <IconButton icon="chevron" label={t.page.bottom} class="da-bottom" onClick={() => follow("end")} />}
@@ -44,8 +44,9 @@ export function Chat({ known, assistant, conversation, language, ask, onSearch, 
     </div>
   );
   return (
-    <main class={empty ? "da-chat da-empty" : "da-chat"}>
+    <main class={empty ? "da-chat da-empty" : "da-chat"} id="da-main" tabIndex={-1}>
       <div class="da-column">
+        {!empty && <h1 class="da-hidden">{known?.title || document.title}</h1>}
         {empty ? (
           <Start {...{ known, assistant, language }} onAsk={send}>{composer}</Start>
         ) : (
@@ -64,7 +65,7 @@ export function Chat({ known, assistant, conversation, language, ask, onSearch, 
 }
 
 /** The text field, which `/` focuses from anywhere; Escape stops the answer from anywhere. */
-function useField(conversation: Conversation) {
+function useField(conversation: Conversation, empty: boolean) {
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
@@ -79,7 +80,7 @@ function useField(conversation: Conversation) {
     // a phone's keyboard would hide half of the page
     if (window.matchMedia("(pointer: fine)").matches) field.current?.focus();
     return () => document.removeEventListener("keydown", pressed);
-  }, [conversation]);
+  }, [conversation, empty]); // the first question makes another field, below the answers
   return field;
 }
 

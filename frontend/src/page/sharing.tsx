@@ -43,12 +43,12 @@ export function Shared({ token, onGo }: { token: string; onGo: (to: Address) => 
   }, [shared]);
   const gone = problem?.kind === "missing";
   return (
-    <main class="da-column da-shared">
+    <main class="da-column da-shared" id="da-main" tabIndex={-1}>
       {problem && <Problem problem={problem} {...(gone ? { said: t.page.shared.gone } : { onRetry: reload })} />}
       {shared && (
         <article class="da-exchange" lang={shared.language || undefined}>
           <p class="da-note" lang={api.language}>{t.page.shared.note(day(shared.created_at, api.language), day(shared.until, api.language))}</p>
-          <div class="da-question"><h2>{shared.question}</h2></div>
+          <div class="da-question"><h1>{shared.question}</h1></div>
           <AnswerView exchange={exchange} model={shared.assistant} known={null} />
         </article>
       )}

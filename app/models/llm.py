@@ -23,7 +23,8 @@ from app.core.turn import Completion, Done, Message, Reasoning, Text, Usage
 from app.models.loop_thread import LoopThread
 from app.models.protocols import CallOptions, Closable
 from app.models.provider_errors import error_from
-from app.models.responses import NO_USAGE, ThinkFilter, usage_of
+from app.models.reasoning import ThinkFilter
+from app.models.responses import NO_USAGE, usage_of
 from app.models.threads import in_thread, iterated
 
 Events = AsyncGenerator[Text | Reasoning | Usage | Done, None]

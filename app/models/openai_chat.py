@@ -15,7 +15,8 @@ from app.core.turn import Reasoning, Text, Usage
 from app.models import responses
 from app.models.llm import ChatLLM
 from app.models.openai import Endpoint, OnServer
-from app.models.responses import NO_USAGE, Piece, ThinkFilter
+from app.models.reasoning import ThinkFilter
+from app.models.responses import NO_USAGE, Piece
 from app.models.window import listed_identity, listed_window, of_ollama, ollama_window
 
 TOGETHER = 0.04

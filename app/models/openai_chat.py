@@ -24,6 +24,8 @@ TOGETHER = 0.04
 25 steps a second, of more than `MANY` streams fewer, at least 5. vLLM (`--stream-interval`) and SGLang do so by the number of tokens."""
 MANY, LONGEST = 64, 0.2
 RUNS = 100  # characters from which on a text runs: before, each piece may be the first that readers see
+END: list[Piece] = []  # of a stream that says so
+UNSTREAMED = (b"{", b"<")  # begin a line of what is no event stream
 FEW = 3  # pieces that arrive together; of more, enough are gathered already
 
 
@@ -99,6 +101,7 @@ class OpenAIModel(OnServer, ChatLLM):
                         made = _of_pieces(pieces, text, think)
                         text, ended = text + made.delta, ended or "finish_reason" in made.raw
                         yield made
+                    ended = ended or pieces is END
             finally:
                 self._open -= 1
         if not ended:
@@ -148,27 +151,39 @@ def _raw(usage: Usage, finish: str) -> dict[str, Any]:
     return raw if usage is NO_USAGE else raw | {"usage": asdict(usage)}
 
 
+def _read(lines: Sequence[bytes], url: str, pieces: list[Piece]) -> bool:
+    """Add the pieces that the lines of an event stream have; True if that is its end. Raises `ModelError`, after the pieces before."""
+    payloads = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+    if ended := b"[DONE]" in payloads:
+        payloads = payloads[: payloads.index(b"[DONE]")]
+    pieces.extend(responses.pieces(payloads, url))
+    return ended
+
+
 async def _stream_pieces(
     response: aiohttp.ClientResponse, url: str, together: Callable[[], float]
 ) -> AsyncIterator[list[Piece]]:
     """The pieces of an event stream, in lists that arrived together: line by line costs twice the CPU. Of a text that runs, those of
-    so many seconds.
+    so many seconds. The last list is `END` if the server says that this is the end. Raises `ModelError` for what is no event stream.
     """
     rest, received, length = b"", 0, 0
     async for data in response.content.iter_any():
         *lines, rest = (rest + data).split(b"\n")
         received += len(data)
-        payloads = [line[5:].strip() for line in lines if line.startswith(b"data:")]
-        if ended := b"[DONE]" in payloads:
-            payloads = payloads[: payloads.index(b"[DONE]")]
+        if not length and (other := next((line for line in (*lines, rest) if line.startswith(UNSTREAMED)), b"")):
+            if not responses.json_object(other):  # the rest of it follows
+                other = b"\n".join((*lines, rest)) + await responses.read_body(response)
+            yield [responses.whole(other, url)]
+            return
         pieces: list[Piece] = []
         try:
-            pieces.extend(responses.pieces(payloads, url))
+            ended = _read(lines, url, pieces)
         except ModelError:
             yield pieces  # the pieces before the broken one are still delivered
             raise
         yield pieces
         if ended:
+            yield END
             return
         if len(rest) > responses.LINE_BYTES or received > responses.STREAM_BYTES:
             raise ModelError(f"{url} sends a stream, or one line of it, without end ({received} bytes so far).")

@@ -6,7 +6,7 @@ Sizes are those after decompression, which aiohttp does piece by piece as the bo
 import asyncio
 import math
 from base64 import b64decode
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -93,6 +93,23 @@ def completion(body: bytes, url: str) -> Completion:
         raise ModelError(f"{url} sent no chat completion ({error}): {body[:200]!r}") from error
 
 
+def whole(body: bytes, url: str) -> Piece:
+    """The answer of a server that sends it at once in place of a stream. Raises `ModelError`, which names what it sends instead."""
+    choice = next(iter(_choices(json_object(body))), None)
+    if not (isinstance(choice, dict) and "message" in choice and choice.get("finish_reason")):
+        form = "a page of HTML" if body.lstrip()[:1] == b"<" else "JSON without `data:` (NDJSON)"
+        raise ModelError(
+            f"{url} sends {form} in place of server-sent events. Check the address, which usually ends in /v1: {body[:200]!r}"
+        )
+    answer = completion(body, url)
+    return Piece(answer.text, finish=answer.finish_reason, usage=answer.usage)
+
+
+def _choices(answer: Mapping[str, Any]) -> list[Any]:
+    choices = answer.get("choices")
+    return choices if isinstance(choices, list) else []
+
+
 def pieces(payloads: Sequence[bytes], url: str) -> Iterator[Piece]:
     """The events of a stream that came together. Raises `ModelError` at the first that is broken, after those before it."""
     events: list[Any] = []
@@ -118,7 +135,7 @@ def _piece(event: Any, payload: bytes, url: str) -> Piece:
     text = reasoning = finish = ""
     try:
         for choice in event.get("choices") or ():
-            delta = choice.get("delta") or {}
+            delta = choice.get("delta") or _nothing_said(choice)
             content = delta.get("content")
             text += content if type(content) is str else _text(content)
             if thought := delta.get("reasoning_content") or delta.get("reasoning"):
@@ -128,6 +145,13 @@ def _piece(event: Any, payload: bytes, url: str) -> Piece:
     except (ValueError, AttributeError, TypeError) as error:  # a part is of another type
         raise ModelError(f"{url} sent an odd event ({error}): {payload[:200]!r}") from error
     return Piece(text, reasoning, finish, usage_of(event["usage"]) if event.get("usage") else NO_USAGE)
+
+
+def _nothing_said(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The delta of a choice that has an empty one. Raises `ValueError` if the text is elsewhere."""
+    if "delta" not in choice and (place := next((name for name in ("message", "text") if choice.get(name)), "")):
+        raise ValueError(f"its text is in `{place}` in place of `delta`: this isn't a stream of the chat API")
+    return {}
 
 
 def usage_of(usage: Any) -> Usage:

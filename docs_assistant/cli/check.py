@@ -21,7 +21,7 @@ from docs_assistant.cli.shared import json_option, json_text
 if TYPE_CHECKING:
     from app.assistants.assistant import Assistant
     from app.index import Store
-    from app.models import Embedder
+    from app.models import Embedder, Model
     from app.pipeline.runner import Step
 
 KINDS = ("model", "embedder", "reranker", "postprocessor")
@@ -82,9 +82,7 @@ async def _examine(*, as_json: bool) -> int:
 async def _findings(settings: Settings) -> dict[str, Any]:
     from app.assistants.assembly import opened
     from app.conversations.opening import look
-    from app.core.turn import Message
     from app.index import directory_of
-    from app.models.protocols import CallOptions
 
     async with opened(settings) as assistants:
         named: dict[str, dict[str, Any]] = {}
@@ -93,9 +91,8 @@ async def _findings(settings: Settings) -> dict[str, Any]:
             told = {"name": used.embedder.name, "problem": await _problem(used.embedder.embed_queries(["check"]))}
             named[name] = {"index": index, "index_problem": problem, "embedder": told}
         model: dict[str, Any] = {"name": None, "problem": ""}
-        if assistants.model:
-            call = assistants.model.complete([Message("user", "Say OK.")], CallOptions(max_tokens=16, timeout=20))
-            model = {"name": assistants.model.name, "problem": await _problem(call)}
+        if asked := assistants.model:
+            model = {"name": asked.name, "problem": await _problem(_ask(asked, settings))}
         filled = {name: state["index"]["pages_by_collection"] for name, state in named.items() if state["index"]}
         lacking = assistants.empty_collections(filled)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}
@@ -112,6 +109,18 @@ async def _findings(settings: Settings) -> dict[str, Any]:
     problems = list(_problems(findings))
     findings |= {"problems": problems}
     return {"ok": not problems, "verdict": _verdict(findings), **findings}
+
+
+async def _ask(model: Model, settings: Settings) -> None:
+    """Ask as helper steps and answers do: whole and streamed, with instructions. Raises `ModelError`."""
+    from app.core.turn import Message
+    from app.models.protocols import CallOptions
+
+    messages = [Message("system", "Be brief."), Message("user", "Say OK.")]
+    options = CallOptions(temperature=settings.tuning.temperature, max_tokens=16, timeout=20)
+    await model.complete(messages, options)
+    async for _ in model.stream(messages, options):
+        pass
 
 
 def _problems(findings: Mapping[str, Any]) -> Iterator[str]:

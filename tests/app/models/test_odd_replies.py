@@ -136,6 +136,49 @@ async def test_an_answer_in_parts_is_read_and_counts_that_cant_be_are_nought():
         assert (await completed(http(said(b'"Eight"', b', "usage": ' + usage)))).usage == Usage(), usage
 
 
+def stream(*pieces: bytes, kind: str = "text/event-stream") -> list[bytes]:
+    return http(b"".join(pieces), "200 OK", f"Content-Type: {kind}")
+
+
+DELTA = b'{"choices": [{"index": 0, "delta": {"content": "8 GB"}, "finish_reason": null}]}\n'
+OLLAMA = b'{"model": "m", "message": {"role": "assistant", "content": "8 GB"}, "done": false}\n'
+WHOLE = b'{"choices": [{"message": {"content": "8 GB"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}}'
+
+
+@pytest.mark.parametrize(
+    ("reply", "named"),
+    [
+        (stream(DELTA * 3), r"JSON without `data:` \(NDJSON\)"),
+        (stream(DELTA * 3, b"data: [DONE]\n\n"), "NDJSON"),
+        (stream(OLLAMA * 3, kind="application/x-ndjson"), "NDJSON.*usually ends in /v1"),
+        (stream(b"<html>Sign in to the gateway</html>", kind="text/html"), "a page of HTML"),
+        (stream(b'data: {"choices": [{"message": {"content": "8 GB"}}]}\n\n'), "`message` in place of `delta`"),
+        (stream(b'data: {"choices": [{"text": "8 GB"}]}\n\n'), "`text` in place of `delta`"),
+    ],
+)
+async def test_what_is_no_stream_of_the_chat_api_is_told_by_name(reply: list[bytes], named: str):
+    """At its first line: an answer that never ends is no answer."""
+    with pytest.raises(ModelError, match=named):
+        await streamed(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        stream(WHOLE, kind="application/json"),
+        stream(WHOLE, b"\n"),
+        stream(WHOLE.replace(b", ", b",\n"), kind="application/json; charset=utf-8"),
+        stream(event(b'{"content": "8 GB"}'), b"data: [DONE]\n\n"),
+        stream(event(b'{"content": "8 GB"}'), b"data: [DONE]\n\n", kind="application/json"),
+        stream(b"\n" + WHOLE.replace(b", ", b",\n"), kind="text/plain"),
+        stream(event(b'{"content": "8 GB"}'), b'data: {"choices": [{"message": {}, "finish_reason": "stop"}]}\n\n'),
+    ],
+)
+async def test_an_answer_in_one_piece_and_one_that_only_says_that_it_ends_are_answers(reply: list[bytes]):
+    """Of servers that can't stream, and that name no reason of the end."""
+    assert await streamed(reply) == "8 GB"
+
+
 async def test_a_rate_limit_has_only_a_usable_retry_time():
     soon, ago = formatdate(time.time() + 60, usegmt=True), formatdate(0, usegmt=True)
     odd = ("nan", "inf", "-inf", "-5", "+9999999999999", "soon", "", "Mon, 99 Nov 99999 99:99:99 GMT", "\xff")

@@ -135,6 +135,14 @@ def test_models_that_do_not_answer_are_problems(cli, indexed: LocalSite, llm: Fa
     assert (shown.code, "answered 500" in shown.out) == (1, True)
 
 
+def test_a_server_that_streams_in_another_form_is_a_problem(cli, indexed: LocalSite, llm: FakeLLM):
+    """Although its whole answers are right."""
+    line = '{"choices": [{"delta": {"content": "OK"}}]}\n'
+    llm.reply = lambda body: Reply("", raw=line, finish=None) if body.get("stream") else Reply("OK")
+    done = cli("check", **model_at(llm))
+    assert (done.code, "NDJSON" in done.out) == (1, True)
+
+
 def test_a_store_that_is_down_is_a_problem(cli):
     """The other parts are checked nevertheless."""
     done = cli("check", "--json", DOCS_STORE="opensearch://127.0.0.1:1/docs")

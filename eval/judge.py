@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from time import monotonic
 from typing import Any, TypeVar
 
-from app.core.errors import ModelError, ModelRateLimited
+from app.core.errors import ModelError
 from app.core.turn import Message
 from app.models import Model
 from app.models.protocols import CallOptions
@@ -174,7 +174,7 @@ class Pace:
             except ModelError as error:
                 if attempt == TRIES - 1:
                     raise
-                after = error.retry_after if isinstance(error, ModelRateLimited) else None
+                after = error.retry_after
                 await asyncio.sleep(min(self.first_wait * 2**attempt if after is None else after, LONGEST_WAIT))
         raise AssertionError
 

@@ -312,6 +312,8 @@ class Assistants:
             details["indices"] = {name or "DOCS_STORE": state.summary() for name, state in named}
         if self.model and (exam := self.exams.get(self.model.name)):
             details["exam"] = exam.said
+        if refused := {part.name: part.refused for part in self.parts if isinstance(part, Model) and part.refused}:
+            details["refused"] = refused
         if failing := {breaker.name: breaker.state for breaker in self.breakers if breaker.state}:
             details["failing"] = failing
         return Health(

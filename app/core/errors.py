@@ -112,7 +112,14 @@ class DatabaseTooNew(DatabaseError):
 
 
 class ModelError(AssistantError):
-    """A language model or embedder gave an unusable response."""
+    """A language model, embedder or reranker gave an unusable response.
+
+    `status` is that of the response, 0 without one, `body` what it said, and `retry_after` the seconds that it asks to wait.
+    """
+
+    def __init__(self, message: str, *, status: int = 0, body: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status, self.body, self.retry_after = status, body, retry_after
 
 
 class ModelUnavailable(ModelError):
@@ -121,10 +128,6 @@ class ModelUnavailable(ModelError):
 
 class ModelRateLimited(ModelError):
     """A language model or embedder responded with status 429."""
-
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class ModelTimeout(ModelError):

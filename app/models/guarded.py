@@ -7,7 +7,7 @@ import math
 import re
 import statistics
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -204,6 +204,11 @@ class Model:
         """How many tokens the server says that the model reads, in its list or in an error; 0 if it says nothing."""
         said = [size for size in (getattr(self._llm, "window", 0), self._said_window) if size]
         return min(said, default=0)
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """What the server refuses of requests, with what is done instead; empty if it takes them as they are."""
+        return getattr(self._llm, "refused", {})
 
     async def fingerprint(self) -> str:
         """What the server's list says of the model, which another one behind its name doesn't have; empty if it says nothing.

@@ -130,14 +130,17 @@ def _failures(address: str, seconds: float) -> Iterator[None]:
 async def _status_error(address: str, response: aiohttp.ClientResponse) -> ModelError:
     body, status = await responses.read_error(response), response.status
     message = f"{address} answered {status}: {body.strip()[:300] or 'nothing'}.{HINTS.get(status, '')}"
-    if status == 429:
-        return ModelRateLimited(message, retry_after=responses.retry_after(response.headers.get("Retry-After", "")))
-    return (
-        ModelTimeout(message)
+    kind = (
+        ModelRateLimited
+        if status == 429
+        else ModelTimeout
         if status in {408, 504}
-        else ModelUnavailable(message)
+        else ModelUnavailable
         if status >= 500
-        else ModelError(message)
+        else ModelError
+    )
+    return kind(
+        message, status=status, body=body, retry_after=responses.retry_after(response.headers.get("Retry-After", ""))
     )
 
 

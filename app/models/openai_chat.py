@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from app.models import responses
 from app.models.llm import ChatLLM
 from app.models.openai import Endpoint, OnServer
 from app.models.reasoning import ThinkFilter
+from app.models.refusals import Dialect, next_forms, spoken
 from app.models.responses import NO_USAGE, Piece
 from app.models.window import listed_identity, listed_window, of_ollama, ollama_window
 
@@ -42,6 +44,12 @@ class OpenAIModel(OnServer, ChatLLM):
         super().__init__(endpoint, name=name)
         self._endpoint = endpoint
         self._extra = dict(extra_body or {})
+        self._dialect = Dialect(name)
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """What the server has refused of requests, with what is done instead."""
+        return self._dialect.refused
 
     @property
     def window(self) -> int:
@@ -76,8 +84,7 @@ class OpenAIModel(OnServer, ChatLLM):
     async def achat(self, messages: Sequence[ChatMessage], **options: Any) -> ChatResponse:
         """The whole answer without its reasoning. Raises `ModelError`."""
         total = options.pop("timeout", None) or self._endpoint.timeout
-        body = self._body(messages, options)
-        async with self._endpoint.post("chat/completions", body, total=total, wait=total) as response:
+        async with self._asked(messages, options, total=total, wait=total) as response:
             answer = responses.completion(await responses.read_body(response), self._endpoint.url)
         return _response(ThinkFilter.remove(answer.text), raw=_raw(answer.usage, answer.finish_reason))
 
@@ -89,11 +96,13 @@ class OpenAIModel(OnServer, ChatLLM):
         """
         wait = options.pop("timeout", None)
         streams = {"stream": True, "stream_options": {"include_usage": True}}
-        return self._streamed(self._body(messages, options | streams), wait)
+        return self._streamed(messages, options | streams, wait)
 
-    async def _streamed(self, body: Mapping[str, Any], wait: float | None) -> ChatResponseAsyncGen:
+    async def _streamed(
+        self, messages: Sequence[ChatMessage], options: Mapping[str, Any], wait: float | None
+    ) -> ChatResponseAsyncGen:
         text, ended, think = "", False, ThinkFilter()
-        async with self._endpoint.post("chat/completions", body, wait=wait) as response:
+        async with self._asked(messages, options, wait=wait) as response:
             self._open += 1
             try:
                 async for pieces in _stream_pieces(response, self._endpoint.url, self._together):
@@ -113,14 +122,28 @@ class OpenAIModel(OnServer, ChatLLM):
     def _together(self) -> float:
         return min(TOGETHER * max(1.0, self._open / MANY), LONGEST)
 
-    def _body(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self.name,
-            "messages": [{"role": message.role.value, "content": message.content or ""} for message in messages],
-            **options,
-            **self._extra,
-        }
-        return {key: value for key, value in body.items() if value is not None}
+    @asynccontextmanager
+    async def _asked(
+        self, messages: Sequence[ChatMessage], options: Mapping[str, Any], **limits: float | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Context of the response. What the server refuses is asked again in another form, which is kept if that is answered."""
+        plain = [{"role": message.role.value, "content": message.content or ""} for message in messages]
+        request = {"model": self.name, "messages": plain, **options}
+        # what the extra body has is sent as it is
+        request = {key: value for key, value in request.items() if value is not None and key not in self._extra}
+        extra = {key: value for key, value in self._extra.items() if value is not None}
+        forms = self._dialect.forms
+        async with AsyncExitStack() as stack:
+            while True:
+                body = spoken(request, forms) | extra
+                try:
+                    response = await stack.enter_async_context(self._endpoint.post("chat/completions", body, **limits))
+                    break
+                except ModelError as error:
+                    if not (forms := next_forms(error, request, forms)):
+                        raise
+            self._dialect.learn(forms)
+            yield response
 
 
 def _response(text: str, **more: Any) -> ChatResponse:

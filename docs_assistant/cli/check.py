@@ -92,7 +92,7 @@ async def _findings(settings: Settings) -> dict[str, Any]:
             named[name] = {"index": index, "index_problem": problem, "embedder": told}
         model: dict[str, Any] = {"name": None, "problem": ""}
         if asked := assistants.model:
-            model = {"name": asked.name, "problem": await _problem(_ask(asked, settings))}
+            model = {"name": asked.name, "problem": await _problem(_ask(asked, settings)), "refused": asked.refused}
         filled = {name: state["index"]["pages_by_collection"] for name, state in named.items() if state["index"]}
         lacking = assistants.empty_collections(filled)
         unused = {"index": None, "index_problem": "", "embedder": {"name": assistants.embedder.name, "problem": ""}}

@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
 import yaml
 
 from app.core.settings import FIELDS, NAMES
@@ -133,6 +134,23 @@ def test_models_that_do_not_answer_are_problems(cli, indexed: LocalSite, llm: Fa
     assert "500" in findings["language_model"]["problem"]
     shown = cli("check", DOCS_EMBEDDING_URL=llm.url, DOCS_EMBEDDING_MODEL="eight")
     assert (shown.code, "answered 500" in shown.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "instead"),
+    [
+        ("max_tokens", "sent as max_completion_tokens"),
+        ("temperature", "left out"),
+        ("stream_options", "left out"),
+    ],
+)
+def test_what_the_model_s_server_refuses_is_shown(cli, indexed: LocalSite, llm: FakeLLM, field: str, instead: str):
+    """With what is done instead; it is no problem."""
+    refusal = json.dumps({"error": {"message": f"Unsupported parameter: '{field}'", "param": field}})
+    llm.reply = lambda body: Reply("", status=400, raw=refusal) if field in body else Reply("OK")
+    findings = json.loads(cli("check", "--json", **model_at(llm)).ok)
+    assert findings["language_model"] == {"name": "scripted", "problem": "", "refused": {field: instead}}
+    assert f"{field}: {instead}" in cli("check", **model_at(llm)).ok
 
 
 def test_a_server_that_streams_in_another_form_is_a_problem(cli, indexed: LocalSite, llm: FakeLLM):

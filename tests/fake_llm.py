@@ -48,7 +48,10 @@ class FakeLLM:
         self.sent = 0  # pieces of streams
         self.reply: Callable[[dict[str, Any]], Reply] = lambda _: Reply()
         self.embedding_status = 200
+        self.failures: list[Reply] = []  # of the next calls for embeddings; one without a status breaks off
         self.most_texts = 2048  # in one call
+        self.too_many = Reply("batch size is too large", status=413)
+        self.batches: list[int] = []  # numbers of texts in calls, also in refused ones
         self.forms = {"float", "base64"}  # of vectors; of others, it refuses the call
         self.models_status = 200
         self.listed = 0  # requests for the list of models
@@ -137,8 +140,13 @@ class FakeLLM:
 
     async def embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
+        self.batches.append(len(body["input"]))
+        if failure := self.failures.pop(0) if self.failures else None:
+            if not failure.status:
+                request.transport.close()  # type: ignore[union-attr]
+            return web.Response(text=failure.text, status=failure.status or 500, headers=failure.headers)
         if len(body["input"]) > self.most_texts:
-            return web.Response(text="batch size is too large", status=413)
+            return web.Response(text=self.too_many.text, status=self.too_many.status)
         self.embedded.append(body["input"])
         self.embedding_models.append(body["model"])
         self.request_ids.append(request.headers.get("x-request-id", ""))

@@ -19,6 +19,7 @@ import orjson
 from app.core import spans
 from app.core.errors import ModelError, ModelRateLimited, ModelTimeout, ModelUnavailable
 from app.core.log_message import upstream_headers
+from app.core.retries import retry_after
 from app.models import responses
 
 CONNECT_TIMEOUT = 10.0
@@ -139,9 +140,7 @@ async def _status_error(address: str, response: aiohttp.ClientResponse) -> Model
         if status >= 500
         else ModelError
     )
-    return kind(
-        message, status=status, body=body, retry_after=responses.retry_after(response.headers.get("Retry-After", ""))
-    )
+    return kind(message, status=status, body=body, retry_after=retry_after(response.headers.get("Retry-After", "")))
 
 
 class OnServer:

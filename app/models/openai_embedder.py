@@ -1,19 +1,19 @@
 """Embeddings of an OpenAI-compatible server as a class of LlamaIndex."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from app.core.errors import ModelError
+from app.core.retries import OF_QUESTION, OF_RUN
 from app.core.types import Vector
 from app.models import responses
+from app.models.batches import TOO_LARGE, Batches
 from app.models.loop_thread import LoopThread
 from app.models.openai import Endpoint, OnServer
 from app.models.protocols import MOST_TEXTS, recorded_name
-
-SMALL = 32
-"""Texts in one call that every server takes: Text Embeddings Inference takes no more, unless `--max-client-batch-size` is set."""
 
 
 class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaIndex isn't typed
@@ -40,41 +40,42 @@ class OpenAIEmbedder(OnServer, BaseEmbedding):  # type: ignore[misc]  # LlamaInd
         self._prefixes = prefixes
         self._max_chars = max_chars
         self._extra = dict(extra_body or {})
-        self._packed = {"encoding_format": "base64"}
-        self._most = MOST_TEXTS
+        self._packed, self._takes_packed = {"encoding_format": "base64"}, False
+        self._batches = Batches(name, endpoint.url)
 
     async def _aget_query_embedding(self, query: str) -> Vector:
-        return (await self._embed([self._prefixes[0] + query], {}))[0]
+        (row,) = await self._batches.rows([self._prefixes[0] + query], partial(self._embed, {}), OF_QUESTION)
+        return row
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[Vector]:
-        prefixed = [self._prefixes[1] + text for text in texts]
-        rows = [
-            row
-            for at in range(0, len(prefixed), self._most)
-            for row in await self._some(prefixed[at : at + self._most])
-        ]
+        rows = await self._batches.rows([self._prefixes[1] + text for text in texts], self._embed_packed, OF_RUN)
         return [list(map(float, row)) for row in rows]
 
-    async def _some(self, texts: list[str]) -> list[Vector]:
-        """The vectors of so many texts as the server takes, in the form that it knows, both of which its refusals tell."""
+    async def _embed_packed(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors in the form that the server knows, which its first answer tells."""
         try:
-            return await self._embed(texts, self._packed)
+            rows = await self._embed(self._packed, texts)
         except ModelError as error:
-            if type(error) is not ModelError:
+            settled = self._takes_packed or not self._packed
+            if settled or type(error) is not ModelError or error.status not in {0, *TOO_LARGE}:
                 raise
-            if len(texts) > SMALL:
-                self._most = SMALL
-                parts = [await self._some(texts[at : at + SMALL]) for at in range(0, len(texts), SMALL)]
-                return [row for part in parts for row in part]
-            if not self._packed:
-                raise
-            self._packed = {}  # it may know numbers only
-            return await self._embed(texts, self._packed)
+            rows = await self._embed({}, texts)
+            self._packed = {}
+        else:
+            self._takes_packed = bool(self._packed)
+        return rows
 
-    async def _embed(self, texts: Sequence[str], form: Mapping[str, str]) -> list[Vector]:
+    async def _embed(self, form: Mapping[str, str], texts: Sequence[str]) -> list[Vector]:
         body = {"model": self.model_name, "input": [text[: self._max_chars] for text in texts], **form, **self._extra}
-        async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
-            answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
+        try:
+            async with self._endpoint.post("embeddings", body, total=self._endpoint.timeout) as response:
+                answer = await responses.read_body(response, responses.WHOLE_BYTES + len(texts) * responses.ROW_BYTES)
+        except ModelError as error:
+            if len(texts) > 1 or error.status not in TOO_LARGE:
+                raise
+            length = len(body["input"][0])
+            told = f"{error} It refuses a text of {length} characters alone. If that is too long, set DOCS_TUNING__EMBEDDING_MAX_CHARS."
+            raise ModelError(told, status=error.status, body=error.body) from error
         return responses.embeddings(answer, len(texts), self._endpoint.url)
 
     def _get_query_embedding(self, query: str) -> Vector:

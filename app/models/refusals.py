@@ -160,11 +160,19 @@ def _candidates(error: ModelError, sent: Body) -> Iterator[Form]:
 
 
 def _of_field(name: str, said: Sequence[str], sent: Body) -> Iterator[Form]:
-    if name in LENGTHS and not (name == LENGTHS[0] and "maxcompletiontokens" in said):
-        limits = [int(word) for word in said if word.isdecimal() and LEAST_LENGTH <= int(word) < sent[name]]
-        if most := max(limits, default=0):
-            yield Form(f"{name} above {most}", f"at most {most}", _at_most(most), limit=True)
+    counts = name in LENGTHS and not (name == LENGTHS[0] and "maxcompletiontokens" in said)
+    if counts and (most := _limit(said, LEAST_LENGTH, sent[name])):
+        yield Form(f"{name} above {most}", f"at most {most}", _at_most(most), limit=True)
     yield _FIELDS[name]
+
+
+def named_limit(text: str, least: int, below: int) -> int:
+    """The largest number in the text of a refusal that is at least `least` and below the refused one; 0 if there is none."""
+    return _limit(_words(text), least, below)
+
+
+def _limit(said: Sequence[str], least: int, below: int) -> int:
+    return max((int(word) for word in said if word.isdecimal() and least <= int(word) < below), default=0)
 
 
 def _speaks_of_roles(said: AbstractSet[str]) -> bool:

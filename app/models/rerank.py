@@ -10,7 +10,9 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 
+from app.core.retries import OF_QUESTION
 from app.models import responses
+from app.models.batches import Batches
 from app.models.local import InThreads, encodable
 from app.models.loop_thread import LoopThread
 from app.models.onnx import OnnxModel, directory_of, loaded
@@ -60,10 +62,13 @@ class HttpReranker(OnServer, ScoringReranker):
 
     def __init__(self, endpoint: Endpoint, name: str, form: Form = "cohere") -> None:
         super().__init__(endpoint, name=name, provider=form)
-        self._endpoint = endpoint
+        self._endpoint, self._batches = endpoint, Batches(name, endpoint.url)
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """See `ScoringReranker`."""
+        return await self._batches.rows(passages, partial(self._scores, question), OF_QUESTION)
+
+    async def _scores(self, question: str, passages: Sequence[str]) -> list[float]:
         if self.provider == "tei":
             body = {"query": question, "texts": list(passages), "truncate": True}
         else:

@@ -8,8 +8,6 @@ import math
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
@@ -29,7 +27,6 @@ LINE_BYTES = 1_000_000  # for one line of a stream
 STREAM_BYTES = 32_000_000
 MAX_TOKENS = 2**31 - 1
 MAX_COMPONENT = 1e30  # largest number in a vector: its norm must fit into 32 bits
-MAX_RETRY_AFTER = 86_400.0
 NUMBERS = (int, float, np.number)
 NO_USAGE = Usage()
 
@@ -65,19 +62,6 @@ async def read_error(response: aiohttp.ClientResponse) -> str:
                 if len(body) >= ERROR_BYTES:
                     break
     return body[:ERROR_BYTES].decode(errors="replace")
-
-
-def retry_after(header: str) -> float | None:
-    """The seconds in a Retry-After header, which may be a date; None if it is invalid or longer than a day."""
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            then = parsedate_to_datetime(header).astimezone(UTC)
-        except (ValueError, OverflowError):
-            return None
-        seconds = max(0.0, (then - datetime.now(UTC)).total_seconds())
-    return seconds if 0 <= seconds <= MAX_RETRY_AFTER else None
 
 
 def completion(body: bytes, url: str) -> Completion:

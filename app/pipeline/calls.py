@@ -1,6 +1,5 @@
 """Calls of a step to language models: counted, retried once after a rate limit, and their short replies parsed."""
 
-import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,7 +8,7 @@ from typing import TypeVar
 
 from app.core.errors import ModelError, ModelRateLimited
 from app.core.language import Vocabulary, vocabulary
-from app.core.log_message import REQUEST_ID, LogMessage
+from app.core.retries import OF_QUESTION, tried
 from app.core.settings import Settings
 from app.core.turn import Completion, Message, Turn
 from app.models import Model
@@ -104,18 +103,7 @@ def _list(labels: str, and_or: frozenset[str]) -> re.Pattern[str]:
 
 Result = TypeVar("Result")
 
-LONGEST_WAIT = 2.0  # seconds
-DEFAULT_WAIT = 0.5  # seconds, if the server sends no Retry-After
-
 
 async def retry_once(call: Callable[[], Awaitable[Result]]) -> Result:
     """The result of the call. Retries once after `ModelRateLimited` with a short wait; raises any other error."""
-    try:
-        return await call()
-    except ModelRateLimited as error:
-        wait = DEFAULT_WAIT if error.retry_after is None else error.retry_after
-        if wait > LONGEST_WAIT:
-            raise
-        log.info(LogMessage("asking again", id=REQUEST_ID.get(), reason=error, in_s=wait))
-        await asyncio.sleep(wait)
-    return await call()
+    return await tried(call, OF_QUESTION, lambda error: isinstance(error, ModelRateLimited))

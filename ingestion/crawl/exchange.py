@@ -41,14 +41,6 @@ def parse_date(text: str) -> dt.datetime | None:
         return None
 
 
-def retry_after(value: str) -> float | None:
-    """The seconds of a Retry-After header, from its number or its date; None when it can't be read."""
-    if re.fullmatch(r"\s*[0-9]{1,9}\s*", value):
-        return float(value)
-    until = parse_date(value)
-    return None if until is None else max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
-
-
 _WORD = re.compile(
     r"(?:^|[/._-])(?:log[-_]?in|log[-_]?on|sign[-_]?in|sso|oauth2?|oidc|openid|saml2?|auth|authorize|authenticate|idp|cas)(?:$|[/._-])",
     re.IGNORECASE,

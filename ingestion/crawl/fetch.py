@@ -1,7 +1,6 @@
 """One polite client for pages and sitemaps: robots.txt, pace, retries, conditional requests, limits."""
 
 import asyncio
-import logging
 import re
 import ssl
 from collections import Counter
@@ -9,18 +8,17 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote, urljoin, urlsplit
 
 import aiohttp
-import stamina
 from protego import Protego
-from stamina.instrumentation import RetryDetails
 from yarl import URL
 
 from app.core.errors import SettingsError
-from app.core.log_message import LogMessage, masked
+from app.core.retries import OF_RUN, retry_after, tried
 from app.core.settings import Settings
 from ingestion.crawl.certificates import authorities
 from ingestion.crawl.exchange import (
@@ -38,7 +36,6 @@ from ingestion.crawl.exchange import (
     most_bytes,
     names_login,
     refuses_ai_input,
-    retry_after,
     tls_problem,
     type_of,
 )
@@ -46,8 +43,6 @@ from ingestion.crawl.guard import AddressRefused, Guard, Routes, guarded
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.formats import binary_types
 from ingestion.urls import host, origin
-
-log = logging.getLogger("ingestion")
 
 
 class Pace:
@@ -139,8 +134,6 @@ def read_robots(status: int, body: bytes, user_agent: str) -> Robots:
 FORBIDDEN = "robots.txt forbids it"
 RETRIED = frozenset({429, 502, 503, 504})
 MOVED = frozenset({301, 302, 303, 307, 308})
-ATTEMPTS = 4
-LONGEST_WAIT = 30.0
 MAX_REDIRECTS = 10
 _NO_CONNECTION = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientResponseError, ssl.SSLError)
 """Errors that another try may not meet; the last but one is an answer that isn't HTTP."""
@@ -156,17 +149,7 @@ class _TryAgainError(Exception):
     def __init__(self, reason: str, status: int = 0, wait: float | None = None) -> None:
         super().__init__(reason)
         self.status = status
-        self.wait = wait
-        self.url = ""
-
-
-def _log_retry(details: RetryDetails) -> None:
-    if isinstance(error := details.caused_by, _TryAgainError):
-        seconds, tries = round(details.wait_for, 1), f"{details.retry_num + 1} of {ATTEMPTS}"
-        log.info(LogMessage("asking again", url=masked(error.url), reason=error, in_s=seconds, attempt=tries))
-
-
-stamina.instrumentation.set_on_retry_hooks([_log_retry])  # instead of a line without the address
+        self.retry_after = wait
 
 
 @dataclass
@@ -318,29 +301,16 @@ class Fetcher:
             raise PageSkipped(FORBIDDEN)
 
     async def _with_retries(self, url: str, wanted: PageRequest) -> Fetched | str:
-        def again(error: Exception) -> bool | float:
-            if not isinstance(error, _TryAgainError):
-                return False
-            error.url = url
-            return True if error.wait is None else min(error.wait, LONGEST_WAIT)
-
+        patience = replace(OF_RUN, first=self.retry_wait)
         try:
-            async for attempt in stamina.retry_context(
-                on=again,
-                attempts=ATTEMPTS,
-                timeout=None,
-                wait_initial=self.retry_wait,
-                wait_max=self.retry_wait * 16,
-                wait_jitter=self.retry_wait,
-            ):
-                with attempt:
-                    answer = await self._once(url, wanted)
-                    self._silent.pop(origin(url), None)
-                    return answer
+            answer = await tried(
+                partial(self._once, url, wanted), patience, lambda error: isinstance(error, _TryAgainError), url
+            )
         except _TryAgainError as error:
             self._silent[origin(url)] += error.status == 0
-            raise PageError(f"{error}, {ATTEMPTS} times", error.status) from error
-        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+            raise PageError(f"{error}, {patience.attempts} times", error.status) from error
+        self._silent.pop(origin(url), None)
+        return answer
 
     async def _once(self, url: str, wanted: PageRequest) -> Fetched | str:
         limit = self.settings.tuning.crawl_timeout

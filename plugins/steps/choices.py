@@ -63,7 +63,7 @@ class Rerank(Step):
         query = turn.search.query
         if not (hits := await wide_hits(turn, turn.search, self.settings)):
             return {}
-        scored = await retry_once(lambda: self._scored(standalone(turn), hits))
+        scored = await self._scored(standalone(turn), hits)
         foreign = query.of_another_language
         of_language = {hit.chunk.id: 1.0 if hit.chunk.language == query.language else foreign for hit in scored}
         best = sorted(scored, key=lambda hit: -(hit.rerank or 0.0) * hit.boost * of_language[hit.chunk.id])

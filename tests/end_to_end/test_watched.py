@@ -39,7 +39,7 @@ def test_the_log_has_only_our_lines_and_the_metrics_tell_the_same_story(tmp_path
     assert {line["logger"].partition(".")[0] for line in lines} == {"app", "docs_assistant"}
     said = [line["text"] for line in lines if line["message"] == "ingest says"]
     (retry,) = [json.loads(text) for text in said if text.startswith("{")]
-    assert (retry["logger"], retry["message"], retry["reason"]) == ("ingestion", "asking again", "answered 503")
+    assert (retry["logger"], retry["message"], retry["reason"]) == ("app.retries", "asking again", "answered 503")
     assert (retry["url"], retry["in_s"], retry["attempt"]) == (f"{site.url}/volumes", 1.0, "2 of 4")
     assert all(text.startswith(("Reading", "Pages", "Publishing", "{")) for text in said)
     (answered,) = [line for line in lines if line.get("outcome")]

@@ -8,9 +8,10 @@ from email.utils import format_datetime
 
 import pytest
 
+from app.core.retries import retry_after
 from app.core.settings import Settings
 from ingestion.crawl.exchange import PageRequest
-from ingestion.crawl.fetch import Fetcher, retry_after
+from ingestion.crawl.fetch import Fetcher
 from ingestion.crawl.guard import Guard
 from ingestion.errors import PageError, PageGone, PageSkipped
 from ingestion.urls import host

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from app.core.retries import Patience
 from app.core.settings import Settings
 from ingestion.crawl.exchange import PageRequest
 from ingestion.crawl.fetch import Fetcher, read_robots
@@ -341,7 +342,7 @@ def test_the_crawl_delay_is_capped() -> None:
 
 async def test_waits_that_a_server_asks_for_are_capped(site: LocalSite, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Retry-After of a day, as seconds or as a date, is cut to the longest wait; then the page comes."""
-    monkeypatch.setattr("ingestion.crawl.fetch.LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("ingestion.crawl.fetch.OF_RUN", Patience(longest=0.05))
     for number, (status, value) in enumerate(((503, "86400"), (503, "Fri, 31 Dec 2199 23:59:59 GMT"), (429, "0"))):
         answers = iter([Answer(status=status, headers={"Retry-After": value}), Answer(b"<p>there")])
         site.answers[f"/{number}"] = lambda answers=answers: next(answers)

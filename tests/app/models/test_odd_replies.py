@@ -19,8 +19,8 @@ import pytest
 from llama_index.core.embeddings import BaseEmbedding
 
 from app.core.errors import ModelError, ModelRateLimited
+from app.core.retries import retry_after
 from app.core.turn import Completion, Message, Text, Usage
-from app.models import responses
 from app.models.guarded import Embedder, Model
 from app.models.openai import Endpoint
 from app.models.openai_chat import OpenAIModel
@@ -187,7 +187,7 @@ async def test_a_rate_limit_has_only_a_usable_retry_time():
         with pytest.raises(ModelRateLimited) as limited:
             await completed(http(b"slow down", "429 Too Many", f"Retry-After: {header}"))
         assert limited.value.retry_after == seconds, header
-    assert responses.retry_after(soon) == pytest.approx(60, abs=5)
+    assert retry_after(soon) == pytest.approx(60, abs=5)
 
 
 async def test_odd_vectors_are_model_errors():

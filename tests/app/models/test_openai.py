@@ -174,18 +174,6 @@ async def test_a_run_takes_vectors_in_the_form_that_the_server_knows(llm: FakeLL
     assert len(llm.embedded) == (2 if "base64" in forms else 3)
 
 
-async def test_a_server_that_takes_few_texts_gets_few(llm: FakeLLM) -> None:
-    """Text Embeddings Inference refuses more than 32; from then on it isn't asked for more."""
-    llm.most_texts = 32
-    opened = OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e")
-    texts = [f"text {n}" for n in range(100)]
-    async with aclosing(opened):
-        for _ in range(2):
-            vectors = await Embedder(opened, 60).embed_passages(texts)
-            assert vectors == [llm._vector(text) for text in texts]
-    assert [len(call) for call in llm.embedded] == [32, 32, 32, 4] * 2
-
-
 async def test_embedding_failures_are_named(llm: FakeLLM) -> None:
     """A refusing server and a wrong answer are ModelErrors."""
     opened = OpenAIEmbedder(Endpoint(llm.url, timeout=60), "e")

@@ -35,6 +35,8 @@ class Server:
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
         self.statuses: list[int] = []
+        self.wait = "0"
+        self.most = 1000  # passages in one call
         self.scores: dict[int, float] = {}
         self.raw: str | None = None
         self.url = ""
@@ -43,8 +45,10 @@ class Server:
         body = await request.json()
         self.bodies.append(body)
         status = self.statuses.pop(0) if self.statuses else 200
+        if len(body.get("documents") or body["texts"]) > self.most:
+            return web.Response(status=422, text="batch size is too large")
         if status != 200:
-            return web.Response(status=status, headers={"Retry-After": "0"})
+            return web.Response(status=status, headers={"Retry-After": self.wait})
         if self.raw is not None:
             return web.Response(text=self.raw)
         count = len(body.get("documents") or body["texts"])
@@ -157,18 +161,45 @@ async def test_scores_outside_of_0_to_1_need_the_sigmoid(server: Server, reranke
 
 
 @pytest.mark.parametrize(
-    ("statuses", "error"), [([429], None), ([429, 429], ModelRateLimited), ([503], ModelUnavailable)]
+    ("statuses", "error"),
+    [
+        *(([status], None) for status in (408, 409, 425, 429, 500, 502, 503, 504)),
+        ([429, 429], ModelRateLimited),
+        ([503, 503], ModelUnavailable),
+        ([404], ModelError),
+    ],
 )
 async def test_a_refusal_is_waited_for_once(
     server: Server, reranker: Postprocessor, statuses: list[int], error: type[Exception] | None
 ) -> None:
-    """Only one that asks for a short wait; the runner then goes on with the former order."""
+    """Only one that another try may not meet; the runner then goes on with the former order."""
     server.statuses = statuses
     if error is None:
         assert len((await Rerank(reranker, SETTINGS)(found()))["hits"]) == 2
         return
     with pytest.raises(error):
         await Rerank(reranker, SETTINGS)(found())
+
+
+async def test_no_question_waits_for_a_reranker_that_asks_for_much_time(
+    server: Server, reranker: Postprocessor
+) -> None:
+    server.statuses, server.wait = [429], "60"
+    with pytest.raises(ModelRateLimited):
+        await Rerank(reranker, SETTINGS)(found())
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("most", [1, 3, 5])
+async def test_a_reranker_that_takes_few_passages_gets_few(server: Server, reranker: Postprocessor, most: int) -> None:
+    """As many as it takes, from the second question on; the scores are those of one call."""
+    server.most, server.scores = most, {0: 0.9}
+    for _ in range(2):
+        server.bodies.clear()
+        chosen = await reranker.chosen("q", [hit(n) for n in range(1, 9)], "0..1", 60)
+        assert len(chosen) == 8
+    assert max(len(body["documents"]) for body in server.bodies) <= most
+    assert sum(len(body["documents"]) for body in server.bodies) == 8
 
 
 @pytest.mark.parametrize("raw", ["", "[]", '{"results": []}', '{"error": "no"}', '[{"index": 0, "score": "high"}]'])
@@ -205,7 +236,7 @@ async def test_an_unavailable_reranker_stops_no_start(
     server: Server, reranker: Postprocessor, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The service starts, since answers go on without it; the log says so."""
-    server.statuses = [503]
+    server.statuses = [503, 503]
     await Rerank(reranker, SETTINGS).check_scores()
     assert "reranker not checked" in caplog.text
 

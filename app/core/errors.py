@@ -1,7 +1,8 @@
 """Every error that the service raises on purpose. Its message says what failed, with what, and what to do."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 ECHOED = 100
 
@@ -115,7 +116,10 @@ class ModelError(AssistantError):
     """A language model, embedder or reranker gave an unusable response.
 
     `status` is that of the response, 0 without one, `body` what it said, and `retry_after` the seconds that it asks to wait.
+    `rows` are the results for the first of several texts, if a later call failed.
     """
+
+    rows: Sequence[Any] = ()
 
     def __init__(self, message: str, *, status: int = 0, body: str = "", retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -43,7 +43,14 @@ class Batches:
     async def _all(self, texts: Sequence[str], call: Call[Row], size: int) -> list[Row]:
         found: list[Row] = []
         while len(found) < len(texts):
-            found += await self._some(texts[len(found) :][: min(size, self._most)], call)
+            try:
+                found += await self._some(texts[len(found) :][: min(size, self._most)], call)
+            except ModelError as error:
+                error.rows = [*found, *error.rows]
+                raise
+            if size < self._most:
+                self._most = size
+                log.warning(LogMessage("a model's server takes fewer texts in one call", model=self._model, texts=size))
         return found
 
     async def _some(self, texts: Sequence[str], call: Call[Row]) -> list[Row]:
@@ -53,8 +60,4 @@ class Batches:
             if error.status not in TOO_LARGE or len(texts) < 2:
                 raise
             size = named_limit(error.body, LEAST_NAMED, len(texts)) or len(texts) // 2
-        first = await self._some(texts[:size], call)
-        if size < self._most:
-            self._most = size
-            log.warning(LogMessage("a model's server takes fewer texts in one call", model=self._model, texts=size))
-        return [*first, *await self._all(texts[size:], call, size)]
+        return await self._all(texts, call, size)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -219,13 +220,11 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: RunO
             start_early()
         resuming = _resuming(opened, settings)
         progress = open_progress(sys.stderr, directory, options.origin.trigger)
-        embedder = resuming or opened
         options = replace(options, paused=frozenset((await KeptSites.of(store)).paused))  # whoever starts the run
         report = await ingest_sites(
-            sites, store=store, embedder=embedder, settings=settings, progress=progress, options=options
+            sites, store=store, embedder=resuming, settings=settings, progress=progress, options=options
         )
-        if resuming:
-            resuming.finish(report)
+        resuming.finish(report)
         if report.changed and not report.dry_run:
             from ingestion.brand import keep_brand
 
@@ -236,16 +235,14 @@ async def index(settings: Settings, sites: Sequence[str | Source], options: RunO
         await opened.close()
 
 
-def _resuming(embedder: Embedder, settings: Settings) -> ResumingEmbedder | None:
-    """The embedder that keeps its vectors in the directory of the index; None for an index elsewhere."""
+def _resuming(embedder: Embedder, settings: Settings) -> ResumingEmbedder:
+    """The embedder that keeps its vectors in the directory of the index, or in `data` if that is elsewhere."""
     from app.index import directory_of
     from app.index.vector_cache import VectorCache
     from ingestion.split.embedding import ResumingEmbedder
 
-    if (directory := directory_of(settings)) is None:
-        return None
     options = settings.tuning.embedding_max_chars, settings.tuning.embedding_extra_body, settings.embedding_args
-    return ResumingEmbedder(embedder, VectorCache(directory, embedder.name, *options))
+    return ResumingEmbedder(embedder, VectorCache(directory_of(settings) or Path("data"), embedder.name, *options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,14 @@ log = logging.getLogger("ingestion")
 
 @dataclass
 class BatchEmbedder:
-    """Embeds texts in batches, several calls at once, and counts calls and texts."""
+    """Embeds texts in batches, several calls at once, and counts calls and texts: the `texts` of the `asked` ones have vectors."""
 
     embedder: Embedder
     batch: int
     parallel: int
     calls: int = 0
     texts: int = 0
+    asked: int = 0
     _slots: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,12 +43,13 @@ class BatchEmbedder:
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each text, in their order. The first failing call cancels the others and raises its `ModelError`."""
+        self.asked += len(texts)
         batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
         try:
             async with asyncio.TaskGroup() as group:
                 calls = [group.create_task(self._call(batch)) for batch in batches]
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
+            raise self._told(errors.exceptions[0]) from errors
         return [vector for call in calls for vector in call.result()]
 
     async def _call(self, texts: Sequence[str]) -> list[Vector]:
@@ -65,6 +67,14 @@ class BatchEmbedder:
         self.calls += 1
         self.texts += len(texts)
         return vectors
+
+    def _told(self, error: BaseException) -> BaseException:
+        """The error of a run that ends here, with what of its work is kept."""
+        kept = getattr(self.embedder, "kept", 0)
+        if not (kept and isinstance(error, ModelError)):
+            return error
+        told = f"{error} Of the {self.asked} texts so far, {kept} have vectors, which are kept: the next run goes on from there."
+        return type(error)(told, status=error.status, body=error.body, retry_after=error.retry_after)
 
     @cached_property
     def embedding(self) -> BaseEmbedding:
@@ -86,14 +96,14 @@ class CountingEmbedder(BatchEmbedder):
 
 
 class ResumingEmbedder(Embedder):
-    """The embedder with a cache of passages: what a run computed before it was killed isn't computed again.
+    """The embedder with a cache of passages: what a run computed before it failed or was killed isn't computed again.
 
-    `resumed` is the number of texts that an earlier run left.
+    `resumed` is the number of texts that an earlier run left, and `kept` that of all texts whose vectors are there for the next one.
     """
 
     def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
         super().__init__(embedder.embedding, embedder.timeout)
-        self.resumed = 0
+        self.resumed = self.kept = 0
         self._cache = cache
         self._keeps = True
 
@@ -101,9 +111,13 @@ class ResumingEmbedder(Embedder):
         """A vector for each passage."""
         vectors = await self._found(texts)
         if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
-            computed = dict(zip(new, await super().embed_passages(new), strict=True))
-            await self._keep(computed)
-            vectors |= computed
+            try:
+                computed = await super().embed_passages(new)
+            except ModelError as error:
+                await self._keep(dict(zip(new, error.rows, strict=False)))
+                raise
+            await self._keep(found := dict(zip(new, computed, strict=True)))
+            vectors |= found
         return [vectors[text] for text in texts]
 
     async def _found(self, texts: Sequence[str]) -> dict[str, Vector]:
@@ -114,12 +128,14 @@ class ResumingEmbedder(Embedder):
             await asyncio.to_thread(self._cache.clear)
             return {}
         self.resumed += len(vectors)
+        self.kept += len(vectors)
         return vectors
 
     async def _keep(self, vectors: Mapping[str, Vector]) -> None:
         try:
-            if self._keeps:
+            if self._keeps and vectors:
                 await asyncio.to_thread(self._cache.add, vectors)
+                self.kept += len(vectors)
         except StoreError as error:
             self._keeps = False  # one warning is enough
             log.warning("vectors can't be kept for the case that this run is interrupted: %s", error)

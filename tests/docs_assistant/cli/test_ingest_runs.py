@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from app.core.retries import Patience
+from tests.fake_llm import FakeLLM, Reply
 from tests.ingestion.local_site import LocalSite
 
 ASSISTANTS = """
@@ -35,6 +37,44 @@ def test_a_refused_run_says_why_and_force_publishes_it(cli, site: LocalSite):
     assert (report["exit_code"], report["published"], len(report["refused"])) == (3, None, 1)
     assert cli("ingest", sitemap, "--force").code == 0
     assert json.loads(cli("pages", "--json").out)[0]["url"] == f"{site.url}/gauge-0"
+
+
+@pytest.mark.parametrize(
+    ("status", "batch"),
+    [(402, 1), (401, 2), (429, 1), (503, 2), (500, 8)],
+)
+def test_a_run_that_fails_half_way_keeps_its_vectors_and_says_so(
+    cli, site: LocalSite, llm: FakeLLM, monkeypatch: pytest.MonkeyPatch, status: int, batch: int
+):
+    """The next run embeds the rest alone: no text is paid for twice."""
+    monkeypatch.setattr("app.models.openai_embedder.OF_RUN", Patience(2, 0.001))
+    for n in range(8):
+        site.page(f"/gauge-{n}", f"Gauge {n}", f"Gauge number {n} measures pressure in boiler {n}.")
+    site.sitemap(*(f"/gauge-{n}" for n in range(8)))
+    embedder = {"DOCS_EMBEDDING_URL": llm.url, "DOCS_EMBEDDING_MODEL": "e"}
+    limits = {"DOCS_TUNING__EMBEDDING_BATCH": str(batch), "DOCS_TUNING__EMBEDDING_PARALLEL": "1"}
+    llm.most_texts, llm.too_many = 3, Reply("too large", status=413)
+    done: list[str] = []
+
+    def stop_after_four() -> None:
+        passages = [text for call in llm.embedded for text in call if text != "dimension"]
+        if llm.embedding_status == 200 and len(passages) > 4:
+            llm.embedding_status = status
+        elif llm.embedding_status == 200:
+            done[:] = passages
+
+    llm.embedding_hook = stop_after_four
+    failed = cli("ingest", f"{site.url}/sitemap.xml", **embedder, **limits)
+    assert failed.code == 1
+    assert str(status) in failed.err
+    assert f"{len(done)} have vectors, which are kept: the next run goes on from there" in failed.err
+    llm.embedding_status, llm.embedding_hook = 200, lambda: None
+    llm.embedded.clear()
+    report = json.loads(cli("ingest", f"{site.url}/sitemap.xml", "--json", **embedder, **limits).ok)
+    assert f"an unfinished run had left {len(done)} vectors, which were used" in report["warnings"]
+    assert 0 < len(done) <= 4
+    assert not set(done) & {text for call in llm.embedded for text in call}
+    assert not Path("data/next-vectors.sqlite3").exists()
 
 
 def test_a_dry_run_leaves_nothing_behind(cli, site: LocalSite):

@@ -160,9 +160,14 @@ def listed(body: bytes) -> list[Any]:
 
 
 def embeddings(body: bytes, count: int, url: str) -> list[Vector]:
-    """The vectors in this body, in the order of the texts, as numbers or as base64 of 32 bits each. Raises `ModelError`."""
+    """The vectors in this body, in the order of the texts, as numbers or as base64 of 32 bits each. Raises `ModelError`.
+
+    Rows without an index are in that order.
+    """
     try:
-        rows = [row["embedding"] for row in _in_order(_as(dict, orjson.loads(body), "reply")["data"], count)]
+        data = _as(list, _as(dict, orjson.loads(body), "reply")["data"], "data")
+        numbered = any("index" in _as(dict, row, "row") for row in data)
+        rows = [row["embedding"] for row in (_in_order(data, count) if numbered else data)]
         return vectors([_numbers(row) if isinstance(row, str) else row for row in rows], count, url)
     except (ValueError, LookupError) as error:
         raise ModelError(f"{url} sent no embeddings of {count} texts ({error}): {body[:200]!r}") from error

@@ -197,6 +197,8 @@ async def test_odd_vectors_are_model_errors():
 
     good = "[1, 0.5]"
     assert await embedded(http(rows(good, "[0, 2]", indices=("1", "0")))) == [[0, 2], [1, 0.5]]
+    plain = b'{"data": [{"embedding": [1, 0.5]}, {"embedding": [0, 2]}]}'
+    assert await embedded(http(plain)) == [[1, 0.5], [0, 2]], "in their order"
     odd = ("[1]", "[]", "[NaN, 1]", "[1e999, 1]", "[1e300, 1]", '["1", 2]', "[null, 1]", "[true, 1]", '"ab"', "7", "{}")
     odd += ('[1, "' + "x" * 400_000 + '"]', "[[1], [2]]", "null")
     bodies = [rows(good, vector) for vector in odd]

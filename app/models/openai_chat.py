@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from app.models import responses
 from app.models.llm import ChatLLM
 from app.models.openai import Endpoint, OnServer
 from app.models.reasoning import ThinkFilter
-from app.models.refusals import Dialect, next_forms, spoken
+from app.models.refusals import Dialect, Form, next_forms, spoken
 from app.models.responses import NO_USAGE, Piece
 from app.models.window import listed_identity, listed_window, of_ollama, ollama_window
 
@@ -84,8 +84,16 @@ class OpenAIModel(OnServer, ChatLLM):
     async def achat(self, messages: Sequence[ChatMessage], **options: Any) -> ChatResponse:
         """The whole answer without its reasoning. Raises `ModelError`."""
         total = options.pop("timeout", None) or self._endpoint.timeout
-        async with self._asked(messages, options, total=total, wait=total) as response:
-            answer = responses.completion(await responses.read_body(response), self._endpoint.url)
+        request, forms = self._request(messages, options), self._dialect.forms
+        while True:
+            try:
+                async with self._posted(request, forms, total=total, wait=total) as response:
+                    answer = responses.completion(await responses.read_body(response), self._endpoint.url)
+                break
+            except ModelError as error:
+                if not (forms := next_forms(error, request, forms)):
+                    raise
+        self._dialect.learn(forms)
         return _response(ThinkFilter.remove(answer.text), raw=_raw(answer.usage, answer.finish_reason))
 
     async def astream_chat(self, messages: Sequence[ChatMessage], **options: Any) -> ChatResponseAsyncGen:
@@ -96,13 +104,29 @@ class OpenAIModel(OnServer, ChatLLM):
         """
         wait = options.pop("timeout", None)
         streams = {"stream": True, "stream_options": {"include_usage": True}}
-        return self._streamed(messages, options | streams, wait)
+        return self._streamed(self._request(messages, options | streams), wait)
 
-    async def _streamed(
-        self, messages: Sequence[ChatMessage], options: Mapping[str, Any], wait: float | None
+    async def _streamed(self, request: Mapping[str, Any], wait: float | None) -> ChatResponseAsyncGen:
+        forms, said = self._dialect.forms, False
+        while True:
+            try:
+                async with aclosing(self._stream(request, forms, wait)) as answer:
+                    async for response in answer:
+                        if not said and (response.delta or response.additional_kwargs):
+                            said = True
+                            self._dialect.learn(forms)
+                        yield response
+            except ModelError as error:
+                if said or not (forms := next_forms(error, request, forms)):
+                    raise
+            else:
+                return
+
+    async def _stream(
+        self, request: Mapping[str, Any], forms: Sequence[Form], wait: float | None
     ) -> ChatResponseAsyncGen:
         text, ended, think = "", False, ThinkFilter()
-        async with self._asked(messages, options, wait=wait) as response:
+        async with self._posted(request, forms, wait=wait) as response:
             self._open += 1
             try:
                 async for pieces in _stream_pieces(response, self._endpoint.url, self._together):
@@ -122,28 +146,17 @@ class OpenAIModel(OnServer, ChatLLM):
     def _together(self) -> float:
         return min(TOGETHER * max(1.0, self._open / MANY), LONGEST)
 
-    @asynccontextmanager
-    async def _asked(
-        self, messages: Sequence[ChatMessage], options: Mapping[str, Any], **limits: float | None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Context of the response. What the server refuses is asked again in another form, which is kept if that is answered."""
+    def _request(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> dict[str, Any]:
+        """The request without what the extra body has, which is sent as it is."""
         plain = [{"role": message.role.value, "content": message.content or ""} for message in messages]
         request = {"model": self.name, "messages": plain, **options}
-        # what the extra body has is sent as it is
-        request = {key: value for key, value in request.items() if value is not None and key not in self._extra}
+        return {key: value for key, value in request.items() if value is not None and key not in self._extra}
+
+    def _posted(
+        self, request: Mapping[str, Any], forms: Sequence[Form], **limits: float | None
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         extra = {key: value for key, value in self._extra.items() if value is not None}
-        forms = self._dialect.forms
-        async with AsyncExitStack() as stack:
-            while True:
-                body = spoken(request, forms) | extra
-                try:
-                    response = await stack.enter_async_context(self._endpoint.post("chat/completions", body, **limits))
-                    break
-                except ModelError as error:
-                    if not (forms := next_forms(error, request, forms)):
-                        raise
-            self._dialect.learn(forms)
-            yield response
+        return self._endpoint.post("chat/completions", {**spoken(request, forms), **extra}, **limits)
 
 
 def _response(text: str, **more: Any) -> ChatResponse:

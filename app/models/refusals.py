@@ -17,7 +17,7 @@ from app.models.window import window_said
 
 log = logging.getLogger("app.models")
 
-Body = dict[str, Any]
+Body = Mapping[str, Any]
 Change = Callable[[Body], Body]
 
 
@@ -70,7 +70,7 @@ def _alternating(body: Body) -> Body:
             turns.append(message)
     if turns and turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": "…"})
-    return body | {"messages": [*([{"role": "system", "content": _joined(system)}] if system else []), *turns]}
+    return {**body, "messages": [*([{"role": "system", "content": _joined(system)}] if system else []), *turns]}
 
 
 def _system_asked(body: Body) -> Body:
@@ -79,7 +79,7 @@ def _system_asked(body: Body) -> Body:
     if not system:
         return body
     first, rest = ([], others) if others[:1] and others[0]["role"] != "user" else (others[:1], others[1:])
-    return body | {"messages": [{"role": "user", "content": _joined([*system, *first])}, *rest]}
+    return {**body, "messages": [{"role": "user", "content": _joined([*system, *first])}, *rest]}
 
 
 LENGTHS = ("max_tokens", "max_completion_tokens")
@@ -155,8 +155,9 @@ def _candidates(error: ModelError, sent: Body) -> Iterator[Form]:
         found = (_NAMES[word] for words in (named, said, anywhere) for word in words if _NAMES.get(word) in sent)
         if name := next(found, ""):
             yield from _of_field(name, said, sent)
-    if "messages" in named or _speaks_of_roles(set(said)):
-        yield from (_SYSTEM, _ROLES) if _OF_SYSTEM & set(said) and not _OF_ORDER & set(said) else (_ROLES, _SYSTEM)
+    told = set(said) if _speaks_of_roles(set(said)) else set(anywhere)
+    if "messages" in named or _speaks_of_roles(told):
+        yield from (_SYSTEM, _ROLES) if _OF_SYSTEM & told and not _OF_ORDER & told else (_ROLES, _SYSTEM)
 
 
 def _of_field(name: str, said: Sequence[str], sent: Body) -> Iterator[Form]:

@@ -115,7 +115,8 @@ def _parsed(payload: bytes, url: str) -> Any:
 
 def _piece(event: Any, payload: bytes, url: str) -> Piece:
     if not isinstance(event, dict) or event.get("error"):
-        raise ModelUnavailable(f"{url} failed in mid-answer: {payload[:300].decode(errors='replace')}")
+        told = payload[:ERROR_BYTES].decode(errors="replace")
+        raise ModelUnavailable(f"{url} failed in mid-answer: {told[:300]}", status=500, body=told)
     text = reasoning = finish = ""
     try:
         for choice in event.get("choices") or ():

@@ -152,6 +152,18 @@ REFUSALS: Mapping[str, tuple[int, Callable[[Body], bool], str, set[str]]] = {
         "messages[0].role: unknown variant `system`, expected `user` or `assistant`",
         {"system role"},
     ),
+    "a router": (
+        400,
+        has("temperature"),
+        json.dumps({"error": {"message": "Provider returned error", "metadata": {"raw": openai(ONE, "temperature")}}}),
+        {"temperature"},
+    ),
+    "a router of Gemma": (
+        400,
+        has_system,
+        json.dumps({"error": {"message": "Provider returned error", "metadata": {"raw": "System role not supported"}}}),
+        {"system role"},
+    ),
     "llama.cpp": (500, has_system, openai("Jinja Exception: System role not supported"), {"system role"}),
 }  # fmt: skip
 ORDERS: Mapping[str, tuple[int, Callable[[Body], bool], str, set[str]]] = {
@@ -205,6 +217,30 @@ async def test_a_refused_request_is_answered_in_another_form_which_is_learnt_onc
     told = [line for line in caplog.messages if "refuses a part" in line]
     assert len(told) == len(refused), "each is said once"
     assert all("model=m" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        'Error rendering prompt with jinja template: "Only user and assistant roles are supported!"',
+        "Error rendering prompt with jinja template: System role not supported",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+    ],
+)
+async def test_a_refusal_as_the_first_event_of_a_stream_is_one_too(llm: FakeLLM, error: str) -> None:
+    """LM Studio begins to answer before it fills its template. An error after the first word stays an error."""
+    event = f"event: error\ndata: {json.dumps({'error': {'message': error}})}\n\n"
+    llm.reply = lambda body: Reply("", raw=event, finish=None) if has_system(body) else Reply("Take 8 GB.")
+    async with aclosing(OpenAIModel(Endpoint(llm.url, timeout=60), "m")) as opened:
+        for calls in (2, 3):
+            events = [one.text async for one in Model(opened).stream(ASKED, OPTIONS) if isinstance(one, Text)]
+            assert "".join(events).strip() == "Take 8 GB."
+            assert len(llm.calls) == calls
+        assert set(opened.refused) == {"system role"}
+        llm.reply = lambda _: Reply("Take", raw=event.replace("System", "Other"), finish=None)
+        with pytest.raises(ModelUnavailable, match="in mid-answer"):
+            [one async for one in Model(opened).stream(TALK, OPTIONS)]
+        assert len(llm.calls) == 4
 
 
 async def test_no_word_of_the_conversation_is_lost(llm: FakeLLM) -> None:

@@ -13,7 +13,7 @@ from ingestion.convert.markdown.structure import headings_in
 from ingestion.errors import ConversionError
 from ingestion.formats import Format, formats
 
-VERSION = "convert-12"
+VERSION = "convert-13"
 """Another version means other Markdown from the same page, so that pages must be read anew."""
 
 

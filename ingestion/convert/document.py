@@ -28,6 +28,9 @@ _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*+=\s*+["']?+\s*+([\w.
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
 """Encodings of Python that no browser knows."""
 
+_ONE_BYTE = ("iso-8859", "iso8859", "latin", "windows-125", "cp125")
+"""Encodings that servers name by default, in which all bytes are letters."""
+
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -111,12 +114,16 @@ def _is_binary(body: bytes) -> bool:
 
 
 def decode(body: bytes, charset: str = "", usual: str = "") -> str:
-    """The text of a body, decoded by its byte order mark, else `charset`, its <meta> tag, UTF-8, or `usual`."""
+    """The text of a body, decoded by its byte order mark, else `charset`, its <meta> tag, UTF-8, or `usual`.
+
+    UTF-8 comes before an encoding with one byte for each letter, in which it would be readable, too: servers name these by default.
+    """
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body.decode(name, "replace")
     meta = _META_CHARSET.search(body[:4096])
-    for name in (charset, meta[1].decode("ascii", "replace") if meta else "", "utf-8"):
+    named = (charset, meta[1].decode("ascii", "replace") if meta else "", "utf-8")
+    for name in (one for given in named for one in (*(["utf-8"] * given.lower().startswith(_ONE_BYTE)), given)):
         try:
             if codecs.lookup(name or "utf-8").name not in _NO_CHARSETS:
                 return body.decode(name or "utf-8")

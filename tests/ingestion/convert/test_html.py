@@ -205,6 +205,14 @@ def test_the_encoding_is_found() -> None:
     assert decode(czech.encode("cp1250")) == czech
 
 
+@pytest.mark.parametrize("named", ["ISO-8859-1", "latin1", "windows-1252", "iso-8859-2"])
+def test_utf_8_under_another_name_is_read(named: str) -> None:
+    """In the header or in the page; a text that isn't UTF-8 has the encoding that it names."""
+    assert decode("příliš – žluť".encode(), named) == "příliš – žluť"
+    assert decode(f"<meta charset={named}>žluť".encode()).endswith("žluť")
+    assert decode("Größe".encode(named), named) == "Größe"
+
+
 def test_other_types_are_refused() -> None:
     """A type that no converter reads is named."""
     with pytest.raises(ConversionError, match="application/json"):

@@ -38,6 +38,7 @@ MAX_LINKS = 5_000
 """Links of one page that are looked at."""
 
 _LONGEST = 2_000
+_LINKS = "//a[@href][not(contains(@rel, 'nofollow'))]/@href|//frame/@src"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def page_links(body: bytes, charset: str, url: str, header: str | None) -> PageL
     base = joined(url, next(iter(page.xpath("//base/@href")), "")) or url
     orders = _orders(page, header) if header is not None else set()
     canonical, sitemap = (next(iter(page.xpath(f"//link[@rel='{rel}']/@href")), "") for rel in ("canonical", "sitemap"))
-    hrefs = [] if orders & {"nofollow", "none"} else page.xpath("//a[@href][not(contains(@rel, 'nofollow'))]/@href")
+    hrefs = [] if orders & {"nofollow", "none"} else page.xpath(_LINKS)
     links = (_absolute(base, href) for href in hrefs[:MAX_LINKS])
     return PageLinks(
         tuple(dict.fromkeys(link for link in links if link)),

@@ -88,6 +88,15 @@ async def test_links_below_the_start_are_followed_and_each_page_is_fetched_once(
     assert f"{index.site.url}/docs/: links were followed instead of a sitemap" in report.text
 
 
+async def test_frames_are_pages_of_the_site(index: Followed) -> None:
+    """Of a start page that is only a frameset, also with what readers without frames get."""
+    index.site.put(
+        "/docs/", "<html><frameset cols='20%,80%'><frame src=a><frame src=b/c><noframes>x</noframes></frameset></html>"
+    )
+    await index.read()
+    assert {"/docs/a", "/docs/b/c"} <= set(await index.pages())
+
+
 async def test_the_next_run_asks_conditionally_and_finds_what_is_new_gone_or_was_broken(index: Followed) -> None:
     """Unchanged pages lead to what they led to before; a run without a change writes nothing."""
     linking(index.site, "/docs/b/c", "later")

@@ -16,8 +16,8 @@ SHOWN_ON_DEMAND = re.compile(
 )
 """Names of what is hidden until readers open it."""
 
-_OPENERS = ("aria-controls", "data-target", "data-bs-target", "popovertarget", "commandfor")
-_CONTROLS = "//*[" + " or ".join(f"@{name}" for name in _OPENERS) + "]"
+OPENERS = ("aria-controls", "data-target", "data-bs-target", "popovertarget", "commandfor")
+_CONTROLS = "//*[" + " or ".join(f"@{name}" for name in OPENERS) + "]"
 _STYLES = "//style[not(ancestor::noscript or ancestor::template)]"
 _GONE = {"display": ("none", False)}
 _BUILT_IN = (
@@ -195,17 +195,11 @@ _WAYS = (
         "color -webkit-text-fill-color",
     ),
 )
-_FOR_FORMULAS = {way for way in _WAYS if way.hides in (_is_clipped, _is_tiny)}
 _SET_ELSEWHERE = {"position": "absolute", "overflow": "hidden"}  # another rule may say so
 
 
 def _hiding(values: Values) -> list[Way]:
     return [way for way in _WAYS if not way.properties.isdisjoint(values) and way.hides(values)]
-
-
-def _is_formula(element: HtmlElement) -> bool:
-    """True for a formula as screen readers read it, beside the one that is drawn (MathJax, KaTeX)."""
-    return len(element) == 1 and element[0].tag == "math" and not (element.text or element[0].tail or "").strip()
 
 
 def _suspected(declared: Declared) -> frozenset[str]:
@@ -245,7 +239,7 @@ class _Look:
 
     def _judge(self, element: HtmlElement, own: Values, suspected: bool) -> None:
         ways = _hiding(own)
-        if ways and suspected and not (set(ways) <= _FOR_FORMULAS and _is_formula(element)):
+        if ways and suspected:
             self.hidden[element] = ways
         hiding = {name for way in ways for name in way.inherited}
         for name in own.keys() - hiding:
@@ -303,7 +297,7 @@ def unseen(root: HtmlElement, rules: Iterable[Rule], kept: Collection[HtmlElemen
     hidden = [element for element in look.hidden if element in inside and element not in kept]
     if not hidden:
         return {}
-    opened = {(element.get(name) or "").lstrip("#") for element in select(page, _CONTROLS) for name in _OPENERS}
+    opened = {(element.get(name) or "").lstrip("#") for element in select(page, _CONTROLS) for name in OPENERS}
     closed = [one for one in hidden if not _can_be_opened(one, opened) and not look.shows_on_demand(one)]
     return {element: look.seen_in(element) for element in closed}
 

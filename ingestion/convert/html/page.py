@@ -16,6 +16,7 @@ from app.text.blocks import breadcrumb
 from ingestion.convert.document import Document, SourceText
 from ingestion.convert.html.clean import clean_root, find_root
 from ingestion.convert.html.dom import drop, escape_marked, text_of, unmarked
+from ingestion.convert.html.embedded import write_embedded
 from ingestion.crawl.exchange import HTML_TYPES
 from ingestion.errors import NOINDEX, ConversionError, NeedsJavaScript, PageLeftOut
 from ingestion.urls import host, joined
@@ -251,6 +252,7 @@ def parse(source: SourceText) -> lxml.html.HtmlElement:
         )
     except (ParserError, LxmlError, ValueError) as error:
         raise ConversionError(f"{source.url} isn't readable HTML: {error}") from error
+    write_embedded(page)
     return page
 
 

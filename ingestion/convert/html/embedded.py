@@ -1,0 +1,171 @@
+"""What a page holds in a form of its own becomes plain elements: shadow roots, frames, code in scripts, late pictures and formulas."""
+
+from textwrap import dedent
+
+import lxml.html
+from lxml.html import HtmlElement
+from lxml.html.builder import BODY, E
+
+from ingestion.convert.html.dom import class_names, drop, drop_all, replace, select
+
+_SHADOW_ROOTS = "//template[@shadowrootmode or @shadowroot]"
+_CODE_SCRIPTS = (
+    "//script[@type='syntaxhighlighter' or contains(@class, 'brush:')]"  # Confluence
+    "|//script[starts-with(@type, 'text/') and not(contains(@type, 'script')) and contains(@class, 'lang')]"  # Prism
+)
+_CODE_ELEMENTS = (
+    "//*[contains(name(), '-')][@language or contains(name(), 'code')][not(.//pre or .//*[contains(name(), 'code-')])]"
+)
+_LATE = ("data-src", "data-lazy-src", "data-original", "data-srcset", "srcset")
+_DRAWN = (
+    "//*[{MathJax} or {MathJax_Preview} or {MathJax_Display} or {MathJax_SVG} or {MathJax_SVG_Display} or {MathJax_CHTML}]"
+    "[following-sibling::script[starts-with(@type, 'math/')]]"
+)
+_FORMULAS = (
+    "//*[self::math or self::script[starts-with(@type, 'math/tex')]]"
+    "|//*[{math} or {arithmatex}]|//img[{tex} or {latex} or {mwe-math-fallback-image-inline}]"
+)
+_CONTAINERS = frozenset({"katex", "katex-display", "katex-mathml", "mwe-math-element", "MathJax", "MathJax_Display"})
+_TEX = "@alttext|@data-latex|.//annotation[@encoding='application/x-tex']/text()"
+_DELIMITERS = (("\\(", "\\)", "$"), ("\\[", "\\]", "$$"), ("$$", "$$", "$$"), ("$", "$", "$"))
+_FORMS = {
+    "msub": "{}_{}", "msup": "{}^{}", "msubsup": "{}_{}^{}", "munder": "{}_{} ", "mover": "{}^{} ",
+    "munderover": "{}_{}^{} ", "mfrac": "{}/{}",
+}  # fmt: skip
+_JOINED = {
+    "mtr": ("", ", ", ""), "mtable": ("[", "; ", "]"), "mfenced": ("(", ", ", ")"), "msqrt": (" sqrt(", "", ")"),
+    "mroot": (" root(", ", ", ")"),
+}  # fmt: skip
+_RELATIONS = frozenset("=≠<>≤≥≈≡∈→⇒")
+_BLOCKS = frozenset({"body", "main", "article", "section", "div", "li", "dd", "blockquote", "form"})
+
+
+def write_embedded(page: HtmlElement) -> None:
+    """Put plain elements in the place of what only a browser or a script would show."""
+    present = class_names(page)
+    for root in select(page, _SHADOW_ROOTS):
+        _open_shadow_root(root)
+    for frames in select(page, "//frameset[not(ancestor::frameset)]"):
+        _open_frames(frames)
+    for script in select(page, _CODE_SCRIPTS):
+        script.tag, script.text = "pre", (script.text or "").strip().removeprefix("<![CDATA[").removesuffix("]]>")
+    for element in select(page, _CODE_ELEMENTS):
+        _write_code_element(element)
+    for picture in list(page.iter("img")):
+        _load(picture)
+    drop_all(page, _DRAWN, present)
+    for formula in select(page, _FORMULAS, present):
+        _write_formula(formula)
+
+
+def _open_shadow_root(root: HtmlElement) -> None:
+    """Show the root in its host, whose own content stands where its slots are."""
+    host = root.getparent()
+    for slot in [slot for slot in root.iter("slot") if next(slot.iterancestors("template")) is root]:
+        given = [one for one in host if one is not root and (one.get("slot") or "") == (slot.get("name") or "")]
+        text = "" if slot.get("name") else (root.tail or "")
+        if given or text.strip():
+            for fallback in list(slot):
+                drop(fallback)
+            slot.text, root.tail = text, None if text else root.tail
+            slot.extend(given)
+        slot.tag = "div"
+    for style in list(root.iter("style")):  # it counts in here only
+        drop(style)
+    root.tag = "div"
+
+
+def _open_frames(frames: HtmlElement) -> None:
+    """Show what readers without frames get, and links to the frames."""
+    body, parser = BODY(), lxml.html.HTMLParser(remove_comments=True, remove_pis=True)
+    for without in select(frames, "//noframes"):  # its markup is text to the parser
+        body.append(lxml.html.fragment_fromstring(without.text_content(), create_parent="div", parser=parser))
+    for frame in select(frames, "//frame[@src]"):
+        body.append(E.p(E.a(frame.get("title") or frame.get("name") or frame.get("src"), href=frame.get("src"))))
+    replace(frames, body)
+
+
+def _write_code_element(element: HtmlElement) -> None:
+    template = element.find("template")
+    if template is None:
+        text = element.text_content()
+    else:  # markup that is shown as it is
+        text = (template.text or "") + "".join(lxml.html.tostring(one, encoding="unicode") for one in template)
+    if element.get("language") or "\n" in text.strip():
+        code = E.pre(dedent(text.rstrip()).strip("\n"))
+        code.set("data-language", element.get("language") or element.get("lang") or "")
+        replace(element, code)
+
+
+def _load(picture: HtmlElement) -> None:
+    """Give a picture that a script loads later its address; without any, its description is text."""
+    source = picture.get("src") or ""
+    if source and not source.startswith("data:"):
+        return
+    late = next((picture.get(name) for name in _LATE if (picture.get(name) or "").strip()), "").split()
+    if late:
+        picture.set("src", late[0].rstrip(","))
+    elif picture.get("loading") == "lazy" or "lazy" in (picture.get("class") or ""):
+        replace(picture, E.span(picture.get("alt") or ""))
+
+
+def _write_formula(formula: HtmlElement) -> None:
+    """Write the TeX that the page has, or else MathML in letters, in the place of all that draws the formula."""
+    text, mark = _tex(formula), "$"
+    for begin, end, delimiter in _DELIMITERS:
+        if text.startswith(begin) and text.endswith(end) and len(text) > len(begin + end):
+            text, mark = text[len(begin) : -len(end)], delimiter
+            break
+    else:
+        if formula.tag not in ("script", "math", "img"):
+            return  # set in letters of the page
+    around = [one for one in formula.iterancestors() if one.tag.startswith("mjx-") or _CONTAINERS & _classes(one)]
+    drawn = [formula, *around]
+    is_block = mark == "$$" or any(
+        one.get("display") in ("block", "true") or "display" in f"{one.get('type')} {one.get('class')}" for one in drawn
+    )
+    text = " ".join(text.replace("<", "< ").split())
+    if not text and formula.tag == "math":
+        text = _linear(formula)
+    elif text:
+        mark = "$$" if is_block else "$"
+        text = f"{mark}{text}{mark}"
+    parent = drawn[-1].getparent()
+    replace(drawn[-1], (E.p if is_block and parent is not None and parent.tag in _BLOCKS else E.span)(text))
+
+
+def _classes(element: HtmlElement) -> frozenset[str]:
+    return frozenset((element.get("class") or "").split())
+
+
+def _tex(formula: HtmlElement) -> str:
+    if formula.tag == "math":
+        text = next(iter(formula.xpath(_TEX)), "")
+    elif formula.tag == "img":
+        text = formula.get("alt") or ""
+    else:
+        drop_all(formula, "//*[{eqno}]")
+        text = formula.text_content().replace("% <![CDATA[", "").replace("%]]>", "")  # kramdown
+    text = text.strip()
+    return text[len("{\\displaystyle") : -1].strip() if text.startswith("{\\displaystyle") else text
+
+
+def _linear(math: HtmlElement) -> str:
+    """The formula in a line: `w_n`, `sqrt(x)`, `[a, b; c, d]`."""
+    told: dict[HtmlElement, str] = {}
+    for one in reversed(list(math.iter("*"))):  # parts before the whole
+        parts = [told[part] for part in one if not part.tag.startswith("annotation")]
+        text = (one.text or "").strip()
+        if one.tag in _JOINED:
+            begin, between, end = _JOINED[one.tag]
+            told[one] = f"{one.get('open', begin)}{between.join(parts)}{one.get('close', end)}"
+        elif one.tag in _FORMS and len(parts) == _FORMS[one.tag].count("{}"):
+            told[one] = _FORMS[one.tag].format(*map(_grouped, parts))
+        else:
+            told[one] = "".join(parts) if parts else f" {text} " if text in _RELATIONS else text
+    return " ".join(told[math].split())
+
+
+def _grouped(part: str) -> str:
+    part = part.strip()
+    return part if part.isalnum() or len(part) < 2 else f"({part})"

@@ -263,7 +263,7 @@ def test_links_without_text_and_marks_are_gone() -> None:
 <h2 id=b><a href=#b>Two</a></h2><p><a href=/pic><img src=/a.png alt=Picture></a></p></main>"""
     assert convert(SourceText(f"{URL}/x", html)).markdown == (
         "# Title {#t}\n\n## One {#a}\n\n"
-        f"Text and [above]({URL}/x#a), [1]({URL}/x#n1).\n\n"
+        f"Text and [above]({URL}/x#a), (1).\n\n"
         f"## Two {{#b}}\n\n[![Picture]({URL}/a.png)]({URL}/pic)\n"
     )
 

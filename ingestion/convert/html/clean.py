@@ -1,6 +1,7 @@
 """Main content of an HTML page, made fit for conversion: no navigation, real code blocks, known anchors."""
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from urllib.parse import quote, urljoin
 
@@ -24,7 +25,7 @@ from ingestion.convert.html.dom import (
     text_of,
     write_powers,
 )
-from ingestion.convert.html.hidden import drop_hidden
+from ingestion.convert.html.hidden import OPENERS, drop_hidden
 
 _ROOTS = (
     "//article[{md-content__inner}]",  # mkdocs-material
@@ -43,8 +44,23 @@ _ROOTS = (
     "//main",
     "//body",
 )
+_UNREAD = (
+    "//*[{sr-only} or {visually-hidden} or {screen-reader-text} or {a11y-hidden} or {md-visually-hidden}]",
+    "//*[self::template or self::clipboard-copy or @role='tooltip' or @role='status']|//*[{clipboard-copy-txt}]",
+    "//*[{twoslash-popup-container} or {twoslash-floating} or {v-popper__popper} or {twoslash-meta-line} or {twoslash-tag-line}]",
+    "//*[{twoslash-completion-list} or {twoslash-completion-container} or {twoslash-popup-info} or {twoslash-popup-code}]",
+    "//*[{twoslash-error-box} or {twoslash-custom-box} or {twoslash-static-container} or {meta-line} or {error-behind}]",
+    (
+        "//*[contains(@class, 'copy') or contains(@class, 'copied') or contains(@class, 'tooltip') or @aria-live]"
+        "[../text()[normalize-space()] or ../*[normalize-space() and not(contains(@class, 'cop'))]]"  # beside code or a title
+        "[ancestor::pre or ../pre or ../*/pre or ../*/*/pre or parent::h1 or parent::h2 or parent::h3 or parent::h4]"
+        "[not(self::code or self::pre or self::td or .//code or .//pre) and string-length(normalize-space()) < 30]"
+    ),
+)
+"""What stands in text and code, but only a screen reader, a pointer or a button that copies gets it."""
+
 _DROPPED = (
-    "//script|//style|//noscript|//template|//button|//svg|//nav|//form|//input|//select|//object|//embed",
+    "//script|//style|//noscript|//button|//svg|//nav|//input|//select|//object|//embed",
     "//textarea|//datalist|//canvas|//progress|//meter|//noembed",
     "//*[{linenos} or {linenodiv} or {lineno} or {line-numbers-wrapper}]",
     "//*[{footnote-backref} or {fn-backref} or {backrefs}]|//img[starts-with(@src, 'data:')]",
@@ -52,9 +68,14 @@ _DROPPED = (
     "//*[{theme-edit-this-page} or {pagination-nav} or {theme-doc-breadcrumbs} or {theme-doc-toc-mobile}]",
     "//*[{edit-this-page} or {edit-link} or {prev-next} or {breadcrumbs} or {wy-breadcrumbs} or {viewcode-link}]",
     "//*[{cookie-banner} or {cookie-consent} or {toc} or {table-of-contents} or {contents-local}]|//*[@id='toc']",
-    "//span[{lang} and following-sibling::pre]|//*[{sr-only} or {visually-hidden}]",
+    "//span[{lang} and following-sibling::pre]",
     "//*[@role='navigation' or @role='search' or @role='contentinfo' or @role='menu' or @role='menubar' or @role='toolbar']",
     "//*[@role='dialog' or @role='alertdialog']",
+    "//*[{navheader} or {navfooter} or {navigation} or {online-navigation} or {nav-panel} or {navbar} or {pager}]",
+    "//*[{topNav} or {bottomNav} or {subNav} or {skip-link}]|//table[starts-with(@summary, 'Navigation ')]",
+    "//*[self::p or self::div][a/@accesskey or a/@rel='next' or a/@rel='prev'][not(*[self::p or self::div or self::h2])]",
+    "//*[{input_prompt} or {output_prompt} or {jp-InputPrompt} or {jp-OutputPrompt} or {zeroclipboard-container}]",
+    "//*[{nbinput} or {nboutput} or {input} or {output} or {output_area} or {cell}]/*[{prompt}]",
 )
 _TITLES = (
     "//*[{admonition-title}]",
@@ -64,26 +85,65 @@ _TITLES = (
 )
 _MARK = re.compile(r"[#¶§🔗⚓∞☍↩↵↑⇧⬆^\ufe0f\ue000-\uf8ff]*")  # also those of icon fonts
 _DEMO = re.compile(r"(?:^|[\s_-])(?:demo|card|playground|live-?example)s?(?=[\s_-]|$)", re.IGNORECASE)
-_LANDMARKS = frozenset({"header", "footer", "aside"})
+_FURNITURE = frozenset({
+    "aside", "button", "footer", "header", "nav", "noscript", "script", "select", "style", "svg", "template", "textarea",
+    "title", "banner", "contentinfo", "dialog", "navigation", "search",
+})  # fmt: skip
+"""Elements, and roles, whose text isn't the page's own."""
+
+_WHOLE = frozenset({"p", "pre", "table", "dl", *HEADINGS})
+"""Elements whose text is counted with that of its links."""
+
+_FIELDS = "//input[not(@type='hidden')]|//select|//textarea|//button"
+_IN_LINE = frozenset({"b", "em", "small", "span", "strong", "sup"})
+_WORDS_A_FIELD = 5
+"""Words for each field or button that a form has at least, if it is text with fields in it."""
+
+_TEXT_BLOCKS = "/../*[self::p or self::pre or self::ul or self::ol or self::dl or self::table or self::h2 or self::h3]"
 
 
 def find_root(page: HtmlElement) -> HtmlElement:
-    """The element that holds the page's own text."""
-    present = class_names(page)
+    """The element that holds the page's own text: the first of the usual ones with at least half of it."""
+    present, lengths = class_names(page), _lengths(page)
     for path in _ROOTS:
-        if roots := select(page, path, present):
-            return _with_siblings(roots) if path.endswith("article") else roots[0]
+        beside: defaultdict[HtmlElement, list[HtmlElement]] = defaultdict(list)
+        for root in select(page, path, present):
+            beside[root.getparent() if path.endswith("article") else root].append(root)
+        held = {sum(lengths.get(root, 0) for root in roots): roots for roots in reversed(beside.values())}
+        if held and 2 * max(held) >= lengths[page]:
+            return _together(held[max(held)])
     return page
 
 
-def _with_siblings(articles: list[HtmlElement]) -> HtmlElement:
-    """The first article; where others are beside it, an element that holds them all."""
-    beside = [article for article in articles if article.getparent() is articles[0].getparent()]
-    if len(beside) == 1:
-        return articles[0]
+def _lengths(page: HtmlElement) -> dict[HtmlElement, int]:
+    """Of each element, its letters outside of navigation and fields, and of links that aren't in a paragraph and hold none."""
+    lengths, waiting = dict[HtmlElement, int](), [page]
+    while waiting:
+        one = waiting.pop()
+        if one.tag in _WHOLE:
+            lengths[one] = len(one.text_content())
+        elif _is_own(one):
+            lengths[one] = sum(len(text.strip()) for text in (one.text, *(child.tail for child in one)) if text)
+            waiting += one
+    for one in reversed(lengths):  # parts before the whole
+        if one is not page:
+            lengths[one.getparent()] += lengths[one]
+    return lengths
+
+
+def _is_own(element: HtmlElement) -> bool:
+    if element.tag in _FURNITURE or element.get("role") in _FURNITURE or element.get("hidden") is not None:
+        return False
+    return element.tag != "a" or any(child.tag in _WHOLE or child.tag == "div" for child in element)
+
+
+def _together(roots: list[HtmlElement]) -> HtmlElement:
+    """The root; of several articles beside each other, an element that holds them all."""
+    if len(roots) == 1:
+        return roots[0]
     whole = E.div()
-    articles[0].addprevious(whole)
-    whole.extend(beside)
+    roots[0].addprevious(whole)
+    whole.extend(roots)
     return whole
 
 
@@ -100,14 +160,15 @@ def clean_root(
     present = class_names(root)
     label_tabs(root, present)
     label_admonitions(root, present)
+    _keep_openers(root)
+    _drop_all(root, _UNREAD, present, kept)
     rebuild_code(root, present)
     write_api_reference(root, present)
     write_task_marks(root)
     write_powers(root)
-    for path in _DROPPED:
-        for element in select(root, path, present):
-            if element not in kept:
-                drop(element)
+    _unlink_notes(root, base)
+    _open_forms(root, kept)
+    _drop_all(root, _DROPPED, present, kept)
     _drop_marks(root, base)
     _drop_second_title(root)
     _flatten_demos(root)
@@ -121,6 +182,12 @@ def clean_root(
     write_anchors(root)
     _absolute_links(root, base)
     mark_text(root)
+
+
+def _drop_all(root: HtmlElement, paths: Sequence[str], present: frozenset[str], kept: Collection[HtmlElement]) -> None:
+    for element in select(root, "|".join(paths), present):
+        if element not in kept:
+            drop(element)
 
 
 def write_task_marks(root: HtmlElement) -> None:
@@ -148,9 +215,10 @@ def note_anchors(root: HtmlElement) -> None:
 def write_anchors(root: HtmlElement) -> None:
     """Append ` {#id}` to each heading with a known id, and unwrap links around headings' text."""
     for heading in root.iter(*HEADINGS):
-        for line_break in list(heading.iter("br")):
+        for line_break in select(heading, "//br|/span[{name}]"):  # the name on the home page of VitePress
             line_break.tail = f" {line_break.tail or ''}"
-            drop(line_break)
+            if line_break.tag == "br":
+                drop(line_break)
         identifier = heading.get("data-anchor")
         for link in list(heading.iter("a")):
             link.drop_tag()
@@ -177,18 +245,34 @@ def _section_id(heading: HtmlElement, first: dict[HtmlElement, HtmlElement | Non
     return str(section.get("id") or "") if first[section] is heading else ""
 
 
+def _unlink_notes(root: HtmlElement, base: str) -> None:
+    """Make ` [2]` of the link at the mark of a footnote, and of all around it that holds nothing else."""
+    for link in list(root.iter("a")):
+        mark = text_of(link).strip("[]()")
+        if mark.isdecimal() and _place(link, base) and next(link.iterancestors(*HEADINGS, "pre"), None) is None:
+            around = [one for one in link.iterancestors(*_IN_LINE) if text_of(one).strip("[]()") == mark]
+            whole = around[-1] if around else link
+            whole.clear(keep_tail=True)
+            whole.text = f" [{mark}]"
+            whole.drop_tag()
+
+
+def _place(link: HtmlElement, base: str) -> str:
+    """The place in the page itself that the link leads to."""
+    page, _, target = (link.get("href") or "").partition("#")
+    return target if page in ("", base, base.rpartition("/")[2]) else ""
+
+
 def _drop_marks(root: HtmlElement, base: str) -> None:
     """Drop links without text, links to a place of the page itself with nothing but a mark such as # or ¶, and those beside
     a heading's text.
     """
-    own = {"", base, base.rpartition("/")[2]}
     for link in list(root.iter("a")):
-        page, _, target = (link.get("href") or "").partition("#")
-        text, here = text_of(link), bool(target) and page in own
-        if not text or (here and _MARK.fullmatch(text)):
+        text, target = text_of(link), _place(link, base)
+        if not text or (target and _MARK.fullmatch(text)):
             if next(link.iter("img", "picture", "video", "iframe"), None) is None:
                 drop(link)
-        elif here and _is_beside(link, text, target):
+        elif target and _is_beside(link, text, target):
             drop(link)
 
 
@@ -222,11 +306,62 @@ def _is_beside(link: HtmlElement, text: str, target: str) -> bool:
     return heading is not None and re.search(r"\w", text_of(heading).replace(text, "", 1)) is not None
 
 
+def _keep_openers(root: HtmlElement) -> None:
+    """Keep the text of a button that is a heading or a term, or opens a panel; other buttons in headings are no text."""
+    panels = {panel.get("id"): panel for panel in select(root, "//*[@id]")}
+    for holder in root.iter(*HEADINGS, "dt", "summary"):
+        buttons = [button for button in holder.iter("button") if text_of(button)]
+        if buttons and text_of(holder) == " ".join(map(text_of, buttons)):
+            max(buttons, key=lambda button: len(text_of(button))).drop_tag()
+    for button in select(root, "//button[not(ancestor::nav or ancestor::pre)]"):
+        opened = (panels.get((button.get(name) or "").lstrip("#")) for name in OPENERS)
+        if any(panel is not None and text_of(panel) and _is_text(panel) for panel in opened) or _is_accordion(button):
+            bold_paragraph(button)
+
+
+def _is_text(panel: HtmlElement) -> bool:
+    return not any(one.tag == "nav" or one.get("role") == "menu" for one in (panel, *panel.iterancestors()))
+
+
+def _is_accordion(button: HtmlElement) -> bool:
+    names = f"{button.get('class')} {button.getparent().get('class')}".lower()
+    return "accordion" in names or "faq" in names
+
+
+def _open_forms(root: HtmlElement, kept: Collection[HtmlElement]) -> None:
+    """Take the form away around text, as around the whole page or steps with fields, and drop one that is only filled in."""
+    for form in list(root.iter("form")):
+        fields = select(form, _FIELDS)
+        words = len(form.text_content().split())
+        words -= sum(len(part.text_content().split()) for part in (*fields, *form.iter("label", "script", "style")))
+        if words > _WORDS_A_FIELD * len(fields) or select(form, "//h1|//ol|//pre"):
+            form.tag = "div"
+        elif form not in kept:
+            drop(form)
+
+
 def _drop_landmarks(root: HtmlElement, kept: Collection[HtmlElement]) -> None:
-    # without a main element, header and footer are those of the site, except where they hold the title
-    for element in list(root.iter(*_LANDMARKS)):
-        if element.getparent() is not None and element not in kept and next(element.iter("h1"), None) is None:
+    """Drop headers, footers and asides of the site; those with the title stay, and those in the flow of the text."""
+    for element in list(root.iter("header", "footer", "aside")):
+        if element is not root and element not in kept and not _is_in_text(element):
             drop(element)
+
+
+def _is_in_text(landmark: HtmlElement) -> bool:
+    """True for the title, and within the text by HTML's own rule for landmarks, unless it holds links; an aside is also by text."""
+    titles = list(landmark.iter(*HEADINGS))
+    if any(title.tag == "h1" for title in titles):
+        return True
+    links = [link for link in landmark.iter("a") if next(link.iterancestors(*HEADINGS), None) is None]
+    linked, text = (sum(map(len, map(text_of, parts))) for parts in (links, [landmark]))
+    text -= sum(map(len, map(text_of, titles)))
+    if (2 * linked >= text and (linked or not titles)) or "©" in landmark.text_content():
+        return False
+    around = ("article", "section", "blockquote", "figure", "details", "li", "td") + ("main", "aside") * (
+        landmark.tag != "aside"
+    )
+    inside = next(landmark.iterancestors(*around), None) is not None
+    return inside or (landmark.tag == "aside" and bool(select(landmark, _TEXT_BLOCKS)))
 
 
 def _absolute_links(root: HtmlElement, base: str) -> None:

@@ -11,6 +11,9 @@ from lxml.html.builder import E
 from app.text.analysis import LOWERED, RAISED
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+ROWS = "/*[self::thead or self::tbody or self::tfoot]/tr|/tr"
+"""The rows of a table itself, without those of tables in its cells."""
+
 _CLASS = re.compile(r"\{([\w:-]+)\}")
 _CLASSES = XPath("descendant-or-self::*/@class", smart_strings=False)
 
@@ -118,17 +121,22 @@ def bold_paragraph(element: HtmlElement) -> None:
         drop(element)
 
 
-_AS_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)")
+_AS_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<![\w\])])\[ ?\[?(\d{1,3})\]\]?")
 _MARKS = {"<": "\ufdd0", "&": "\ufdd1"}  # no characters: the converter and pages know neither
 _CODE = frozenset({"pre", "code", "kbd", "samp", "tt", "script", "style"})
 
 
 def mark_text(root: HtmlElement) -> None:
-    """Replace what would be markup in the text below `root`, except in code, until the converter has written Markdown."""
+    """Replace what would be markup in the text below `root`, except in code, until the converter has written Markdown.
+
+    `[2]` becomes `(2)`: in an answer, it would cite a page.
+    """
     for element, part in _texts(root):
         text = getattr(element, part)
-        if text and ("<" in text or "&" in text):
-            setattr(element, part, _AS_MARKUP.sub(lambda found: _MARKS[found[0]], text))
+        if text and ("<" in text or "&" in text or "[" in text):
+            setattr(
+                element, part, _AS_MARKUP.sub(lambda found: f"({found[1]})" if found[1] else _MARKS[found[0]], text)
+            )
 
 
 def escape_marked(markdown: str) -> str:

@@ -105,7 +105,7 @@ def _load(picture: HtmlElement) -> None:
     late = next((picture.get(name) for name in _LATE if (picture.get(name) or "").strip()), "").split()
     if late:
         picture.set("src", late[0].rstrip(","))
-    elif picture.get("loading") == "lazy" or "lazy" in (picture.get("class") or ""):
+    elif not source or "lazy" in (picture.get("class") or ""):
         replace(picture, E.span(picture.get("alt") or ""))
 
 

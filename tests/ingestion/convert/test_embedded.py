@@ -48,7 +48,8 @@ PICTURES = {
     "<p><img src='data:image/gif;base64,R0' data-src=a.png alt=Plan></p>": "![Plan](https://docs.example.org/guide/a.png)",
     "<p><img data-srcset='a.png 1x, b.png 2x' alt=Plan></p>": "![Plan](https://docs.example.org/guide/a.png)",
     "<p><img loading=lazy alt='Plan of the relay'></p>": "Plan of the relay",
-    "<p>x <img src='data:image/svg+xml,x' alt=icon></p>": "x",
+    "<p><img class=lazyload src='data:image/gif;base64,R0' alt='Plan of the relay'></p>": "Plan of the relay",
+    "<p>x <img src='data:image/svg+xml,x' alt=icon loading=lazy></p>": "x",
 }  # fmt: skip
 CODE_LANGUAGES = {
     "Confluence": "<script type=syntaxhighlighter class='theme: Confluence; brush: bash; gutter: false'><![CDATA[a]]></script>",

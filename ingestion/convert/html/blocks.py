@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import cache
 from itertools import islice
 
@@ -9,12 +10,25 @@ from lxml.html import HtmlElement
 from lxml.html.builder import E
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
 
-from ingestion.convert.html.dom import append_text, drop, drop_all, has_class, replace, select, text_of
+from ingestion.convert.html.dom import ROWS, append_text, drop, drop_all, has_class, replace, select, text_of
 
 _NO_CODE = (
-    "//*[{linenos} or {linenodiv} or {lineno} or {line-number} or {linenumber} or {line-numbers-wrapper} or {copy}]"
-    "|//*[{ln} or {lnt} or {gutter} or {rouge-gutter} or {line-numbers} or {hljs-ln-numbers} or {blob-num}]|//button"
+    "//*[{linenos} or {linenodiv} or {lineno} or {line-number} or {linenumber} or {line-numbers-wrapper} or {copy}]|//button"
+    "|//*[{ln} or {lnt} or {gutter} or {rouge-gutter} or {line-numbers} or {hljs-ln-numbers} or {blob-num}]"
+    "|//*[{language-id} or {select-none} or {unselectable} or {vp-copy-ignore}]"
+    "|//*[contains(translate(@class, 'LN-_', 'ln'), 'linen')][number() = number()]"
+    "|//*[self::span or self::a][@aria-hidden='true' or contains(translate(@style, ' ', ''), 'user-select:none')]"
+    "[string-length(normalize-space()) < 8]"
 )
+_WITHOUT_PRE = (
+    "//div[{fragment} and div[{line}]]"  # Doxygen
+    "|//xmp|//listing|//*[self::code or self::samp or self::tt][br and not(ancestor::pre)]"
+    "|//div[{codehilite} or {hljs} or {prettyprint} or {sourceCode} or {shiki}][not(.//pre or .//p or .//div or .//table)]"
+    "|//*[self::div or self::code or self::p][contains(concat(translate(@style, ' ', ''), ';'), 'white-space:pre;')]"
+    "[not(ancestor::pre or .//pre or .//p or .//div or .//table or .//ul)]"
+)
+"""Code in lines without a `<pre>`, set so by its style, or by line breaks."""
+
 _GUTTERED = (
     "//table[{highlighttable} or {rouge-table} or {rouge-line-table} or {hljs-ln} or {lntable} or {linenotable} or {CodeRay}]"
     "|//table[.//td[{gutter} or {linenos} or {blob-num} or {line-numbers}]]"
@@ -25,7 +39,7 @@ _GUTTER = (
     "|//td[{lntd} and following-sibling::td]"
 )
 _LANGUAGE = re.compile(
-    r"(?:^|\s)(?:language-|lang-|highlight-source-|highlight-text-(?=html|xml)|highlight-|brush:\s*)([\w+#.-]+?)(?:-basic)?(?=[\s;]|$)"
+    r"(?:^|\s)(?:language-|lang-|highlight-source-|highlight-text-(?=html|xml)|highlight-(?!ipynb)|hl-|brush:\s*)([\w+#.-]+?)(?:-basic)?(?=[\s;]|$)"
 )
 _HIGHLIGHTERS = frozenset({
     "hljs", "highlightjs", "sourceCode", "prettyprint", "highlight", "CodeRay", "rouge", "chroma", "shiki",
@@ -52,8 +66,8 @@ def rebuild_code(root: HtmlElement, present: frozenset[str]) -> None:
         code.text = None  # the converter makes code of its own of a blank before a link
     for table in select(root, _GUTTERED, present):
         _unwrap_table(table)
-    for fragment in select(root, "//div[{fragment} and div[{line}]]", present):  # Doxygen
-        fragment.tag = "pre"
+    for element in select(root, _WITHOUT_PRE, present):
+        element.tag = "pre"
     for pre in select(root, "//pre"):
         if pre.getparent() is not None and next(pre.iterancestors("pre"), None) is None:
             _rebuild(pre, present)
@@ -102,7 +116,7 @@ def _language(pre: HtmlElement) -> str:
     ancestors = list(pre.iterancestors())[:6]
     for element in (*pre.iter("code"), pre, *ancestors):
         named = element.get("data-lang") or element.get("data-language")
-        match = _LANGUAGE.search(element.get("class") or "")
+        match = _LANGUAGE.search(f"{element.get('class') or ''} {element.get('data-syntaxhighlighter-params') or ''}")
         language = (named or (match[1] if match else _bare(element))).strip().lower()
         if language not in _NO_LANGUAGE and re.fullmatch(r"[\w+#.-]+", language):
             return language
@@ -297,3 +311,63 @@ def _mark(item: HtmlElement, mark: str) -> None:
 def _lines(pre: HtmlElement) -> HtmlElement:
     lines = [line.rstrip() for line in pre.text_content().expandtabs(4).split("\n") if line.strip()]
     return E.div(*[part for line in lines for part in (E.br(), E.code(line))][1:])
+
+
+def write_tables(root: HtmlElement) -> None:
+    """Repeat a cell in each row that it spans, and put an empty row above a table without header."""
+    for table in root.iter("table"):
+        _spread(table)
+        _head(table)
+
+
+def _spread(table: HtmlElement) -> None:
+    """Repeat a cell in each row that it spans."""
+    if not select(table, f"{ROWS}/*[@rowspan]"):
+        return
+    rows = select(table, ROWS)
+    spanning: dict[int, tuple[HtmlElement, int]] = {}  # by column, a cell and how many rows it spans yet
+    for number, row in enumerate(rows):
+        if number and row.getparent() is not rows[number - 1].getparent():
+            spanning.clear()
+        column, cells = 0, list(row)
+        while cells or any(below >= column for below in spanning):
+            cell, left = spanning.pop(column, (None, 0))
+            if cell is None:
+                if not cells:
+                    column = min(below for below in spanning if below >= column)
+                    continue
+                cell = cells.pop(0)
+                left = _span(cell, "rowspan") or len(rows)
+                cell.attrib.pop("rowspan", None)
+            else:
+                cell = E.td() if select(cell, _LAYOUT) else deepcopy(cell)
+                cell.tail = None
+                row.insert(len(row) - len(cells), cell)
+            if left > 1:
+                spanning[column] = cell, left - 1
+            column += max(1, _span(cell, "colspan"))
+
+
+def _span(cell: HtmlElement, name: str) -> int:
+    value = cell.get(name) or "1"
+    return int(value) if value.isdecimal() else 1
+
+
+def _head(table: HtmlElement) -> None:
+    """Put an empty row above the first one, which the converter would take for a header."""
+    rows = select(table, ROWS)
+    if not rows or len(rows[0]) < 2 or select(table, f"/thead|{_LAYOUT}") or _is_header(*rows[:2]):
+        return
+    width = sum(min(_span(cell, "colspan"), len(rows[0])) for cell in rows[0])
+    table.insert(0, E.thead(E.tr(*(E.th() for _ in range(width)))))
+
+
+def _is_header(row: HtmlElement, following: HtmlElement | None = None) -> bool:
+    """True for cells of headers, or in bold, or of plain words above a first column of code, links or numbers."""
+    if all(cell.tag == "th" or text_of(cell) == " ".join(map(text_of, cell.iter("b", "strong"))) for cell in row[1:]):
+        return True
+    return following is not None and all(map(_is_plain, row)) and not all(map(_is_plain, following[:1]))
+
+
+def _is_plain(cell: HtmlElement) -> bool:
+    return not select(cell, "//code|//a") and not any(map(str.isdigit, text_of(cell)))

@@ -8,7 +8,7 @@ from itertools import islice
 from lxml.html import HtmlElement
 
 from ingestion.convert.document import KINDS
-from ingestion.convert.html.dom import drop, has_class, put_label, select, text_of
+from ingestion.convert.html.dom import ROWS, drop, drop_all, has_class, put_label, select, text_of
 
 _BOXES = frozenset(
     {
@@ -17,6 +17,7 @@ _BOXES = frozenset(
         "theme-admonition",  # Docusaurus
         "custom-block",  # VitePress
         "starlight-aside",
+        "confluence-information-macro",
         "markdown-alert",  # GitHub, mdBook
         "blockquote-tag",  # mdBook
         "alert",  # Bootstrap: Docsy, Antora
@@ -29,7 +30,9 @@ _BARE = frozenset({"note", "tip", "important", "warning", "caution", "danger"})
 """Kinds that make a box of an element with no other class for it (rustdoc, mkdocs' `details`)."""
 
 _TAGS = ("div", "aside", "blockquote", "details", "section")
-_KIND = re.compile(r"(?:^|(?:alert|aside|callout|admonish|theme-admonition|blockquote-tag|notice|hint)-{1,2})(\w+)$")
+_KIND = re.compile(
+    r"(?:^|(?:alert|aside|information-macro|callout|admonish|theme-admonition|blockquote-tag|notice|hint)-{1,2})(\w+)$"
+)
 _TITLE = re.compile(r"title|head(?:ing|er)|label", re.IGNORECASE)
 _COMPONENTS = frozenset({"Callout", "Aside", "Admonition", "Alert"})
 _TYPE = re.compile(r"\b(?:type|kind|variant|severity)=[{\"'`]*+(\w++)")
@@ -42,14 +45,19 @@ _WORD = 15
 
 def label_admonitions(root: HtmlElement, present: frozenset[str]) -> None:
     """Write `**Warning: Title**` above the content of each; the title alone where it only names the kind."""
-    if _BOXES.isdisjoint(present) and _BARE.isdisjoint(present):
-        return
     english = (root.getroottree().getroot().get("lang") or "en").lower().startswith("en")
-    for box in list(root.iter(*_TAGS)):
+    boxed = not (_BOXES.isdisjoint(present) and _BARE.isdisjoint(present))
+    for box in list(root.iter("table", *(_TAGS if boxed else ()))):
         classes = (box.get("class") or "").split()
-        if _BOXES.isdisjoint(classes) and _BARE.isdisjoint(classes):
+        named = not (_BOXES.isdisjoint(classes) and _BARE.isdisjoint(classes))
+        kind, title = _kind(box, classes) if named else "", None
+        if (table := _table_of_note(box, named)) is not None:
+            said, title = _unwrapped(table)
+            kind = said or kind
+        elif named and box.tag != "table":
+            title = _title(box)
+        else:
             continue
-        kind, title = _unwrapped(box) if "admonitionblock" in classes else (_kind(box, classes), _title(box))
         if text := label(kind, text_of(title) if title is not None else "", chosen=english):
             put_label(box, text)
         if title is not None:
@@ -92,19 +100,43 @@ def _title(box: HtmlElement) -> HtmlElement | None:
     return None
 
 
-def _unwrapped(box: HtmlElement) -> tuple[str, HtmlElement | None]:
-    """(kind, title) of Asciidoctor's, which are tables: the icon, or its text, names the kind in the page's language."""
-    kind = ""
-    for icon in select(box, "/table//td[{icon}]"):
-        image = next(icon.iter("i", "img"), None)
-        kind = kind or text_of(icon) or (image.get("title") or image.get("alt") or "" if image is not None else "")
-        drop(icon)
-    titles = select(box, "/table//td[{content}]/*[{title}]")
-    for part in select(box, "/table|/table/tbody|/table/tr|/table/tbody/tr|/table//td[{content}]"):
-        if has_class(part, "content"):
-            part.tag = "div"
-        else:
-            part.drop_tag()
+def _table_of_note(box: HtmlElement, named: bool) -> HtmlElement | None:
+    """The table that the box is, or holds alone, if its text stands beside an icon or in one cell (Asciidoctor, DocBook, Confluence)."""
+    table = box if box.tag == "table" else box[0] if len(box) == 1 and box[0].tag == "table" else None
+    cells = select(table, f"{ROWS}/*") if table is not None else []
+    if not 0 < len(cells) < 4 or len(select(table, ROWS)) > 2:
+        return None
+    first = cells[0]
+    if named and (len(cells) == 1 or has_class(first, "icon") or not text_of(first)):
+        return table
+    return table if len(cells) > 1 and _icon(first).lower() in KINDS else None
+
+
+def _icon(cell: HtmlElement) -> str:
+    """What the cell says, or its picture: its title, description or file name. The words are in the page's language."""
+    image = next(cell.iter("img", "i"), None)
+    said = (
+        []
+        if image is None
+        else [image.get("title"), image.get("alt"), (image.get("src") or "").rpartition("/")[2].partition(".")[0]]
+    )
+    return next((text for one in (text_of(cell), *said) if (text := (one or "").strip("[]:! "))), "")
+
+
+def _unwrapped(table: HtmlElement) -> tuple[str, HtmlElement | None]:
+    """(kind, title) of a note that is a table, which becomes plain elements."""
+    cells, kind = select(table, f"{ROWS}/*"), ""
+    if len(cells) > 1:
+        kind = _icon(cells[0])
+        drop(cells.pop(0))
+    titles = [cell for cell in cells if cell.tag == "th"] or [
+        one for cell in cells for one in select(cell, "/*[{title}]")
+    ]
+    drop_all(table, "/colgroup|/col")
+    for wrapper in (*select(table, ROWS), *select(table, "/thead|/tbody|/tfoot")):
+        wrapper.drop_tag()
+    for part in (table, *cells):
+        part.tag = "div"
     return kind, titles[0] if titles else None
 
 

@@ -11,7 +11,7 @@ from lxml.html.builder import E
 from app.core.generation import RepeatedBlock
 from ingestion.convert.api_reference.generators import write_api_reference
 from ingestion.convert.boilerplate.blocks import remove_repeated
-from ingestion.convert.html.blocks import rebuild_code, write_cells, write_definitions
+from ingestion.convert.html.blocks import rebuild_code, write_cells, write_definitions, write_tables
 from ingestion.convert.html.boxes import label_admonitions, label_tabs
 from ingestion.convert.html.dom import (
     HEADINGS,
@@ -178,6 +178,7 @@ def clean_root(
         for element in select(root, path, present):
             bold_paragraph(element)
     write_definitions(root, present)
+    write_tables(root)
     write_cells(root)
     write_anchors(root)
     _absolute_links(root, base)

@@ -21,6 +21,8 @@ LANGUAGES = {
     "TypeDoc": ('<pre><code class="typescript">x</code><button>Copy</button></pre>', "typescript"),
     "JSDoc": ('<pre class="prettyprint source lang-js"><code>x</code></pre>', "js"),
     "Mermaid": ('<pre class="mermaid hx:mt-6">x</pre>', "mermaid"),
+    "Confluence": ('<pre class="syntaxhighlighter-pre" data-syntaxhighlighter-params="brush: bash; gutter: false">x</pre>', "bash"),
+    "mkdocs-jupyter": ('<div class="highlight-ipynb hl-python"><pre>x</pre></div>', "python"),
     "only classes of a theme": ('<pre class="chroma dark wrap screen"><code>x</code></pre>', ""),
 }  # fmt: skip
 NUMBERED = {
@@ -66,7 +68,7 @@ def test_a_table_around_code_is_no_table() -> None:
     """DocBook draws its frame so; a cell of a table that has more keeps its place."""
     frame = "<table border='0'><tr><td><pre>a = 1\nb = 2</pre></td></tr></table>"
     assert markdown(f"<p>Write:</p>{frame}") == "Write:\n\n```\na = 1\nb = 2\n```"
-    assert markdown(frame.replace("</tr>", "<td>two</td></tr>")).startswith("| `a = 1`")
+    assert markdown(frame.replace("</tr>", "<td>two</td></tr>")).startswith("|  |  |\n| --- | --- |\n| `a = 1`")
 
 
 def test_a_blank_before_a_link_in_code_is_no_code() -> None:

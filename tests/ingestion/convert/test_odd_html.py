@@ -1,10 +1,13 @@
 """HTML that hides its text from a converter: each kind has at least three forms, and the Markdown that readers of the page would write."""
 
+from pathlib import Path
+
 import pytest
 
 from ingestion.convert import SourceText, convert
 
 URL = "https://docs.example.org/guide/"
+WILD = Path(__file__).parents[3] / "../shared/wild/html"
 LONG = (
     "The gateway keeps each letter for nine days and then sends it back to whoever wrote it, with the reason for that."
 )
@@ -53,11 +56,55 @@ INVISIBLE = {
     "<h2 id=a>Ver&shy;schlüs&shy;selung</h2>con<wbr>fig": "## Verschlüsselung {#a} config",
     "<p>👩\u200d💻 and <code>kestrel&#8203;ctl</code></p>": "👩\u200d💻 and `kestrelctl`",
 }  # fmt: skip
+CODE = {
+    "twoslash": "<pre class='shiki twoslash'><code>a <span class=twoslash-hover>b<span class=twoslash-popup-container><code>const b: 1</code>"
+    "<div>Docs</div></span></span>\n<div class='twoslash-meta-line twoslash-error-line'>Type error</div></code></pre>",
+    "floating menu": "<pre><code>a <v-menu>b<template v-slot:popper><pre><code>const b: 1</code></pre></template></v-menu></code></pre>",
+    "popper": "<pre><code>a <div class='v-popper twoslash-hover'><span>b</span><div class=v-popper__popper><div>x</div><div></div></div></div></code></pre>",
+    "old shiki": "<pre class='shiki twoslash'><div class=language-id>ts</div><code>a b<span class=error-behind>Type error</span></code></pre>",
+    "button": "<div><pre><code>a b</code></pre><div class=copy-code>Copy</div></div>",
+    "copied": "<pre><code>a b</code><span class='is-copied-note'>Copied!</span></pre><div role=status>Copied!</div>",
+    "clipboard": "<div class=zeroclipboard-container><clipboard-copy for=c>Copied!</clipboard-copy></div><pre>a b</pre>"
+    "<div id=c class=clipboard-copy-txt>a b</div>",
+    "screen readers": "<pre><span class=sr-only>Code of a file: </span><code>a b</code></pre>",
+    "line numbers": "<pre><code><span aria-hidden=true>1</span>a b</code></pre>",
+    "numbers by class": "<pre><code><i class='code-LineNumber'>1</i>a b</code></pre>",
+    "toast": "<div><pre>a b</pre><span aria-live=polite>Copied!</span></div>",
+    "all of it": "<pre><span class=copy-me>a b</span></pre>",
+    "numbers by style": "<pre><code><span style='user-select: none'>1 </span>a b</code></pre>",
+    "prompt": "<pre><code><span class=select-none>$ </span>a b</code></pre>",
+    "style": "<div style='white-space: pre'>a b</div>",
+    "old element": "<xmp>a b</xmp>",
+    "highlighter": "<div class=codehilite>a b</div>",
+}  # fmt: skip
 NOTEBOOKS = {
     "nbsphinx": "<div class=nbinput><div class=prompt><pre>[3]:</pre></div><div class=input_area><pre>a</pre></div></div>",
     "Jupyter": "<div class=cell><div class=input><div class='prompt input_prompt'>In&nbsp;[3]:</div><div class=inner_cell><pre>a</pre></div></div></div>",
     "JupyterLab": "<div class=jp-InputArea><div class='jp-InputPrompt jp-InputArea-prompt'>In [3]:</div><pre>a</pre></div>",
     "mkdocs-jupyter": "<div class=jp-OutputArea><div class=jp-OutputPrompt>[3]:</div><pre>a</pre></div><div class=clipboard-copy-txt>a</div>",
+}  # fmt: skip
+TABLES = {
+    "<tr><th>R</th><th>P</th></tr><tr><td rowspan=2>N</td><td>1</td></tr><tr><td>2</td></tr>": "| R | P | | --- | --- | | N | 1 | | N | 2 |",
+    "<tr><th>A</th><th>B</th><th>C</th></tr><tr><td>1</td><td rowspan=2 colspan=2>x</td></tr><tr><td>2</td></tr><tr><td>3</td><td>y</td><td>z</td></tr>":
+        "| A | B | C | | --- | --- | --- | | 1 | x | | | 2 | x | | | 3 | y | z |",
+    "<tr><th>A</th><th>B</th></tr><tr><td rowspan=0>1</td><td rowspan=99999999>x</td></tr><tr></tr>": "| A | B | | --- | --- | | 1 | x | | 1 | x |",
+    "<tr><th rowspan=2>A</th><th>B</th></tr><tr><th>C</th></tr><tr><td>1</td><td>2</td></tr>": "| A | B | | --- | --- | | A | C | | 1 | 2 |",
+    "<tr><td>Port</td><td>25</td></tr><tr><td>Host</td><td>x</td></tr>": "| | | | --- | --- | | Port | 25 | | Host | x |",
+    "<tr><th>Port</th><td>25</td></tr><tr><th>Host</th><td>x</td></tr>": "| | | | --- | --- | | Port | 25 | | Host | x |",
+    "<tr><td><code>string</code></td><td>any text</td></tr>": "| | | | --- | --- | | `string` | any text |",
+    "<tr><td><b>Name</b></td><td><b>Use</b></td></tr><tr><td>a</td><td>b</td></tr>": "| **Name** | **Use** | | --- | --- | | a | b |",
+    "<tr><td>Name</td><td>Use</td></tr><tr><td><code>a</code></td><td>b</td></tr>": "| Name | Use | | --- | --- | | `a` | b |",
+}  # fmt: skip
+NOTES = {
+    "<div class=warning><table summary=Warning><tr><td rowspan=2><img alt='[Warning]' src=w.png></td><th>Warning</th></tr>"
+    "<tr><td><p>Never so.</p></td></tr></table></div>": "**Warning** Never so.",
+    "<table class=noteMacro><colgroup><col></colgroup><tr><td><img src=images/icons/note.png alt=''></td><td><b>Careful</b><br>Never so.</td></tr></table>":
+        "**Note** **Careful** Never so.",
+    "<table><tr><td><img src=x.gif alt=Tip></td><td>Never so.</td></tr></table>": "**Tip** Never so.",
+    "<table><tr><td>Note:</td><td>Never so.</td></tr></table>": "**Note** Never so.",
+    "<table class=warning><tr><td>Never so.</td></tr></table>": "**Warning** Never so.",
+    "<div class='confluence-information-macro confluence-information-macro-warning'><p class=title>Careful</p><div>Never so.</div></div>":
+        "**Warning: Careful** Never so.",
 }  # fmt: skip
 FOOTNOTES = {
     "<p>Nine days<a class='footnote-reference brackets' href='#f2' role=doc-noteref>[2]</a>.</p><aside id=f2 class=footnote role=doc-footnote>"
@@ -92,9 +139,70 @@ def test_the_text_is_read_wherever_it_stands(body: str, wanted: str) -> None:
 @pytest.mark.parametrize(
     ("body", "wanted"),
     [
-        *OPENERS.items(), *LANDMARKS.items(), *INVISIBLE.items(), *FOOTNOTES.items(), *PAGERS.items(),
-        *((cell, "``` a ```") for cell in NOTEBOOKS.values()),
+        *OPENERS.items(), *LANDMARKS.items(), *INVISIBLE.items(), *NOTES.items(), *FOOTNOTES.items(), *PAGERS.items(),
+        *((f"<table>{rows}</table>", made) for rows, made in TABLES.items()),
+        *((code, "``` a b ```") for code in CODE.values()), *((cell, "``` a ```") for cell in NOTEBOOKS.values()),
     ],
 )  # fmt: skip
 def test_forms_of_text(body: str, wanted: str) -> None:
     assert markdown(body) == wanted
+
+
+def test_lines_of_code_without_pre_stay_lines() -> None:
+    """Set so by line breaks, by a style, or by an element of their own, whose markup is the code."""
+    page = "<p><code>one<br>  two</code></p><div style='white-space:pre'>a:\n  b</div><p>Use <code>a\nb</code>.</p>"
+    made = convert(SourceText(URL, f"<main><h1>T</h1>{page}</main>")).markdown
+    assert made == "# T\n\n```\none\n  two\n```\n\n```\na:\n  b\n```\n\nUse `a b`.\n"
+
+
+def test_twoslash_leaves_the_lines_of_code() -> None:
+    menu = "<div class=v-popper><span>{}</span><div class=v-popper__popper><div></div><div></div></div></div>"
+    line = "<span class=line>let {} = {}</span>"
+    code = "\n".join(line.format(menu.format(name), number) for number, name in enumerate("abc"))
+    made = convert(SourceText(URL, f"<main><h1>T</h1><pre class=twoslash><code>{code}</code></pre></main>")).markdown
+    assert made == "# T\n\n```\nlet a = 0\nlet b = 1\nlet c = 2\n```\n"
+
+
+REPORTED = {
+    "g1_vitepress_twoslash_built": ("interface Gate { port: number; name?: string }\n/** Opens", "not assignable"),
+    "g2_vitepress_home_built": ("# Kestrel Letters that arrive", "Skip to content"),
+    "g3_vitepress_math_built": ("w_n = min(2^n+r,3600)", "wn"),
+    "g5_nbsphinx_built": ("```python\nimport gate", "[3]"),
+    "h01a_form_body": ("## Raise a quota {#raise}", "Home"),
+    "h01b_form_main": ("## Set a relay {#set}", "Home"),
+    "h01c_form_article": ("## Steps {#steps}\n\n1. Open the console", "Home"),
+    "h02a_bootstrap": ("## Why is my vault read-only? {#q1}", "Home"),
+    "h02b_uswds": ("#### What is a seal?", "Home"),
+    "h02c_headless": ("- **Can I move to another shard?**: An operator", "Home"),
+    "h03a_katex": ("follows $E = mc^2$ and", "mc2"),
+    "h03c_kramdown_script": ("before try $n$ is given", "math/tex"),
+    "h04a_rowspan": ("| North | Large | 40 |\n| South | Small | 11 |\n| South | Large | 44 |", "|  |"),
+    "h06a_twoslash": ("```ts\nconst gate = open(8025)\ngate.start()\n```", "Gateway<string>"),
+    "h06b_vp_floating": ("```ts\nlet count = 3\n```", "count: number"),
+    "h07a_slate_aside": ("an authenticated kestrel of 512 feathers!", "toc-wrapper"),
+    "h07b_plain_aside_main": ("or letters of 2 days are lost.\n\nThe file name", "Home"),
+    "h08a_section_header": ("## Install on a bare host\n\nTakes ten minutes.", "Home"),
+    "h09b_copy_link_text": ("## Log level {#log-level}\n", "Cop"),
+    "h10a_nbsphinx": ("kestrel.count('2026-01-01')\n```\n\n```\n4711", "[1]"),
+    "h11b_shy": ("The configuration of the quarantine", "\u00ad"),
+    "h12d_code_no_pre": ("```\nqueue:\n  size: 20\n```", "template"),
+    "h14a_confluence_script": (
+        "```bash\nkestrel queue unstick --all\nkestrel queue list\n```\n\n**Warning: Careful**",
+        "CDATA",
+    ),
+    "h15a_shadow": ("## Mirrors\n\nA mirror answers", "color:red"),
+    "h16b_frameset": ("](https://docs.example.org/h16c_frame_content.html)", "<h2>"),
+    "h21_empty_root_splash": ("# Kestrel {#_top}\n\nA gateway for birds", "Home"),
+    "h24_mathml_subscripts": ("w_n = ∑_(k = 0)^n sqrt(x) seconds", "wn"),
+}
+
+
+@pytest.mark.skipif(not WILD.is_dir(), reason=f"needs the shared inputs in {WILD}")
+@pytest.mark.parametrize("name", REPORTED)
+def test_pages_that_people_reported(name: str) -> None:
+    """Each holds what was lost, and nothing of what stood in its place."""
+    page = (WILD / f"{name}.html").read_text("utf-8")
+    made = convert(SourceText(f"https://docs.example.org/{name}.html", page)).markdown
+    wanted, unwanted = REPORTED[name]
+    assert wanted in made
+    assert unwanted not in made

@@ -68,7 +68,7 @@ _DROPPED = (
     "//*[{theme-edit-this-page} or {pagination-nav} or {theme-doc-breadcrumbs} or {theme-doc-toc-mobile}]",
     "//*[{edit-this-page} or {edit-link} or {prev-next} or {breadcrumbs} or {wy-breadcrumbs} or {viewcode-link}]",
     "//*[{cookie-banner} or {cookie-consent} or {toc} or {table-of-contents} or {contents-local}]|//*[@id='toc']",
-    "//span[{lang} and following-sibling::pre]",
+    "//span[{lang} and following-sibling::pre]|//div[{toolbar} and preceding-sibling::pre]",
     "//*[@role='navigation' or @role='search' or @role='contentinfo' or @role='menu' or @role='menubar' or @role='toolbar']",
     "//*[@role='dialog' or @role='alertdialog']",
     "//*[{navheader} or {navfooter} or {navigation} or {online-navigation} or {nav-panel} or {navbar} or {pager}]",
@@ -110,7 +110,7 @@ def find_root(page: HtmlElement) -> HtmlElement:
         for root in select(page, path, present):
             beside[root.getparent() if path.endswith("article") else root].append(root)
         held = {sum(lengths.get(root, 0) for root in roots): roots for roots in reversed(beside.values())}
-        if held and 2 * max(held) >= lengths[page]:
+        if held and 2 * max(held) >= lengths[page] and any(map(text_of, held[max(held)])):
             return _together(held[max(held)])
     return page
 
@@ -309,24 +309,16 @@ def _is_beside(link: HtmlElement, text: str, target: str) -> bool:
 
 def _keep_openers(root: HtmlElement) -> None:
     """Keep the text of a button that is a heading or a term, or opens a panel; other buttons in headings are no text."""
-    panels = {panel.get("id"): panel for panel in select(root, "//*[@id]")}
+    panels = {panel.get("id"): panel for panel in select(root, "//*[@id][not(ancestor-or-self::nav)]")}
     for holder in root.iter(*HEADINGS, "dt", "summary"):
         buttons = [button for button in holder.iter("button") if text_of(button)]
         if buttons and text_of(holder) == " ".join(map(text_of, buttons)):
             max(buttons, key=lambda button: len(text_of(button))).drop_tag()
     for button in select(root, "//button[not(ancestor::nav or ancestor::pre)]"):
-        opened = (panels.get((button.get(name) or "").lstrip("#")) for name in OPENERS)
-        if any(panel is not None and text_of(panel) and _is_text(panel) for panel in opened) or _is_accordion(button):
+        opened = [panels.get((button.get(name) or "").lstrip("#")) for name in OPENERS]
+        names = f"{button.get('class')} {button.getparent().get('class')}".lower()
+        if "accordion" in names or "faq" in names or any(one is not None and not _is_menu(one) for one in opened):
             bold_paragraph(button)
-
-
-def _is_text(panel: HtmlElement) -> bool:
-    return not any(one.tag == "nav" or one.get("role") == "menu" for one in (panel, *panel.iterancestors()))
-
-
-def _is_accordion(button: HtmlElement) -> bool:
-    names = f"{button.get('class')} {button.getparent().get('class')}".lower()
-    return "accordion" in names or "faq" in names
 
 
 def _open_forms(root: HtmlElement, kept: Collection[HtmlElement]) -> None:
@@ -349,20 +341,23 @@ def _drop_landmarks(root: HtmlElement, kept: Collection[HtmlElement]) -> None:
 
 
 def _is_in_text(landmark: HtmlElement) -> bool:
-    """True for the title, and within the text by HTML's own rule for landmarks, unless it holds links; an aside is also by text."""
-    titles = list(landmark.iter(*HEADINGS))
-    if any(title.tag == "h1" for title in titles):
+    """True for the title, and within the text by HTML's own rule for landmarks; an aside is also by text."""
+    if next(landmark.iter("h1"), None) is not None:
         return True
-    links = [link for link in landmark.iter("a") if next(link.iterancestors(*HEADINGS), None) is None]
-    linked, text = (sum(map(len, map(text_of, parts))) for parts in (links, [landmark]))
-    text -= sum(map(len, map(text_of, titles)))
-    if (2 * linked >= text and (linked or not titles)) or "©" in landmark.text_content():
+    if _is_menu(landmark) or "©" in landmark.text_content():
         return False
-    around = ("article", "section", "blockquote", "figure", "details", "li", "td") + ("main", "aside") * (
-        landmark.tag != "aside"
-    )
-    inside = next(landmark.iterancestors(*around), None) is not None
-    return inside or (landmark.tag == "aside" and bool(select(landmark, _TEXT_BLOCKS)))
+    around = ("article", "section", "blockquote", "figure", "details", "li", "td")
+    if next(landmark.iterancestors(*around, *(() if landmark.tag == "aside" else ("main", "aside"))), None) is not None:
+        return True
+    return landmark.tag == "aside" and bool(select(landmark, _TEXT_BLOCKS))
+
+
+def _is_menu(element: HtmlElement) -> bool:
+    """True for what holds more links than other text, apart from its headings, or nothing."""
+    titles = list(element.iter(*HEADINGS))
+    links = [link for link in element.iter("a") if next(link.iterancestors(*HEADINGS), None) is None]
+    whole, titled, linked = (sum(len(text_of(part)) for part in parts) for parts in ([element], titles, links))
+    return 2 * linked >= whole - titled and not (titled and not linked)
 
 
 def _absolute_links(root: HtmlElement, base: str) -> None:

@@ -20,6 +20,7 @@ ROOTS = {
     f"<main><div><article>Teaser</article></div><div><article><h1>Kestrel</h1><p>{LONG}</p></article></div></main>": f"# Kestrel {LONG}",
     "<main><h1>Hub</h1><div><article><h2>A</h2><p>One.</p></article></div><div><article><h2>B</h2><p>Two.</p></article></div></main>":
         "# Hub ## A One. ## B Two.",
+    "<main><article></article><ul><li><a href=/a>A</a></li></ul></main>": "- [A](https://docs.example.org/a)",
     f"<div class=menu><a href=/a>{LONG}</a><a href=/b>{LONG}</a></div><main><h1>Short</h1><p>Text.</p></main>": "# Short Text.",
 }  # fmt: skip
 FORMS = {
@@ -40,7 +41,8 @@ OPENERS = {
     "<button class=accordion>What is it?</button><div class=panel>It.</div>": "**What is it?** It.",
     "<div><button aria-controls=x>What is it?</button></div><div id=x>It.</div>": "**What is it?** It.",
     "<h2 id=a><span class=copy-link>Title</span></h2><h3 id=b><span>B</span><span class=copied>Done!</span></h3>": "## Title {#a} ### B {#b}",
-    "<h2 id=a>Title<button>Copy link</button></h2><button aria-controls=m>Menu</button><nav id=m>Links</nav>It.": "## Title {#a} It.",
+    "<h2 id=a>Title<button>Copy link</button></h2><button aria-controls=m>Menu</button><nav id=m>Links</nav>"
+    "<button aria-controls=v>v3.1</button><ul id=v class=pager><li><a href=/3>3.1</a></ul>It.": "## Title {#a} It.",
 }  # fmt: skip
 LANDMARKS = {
     "<h2>A</h2><p>One.</p><aside>Never so.</aside><p>Two.</p>": "## A One. Never so. Two.",
@@ -63,6 +65,7 @@ CODE = {
     "popper": "<pre><code>a <div class='v-popper twoslash-hover'><span>b</span><div class=v-popper__popper><div>x</div><div></div></div></div></code></pre>",
     "old shiki": "<pre class='shiki twoslash'><div class=language-id>ts</div><code>a b<span class=error-behind>Type error</span></code></pre>",
     "button": "<div><pre><code>a b</code></pre><div class=copy-code>Copy</div></div>",
+    "toolbar": "<div class=code-toolbar><pre>a b</pre><div class=toolbar><span>Bash</span><button>Copy</button></div></div>",
     "copied": "<pre><code>a b</code><span class='is-copied-note'>Copied!</span></pre><div role=status>Copied!</div>",
     "clipboard": "<div class=zeroclipboard-container><clipboard-copy for=c>Copied!</clipboard-copy></div><pre>a b</pre>"
     "<div id=c class=clipboard-copy-txt>a b</div>",

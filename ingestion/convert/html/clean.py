@@ -45,7 +45,7 @@ _ROOTS = (
     "//body",
 )
 _UNREAD = (
-    "//*[{sr-only} or {visually-hidden} or {screen-reader-text} or {a11y-hidden} or {md-visually-hidden}]",
+    "//*[{sr-only} or {visually-hidden} or {visuallyhidden} or {screen-reader-text} or {screen-reader-only} or {a11y-hidden}]",
     "//*[self::template or self::clipboard-copy or @role='tooltip' or @role='status']|//*[{clipboard-copy-txt}]",
     "//*[{twoslash-popup-container} or {twoslash-floating} or {v-popper__popper} or {twoslash-meta-line} or {twoslash-tag-line}]",
     "//*[{twoslash-completion-list} or {twoslash-completion-container} or {twoslash-popup-info} or {twoslash-popup-code}]",

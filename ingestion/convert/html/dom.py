@@ -121,7 +121,7 @@ def bold_paragraph(element: HtmlElement) -> None:
         drop(element)
 
 
-_AS_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<![\w\])])\[ ?\[?(\d{1,3})\]\]?")
+_AS_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<![\w\])])\[ ?\[?(\d{1,3}(?:, ?\d{1,3})*+)\]\]?")
 _MARKS = {"<": "\ufdd0", "&": "\ufdd1"}  # no characters: the converter and pages know neither
 _CODE = frozenset({"pre", "code", "kbd", "samp", "tt", "script", "style"})
 
@@ -129,14 +129,17 @@ _CODE = frozenset({"pre", "code", "kbd", "samp", "tt", "script", "style"})
 def mark_text(root: HtmlElement) -> None:
     """Replace what would be markup in the text below `root`, except in code, until the converter has written Markdown.
 
-    `[2]` becomes `(2)`: in an answer, it would cite a page.
+    `[2]` becomes `(2)`, because it would cite a page in an answer, but not behind a name or code (`items[2]`).
     """
     for element, part in _texts(root):
         text = getattr(element, part)
         if text and ("<" in text or "&" in text or "[" in text):
-            setattr(
-                element, part, _AS_MARKUP.sub(lambda found: f"({found[1]})" if found[1] else _MARKS[found[0]], text)
-            )
+            name = "x" if part == "tail" and element.tag in _CODE else ""
+            setattr(element, part, _AS_MARKUP.sub(_marked, name + text).removeprefix(name))
+
+
+def _marked(found: re.Match[str]) -> str:
+    return f"({found[1]})" if found[1] else _MARKS[found[0]]
 
 
 def escape_marked(markdown: str) -> str:

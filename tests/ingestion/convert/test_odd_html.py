@@ -115,7 +115,7 @@ FOOTNOTES = {
     "<p>Nine days<sup class=reference><a href='#n2'>[2]</a></sup>.</p><ol><li id=n2><a href=#r>↑</a> Or ten.</ol>": "Nine days (2). 1. Or ten.",
     "<p>Nine days<sup class=footnote>[<a href='#d2'>2</a>]</sup>.</p><div id=d2><a href=#r2>2</a>. Or ten.</div>": "Nine days (2). (2). Or ten.",
     "<p>Nine days [<a href='#d2'>2</a>].</p><p id=d2><sup>[2]</sup> Or ten.</p>": "Nine days (2). (2) Or ten.",
-    "<p>Nine days [2], items[2], <code>[2]</code> and [2-4].</p>": "Nine days (2), items[2], `[2]` and [2-4].",
+    "<p>Nine days [2], items[2], <code>x</code>[2] and [2-4] or [1, 2].</p>": "Nine days (2), items[2], `x`[2] and [2-4] or (1, 2).",
     "<h2 id=a><a href=#a>2</a> Days</h2><p>See <a href=https://a.org/#x>[2]</a>.</p>": "## Days {#a} See [(2)](https://a.org/#x).",
 }  # fmt: skip
 PAGERS = {
@@ -153,9 +153,9 @@ def test_forms_of_text(body: str, wanted: str) -> None:
 
 def test_lines_of_code_without_pre_stay_lines() -> None:
     """Set so by line breaks, by a style, or by an element of their own, whose markup is the code."""
-    page = "<p><code>one<br>  two</code></p><div style='white-space:pre'>a:\n  b</div><p>Use <code>a\nb</code>.</p>"
+    page = "<p><code>one<br>  two</code></p><div style='white-space:pre'>a:\n  b</div><p>Use <code>a\nb</code> or <code style='white-space: pre'>a  b</code>.</p>"
     made = convert(SourceText(URL, f"<main><h1>T</h1>{page}</main>")).markdown
-    assert made == "# T\n\n```\none\n  two\n```\n\n```\na:\n  b\n```\n\nUse `a b`.\n"
+    assert made == "# T\n\n```\none\n  two\n```\n\n```\na:\n  b\n```\n\nUse `a b` or `a  b`.\n"
 
 
 def test_twoslash_leaves_the_lines_of_code() -> None:
